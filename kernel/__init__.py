@@ -1,0 +1,1 @@
+"""The microkernel: everything a broker needs except its policies, which are plugins."""

@@ -1,0 +1,68 @@
+"""Pure core: small values that every room of the kernel passes around."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    import uuid
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+"""Bytes that may be borrowed: whoever keeps them past the call copies them."""
+
+NO_EPOCH: Final = -1
+NO_OFFSET: Final = -1
+NO_TIMESTAMP: Final = -1
+NO_PRODUCER_ID: Final = -1
+NO_SEQUENCE: Final = -1
+CONSUMER_REPLICA_ID: Final = -1
+"""The replica id of a Fetch by a client that is no broker."""
+
+METADATA_TOPIC: Final = "__cluster_metadata"
+INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+
+class IsolationLevel(IntEnum):
+    """What a reader wants to see of transactions."""
+
+    READ_UNCOMMITTED = 0
+    READ_COMMITTED = 1
+
+
+class TopicPartition(NamedTuple):
+    """A partition by its topic's name."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class TopicIdPartition(NamedTuple):
+    """A partition by its topic's id and name: the id tells a topic from its deleted namesake."""
+
+    topic_id: uuid.UUID
+    topic: str
+    partition: int
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The same partition without the id."""
+        return TopicPartition(self.topic, self.partition)
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class LogOffsets(NamedTuple):
+    """The offsets of one replica that clients ask for.
+
+    `log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset` always holds.
+    """
+
+    log_start_offset: int
+    last_stable_offset: int
+    high_watermark: int
+    log_end_offset: int

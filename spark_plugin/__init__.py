@@ -1,0 +1,1 @@
+"""PySpark data source for topics; a later release fills this room."""
