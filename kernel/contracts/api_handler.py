@@ -1,0 +1,118 @@
+"""Pure core: the API handler contract: how a request of one API key is answered.
+
+Handlers run on the reactor's task: they must not block. Three ways to answer:
+
+* return the response: encoded and sent in the order of requests;
+* return `PENDING` and call `context.reply(response)` later, once, from the reactor's task (long polls, acks=all);
+* be an `AsyncApiHandler`: the router runs it as a task in the broker's nursery and sends what it returns.
+
+Returning None sends nothing (Produce with acks=0). Raising `KafkaError` makes the router ask `error_response`;
+raising `MalformedRequestError` closes the connection.
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from ..errors import ErrorCode
+
+
+class Pending(Enum):
+    """The type of `PENDING`."""
+
+    PENDING = 0
+
+
+PENDING: Final = Pending.PENDING
+
+
+class ConnectionInfo(Protocol):
+    """What a handler may know of a client's connection."""
+
+    @property
+    def connection_id(self) -> int:
+        """A number that no other connection of this broker had."""
+        ...
+
+    @property
+    def listener_name(self) -> str:
+        """The listener the client came by; Metadata answers with its advertised addresses."""
+        ...
+
+    @property
+    def client_host(self) -> str:
+        """The client's address."""
+        ...
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an answer could still reach the client."""
+        ...
+
+    client_software_name: str
+    client_software_version: str
+    principal: str
+
+
+class RequestContext(Protocol):
+    """One request on its way: who asks, in which version, and where the answer goes."""
+
+    @property
+    def api_key(self) -> int:
+        """The API."""
+        ...
+
+    @property
+    def api_version(self) -> int:
+        """The request's version; the answer has the same."""
+        ...
+
+    @property
+    def client_id(self) -> str | None:
+        """What the client calls itself."""
+        ...
+
+    @property
+    def connection(self) -> ConnectionInfo:
+        """The connection it came by."""
+        ...
+
+    def reply(self, response: Any) -> None:
+        """Answer a request whose handler returned `PENDING`; once; nothing happens when the client is gone."""
+        ...
+
+
+Answer: TypeAlias = Any
+"""A response message of the request's API, `PENDING`, or None for no answer at all."""
+
+
+class ApiHandler(Protocol):
+    """Answers the requests of one API key, all versions."""
+
+    api_key: int
+
+    def handle(self, request: Any, context: RequestContext) -> Answer:
+        """Answer one request; must not block."""
+        ...
+
+    def error_response(self, request: Any, context: RequestContext, code: ErrorCode, detail: str) -> Answer:
+        """Return the response that gives every part of the request this error."""
+        ...
+
+
+class AsyncApiHandler(Protocol):
+    """Like `ApiHandler`, for work that waits: it runs as a task, other connections go on."""
+
+    api_key: int
+
+    async def handle_async(self, request: Any, context: RequestContext) -> Answer:
+        """Answer one request. If it is cancelled the broker is stopping, and nobody waits for the answer."""
+        ...
+
+    def error_response(self, request: Any, context: RequestContext, code: ErrorCode, detail: str) -> Answer:
+        """Return the response that gives every part of the request this error."""
+        ...

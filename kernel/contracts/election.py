@@ -1,0 +1,212 @@
+"""Pure core: the election contract, the machine that decides who leads a partition and what is committed.
+
+An election is a *stepper*: inputs in by `step`, `tick` and the two hot calls, effects out by `ready`; no clock, no
+socket, no disk. One object serves one replica; it is owned by the replica, on the reactor's task.
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+import attrs
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Collection, Mapping, Sequence
+
+    from ..types import TopicIdPartition
+
+
+class Role(Enum):
+    """What a replica is for its partition."""
+
+    FOLLOWER = "follower"
+    CANDIDATE = "candidate"
+    LEADER = "leader"
+    OFFLINE = "offline"
+
+
+class ElectionReason(Enum):
+    """Why the controller asks for a leader."""
+
+    OFFLINE = "offline"
+    PREFERRED = "preferred"
+    REASSIGNMENT = "reassignment"
+    CONTROLLED_SHUTDOWN = "controlled shutdown"
+    UNCLEAN = "unclean"
+
+
+@attrs.frozen
+class PartitionState:
+    """A partition as the committed metadata describes it.
+
+    Attributes:
+        leader: Broker id, -1 for none.
+        leader_epoch: Grows with every change of leader, >= 0.
+        partition_epoch: Grows with every change at all.
+        replicas: Assigned brokers, the preferred leader first.
+        isr: In-sync replicas, a subset.
+        adding_replicas: Being added by a reassignment.
+        removing_replicas: Being removed by a reassignment.
+    """
+
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    adding_replicas: tuple[int, ...] = ()
+    removing_replicas: tuple[int, ...] = ()
+
+
+@attrs.frozen
+class MetadataChanged:
+    """Input: the committed metadata now says this of the partition."""
+
+    state: PartitionState
+    min_insync_replicas: int
+
+
+@attrs.frozen
+class PeerMessage:
+    """Input or effect: a message of the election's own protocol from or to another replica."""
+
+    broker_id: int
+    message: object
+
+
+ElectionInput: TypeAlias = MetadataChanged | PeerMessage
+
+
+@attrs.frozen
+class IsrChange:
+    """Effect: ask the controller to change the in-sync set (AlterPartition)."""
+
+    isr: tuple[int, ...]
+    leader_epoch: int
+    partition_epoch: int
+
+
+@attrs.frozen
+class Ready:
+    """What the shell must do now, in the order of the fields; None and empty mean nothing.
+
+    Attributes:
+        hard_state: To be made durable before anything below is done.
+        role: The replica's new role.
+        leader_id: The leader that goes with it, -1 when unknown.
+        leader_epoch: The epoch that goes with it.
+        high_watermark: The new high watermark; never smaller than before within an epoch.
+        messages: To be sent.
+        isr_change: To be asked of the controller.
+    """
+
+    hard_state: bytes | None = None
+    role: Role | None = None
+    leader_id: int = -1
+    leader_epoch: int = -1
+    high_watermark: int | None = None
+    messages: tuple[PeerMessage, ...] = ()
+    isr_change: IsrChange | None = None
+
+
+class Election(Protocol):
+    """The state machine of one replica. Life: made, `step(MetadataChanged)`, then any input in any order."""
+
+    @property
+    def role(self) -> Role:
+        """What the replica is now."""
+        ...
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch of the current leader, -1 before the first."""
+        ...
+
+    @property
+    def high_watermark(self) -> int:
+        """The first offset that is not committed."""
+        ...
+
+    @property
+    def isr(self) -> Collection[int]:
+        """Replicas that count for commitment: the in-sync set, or the voters."""
+        ...
+
+    def local_append(self, log_end_offset: int) -> int:
+        """Take note that this replica's log now ends at `log_end_offset` and return the high watermark. Hot."""
+        ...
+
+    def follower_fetch(self, broker_id: int, fetch_offset: int, now_ms: int) -> int:
+        """Take note that a follower has everything below `fetch_offset` and return the high watermark. Hot."""
+        ...
+
+    def can_acknowledge(self) -> bool:
+        """Whether a record with acks=all may be taken now (`min.insync.replicas`). Hot."""
+        ...
+
+    def step(self, event: ElectionInput) -> None:
+        """Take an input; what follows from it stands in the next `ready`."""
+        ...
+
+    def tick(self, now_ms: int) -> None:
+        """Let time pass; `now_ms` is the monotonic clock."""
+        ...
+
+    def ready(self) -> Ready | None:
+        """Return the effects that have gathered, None when there are none; they stay until `advance`."""
+        ...
+
+    def advance(self, ready: Ready) -> None:
+        """Take note that all of `ready` is done."""
+        ...
+
+
+@attrs.frozen
+class ElectionContext:
+    """What the kernel hands to an election factory, for one replica.
+
+    Attributes:
+        partition: Whose.
+        broker_id: This broker.
+        log_end_offset: Of the local log.
+        high_watermark: From the last checkpoint, at most the log end offset.
+        latest_epoch: Of the local log, -1 when empty.
+        hard_state: What the last `Ready.hard_state` was, None when there was none.
+        settings: Broker and topic keys that the plugin registered.
+        random: For randomised time-outs.
+    """
+
+    partition: TopicIdPartition
+    broker_id: int
+    log_end_offset: int
+    high_watermark: int
+    latest_epoch: int
+    hard_state: bytes | None
+    settings: Mapping[str, object]
+    random: random.Random
+
+
+class ElectionFactory(Protocol):
+    """What an election plugin offers under its name in `odradek_elections`."""
+
+    def new_election(self, context: ElectionContext) -> Election:
+        """Make the state machine of one replica."""
+        ...
+
+    def choose_leader(
+        self, state: PartitionState, live_brokers: Collection[int], reason: ElectionReason
+    ) -> PartitionState | None:
+        """Return the state with the new leader and in-sync set, None when nobody may lead. Pure; the controller asks.
+
+        `leader_epoch` and `partition_epoch` are raised by the controller. An election whose replicas choose among
+        themselves returns None always.
+        """
+        ...
+
+    def initial_state(self, replicas: Sequence[int], live_brokers: Collection[int]) -> PartitionState:
+        """Return the state of a new partition (leader epoch 0); at least one replica is alive."""
+        ...

@@ -1,0 +1,451 @@
+"""Pure core: the storage contract, one log of one partition, and the engine that opens such logs.
+
+A log knows bytes, offsets, timestamps and leader epochs. It knows nothing of leaders, high watermarks, producers or
+transactions: those are the replica's. Two halves:
+
+* `StorageEngine`: one for each storage plugin and broker; owns directories, their locks and their failures;
+* `PartitionLog`: one for each replica; owned by the reactor's task, so it needs no lock. Only `flush` may run on a
+  worker thread, beside appends and reads.
+
+How an append travels::
+
+    append(batch)     staged: offsets are taken, nothing is written, the caller's bytes are borrowed
+    append(batch)     ...
+    write_pending()   one gathered write: the bytes are in the page cache, they survive the death of the process
+    flush()           fsync: they survive the loss of power; the recovery point moves
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
+
+import attrs
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from ..types import Buffer, TopicIdPartition
+
+NO_LIMIT: Final = (1 << 63) - 1
+"""An end offset that limits nothing."""
+
+
+@attrs.frozen
+class LogConfig:
+    """A topic's settings as far as its log needs them; Kafka's keys with dots as underscores."""
+
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 7 * 24 * 3600 * 1000
+    segment_jitter_ms: int = 0
+    segment_index_bytes: int = 10 << 20
+    index_interval_bytes: int = 4096
+    preallocate: bool = False
+    flush_messages: int = NO_LIMIT
+    flush_ms: int = NO_LIMIT
+    file_delete_delay_ms: int = 60_000
+
+
+class FileSlice(Protocol):
+    """Bytes of an open file, to be sent without passing through this process.
+
+    The object keeps the file open: holding it is enough, dropping it is the release.
+    """
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes, > 0."""
+        ...
+
+    @property
+    def position(self) -> int:
+        """Where they begin in the file."""
+        ...
+
+    def fileno(self) -> int:
+        """Return the descriptor for `os.sendfile` or `os.pread`; not to be closed by the caller."""
+        ...
+
+    def read(self) -> bytes:
+        """Return the bytes: for TLS, and for systems without sendfile. May block on a cold page."""
+        ...
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether the bytes can be read without waiting for a disk; True where the system cannot tell."""
+        ...
+
+
+RecordsData: TypeAlias = "bytes | memoryview | FileSlice"
+"""What a read gives: whole record batches, in memory or as part of a file."""
+
+
+class LogRead(NamedTuple):
+    """The answer of `PartitionLog.read`: a run of whole batches, the first of which holds the offset asked for.
+
+    `next_offset` is one past the last offset of the run: where a reader that takes all of it goes on.
+    """
+
+    data: RecordsData
+    size_bytes: int
+    next_offset: int
+
+
+EMPTY_READ: Final = LogRead(b"", 0, -1)
+
+
+class EpochEnd(NamedTuple):
+    """Up to where the log holds an epoch's records: `end_offset` is the first offset of the next one."""
+
+    leader_epoch: int
+    end_offset: int
+
+
+class SegmentInfo(NamedTuple):
+    """One segment, as cleanup, tiering and `odradek log dump` want to know it.
+
+    `next_offset` is the base offset of the segment after it, or the log end offset. `max_timestamp` is -1 when the
+    segment is empty. `modified_ms` is the file's modification time, in milliseconds since the epoch.
+    """
+
+    base_offset: int
+    next_offset: int
+    size_bytes: int
+    max_timestamp: int
+    modified_ms: int
+    is_active: bool
+
+
+class PartitionLog(Protocol):
+    """One log of one partition.
+
+    Owned by the task that owns the replica. Invariants between two calls:
+    `log_start_offset <= log_end_offset`, offsets in the log only grow, an epoch's start offsets only grow.
+
+    Every method may raise `StorageError`: the log is then offline, and its partition with it.
+    """
+
+    @property
+    def partition(self) -> TopicIdPartition:
+        """Whose log this is."""
+        ...
+
+    @property
+    def directory(self) -> Path | None:
+        """Where it lives; None for a log without a disk."""
+        ...
+
+    @property
+    def log_dir(self) -> str:
+        """The log directory it belongs to, as DescribeLogDirs names it."""
+        ...
+
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset that may be read."""
+        ...
+
+    @property
+    def log_end_offset(self) -> int:
+        """The next offset to be given out; counts what is staged."""
+        ...
+
+    @property
+    def recovery_point(self) -> int:
+        """The first offset that a loss of power could take."""
+        ...
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes in all segments."""
+        ...
+
+    @property
+    def latest_epoch(self) -> int:
+        """The newest leader epoch that the log has a record of, -1 when none."""
+        ...
+
+    def append(self, batches: Buffer, base_offset: int, last_offset: int, max_timestamp: int) -> None:
+        """Stage one batch, or a run of batches of one epoch, whose offsets and epoch are already in the bytes.
+
+        Args:
+            batches: Whole batches. Borrowed until `write_pending` returns.
+            base_offset: The first offset in them; must be at least `log_end_offset` (gaps are legal: compaction).
+            last_offset: The last offset in them.
+            max_timestamp: The largest timestamp in them, milliseconds, -1 when they have none.
+        """
+        ...
+
+    def write_pending(self) -> bool:
+        """Write what is staged, in one gathered write a segment.
+
+        Returns:
+            Whether `flush.messages` or `flush.ms` now asks for a flush: the caller then runs `flush`, and answers
+            those who wait for these records afterwards.
+
+        Raises:
+            StorageError: Disk full, or failing. Nothing of the staged bytes counts: the log end offset is back where
+                the written bytes end, and the log is offline until it is opened again.
+        """
+        ...
+
+    def assign_epoch(self, leader_epoch: int, start_offset: int) -> None:
+        """Note that records from `start_offset` on are of `leader_epoch`; does nothing when it is not newer."""
+        ...
+
+    def end_offset_for_epoch(self, leader_epoch: int) -> EpochEnd:
+        """Return the largest epoch at most `leader_epoch` that the log knows, with its end offset.
+
+        Returns:
+            `(-1, -1)` when the epoch is newer than all known ones, and when nothing is known; an epoch older than
+            all known ones gives `(leader_epoch, first known start offset)`.
+
+        Source: KIP-101, KIP-279; LeaderEpochFileCache.endOffsetFor.
+        """
+        ...
+
+    def epoch_entries(self) -> Sequence[tuple[int, int]]:
+        """Return all known (epoch, start offset), oldest first."""
+        ...
+
+    def read(self, offset: int, max_bytes: int, end_offset: int = NO_LIMIT, *, at_least_one: bool = False) -> LogRead:
+        """Return whole batches from the one that holds `offset` on.
+
+        Args:
+            offset: In `[log_start_offset, log_end_offset]`; checked by the caller.
+            max_bytes: At most so many bytes, cut at a batch's end; >= 0.
+            end_offset: Only batches that lie wholly below it. `NO_LIMIT` or the log end offset costs nothing.
+            at_least_one: Give the first batch even when it is larger than `max_bytes` (KIP-74).
+
+        Returns:
+            `EMPTY_READ` when there is nothing to give. A run never crosses a segment.
+
+        Raises:
+            CorruptionError: The bytes there are no batches.
+        """
+        ...
+
+    def batch_for_timestamp(self, timestamp: int, start_offset: int) -> bytes | None:
+        """Return the first batch at or after `start_offset` whose max timestamp is at least `timestamp`.
+
+        The caller looks inside it for the record. None when there is none.
+        """
+        ...
+
+    def max_timestamp(self) -> tuple[int, int]:
+        """Return (timestamp, last offset of the batch that has it), the largest in the log; (-1, -1) when empty."""
+        ...
+
+    def batches(self, start_offset: int, end_offset: int = NO_LIMIT) -> Iterator[memoryview]:
+        """Iterate over whole batches from the one that holds `start_offset` on; for recovery, replay and cleanup.
+
+        A view is good until the next step.
+        """
+        ...
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop every batch with an offset at or above `offset`, and epochs that begin there; durable on return."""
+        ...
+
+    def truncate_fully(self, start_offset: int) -> None:
+        """Drop everything and go on at `start_offset`; durable on return."""
+        ...
+
+    def advance_log_start(self, offset: int) -> None:
+        """Hide every record below `offset`, at most the log end offset; drops epochs below.
+
+        Whole segments below are given up by `delete_segments_below`. Durable once `StorageEngine.checkpoint` ran.
+        """
+        ...
+
+    def segments(self) -> Sequence[SegmentInfo]:
+        """Return all segments, oldest first; never empty."""
+        ...
+
+    def roll(self) -> None:
+        """Begin a new segment now, unless the active one is empty."""
+        ...
+
+    def delete_segments_below(self, offset: int) -> int:
+        """Give up the segments that lie wholly below `offset`, never the active one; return how many."""
+        ...
+
+    def replace_segments(self, base_offsets: Sequence[int], batches: Sequence[Sequence[Buffer]]) -> None:
+        """Put new segments in the place of neighbouring closed ones, atomically across a crash; for compaction.
+
+        Args:
+            base_offsets: The segments to replace, neighbours, oldest first.
+            batches: The batches of each new segment; the first keeps the base offset of the first replaced one.
+        """
+        ...
+
+    def write_sidecar(self, offset: int, kind: str, data: bytes) -> None:
+        """Keep a small file beside the log under (offset, kind), for example a producer snapshot; durable on return.
+
+        Args:
+            offset: The log end offset it was taken at.
+            kind: The file's extension without the dot: `snapshot`.
+            data: All of it.
+        """
+        ...
+
+    def sidecars(self, kind: str) -> Sequence[int]:
+        """Return the offsets that have a file of this kind, ascending."""
+        ...
+
+    def read_sidecar(self, offset: int, kind: str) -> bytes:
+        """Return what `write_sidecar` kept."""
+        ...
+
+    def delete_sidecar(self, offset: int, kind: str) -> None:
+        """Remove it; nothing happens when it is not there."""
+        ...
+
+    def flush(self) -> int:
+        """Make durable all that is written; return the new recovery point. May block; may run on a worker thread."""
+        ...
+
+    @property
+    def was_clean(self) -> bool:
+        """Whether the log was opened after a clean shutdown, so that sidecars may be trusted."""
+        ...
+
+    def reconfigure(self, config: LogConfig) -> None:
+        """Take new settings; the next roll and index entry follow them."""
+        ...
+
+    def close(self) -> None:
+        """Flush and close. Nothing may be called afterwards."""
+        ...
+
+
+class LogDirInfo(NamedTuple):
+    """One log directory, as DescribeLogDirs shows it. `error` is empty while it works; sizes are -1 when unknown."""
+
+    path: str
+    directory_id: uuid.UUID
+    error: str
+    total_bytes: int
+    usable_bytes: int
+
+
+class FoundLog(NamedTuple):
+    """A log that was on disk at start."""
+
+    partition: TopicIdPartition
+    log_dir: str
+
+
+class StorageEngine(Protocol):
+    """Opens, finds and deletes the logs of one broker.
+
+    Life: made by the plugin's factory, `start`, any of the others, `close`. One engine serves one broker.
+    """
+
+    def start(self) -> Sequence[FoundLog]:
+        """Take the directories (lock, `meta.properties`) and return what logs are there, without opening them.
+
+        Raises:
+            StorageError: No directory can be used, another broker holds one, or one belongs to another cluster or
+                node. A single failing directory among several only goes offline.
+        """
+        ...
+
+    def open_log(self, partition: TopicIdPartition, config: LogConfig, *, log_dir: str | None = None) -> PartitionLog:
+        """Open the partition's log, after recovery if the shutdown was not clean; make it when there is none.
+
+        Args:
+            partition: Whose.
+            config: Its settings.
+            log_dir: Where a new one goes; by default the directory with the fewest logs.
+
+        Raises:
+            StorageError: The directory is offline, or the log cannot be read.
+        """
+        ...
+
+    def delete_log(self, partition: TopicIdPartition) -> None:
+        """Close the log if open and mark it deleted, at once gone for `open_log`; its bytes go in the background."""
+        ...
+
+    def move_log(self, partition: TopicIdPartition, log_dir: str) -> None:
+        """Move a log to another log directory (KIP-113); blocks, for a worker thread; the log must be closed."""
+        ...
+
+    def checkpoint(self, high_watermarks: Mapping[TopicIdPartition, int]) -> None:
+        """Write recovery points, log start offsets and these high watermarks; durable on return."""
+        ...
+
+    def high_watermarks(self) -> Mapping[TopicIdPartition, int]:
+        """Return the high watermarks that the last checkpoint kept."""
+        ...
+
+    def delete_expired_files(self, now_ms: int) -> int:
+        """Remove the files of deleted logs and segments whose `file.delete.delay.ms` is over; return how many."""
+        ...
+
+    def log_dirs(self) -> Sequence[LogDirInfo]:
+        """Return all log directories, working or not."""
+        ...
+
+    def close(self, high_watermarks: Mapping[TopicIdPartition, int]) -> None:
+        """Close every log, checkpoint, and mark the shutdown as clean."""
+        ...
+
+
+@attrs.frozen
+class StorageContext:
+    """What the kernel hands to a storage factory.
+
+    Attributes:
+        log_dirs: The directories of `log.dirs`.
+        node_id: This broker.
+        cluster_id: This cluster; empty when the broker does not know it yet (the first directory tells it).
+        settings: The plugin's own section of the configuration, and broker keys it registered.
+        now_ms: The wall clock.
+        random: For jitter.
+        new_id: Makes directory ids.
+    """
+
+    log_dirs: Sequence[str]
+    node_id: int
+    cluster_id: str
+    settings: Mapping[str, object]
+    now_ms: NowMs
+    random: RandomSource
+    new_id: NewId
+
+
+class NowMs(Protocol):
+    """The wall clock as a function."""
+
+    def __call__(self) -> int:
+        """Return milliseconds since the Unix epoch."""
+        ...
+
+
+class NewId(Protocol):
+    """An id source as a function."""
+
+    def __call__(self) -> uuid.UUID:
+        """Return a new random id."""
+        ...
+
+
+class RandomSource(Protocol):
+    """The part of `random.Random` that a storage needs."""
+
+    def randrange(self, start: int, stop: int) -> int:
+        """Return a number in `[start, stop)`."""
+        ...
+
+
+class StorageFactory(Protocol):
+    """What a storage plugin offers under its name in `odradek_storages`."""
+
+    def __call__(self, context: StorageContext) -> StorageEngine:
+        """Make the engine; opens nothing yet."""
+        ...

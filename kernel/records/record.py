@@ -1,0 +1,184 @@
+"""Pure core: one record inside a batch: varints, headers, reading and writing.
+
+    length varint | attributes int8 | timestamp delta varlong | offset delta varint
+    | key length varint | key | value length varint | value | headers count varint | headers...
+    header: key length varint | key | value length varint | value
+
+Varints are zigzag-coded, least significant group first; a length of -1 is null (a header's key is never null).
+
+*Source:* Kafka documentation, "Record" and "Record Header"; KIP-82.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from .batch import CorruptRecordsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ..types import Buffer
+
+Headers: TypeAlias = "tuple[tuple[str, bytes | None], ...]"
+
+_SMALL: Final = tuple(bytes((value,)) for value in range(128))
+_NULL: Final = _SMALL[1]
+_NO_HEADERS: Final[Headers] = ()
+_VARINT_BYTES_MAX: Final = 10
+
+
+class Record(NamedTuple):
+    """One record, its offset and timestamp absolute.
+
+    Header keys that are not UTF-8 keep their bytes as lone surrogates, so that writing gives back what was read.
+    """
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = _NO_HEADERS
+
+
+def encode_varint(value: int) -> bytes:
+    """Return `value`, within an int64, as a zigzag varint."""
+    zigzag = (value << 1) ^ (value >> 63)
+    if zigzag < 0x80:
+        return _SMALL[zigzag]
+    if zigzag < 0x4000:
+        return bytes((zigzag & 0x7F | 0x80, zigzag >> 7))
+    groups = bytearray()
+    while zigzag > 0x7F:
+        groups.append(zigzag & 0x7F | 0x80)
+        zigzag >>= 7
+    groups.append(zigzag)
+    return bytes(groups)
+
+
+def decode_varint(buffer: Buffer, position: int) -> tuple[int, int]:
+    """Return the zigzag varint at `position`, and the position after it.
+
+    Raises:
+        CorruptRecordsError: it is cut off or longer than an int64 needs.
+    """
+    try:
+        byte = buffer[position]
+        if byte < 0x80:
+            return (byte >> 1) ^ -(byte & 1), position + 1
+        zigzag, position = _long_varint(buffer, position + 1, byte)
+    except IndexError as exc:
+        raise CorruptRecordsError("varint cut off", position=position) from exc
+    return (zigzag >> 1) ^ -(zigzag & 1), position
+
+
+def _long_varint(buffer: Buffer, position: int, first: int) -> tuple[int, int]:
+    """Return the unsigned varint whose first byte, just before `position`, was `first`, and the position after it."""
+    result = first & 0x7F
+    shift = 7
+    while True:
+        byte = buffer[position]
+        position += 1
+        result |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+        if shift >= 7 * _VARINT_BYTES_MAX:
+            raise CorruptRecordsError("varint too long", position=position)
+    if result >> 64:
+        raise CorruptRecordsError("varint beyond 64 bits", position=position)
+    return result, position
+
+
+def encode_record(
+    timestamp_delta: int,
+    offset_delta: int,
+    key: Buffer | None,
+    value: Buffer | None,
+    headers: Sequence[tuple[str, bytes | None]] = (),
+) -> bytes:
+    """Return one record as it stands in a batch, its length first.
+
+    Args:
+        timestamp_delta: Milliseconds after the batch's base timestamp.
+        offset_delta: Distance from the batch's base offset.
+        key: The key, or None.
+        value: The value; None is a tombstone on a compacted topic.
+        headers: Names and values, in order; names may repeat.
+    """
+    parts: list[Buffer] = [_SMALL[0], encode_varint(timestamp_delta), encode_varint(offset_delta)]
+    parts += (_NULL,) if key is None else (encode_varint(len(key)), key)
+    parts += (_NULL,) if value is None else (encode_varint(len(value)), value)
+    parts.append(encode_varint(len(headers)))
+    for name, content in headers:
+        encoded = name.encode("utf-8", "surrogateescape")
+        parts += (encode_varint(len(encoded)), encoded)
+        parts += (_NULL,) if content is None else (encode_varint(len(content)), content)
+    body = b"".join(parts)
+    return encode_varint(len(body)) + body
+
+
+def decode_records(
+    payload: bytes, count: int, *, base_offset: int = 0, base_timestamp: int = 0, log_append_time: int | None = None
+) -> Iterator[Record]:
+    """Yield the records of a batch, whose `payload` is already decompressed, one by one.
+
+    Args:
+        payload: All that follows the header, decompressed.
+        count: The header's `records_count`.
+        base_offset: The header's, for absolute offsets.
+        base_timestamp: The header's, for absolute timestamps.
+        log_append_time: The header's `max_timestamp` where its timestamp type is LogAppendTime: it replaces the
+            records' own timestamps.
+
+    Raises:
+        CorruptRecordsError: while iterating: a record is malformed, or they are fewer or more than `count`. Records
+            before that one were yielded.
+    """
+    position = 0
+    try:
+        for _ in range(count):
+            length, start = decode_varint(payload, position)
+            timestamp_delta, after = decode_varint(payload, start + 1)
+            offset_delta, after = decode_varint(payload, after)
+            key, after = _decode_bytes(payload, after)
+            value, after = _decode_bytes(payload, after)
+            if payload[after] == 0:
+                headers, after = _NO_HEADERS, after + 1
+            else:
+                headers, after = _decode_headers(payload, after)
+            if after != start + length or after > len(payload):
+                raise CorruptRecordsError(f"record of {length} bytes holds {after - start}", position=position)
+            position = after
+            timestamp = base_timestamp + timestamp_delta if log_append_time is None else log_append_time
+            yield Record(base_offset + offset_delta, timestamp, key, value, headers)
+    except IndexError as exc:
+        raise CorruptRecordsError("record cut off", position=position) from exc
+    if position != len(payload):
+        raise CorruptRecordsError(f"{len(payload) - position} bytes after {count} records", position=position)
+
+
+def _decode_bytes(payload: bytes, position: int) -> tuple[bytes | None, int]:
+    """Return the nullable bytes at `position`, possibly cut short, and the position after them."""
+    length, start = decode_varint(payload, position)
+    if length < 0:
+        if length != -1:
+            raise CorruptRecordsError(f"length {length}", position=position)
+        return None, start
+    end = start + length
+    return payload[start:end], end
+
+
+def _decode_headers(payload: bytes, position: int) -> tuple[Headers, int]:
+    """Return the headers whose count stands at `position`, and the position after them."""
+    count, after = decode_varint(payload, position)
+    if not 0 <= count <= len(payload) - after:
+        raise CorruptRecordsError(f"{count} record headers", position=position)
+    headers = []
+    for _ in range(count):
+        name, after = _decode_bytes(payload, after)
+        if name is None:
+            raise CorruptRecordsError("null key of a record header", position=after)
+        content, after = _decode_bytes(payload, after)
+        headers.append((name.decode("utf-8", "surrogateescape"), content))
+    return tuple(headers), after
