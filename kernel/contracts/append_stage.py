@@ -1,0 +1,42 @@
+"""Pure core: the append stage contract, something that sees a topic's batches before they are appended.
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..types import TopicIdPartition
+
+
+class AppendStage(Protocol):
+    """One stage of one partition. Called on the reactor's task for every batch: must not block."""
+
+    def accept(self, batch: memoryview) -> memoryview | bytes | None:
+        """Look at a validated batch, before offsets are assigned.
+
+        Returns:
+            The batch to append: the same object, or whole new bytes of one valid batch (CRC included). None when the
+            stage took the batch away: it is acknowledged and not appended here.
+
+        Raises:
+            KafkaError: Refuses the batch; the producer sees the code.
+        """
+        ...
+
+
+class AppendStageFactory(Protocol):
+    """What a plugin offers under a name in `odradek_append_stages`."""
+
+    def __call__(self, partition: TopicIdPartition, settings: Mapping[str, object]) -> AppendStage | None:
+        """Make the stage of a partition that is being opened; None when the topic does not need it.
+
+        Args:
+            partition: Whose batches.
+            settings: The topic's settings, by key.
+        """
+        ...

@@ -1,0 +1,76 @@
+"""Pure core: what a plugin runs inside a broker, and what it may ask of that broker.
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import attrs
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    import trio
+
+    from ..clock import Clock
+
+
+@attrs.frozen
+class Service:
+    """A long-running task of a plugin.
+
+    Attributes:
+        name: For logs and task names.
+        run: `await nursery.start(run)`: calls `task_status.started()` once it stands, then works until cancelled.
+    """
+
+    name: str
+    run: Callable[..., Awaitable[None]]
+
+
+@attrs.frozen
+class Metric:
+    """A number that can be asked for.
+
+    Attributes:
+        name: Kafka's metric name in Prometheus form, or `odradek_...`.
+        help: One sentence.
+        kind: `counter` or `gauge`.
+        read: Returns the values by label values; the empty tuple for a metric without labels.
+        labels: Label names, in the order of the keys that `read` returns.
+    """
+
+    name: str
+    help: str
+    kind: str
+    read: Callable[[], Mapping[tuple[str, ...], float]]
+    labels: tuple[str, ...] = ()
+
+
+class BrokerHandle(Protocol):
+    """What a plugin may ask of the broker that it lives in."""
+
+    @property
+    def node_id(self) -> int:
+        """This broker's id."""
+        ...
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id, once the broker serves."""
+        ...
+
+    @property
+    def clock(self) -> Clock:
+        """The broker's clocks."""
+        ...
+
+    def settings(self, plugin: str) -> Mapping[str, object]:
+        """Return the plugin's own section `[plugins.NAME]`."""
+        ...
+
+    async def run_in_thread(self, function: Callable[[], object], limiter: trio.CapacityLimiter) -> object:
+        """Run blocking work on a worker thread. If cancelled, the work goes on and its result is dropped."""
+        ...

@@ -1,0 +1,297 @@
+"""Shell: finds plugins, checks them, and asks them for what they offer; nobody else touches pluggy.
+
+The life of the manager: `load` imports and registers the plugins that the configuration wants; the typed methods below,
+one for each hook, are called once each while the broker is built; after that only notifications are.
+
+A plugin that cannot be loaded stops the start with one `PluginError`: which, why, what to do.
+
+Source: the form of pluggy's "host" and of tox's plugin facade.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import inspect
+import logging
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import attrs
+import pluggy
+
+from . import hookspecs
+from .errors import PluginError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from .config.keys import ConfigKey
+    from .contracts.api_handler import ApiHandler, AsyncApiHandler
+    from .contracts.append_stage import AppendStageFactory
+    from .contracts.election import ElectionFactory
+    from .contracts.services import BrokerHandle, Metric, Service
+    from .contracts.storage import StorageFactory
+    from .types import TopicIdPartition
+
+ENTRY_POINT_GROUP: Final = "odradek.plugins"
+PLUGIN_API_VERSION: Final = 1
+"""Raised when a hook or a contract changes so that plugins must change too."""
+
+Offer = TypeVar("Offer")
+
+log = logging.getLogger(__name__)
+
+
+@attrs.frozen
+class FoundPlugin:
+    """A plugin that is installed, loaded or not.
+
+    Attributes:
+        name: The entry point's name; a module path for one that was enabled by its path.
+        module: Where it lives, as `package.module`.
+        distribution: Who ships it, with its version; empty for one that was enabled by its path.
+    """
+
+    name: str
+    module: str
+    distribution: str
+
+
+@attrs.frozen
+class LoadedPlugin:
+    """A plugin that is active.
+
+    Attributes:
+        found: Where it came from.
+        summary: The first line of its docstring.
+        hooks: The hooks it implements, in the order of `hookspecs.py`.
+    """
+
+    found: FoundPlugin
+    summary: str
+    hooks: tuple[str, ...]
+
+
+def installed_plugins() -> list[FoundPlugin]:
+    """Return all plugins that installed distributions announce, by name; imports none of them.
+
+    Raises:
+        PluginError: Two distributions announce the same name.
+    """
+    found: dict[str, FoundPlugin] = {}
+    for entry in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
+        distribution = f"{entry.dist.name} {entry.dist.version}" if entry.dist else ""
+        plugin = FoundPlugin(entry.name, entry.value, distribution)
+        other = found.setdefault(entry.name, plugin)
+        if other.module != plugin.module:
+            raise PluginError(
+                entry.name,
+                f"is announced twice, by {other.distribution or other.module} and by {distribution or plugin.module}: "
+                "uninstall one of them, or ask its author for another name",
+            )
+    return sorted(found.values(), key=lambda plugin: plugin.name)
+
+
+def choose_plugins(
+    installed: Iterable[FoundPlugin], enable: Sequence[str] | None, disable: Sequence[str]
+) -> list[FoundPlugin]:
+    """Return the plugins that a configuration makes active.
+
+    Args:
+        installed: What `installed_plugins` found.
+        enable: Names, or module paths for plugins under development; None for everything that is installed.
+        disable: Names that are left out all the same.
+
+    Raises:
+        PluginError: A name is not installed.
+    """
+    by_name = {plugin.name: plugin for plugin in installed}
+    chosen = dict(by_name) if enable is None else {}
+    for name in enable or ():
+        if name in by_name:
+            chosen[name] = by_name[name]
+        elif "." in name:
+            chosen[name] = FoundPlugin(name, name, "")
+        else:
+            known = ", ".join(by_name) or "none"
+            raise PluginError(name, f"is enabled but not installed (installed: {known}): install it or take it out")
+    for name in disable:
+        if name not in by_name and name not in chosen:
+            raise PluginError(name, "is disabled but not installed: take it out of `disable`")
+        chosen.pop(name, None)
+    return sorted(chosen.values(), key=lambda plugin: plugin.name)
+
+
+class PluginManager:
+    """The active plugins of one broker or one run of the command line. Owned by whoever builds those."""
+
+    def __init__(self) -> None:
+        self._pluggy = pluggy.PluginManager("odradek")
+        self._pluggy.add_hookspecs(hookspecs)
+        self._loaded: dict[str, LoadedPlugin] = {}
+
+    def __repr__(self) -> str:
+        return f"PluginManager({', '.join(self._loaded) or 'no plugins'})"
+
+    @property
+    def loaded(self) -> Sequence[LoadedPlugin]:
+        """The active plugins, in the order they were loaded."""
+        return tuple(self._loaded.values())
+
+    def load(self, plugins: Iterable[FoundPlugin]) -> None:
+        """Import and register plugins.
+
+        Raises:
+            PluginError: One cannot be imported, has a hook with a wrong name or signature, or was made for another
+                version of the plugin API.
+        """
+        for found in plugins:
+            self.register(found, _import(found))
+
+    def register(self, found: FoundPlugin, module: ModuleType | object) -> None:
+        """Register one plugin that is imported already.
+
+        Raises:
+            PluginError: As `load`.
+        """
+        wanted = getattr(module, "odradek_plugin_api", PLUGIN_API_VERSION)
+        if wanted != PLUGIN_API_VERSION:
+            raise PluginError(
+                found.name,
+                f"was made for version {wanted} of the plugin API, this is version {PLUGIN_API_VERSION}: "
+                "install a version of it that fits",
+            )
+        try:
+            self._pluggy.register(module, found.name)
+            self._pluggy.check_pending()
+        except (pluggy.PluginValidationError, ValueError) as error:
+            reason = str(error).strip().splitlines()[-1]
+            raise PluginError(found.name, f"cannot be registered: {reason}") from error
+        callers = self._pluggy.get_hookcallers(module) or []
+        names = {caller.name for caller in callers}
+        hooks = tuple(name for name in vars(hookspecs) if name in names)
+        summary = (inspect.getdoc(module) or "").partition("\n")[0]
+        self._loaded[found.name] = LoadedPlugin(found, summary, hooks)
+
+    # ------------------------------------------------------------------------------- one method a hook, in its order
+
+    def config_keys(self) -> list[tuple[str, ConfigKey]]:
+        """Return every plugin's configuration keys, each with the plugin's name."""
+        return [(plugin, key) for plugin, keys in self._ask("odradek_config_keys") for key in keys]
+
+    def cli_commands(self, commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+        """Let plugins add sub-commands; one that fails is reported and left out."""
+        for plugin, implementation in self._implementations("odradek_cli_commands"):
+            try:
+                implementation(commands=commands)
+            except Exception:
+                log.exception("plugin %s: its commands are left out", plugin)
+
+    def storages(self) -> dict[str, StorageFactory]:
+        """Return storage factories by name."""
+        return self._joined("odradek_storages", "storage")
+
+    def elections(self) -> dict[str, ElectionFactory]:
+        """Return election factories by name."""
+        return self._joined("odradek_elections", "election")
+
+    def append_stages(self) -> dict[str, AppendStageFactory]:
+        """Return append stage factories by name."""
+        return self._joined("odradek_append_stages", "append stage")
+
+    def api_handlers(self, broker: BrokerHandle) -> list[tuple[str, ApiHandler | AsyncApiHandler]]:
+        """Return every plugin's API handlers, each with the plugin's name."""
+        return [
+            (plugin, handler) for plugin, many in self._ask("odradek_api_handlers", broker=broker) for handler in many
+        ]
+
+    def services(self, broker: BrokerHandle) -> list[tuple[str, Service]]:
+        """Return every plugin's services, each with the plugin's name."""
+        return [(plugin, service) for plugin, many in self._ask("odradek_services", broker=broker) for service in many]
+
+    def metrics(self, broker: BrokerHandle) -> list[tuple[str, Metric]]:
+        """Return every plugin's metrics, each with the plugin's name."""
+        return [(plugin, metric) for plugin, many in self._ask("odradek_metrics", broker=broker) for metric in many]
+
+    def leader_changed(self, partition: TopicIdPartition, leader_id: int, leader_epoch: int) -> None:
+        """Tell plugins that a partition has a new leader."""
+        self._notify("odradek_leader_changed", partition=partition, leader_id=leader_id, leader_epoch=leader_epoch)
+
+    # ----------------------------------------------------------------------------------------------------- machinery
+
+    def _implementations(self, hook: str) -> list[tuple[str, Callable[..., Any]]]:
+        """Return the implementations of a hook by plugin, first registered first; each takes what it declares."""
+        return [
+            (implementation.plugin_name, _taking(implementation.function, implementation.argnames))
+            for implementation in getattr(self._pluggy.hook, hook).get_hookimpls()
+        ]
+
+    def _ask(self, hook: str, **arguments: object) -> list[tuple[str, Any]]:
+        """Call a hook that offers something, plugin by plugin, so that a failure has a name."""
+        answers: list[tuple[str, Any]] = []
+        for plugin, implementation in self._implementations(hook):
+            try:
+                answer = implementation(**arguments)
+            except Exception as error:
+                raise PluginError(plugin, f"failed: {error!r}", hook=hook) from error
+            if answer is not None:
+                answers.append((plugin, answer))
+        return answers
+
+    def _joined(self, hook: str, what: str) -> dict[str, Any]:
+        """Join what plugins offer by name; nobody may offer what another offers."""
+        joined: dict[str, tuple[str, Any]] = {}
+        for plugin, offers in self._ask(hook):
+            for name, offer in offers.items():
+                if name in joined:
+                    raise PluginError(
+                        plugin,
+                        f"offers the {what} {name!r}, which plugin {joined[name][0]!r} offers too: disable one of them",
+                        hook=hook,
+                    )
+                joined[name] = (plugin, offer)
+        return {name: offer for name, (_plugin, offer) in joined.items()}
+
+    def _notify(self, hook: str, **arguments: object) -> None:
+        for plugin, implementation in self._implementations(hook):
+            try:
+                implementation(**arguments)
+            except Exception:
+                log.exception("plugin %s: %s failed", plugin, hook)
+
+
+def choose_offer(offers: Mapping[str, Offer], name: str, what: str, key: str) -> Offer:
+    """Return the offer that a setting names.
+
+    Raises:
+        PluginError: No active plugin offers it.
+    """
+    try:
+        return offers[name]
+    except KeyError:
+        known = ", ".join(sorted(offers)) or "none: no plugin that offers one is active"
+        raise PluginError(
+            name, f"no active plugin offers this {what} ({key}; offered: {known}); see `odradek plugins list`"
+        ) from None
+
+
+def _import(found: FoundPlugin) -> ModuleType:
+    try:
+        return importlib.import_module(found.module)
+    except Exception as error:
+        raise PluginError(
+            found.name,
+            f"cannot be imported from {found.module}: {type(error).__name__}: {error} "
+            f'(repair it, or put it into `disable` of [plugins] as "{found.name}")',
+        ) from error
+
+
+def _taking(function: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
+    """Return `function` with the arguments that it does not declare left out, as pluggy's own calls do."""
+
+    def call(**arguments: object) -> Any:
+        return function(**{name: arguments[name] for name in names})
+
+    return call
