@@ -254,9 +254,9 @@ def patch_log_append_time(buffer: bytearray | memoryview, position: int, header:
 
 
 def encode_batch(header: BatchHeader, payload: Buffer) -> bytearray:
-    """Return a whole batch: `header`'s fields before `payload` (the records, compressed if so), length and CRC computed.
+    """Return a whole batch: `header`'s fields, then `payload` (the records, compressed or not).
 
-    `header.length_bytes` and `header.crc` are set to what was written.
+    Length and CRC are computed, and `header` is changed to what was written.
     """
     header.length_bytes = HEADER_SIZE + len(payload)
     batch = bytearray(header.length_bytes)

@@ -1,0 +1,215 @@
+"""Pure core: the codecs of record batches, one table: number to name, compress, and decompress within a bound.
+
+| id | name | how it stands in a batch |
+| --- | --- | --- |
+| 0 | none | as it is |
+| 1 | gzip | one or more members |
+| 2 | snappy | xerial framing (Java, kafka-python, ours) or one raw block (librdkafka, franz-go) |
+| 3 | lz4 | LZ4 frame with independent blocks, which is all that the Java client reads |
+| 4 | zstd | frames, often without a content size |
+
+Decompressing writes into a buffer of our own and never past the caller's limit, so a small batch that unpacks to
+gigabytes costs no more than the limit.
+
+*Source:* Kafka documentation, "Record Batch" (attributes); KIP-110 (zstd), KIP-390 (levels);
+snappy-java's stream format.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+import attrs
+import cramjam
+
+from .batch import CorruptRecordsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..types import Buffer
+
+DECOMPRESSED_BYTES_MAX: Final = 128 * 1024 * 1024
+"""Default bound of what one batch may decompress to."""
+
+_GUESSED_RATIO: Final = 4
+_FIRST_GUESS_MIN: Final = 64 * 1024
+_BUFFER_FULL: Final = "failed to write whole buffer"
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEADER: Final = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
+_XERIAL_BLOCK_BYTES: Final = 32 * 1024
+_INT32: Final = struct.Struct(">i")
+
+
+class CompressionType(IntEnum):
+    """The codec numbers of a batch's attributes (`compression.type`)."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+class UnknownCodecError(CorruptRecordsError):
+    """A batch names codec 5, 6 or 7, which nobody has defined."""
+
+
+class DecompressedTooLargeError(CorruptRecordsError):
+    """A batch decompresses to more than the caller allows."""
+
+
+@attrs.frozen
+class Codec:
+    """One row of the table.
+
+    Attributes:
+        compression_type: Its number.
+        name: As in `compression.type`.
+        compress: `(data, level)` to compressed bytes; level None is the codec's default.
+        decompress: `(data, limit)` to at most `limit` bytes.
+        level_min: Least level that Kafka's configuration takes; 0 with `level_max` 0: the codec has none.
+        level_max: Greatest.
+    """
+
+    compression_type: CompressionType
+    name: str
+    compress: Callable[[Buffer, int | None], bytes]
+    decompress: Callable[[Buffer, int], bytes]
+    level_min: int = 0
+    level_max: int = 0
+
+
+def codec_of(compression_id: int) -> Codec:
+    """Return the codec with this number.
+
+    Raises:
+        UnknownCodecError: there is none.
+    """
+    if 0 <= compression_id < len(CODECS):
+        return CODECS[compression_id]
+    raise UnknownCodecError(f"unknown compression type id {compression_id}")
+
+
+def compress(compression_id: int, payload: Buffer, level: int | None = None) -> bytes:
+    """Return `payload`, a batch's records, compressed.
+
+    Raises:
+        UnknownCodecError: no such codec.
+    """
+    return codec_of(compression_id).compress(payload, level)
+
+
+def decompress(compression_id: int, payload: Buffer, limit: int = DECOMPRESSED_BYTES_MAX) -> bytes:
+    """Return `payload`, what follows a batch's header, decompressed to at most `limit` bytes.
+
+    Raises:
+        UnknownCodecError: no such codec.
+        DecompressedTooLargeError: there are more than `limit` bytes; no more than that were written.
+        CorruptRecordsError: the codec cannot read it.
+    """
+    return codec_of(compression_id).decompress(payload, limit)
+
+
+def _stored(data: Buffer, level: int | None) -> bytes:
+    del level
+    return bytes(data)
+
+
+def _stored_bounded(data: Buffer, limit: int) -> bytes:
+    if len(data) > limit:
+        raise DecompressedTooLargeError(f"{len(data)} bytes, more than {limit}")
+    return bytes(data)
+
+
+def _gzip(data: Buffer, level: int | None) -> bytes:
+    return bytes(cramjam.gzip.compress(data, level))
+
+
+def _snappy_xerial(data: Buffer, level: int | None) -> bytes:
+    del level
+    view = memoryview(data)
+    parts: list[bytes] = [_XERIAL_HEADER]
+    for start in range(0, len(view), _XERIAL_BLOCK_BYTES):
+        block = bytes(cramjam.snappy.compress_raw(view[start : start + _XERIAL_BLOCK_BYTES]))
+        parts += (_INT32.pack(len(block)), block)
+    return b"".join(parts)
+
+
+def _lz4(data: Buffer, level: int | None) -> bytes:
+    # Java's reader refuses frames whose blocks depend on each other, which is cramjam's default.
+    compressor = cramjam.lz4.Compressor(level, False, False)
+    compressor.compress(data)
+    return bytes(compressor.finish())
+
+
+def _zstd(data: Buffer, level: int | None) -> bytes:
+    return bytes(cramjam.zstd.compress(data, level))
+
+
+def _bounded(decompress_into: Callable[[Buffer, bytearray], int]) -> Callable[[Buffer, int], bytes]:
+    """Make a bounded decompressor of one that fills a buffer of fixed size.
+
+    The size is not known beforehand, so the buffer begins at a guess and grows fourfold up to the limit; a buffer one
+    byte longer than the limit tells "just fits" from "too large".
+    """
+
+    def decompress_bounded(data: Buffer, limit: int) -> bytes:
+        size = min(limit + 1, max(_GUESSED_RATIO * len(data), _FIRST_GUESS_MIN))
+        while True:
+            out = bytearray(size)
+            try:
+                written = decompress_into(data, out)
+            except cramjam.DecompressionError as exc:
+                if str(exc) != _BUFFER_FULL:
+                    raise CorruptRecordsError(f"cannot decompress: {exc}") from exc
+                written = limit + 1
+            if written <= limit:
+                return bytes(memoryview(out)[:written])
+            if size > limit:
+                raise DecompressedTooLargeError(f"decompresses to more than {limit} bytes")
+            size = min(limit + 1, _GUESSED_RATIO * size)
+
+    return decompress_bounded
+
+
+def _snappy_bounded(data: Buffer, limit: int) -> bytes:
+    """Decompress either framing: raw unless the stream begins with xerial's magic, as snappy-java decides it."""
+    view = memoryview(data)
+    if bytes(view[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
+        return _snappy_block(view, limit)
+    parts: list[bytes] = []
+    position = len(_XERIAL_HEADER)
+    while position < len(view):
+        if len(view) - position < _INT32.size:
+            raise CorruptRecordsError("snappy block length cut off", position=position)
+        (length,) = _INT32.unpack_from(view, position)
+        position += _INT32.size
+        if not 0 <= length <= len(view) - position:
+            raise CorruptRecordsError(f"snappy block of {length} bytes", position=position)
+        parts.append(_snappy_block(view[position : position + length], limit))
+        limit -= len(parts[-1])
+        position += length
+    return b"".join(parts)
+
+
+def _snappy_block(block: memoryview, limit: int) -> bytes:
+    """Decompress one raw block, whose first bytes tell its size, which the library holds it to."""
+    try:
+        if cramjam.snappy.decompress_raw_len(block) > limit:
+            raise DecompressedTooLargeError(f"decompresses to more than {limit} bytes")
+        return bytes(cramjam.snappy.decompress_raw(block))
+    except cramjam.DecompressionError as exc:
+        raise CorruptRecordsError(f"cannot decompress: {exc}") from exc
+
+
+CODECS: Final = (
+    Codec(CompressionType.NONE, "none", _stored, _stored_bounded),
+    Codec(CompressionType.GZIP, "gzip", _gzip, _bounded(cramjam.gzip.decompress_into), 1, 9),
+    Codec(CompressionType.SNAPPY, "snappy", _snappy_xerial, _snappy_bounded),
+    Codec(CompressionType.LZ4, "lz4", _lz4, _bounded(cramjam.lz4.decompress_into), 1, 17),
+    Codec(CompressionType.ZSTD, "zstd", _zstd, _bounded(cramjam.zstd.decompress_into), -131072, 22),
+)
+"""The table, a codec's number being its place."""
