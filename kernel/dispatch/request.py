@@ -1,0 +1,44 @@
+"""Shell: one request on its way through the broker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..network.connection import Connection, Reply
+    from .routes import Route
+
+
+class Request:
+    """One request: what a handler knows of it, and where its answer goes.
+
+    Made by the router for each frame, dropped with the answer. Slots and no properties: it is made for every request.
+    """
+
+    __slots__ = ("api_key", "api_version", "client_id", "connection", "correlation_id", "received_s", "route", "slot")
+
+    def __init__(
+        self,
+        route: Route,
+        api_version: int,
+        correlation_id: int,
+        client_id: str | None,
+        connection: Connection,
+        slot: Reply,
+        received_s: float,
+    ) -> None:
+        self.route = route
+        self.api_key = route.api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.connection = connection
+        self.slot = slot
+        self.received_s = received_s
+
+    def __repr__(self) -> str:
+        return f"Request({self.route.name} v{self.api_version}, correlation {self.correlation_id}, {self.client_id!r})"
+
+    def reply(self, response: Any) -> None:
+        """Answer; None means that no answer is sent. Nothing happens when the client is gone."""
+        self.route.send(self, response)

@@ -1,0 +1,290 @@
+"""Shell: one replica of one partition, where log, election and producer state meet.
+
+A replica is owned by the reactor's task. An append has two halves, so that one gathered write serves everything that a
+turn of the reactor brought for a partition::
+
+    append_as_leader   offsets are assigned in the caller's buffer, the batch is staged       (many times a turn)
+    write              one write; `appended_offset` moves, and with it the high watermark     (once a turn)
+
+When the log asks for a flush (`flush.messages`, `flush.ms`), `appended_offset` waits for it: nothing is acknowledged or
+shown that the topic wanted on disk first.
+
+Watermarks, each at most the next one::
+
+    log_start_offset <= last_stable_offset <= high_watermark <= appended_offset <= log.log_end_offset
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from ..contracts.election import MetadataChanged, PartitionState, Role
+from ..contracts.storage import EMPTY_READ, LogRead
+from ..errors import ErrorCode, KafkaError, StorageError
+from ..records.batch import patch_log_append_time, patch_offset_and_epoch
+from ..types import NO_EPOCH, NO_TIMESTAMP, IsolationLevel, LogOffsets, TopicIdPartition
+
+if TYPE_CHECKING:
+    from ..contracts.append_stage import AppendStage
+    from ..contracts.election import Election
+    from ..contracts.storage import PartitionLog
+    from ..records.batch import BatchHeader
+    from .producer_state import ProducerStateTable
+
+ACKS_ALL: Final = -1
+NOT_LEADER: Final = ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@attrs.frozen
+class TopicSettings:
+    """A topic's settings as far as its replicas need them."""
+
+    max_message_bytes: int
+    has_log_append_time: bool
+    timestamp_before_max_ms: int
+    timestamp_after_max_ms: int
+    is_compacted: bool
+    compression_type: str
+    compression_level: int | None
+    min_insync_replicas: int
+    validates_fully: bool
+
+
+@attrs.define
+class Appended:
+    """What became of one batch.
+
+    Attributes:
+        base_offset: The offset of its first record; of the original one for a duplicate.
+        required_offset: An acknowledgement waits until `appended_offset` (acks=1) or the high watermark (acks=all)
+            reaches this.
+        log_append_time_ms: The broker's timestamp, -1 when the producer's was kept.
+    """
+
+    base_offset: int
+    required_offset: int
+    log_append_time_ms: int = NO_TIMESTAMP
+
+
+class Replica:
+    """One replica. Life: made by the replica manager, `become`, then appends and reads; `close` at the end.
+
+    Invariants: the watermarks are ordered as the module's docstring says, and none goes back within a leader epoch.
+    """
+
+    __slots__ = (
+        "appended_offset",
+        "election",
+        "epoch_start_offset",
+        "high_watermark",
+        "is_dirty",
+        "is_leader",
+        "leader_epoch",
+        "leader_id",
+        "log",
+        "offline_reason",
+        "partition",
+        "producers",
+        "settings",
+        "stages",
+    )
+
+    def __init__(
+        self,
+        *,
+        partition: TopicIdPartition,
+        log: PartitionLog,
+        election: Election,
+        producers: ProducerStateTable,
+        settings: TopicSettings,
+        stages: tuple[AppendStage, ...] = (),
+    ) -> None:
+        self.partition = partition
+        self.log = log
+        self.election = election
+        self.producers = producers
+        self.settings = settings
+        self.stages = stages
+        self.is_dirty = False
+        self.is_leader = False
+        self.leader_id = -1
+        self.leader_epoch = NO_EPOCH
+        self.epoch_start_offset = log.log_end_offset
+        self.appended_offset = log.log_end_offset
+        self.high_watermark = min(election.high_watermark, log.log_end_offset)
+        self.offline_reason: str | None = None
+
+    def __repr__(self) -> str:
+        role = "offline" if self.offline_reason else "leader" if self.is_leader else "follower"
+        return (
+            f"Replica({self.partition}, {role} of epoch {self.leader_epoch}, start {self.log.log_start_offset}, "
+            f"hw {self.high_watermark}, end {self.log.log_end_offset})"
+        )
+
+    # ------------------------------------------------------------------------------------------------------ leadership
+
+    def become(self, state: PartitionState) -> bool:
+        """Take the partition's state from committed metadata; return whether leader or epoch changed."""
+        self.election.step(MetadataChanged(state, self.settings.min_insync_replicas))
+        before = (self.leader_id, self.leader_epoch)
+        self.apply_ready()
+        return before != (self.leader_id, self.leader_epoch)
+
+    def apply_ready(self) -> None:
+        """Carry out what the election decided, in the order of `Ready`'s fields."""
+        ready = self.election.ready()
+        if ready is None:
+            return
+        if ready.role is not None:
+            self._take_role(ready.role, ready.leader_id, ready.leader_epoch)
+        if ready.high_watermark is not None:
+            self._raise_high_watermark(ready.high_watermark)
+        self.election.advance(ready)
+
+    def _take_role(self, role: Role, leader_id: int, leader_epoch: int) -> None:
+        self.is_leader = role is Role.LEADER
+        self.leader_id = leader_id
+        if leader_epoch == self.leader_epoch:
+            return
+        assert leader_epoch > self.leader_epoch, "leader epochs only grow"
+        self.leader_epoch = leader_epoch
+        if self.is_leader:
+            self.epoch_start_offset = self.log.log_end_offset
+            self.log.assign_epoch(leader_epoch, self.log.log_end_offset)
+            self._raise_high_watermark(self.election.local_append(self.appended_offset))
+
+    def check_leader(self, current_leader_epoch: int) -> None:
+        """Refuse a request that was sent on old or too new knowledge of the leader.
+
+        Raises:
+            KafkaError: This is no leader, or the client's epoch (if not -1) is older or newer than ours.
+
+        Source: KIP-320.
+        """
+        if self.offline_reason is not None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+        if not self.is_leader:
+            raise KafkaError(NOT_LEADER)
+        if current_leader_epoch != NO_EPOCH and current_leader_epoch != self.leader_epoch:
+            is_old = current_leader_epoch < self.leader_epoch
+            raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH)
+
+    # ----------------------------------------------------------------------------------------------------------- write
+
+    def append_as_leader(self, batch: memoryview, header: BatchHeader, acks: int, now_ms: int) -> Appended:
+        """Stage one validated batch.
+
+        Args:
+            batch: The batch, writable: base offset and leader epoch are assigned in place. Borrowed until `write`.
+            header: Its header; base offset and epoch are set.
+            acks: -1, 0 or 1.
+            now_ms: The wall clock.
+
+        Raises:
+            KafkaError: This replica does not lead, too few replicas are in sync for acks=all, or the producer's
+                sequence does not fit. The log is as it was.
+        """
+        if not self.is_leader or self.offline_reason is not None:
+            raise KafkaError(NOT_LEADER if self.offline_reason is None else ErrorCode.KAFKA_STORAGE_ERROR)
+        if acks == ACKS_ALL and not self.election.can_acknowledge():
+            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+        has_producer = header.producer_id >= 0
+        if has_producer:
+            original = self.producers.check(header, now_ms)
+            if original is not None:
+                return Appended(original.base_offset, original.last_offset + 1, original.append_time_ms)
+        log = self.log
+        base_offset = log.log_end_offset
+        log_append_time_ms = NO_TIMESTAMP
+        if self.settings.has_log_append_time:
+            log_append_time_ms = now_ms
+            patch_log_append_time(batch, 0, header, now_ms)
+        patch_offset_and_epoch(batch, 0, base_offset, self.leader_epoch)
+        header.base_offset = base_offset
+        header.partition_leader_epoch = self.leader_epoch
+        last_offset = base_offset + header.last_offset_delta
+        log.append(batch, base_offset, last_offset, header.max_timestamp)
+        if has_producer:
+            self.producers.append(header, now_ms)
+        return Appended(base_offset, last_offset + 1, log_append_time_ms)
+
+    def write(self) -> bool:
+        """Write what is staged; return whether a flush has to come before it counts.
+
+        Raises:
+            StorageError: The log failed; the replica is offline and nothing of the staged batches counts.
+        """
+        self.is_dirty = False
+        try:
+            needs_flush = self.log.write_pending()
+        except StorageError as error:
+            self.go_offline(str(error))
+            raise
+        if not needs_flush:
+            self.note_appended(self.log.log_end_offset)
+        return needs_flush
+
+    def note_appended(self, offset: int) -> None:
+        """Take note that everything below `offset` is in the log as the topic's settings want it."""
+        if offset > self.appended_offset:
+            self.appended_offset = offset
+            self._raise_high_watermark(self.election.local_append(offset))
+
+    def _raise_high_watermark(self, offset: int) -> None:
+        offset = min(offset, self.appended_offset)
+        self.high_watermark = max(self.high_watermark, offset)
+
+    def go_offline(self, reason: str) -> None:
+        """Serve nothing any more: the log failed."""
+        self.offline_reason = reason
+        self.is_leader = False
+
+    # ------------------------------------------------------------------------------------------------------------ read
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The first offset that a read_committed consumer may not see."""
+        unstable = self.producers.first_unstable_offset
+        return self.high_watermark if unstable is None or unstable > self.high_watermark else unstable
+
+    @property
+    def offsets(self) -> LogOffsets:
+        """All offsets that clients ask for."""
+        return LogOffsets(
+            self.log.log_start_offset, self.last_stable_offset, self.high_watermark, self.log.log_end_offset
+        )
+
+    def visible_end(self, isolation: IsolationLevel) -> int:
+        """Return the first offset that a consumer of this isolation level may not read."""
+        return self.last_stable_offset if isolation == IsolationLevel.READ_COMMITTED else self.high_watermark
+
+    def read(
+        self, offset: int, max_bytes: int, isolation: IsolationLevel, *, is_follower: bool, at_least_one: bool
+    ) -> LogRead:
+        """Read whole batches from the one that holds `offset` on, as far as the reader may see.
+
+        Args:
+            offset: Where to begin.
+            max_bytes: At most so many bytes.
+            isolation: What a consumer sees of transactions.
+            is_follower: Whether a replica reads: it sees everything that is appended.
+            at_least_one: Whether the first batch is given even when it is larger.
+
+        Raises:
+            KafkaError: OFFSET_OUT_OF_RANGE when the offset is below the log start or above the end.
+        """
+        log = self.log
+        end = self.appended_offset if is_follower else self.visible_end(isolation)
+        if offset >= end:
+            if offset > log.log_end_offset:
+                raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+            return EMPTY_READ
+        if offset < log.log_start_offset:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        return log.read(offset, max_bytes, end, at_least_one=at_least_one)
+
+    def close(self) -> None:
+        """Close the log; nothing may be called afterwards."""
+        self.log.close()

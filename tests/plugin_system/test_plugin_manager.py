@@ -1,0 +1,226 @@
+"""The plugin manager: what is found, chosen, refused and asked."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odradek.kernel.api import PluginError, TopicIdPartition, hookimpl
+from odradek.kernel.ids import ZERO_ID
+from odradek.kernel.plugin_manager import (
+    PLUGIN_API_VERSION,
+    FoundPlugin,
+    PluginManager,
+    choose_offer,
+    choose_plugins,
+    installed_plugins,
+)
+
+
+def plugin(name: str, **members: object) -> types.ModuleType:
+    module = types.ModuleType(name, "A plugin for a test.")
+    vars(module).update(members)
+    return module
+
+
+def manager_with(**modules: types.ModuleType) -> PluginManager:
+    manager = PluginManager()
+    for name, module in modules.items():
+        manager.register(FoundPlugin(name, name, ""), module)
+    return manager
+
+
+def named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    function.__name__ = name
+    return hookimpl(function)
+
+
+BROKER: Any = object()
+PARTITION = TopicIdPartition(ZERO_ID, "t", 0)
+INSTALLED = [FoundPlugin("a", "pkg.a", "pkg 1"), FoundPlugin("b", "pkg.b", "pkg 1")]
+
+
+def test_the_plugins_of_this_distribution_are_installed() -> None:
+    names = {found.name for found in installed_plugins()}
+
+    assert {"election_isr", "storage_memory", "storage_segment"} <= names
+
+
+@pytest.mark.parametrize(
+    ("enable", "disable", "expected"),
+    [
+        (None, [], ["a", "b"]),
+        (None, ["a"], ["b"]),
+        ([], [], []),
+        (["b"], [], ["b"]),
+        (["a", "b"], ["b"], ["a"]),
+        (["my.own.module"], [], ["my.own.module"]),
+    ],
+)
+def test_enable_and_disable_choose(enable: list[str] | None, disable: list[str], expected: list[str]) -> None:
+    assert expected == [found.name for found in choose_plugins(INSTALLED, enable, disable)]
+
+
+@pytest.mark.parametrize(("enable", "disable"), [(["c"], []), (None, ["c"])])
+def test_a_name_that_is_not_installed_is_refused(enable: list[str] | None, disable: list[str]) -> None:
+    with pytest.raises(PluginError, match=r"plugin 'c': is .*abled but not installed"):
+        choose_plugins(INSTALLED, enable, disable)
+
+
+def test_a_plugin_that_cannot_be_imported_names_itself_and_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "odradek_broken_plugin.py").write_text("import there_is_no_such_module\n")
+    sys.path.insert(0, str(tmp_path))
+    try:
+        with pytest.raises(PluginError, match=r"plugin 'bad': cannot be imported .*there_is_no_such_module.*disable"):
+            PluginManager().load([FoundPlugin("bad", "odradek_broken_plugin", "")])
+    finally:
+        sys.path.remove(str(tmp_path))
+
+
+def test_a_hook_with_an_argument_that_no_hook_has_is_refused() -> None:
+    wrong = named("odradek_storages", lambda surprise: {})
+
+    with pytest.raises(PluginError, match="cannot be registered"):
+        manager_with(wrong=plugin("wrong", odradek_storages=wrong))
+
+
+def test_a_hook_that_does_not_exist_is_refused() -> None:
+    wrong = named("odradek_no_such_hook", lambda: None)
+
+    with pytest.raises(PluginError, match="cannot be registered"):
+        manager_with(wrong=plugin("wrong", odradek_no_such_hook=wrong))
+
+
+def test_the_same_name_twice_is_refused() -> None:
+    manager = manager_with(one=plugin("one"))
+
+    with pytest.raises(PluginError, match="cannot be registered"):
+        manager.register(FoundPlugin("one", "one", ""), plugin("other"))
+
+
+def test_another_version_of_the_plugin_api_is_refused() -> None:
+    with pytest.raises(PluginError, match=f"version {PLUGIN_API_VERSION + 1} of the plugin API"):
+        manager_with(old=plugin("old", odradek_plugin_api=PLUGIN_API_VERSION + 1))
+
+
+def test_two_plugins_that_offer_the_same_name_are_refused() -> None:
+    first = plugin("first", odradek_storages=named("odradek_storages", lambda: {"same": object}))
+    second = plugin("second", odradek_storages=named("odradek_storages", lambda: {"same": object}))
+
+    with pytest.raises(PluginError, match=r"offers the storage 'same', which plugin '.*' offers too"):
+        manager_with(first=first, second=second).storages()
+
+
+def test_a_plugin_that_fails_to_offer_is_named() -> None:
+    def fails() -> None:
+        raise RuntimeError("no disk today")
+
+    broken = plugin("broken", odradek_storages=named("odradek_storages", fails))
+
+    with pytest.raises(PluginError, match=r"plugin 'broken' \(odradek_storages\): failed: .*no disk today"):
+        manager_with(broken=broken).storages()
+
+
+def test_an_offer_that_nobody_makes_is_explained() -> None:
+    with pytest.raises(PluginError, match=r"no active plugin offers this storage \(odradek.storage; offered: memory\)"):
+        choose_offer({"memory": object}, "glacier", "storage", "odradek.storage")
+
+
+def test_the_manager_knows_what_is_loaded() -> None:
+    module = plugin(
+        "one",
+        odradek_storages=named("odradek_storages", lambda: {}),
+        odradek_elections=named("odradek_elections", lambda: {}),
+    )
+
+    (loaded,) = manager_with(one=module).loaded
+
+    assert loaded.hooks == ("odradek_storages", "odradek_elections")
+    assert loaded.summary == "A plugin for a test."
+
+
+def test_hook_odradek_config_keys_joins_keys_with_their_plugins() -> None:
+    keys: Any = ["key"]
+    one = plugin("one", odradek_config_keys=named("odradek_config_keys", lambda: keys))
+
+    assert manager_with(one=one).config_keys() == [("one", "key")]
+
+
+def test_hook_odradek_cli_commands_adds_commands_and_leaves_out_broken_ones() -> None:
+    def fine(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+        commands.add_parser("fine")
+
+    def broken(commands: object) -> None:
+        raise RuntimeError
+
+    commands = argparse.ArgumentParser().add_subparsers()
+
+    manager_with(
+        fine=plugin("fine", odradek_cli_commands=named("odradek_cli_commands", fine)),
+        broken=plugin("broken", odradek_cli_commands=named("odradek_cli_commands", broken)),
+    ).cli_commands(commands)
+
+    assert list(commands.choices) == ["fine"]
+
+
+def test_hook_odradek_storages_joins_by_name() -> None:
+    one = plugin("one", odradek_storages=named("odradek_storages", lambda: {"a": int}))
+    two = plugin("two", odradek_storages=named("odradek_storages", lambda: {"b": str}))
+
+    assert manager_with(one=one, two=two).storages() == {"a": int, "b": str}
+
+
+def test_hook_odradek_elections_joins_by_name() -> None:
+    one = plugin("one", odradek_elections=named("odradek_elections", lambda: {"isr": int}))
+
+    assert manager_with(one=one).elections() == {"isr": int}
+
+
+def test_hook_odradek_append_stages_joins_by_name() -> None:
+    one = plugin("one", odradek_append_stages=named("odradek_append_stages", lambda: {"stamp": int}))
+
+    assert manager_with(one=one).append_stages() == {"stamp": int}
+
+
+def test_hook_odradek_api_handlers_gets_the_broker() -> None:
+    one = plugin("one", odradek_api_handlers=named("odradek_api_handlers", lambda broker: [broker]))
+
+    assert manager_with(one=one).api_handlers(BROKER) == [("one", BROKER)]
+
+
+def test_hook_odradek_services_gets_the_broker() -> None:
+    one = plugin("one", odradek_services=named("odradek_services", lambda broker: [broker]))
+
+    assert manager_with(one=one).services(BROKER) == [("one", BROKER)]
+
+
+def test_hook_odradek_metrics_may_leave_out_its_argument() -> None:
+    metric: Any = "metric"
+    one = plugin("one", odradek_metrics=named("odradek_metrics", lambda: [metric]))
+
+    assert manager_with(one=one).metrics(BROKER) == [("one", "metric")]
+
+
+def test_hook_odradek_leader_changed_reaches_all_listeners_though_one_fails() -> None:
+    heard: list[tuple[TopicIdPartition, int]] = []
+
+    def fails(partition: TopicIdPartition) -> None:
+        raise RuntimeError
+
+    def listens(partition: TopicIdPartition, leader_epoch: int) -> None:
+        heard.append((partition, leader_epoch))
+
+    manager = manager_with(
+        one=plugin("one", odradek_leader_changed=named("odradek_leader_changed", listens)),
+        two=plugin("two", odradek_leader_changed=named("odradek_leader_changed", fails)),
+    )
+
+    manager.leader_changed(PARTITION, 1, 7)
+
+    assert heard == [(PARTITION, 7)]
