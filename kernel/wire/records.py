@@ -1,0 +1,87 @@
+"""Pure core: what a `records` field may hold, and what an encoded message is.
+
+Decoded, a records field is a view into the buffer that was decoded (writable if the buffer is), or `None`. To be encoded it may be
+
+    None                        null: only where the field is nullable. Answer a fetch with `b""`, never with null.
+    bytes | bytearray | memoryview
+    RecordsSlice                an opaque piece of a file, placed in the output as it is, to be sent by sendfile
+    a list or tuple of these
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
+
+from ..types import Buffer
+
+
+@runtime_checkable
+class RecordsSlice(Protocol):
+    """Bytes that are somewhere else, for instance in a file.
+
+    The codec asks for the size and hands the object on, in its place among the output buffers.
+    """
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes this stands for, >= 0; must not change until they are sent."""
+        ...
+
+
+Part: TypeAlias = Buffer | RecordsSlice
+"""One thing to send: bytes, or something that knows where its bytes are."""
+
+Records: TypeAlias = Buffer | RecordsSlice | Sequence[Buffer | RecordsSlice]
+"""What a records field may hold when encoded, beside null."""
+
+
+class Encoded(NamedTuple):
+    """A message in bytes.
+
+    Attributes:
+        parts: For a gathered write, in order; small neighbours are joined, records are the caller's own objects.
+        size_bytes: The sizes of all parts together.
+    """
+
+    parts: list[Part]
+    size_bytes: int
+
+    def join(self) -> bytes:
+        """Return the bytes in one piece.
+
+        Raises:
+            TypeError: A part is a `RecordsSlice`, whose bytes are not here.
+        """
+        return b"".join(cast("list[bytes]", self.parts))
+
+
+JOIN_BYTES_MAX: Final = 512
+"""Records up to this size are copied into their neighbours: cheaper than one more part in a gathered write."""
+
+_BUFFERS: Final = frozenset({bytes, bytearray, memoryview})
+
+
+def records_size(records: Records) -> int:
+    """Return the number of bytes that the value of a records field stands for."""
+    if isinstance(records, bytes | bytearray):
+        return len(records)
+    if isinstance(records, memoryview):
+        return records.nbytes
+    if isinstance(records, list | tuple):
+        return sum(map(records_size, records))
+    return cast(RecordsSlice, records).size_bytes
+
+
+def place_records(records: Records, size_bytes: int, small: list[bytes], parts: list[Part]) -> None:
+    """Put records behind what is written: among the small things if small, else in a place of their own."""
+    if isinstance(records, list | tuple):
+        for piece in records:
+            place_records(piece, records_size(piece), small, parts)
+    elif size_bytes <= JOIN_BYTES_MAX and type(records) in _BUFFERS:
+        small.append(cast(bytes, records))
+    elif size_bytes:
+        if small:
+            parts.append(b"".join(small))
+            small.clear()
+        parts.append(cast(Part, records))
