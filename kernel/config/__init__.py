@@ -1,0 +1,14 @@
+"""Pure core: the broker's configuration: every key known, read from files, environment and command line, in layers.
+
+| module | what it holds |
+| --- | --- |
+| `values` | the types of values: parse, check, write |
+| `keys`, `definitions` | what is known of each key; which parts of the product stand |
+| `registry` | all keys by scope and name; unknown names and their hints |
+| `retired` | names that Kafka removed, renamed, or that belong to clients |
+| `properties`, `toml_file`, `settings` | files, environment, options: merged into settings that know their place |
+| `broker`, `topic` | resolved values, typed, each with its source and its synonyms |
+| `listeners` | `listeners`, `advertised.listeners` and the security protocol map as endpoints |
+| `describe`, `alter` | what DescribeConfigs, AlterConfigs and IncrementalAlterConfigs need |
+| `reference` | the reference page, rendered from the definitions |
+"""

@@ -1,0 +1,59 @@
+"""Pure core: every configuration key as data, one module an area, in the order of Apache Kafka's own tables.
+
+The order inside the broker's tables matters to nobody but DescribeConfigs, which lists keys as Kafka does
+(`registry.listing_order`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from . import (
+    cleaner,
+    client_metrics,
+    consumer_groups,
+    groups,
+    kraft,
+    log,
+    network,
+    observe,
+    odradek,
+    quorum,
+    replication,
+    sasl,
+    security,
+    server,
+    share,
+    tiered,
+    tls,
+    topics,
+    transactions,
+)
+
+if TYPE_CHECKING:
+    from ..keys import ConfigKey
+
+KAFKA_KEYS: Final[tuple[ConfigKey, ...]] = (
+    *tiered.KEYS,
+    *server.KEYS,
+    *kraft.KEYS,
+    *network.KEYS,
+    *replication.KEYS,
+    *groups.KEYS,
+    *cleaner.KEYS,
+    *log.KEYS,
+    *share.KEYS,
+    *transactions.KEYS,
+    *quorum.KEYS,
+    *observe.KEYS,
+    *security.KEYS,
+    *tls.KEYS,
+    *sasl.KEYS,
+    *topics.KEYS,
+    *consumer_groups.KEYS,
+    *client_metrics.KEYS,
+)
+"""What Apache Kafka 4.3 knows."""
+
+OWN_KEYS: Final[tuple[ConfigKey, ...]] = (*odradek.BROKER_KEYS, *odradek.TOPIC_KEYS)
+"""What only this broker knows."""

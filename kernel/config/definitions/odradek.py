@@ -1,0 +1,81 @@
+"""Pure core: the keys that Kafka does not have; they all begin with `odradek.` and are listed after Kafka's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ..keys import Part, Scope, build
+from ..values import AtLeast, NotEmpty, OneOf
+from .vocabulary import HIGH, INT, LONG, LOW, MEDIUM, NOT_NEGATIVE, READ_ONLY, STRING
+
+if TYPE_CHECKING:
+    from ..keys import ConfigKey, Row
+
+# fmt: off
+_BROKER_ROWS: Final[tuple[Row, ...]] = (
+    ("odradek.storage", STRING, "segment", NotEmpty(), HIGH, READ_ONLY, Part.LOG),
+    ("odradek.election", STRING, "isr", NotEmpty(), HIGH, READ_ONLY, Part.LOG),
+    ("odradek.metadata.election", STRING, "isr", NotEmpty(), HIGH, READ_ONLY, Part.METADATA),
+    ("odradek.cluster.id", STRING, "", None, MEDIUM, READ_ONLY, Part.METADATA),
+    ("odradek.produce.validation", STRING, "auto", OneOf(("auto", "full", "headers")), MEDIUM, READ_ONLY,
+     Part.REQUESTS),
+    ("odradek.network.loop", STRING, "auto", OneOf(("auto", "epoll", "portable")), LOW, READ_ONLY, Part.NETWORK),
+    ("odradek.network.memory.bytes", LONG, 268_435_456, AtLeast(1_048_576), MEDIUM, READ_ONLY, Part.NETWORK),
+    ("odradek.http.listener", STRING, "", None, MEDIUM, READ_ONLY, Part.OBSERVE),
+    ("odradek.shutdown.timeout.ms", INT, 10_000, NOT_NEGATIVE, LOW, READ_ONLY, Part.NETWORK),
+)
+
+_TOPIC_ROWS: Final[tuple[Row, ...]] = (
+    ("odradek.storage", STRING, "segment", NotEmpty(), HIGH, READ_ONLY, Part.LOG),
+    ("odradek.election", STRING, "isr", NotEmpty(), HIGH, READ_ONLY, Part.LOG),
+)
+# fmt: on
+
+_BROKER_DOCS: Final = """
+odradek.storage
+    The storage plugin of topics that choose none: how the log of a partition is kept. `odradek plugins list` shows the
+    names.
+
+odradek.election
+    The election plugin of topics that choose none: who leads a partition, and when a record is committed.
+
+odradek.metadata.election
+    The election plugin of the metadata log.
+
+odradek.cluster.id
+    The cluster's id when the data directory is used for the first time; empty draws a random one. A data directory that
+    belongs to another cluster is refused.
+
+odradek.produce.validation
+    How closely a produced batch is checked. `headers`: header, checksum, sizes, counts, timestamps, sequence; `full`:
+    every record too, as Kafka's leader does; `auto`: full where it is cheap or a compacted topic needs it.
+
+odradek.network.loop
+    What serves the sockets: `epoll` (Linux, fastest), `portable` (everywhere), `auto` takes epoll where there is one.
+
+odradek.network.memory.bytes
+    How many bytes of requests and answers may be in flight over all connections; beyond it, reading pauses.
+
+odradek.http.listener
+    Where `/healthz`, `/readyz` and `/metrics` are served over HTTP, as HOST:PORT; empty serves none.
+
+odradek.shutdown.timeout.ms
+    How long a stopping broker lets requests finish before it closes their connections.
+"""
+
+_TOPIC_DOCS: Final = """
+odradek.storage
+    The storage plugin that keeps this topic's partitions; it cannot change once the topic exists.
+
+odradek.election
+    The election plugin that decides who leads this topic's partitions and when a record is committed; it cannot change
+    once the topic exists.
+"""
+
+
+def _same_name(name: str) -> tuple[str, ...]:
+    return (name,)
+
+
+BROKER_KEYS: Final[tuple[ConfigKey, ...]] = build(_BROKER_ROWS, _BROKER_DOCS, scope=Scope.BROKER, synonyms=_same_name)
+TOPIC_KEYS: Final[tuple[ConfigKey, ...]] = build(_TOPIC_ROWS, _TOPIC_DOCS, scope=Scope.TOPIC, synonyms=_same_name)

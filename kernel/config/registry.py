@@ -1,0 +1,151 @@
+"""Pure core: all known keys by scope and name, and what to say of a name that is not among them.
+
+*Source:* Kafka 4.3 `DescribeConfigs` as observed (the order of its rows), `ConfigDef`.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import attrs
+
+from ..errors import ConfigError
+from .definitions import KAFKA_KEYS, OWN_KEYS
+from .keys import ConfigKey, Scope
+
+_LISTENER_PREFIX: Final = re.compile(r"listener\.name\.([^.]+)\.(.+)")
+_PLUGIN_PREFIXES: Final = ("rsm.config.", "rlmm.config.")
+
+
+@attrs.frozen
+class Registry:
+    """All known keys: Kafka's, then ours, then the plugins'.
+
+    Immutable; one for the life of a broker.
+
+    Attributes:
+        keys: Scope to name to key, in the order of definition.
+    """
+
+    keys: Mapping[Scope, Mapping[str, ConfigKey]]
+
+    @classmethod
+    def of(cls, plugin_keys: Iterable[ConfigKey] = ()) -> Registry:
+        """Collect the built-in keys and those that plugins add.
+
+        Raises:
+            ConfigError: Two keys of one scope share a name, or a plugin's key does not begin with `odradek.`.
+        """
+        keys: dict[Scope, dict[str, ConfigKey]] = {scope: {} for scope in Scope}
+        for key in (*KAFKA_KEYS, *OWN_KEYS):
+            keys[key.scope][key.name] = key
+        for key in plugin_keys:
+            if not key.name.startswith("odradek."):
+                raise ConfigError(f"a plugin's key must begin with 'odradek.', {key.name!r} does not")
+            if key.name in keys[key.scope]:
+                raise ConfigError(
+                    f"two plugins offer the {key.scope.value} key {key.name!r}", hint="disable one of them"
+                )
+            keys[key.scope][key.name] = key
+        return cls(keys)
+
+    def find(self, scope: Scope, name: str) -> ConfigKey | None:
+        """Return a key, or `None` when the name is unknown.
+
+        A broker's key may be set for one listener, as `listener.name.<listener>.<key>`: the key comes back under the
+        name that was asked for, without a default.
+        """
+        key = self.keys[scope].get(name)
+        if key is not None or scope is not Scope.BROKER:
+            return key
+        if match := _LISTENER_PREFIX.fullmatch(name):
+            base = self.keys[scope].get(match[2])
+            return None if base is None else attrs.evolve(base, name=name, default=None, synonyms=(name,))
+        if name.startswith(_PLUGIN_PREFIXES):
+            base = self.keys[scope]["remote.log.storage.manager.class.path"]
+            return attrs.evolve(base, name=name, synonyms=(name,))
+        return None
+
+    def get(self, scope: Scope, name: str, where: str = "") -> ConfigKey:
+        """Return a key.
+
+        Args:
+            scope: What it is set on.
+            name: Its name.
+            where: The file and line, variable or option that names it, for the error.
+
+        Raises:
+            ConfigError: Nobody knows it; the hint names what was probably meant.
+        """
+        key = self.find(scope, name)
+        if key is None:
+            raise ConfigError(f"unknown {scope.value} key {name!r}", where=where, hint=self.hint(scope, name))
+        return key
+
+    def hint(self, scope: Scope, name: str) -> str:
+        """Say what was probably meant by an unknown name; may be empty."""
+        from . import retired  # read on the way to an error only: no start pays for it
+
+        told = retired.HINTS.get((scope, name)) or retired.HINTS.get((None, name))
+        if told:
+            return told
+        if name in retired.CLIENT_KEYS:
+            return "that key belongs to a client's configuration, the broker has no such setting"
+        return self._counterpart(scope, name) or self._nearest(scope, name)
+
+    def _counterpart(self, scope: Scope, name: str) -> str:
+        """Say so when the name belongs to another scope."""
+        if scope is Scope.BROKER and (topic_key := self.keys[Scope.TOPIC].get(name)):
+            if topic_key.synonyms:
+                return f"that is a topic's name for it; the broker's is {topic_key.synonyms[0]!r}"
+            return "that key is set on a topic"
+        if scope is Scope.TOPIC and name in self.keys[Scope.BROKER]:
+            for key in self.keys[Scope.TOPIC].values():
+                if name in key.synonyms:
+                    return f"that is the broker's name for it; the topic's is {key.name!r}"
+            return "that key is set on the broker"
+        if name in self.keys[Scope.GROUP]:
+            return f"that key is set on a group; the broker's is {'group.' + name!r}"
+        return ""
+
+    def _nearest(self, scope: Scope, name: str) -> str:
+        import difflib  # takes 10 ms to import
+
+        known = [key.name for key in self.keys[scope].values() if not key.is_internal]
+        nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
+        return f"did you mean {nearest[0]!r}?" if nearest else ""
+
+    def listed(self, scope: Scope) -> list[ConfigKey]:
+        """Return the keys that DescribeConfigs shows, in its order: Kafka's, then all others by name."""
+        theirs = [key for key in self.keys[scope].values() if not key.name.startswith("odradek.")]
+        ours = sorted(key.name for key in self.keys[scope].values() if key.name.startswith("odradek."))
+        names = listing_order([key.name for key in theirs])
+        keys = (self.keys[scope][name] for name in (*names, *ours))
+        return [key for key in keys if not key.is_internal]
+
+
+def listing_order(names: list[str]) -> list[str]:
+    """Put names into the order of Kafka's answers: that of a Java `HashMap` filled with them one by one.
+
+    Clients do not count on it; comparing answers with a real broker's field by field is simpler this way.
+    """
+    capacity = 16
+    while len(names) > capacity * 3 // 4:
+        capacity *= 2
+    return sorted(names, key=lambda name: _java_hash(name) & (capacity - 1))
+
+
+def _java_hash(text: str) -> int:
+    result = 0
+    for character in text:
+        result = (result * 31 + ord(character)) & 0xFFFFFFFF
+    return result ^ (result >> 16)
+
+
+@functools.cache
+def builtin_registry() -> Registry:
+    """Return the registry without plugins' keys; made once."""
+    return Registry.of()

@@ -1,0 +1,164 @@
+"""Shell: gathers the static settings of a broker: command line over environment over file.
+
+Two steps, because plugins bring keys of their own: `read_settings` reads, so that the plugins to load are known;
+`Settings.resolve` then names every key with the registry that holds theirs too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from ..errors import ConfigError
+from .broker import BrokerConfig, Setting
+from .keys import Scope
+from .properties import parse_properties
+from .registry import Registry
+from .toml_file import TomlFile, parse_toml
+from .topic import check_overrides
+
+_PREFIX: Final = "ODRADEK_"
+_NOT_SETTINGS: Final = re.compile(r"ODRADEK_(PEERS(_CACHE)?|SERVICE_.*|PORT|PORT_.*)")
+"""Variables that are no settings: of the test tools, and those that Kubernetes sets for a service named odradek."""
+
+
+@attrs.frozen
+class Settings:
+    """What was read, before names are known to be names.
+
+    Attributes:
+        file: What the configuration file says.
+        environment: Variables that begin with `ODRADEK_`, by their names.
+        options: What the command line says, by key; the last word of each counts.
+    """
+
+    file: TomlFile = attrs.field(factory=TomlFile)
+    environment: Mapping[str, str] = attrs.field(factory=dict)
+    options: Mapping[str, Setting] = attrs.field(factory=dict)
+
+    def resolve(self, registry: Registry, *, data_dir: Path) -> BrokerConfig:
+        """Name every key, merge the layers, check every value.
+
+        Args:
+            registry: All known keys, those of plugins included.
+            data_dir: Where logs go when no key says so.
+
+        Raises:
+            ConfigError: A name is unknown or a value is wrong; with file and line, variable or option.
+        """
+        static: dict[str, Setting] = {}
+        for layer in (self.file.broker, self._named_environment(registry), self.options):
+            static |= layer
+        config = BrokerConfig(registry, _with_node_id(static), defaults={"log.dir": str(data_dir)})
+        for topic in self.file.topics:
+            for name, setting in topic.configs.items():
+                try:
+                    check_overrides(registry, {name: setting.text})
+                except ConfigError as error:
+                    raise ConfigError(error.message, where=setting.where, hint=error.hint) from error
+        return config
+
+    def _named_environment(self, registry: Registry) -> dict[str, Setting]:
+        names = {_variable(name): name for name in registry.keys[Scope.BROKER]}
+        # `ODRADEK_STORAGE` is what people write for `odradek.storage`; Kafka's names come first.
+        short = {
+            _variable(name).replace(_PREFIX, "", 1): name for name in names.values() if name.startswith("odradek.")
+        }
+        named = {}
+        for variable, text in self.environment.items():
+            name = names.get(variable) or short.get(variable)
+            if name is None:
+                raise self._unknown_variable(registry, variable)
+            named[name] = Setting(text, f"environment variable {variable}")
+        return named
+
+    def _unknown_variable(self, registry: Registry, variable: str) -> ConfigError:
+        name = variable.removeprefix(_PREFIX).lower().replace("_", ".")
+        return ConfigError(
+            f"unknown broker key {name!r}",
+            where=f"environment variable {variable}",
+            hint=registry.hint(Scope.BROKER, name) or "unset it",
+        )
+
+
+def _variable(name: str) -> str:
+    """Return the environment variable of a key."""
+    return _PREFIX + re.sub(r"[^A-Z0-9]", "_", name.upper())
+
+
+def _with_node_id(static: dict[str, Setting]) -> dict[str, Setting]:
+    """Let `broker.id` and `node.id` stand for each other, as Kafka does.
+
+    Raises:
+        ConfigError: They differ.
+    """
+    node, broker = static.get("node.id"), static.get("broker.id")
+    if node and broker and node.text.strip() != broker.text.strip():
+        raise ConfigError(
+            f"broker.id is {broker.text} and node.id is {node.text}", where=broker.where, hint="remove it"
+        )
+    if node and not broker:
+        static["broker.id"] = node
+    if broker and not node:
+        static["node.id"] = broker
+    return static
+
+
+def read_settings(
+    *, config: Path | None = None, environment: Mapping[str, str] | None = None, options: Sequence[str] = ()
+) -> Settings:
+    """Read a configuration file, the environment and the command line's `--set` options.
+
+    Args:
+        config: `odradek.toml`, or any file whose name ends in `.properties`.
+        environment: All variables; those that begin with `ODRADEK_` count.
+        options: `key=value` texts, in the order of the command line.
+
+    Raises:
+        ConfigError: The file cannot be read or parsed, or an option is no `key=value`.
+    """
+    variables = {
+        name: text
+        for name, text in (environment or {}).items()
+        if name.startswith(_PREFIX) and not _NOT_SETTINGS.fullmatch(name)
+    }
+    return Settings(_read_file(config) if config else TomlFile(), variables, _parse_options(options))
+
+
+def _read_file(path: Path) -> TomlFile:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise ConfigError(f"cannot read the configuration: {why}", where=str(path)) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError("the configuration is not UTF-8", where=str(path)) from error
+    if path.suffix == ".properties":
+        entries = parse_properties(text, str(path))
+        return TomlFile({entry.key: Setting(entry.value, f"{path}, line {entry.line}") for entry in entries})
+    return parse_toml(text, str(path))
+
+
+def _parse_options(options: Sequence[str]) -> dict[str, Setting]:
+    parsed = {}
+    for option in options:
+        key, separator, text = option.partition("=")
+        if not separator or not key.strip():
+            raise ConfigError("expected key=value", where=f"--set {option}", hint="--set num.partitions=4")
+        parsed[key.strip()] = Setting(text, f"--set {option}")
+    return parsed
+
+
+def default_data_dir(environment: Mapping[str, str], home: Path) -> Path:
+    """Return the user's data directory for this broker.
+
+    Args:
+        environment: All variables; `XDG_DATA_HOME` counts when it is an absolute path.
+        home: The user's home directory.
+    """
+    base = Path(environment.get("XDG_DATA_HOME", ""))
+    return (base if base.is_absolute() else home / ".local" / "share") / "odradek"

@@ -1,0 +1,143 @@
+"""Pure core: the configuration of a topic: its own overrides over the broker's keys that stand in for them.
+
+`TopicConfig` has a typed attribute for every key that the broker's parts read, so that the hot path pays for an
+attribute and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from ..errors import ConfigError
+from .keys import Scope
+from .values import InvalidValueError
+
+if TYPE_CHECKING:
+    from .broker import BrokerConfig
+    from .keys import ConfigKey
+    from .registry import Registry
+    from .values import Value
+
+
+@attrs.frozen
+class TopicConfig:
+    """A topic's effective configuration. Immutable; a change makes a new one.
+
+    Attributes are Kafka's keys with underscores; sizes in bytes, times in milliseconds; -1 for retention means "for
+    ever". Those of plugins are in `extra`, by their full names.
+    """
+
+    segment_bytes: int
+    segment_ms: int
+    segment_jitter_ms: int
+    segment_index_bytes: int
+    flush_messages: int
+    flush_ms: int
+    retention_bytes: int
+    retention_ms: int
+    max_message_bytes: int
+    index_interval_bytes: int
+    delete_retention_ms: int
+    min_compaction_lag_ms: int
+    max_compaction_lag_ms: int
+    file_delete_delay_ms: int
+    min_cleanable_dirty_ratio: float
+    cleanup_policy: tuple[str, ...]
+    unclean_leader_election_enable: bool
+    min_insync_replicas: int
+    compression_type: str
+    compression_gzip_level: int
+    compression_lz4_level: int
+    compression_zstd_level: int
+    preallocate: bool
+    message_timestamp_type: str
+    message_timestamp_before_max_ms: int
+    message_timestamp_after_max_ms: int
+    leader_replication_throttled_replicas: tuple[str, ...]
+    follower_replication_throttled_replicas: tuple[str, ...]
+    remote_storage_enable: bool
+    local_retention_ms: int
+    local_retention_bytes: int
+    remote_log_copy_disable: bool
+    remote_log_delete_on_disable: bool
+    odradek_storage: str
+    odradek_election: str
+    extra: Mapping[str, Value] = attrs.field(factory=dict)
+    overrides: Mapping[str, str] = attrs.field(factory=dict)
+
+    @classmethod
+    def resolve(cls, broker: BrokerConfig, overrides: Mapping[str, str] | None = None) -> TopicConfig:
+        """Resolve a topic's configuration.
+
+        An override that this version does not know or does not accept (the metadata log was written by another one) is
+        left out: the topic stays usable. Checking is `check_overrides`' work, before anything is written.
+
+        Args:
+            broker: The broker's configuration.
+            overrides: Name to text, as set on the topic.
+        """
+        own = dict(overrides or {})
+        fields: dict[str, Any] = {}
+        extra: dict[str, Value] = {}
+        for key in broker.registry.keys[Scope.TOPIC].values():
+            value = _resolve(key, broker, own)
+            if (field := _FIELDS.get(key.name)) is not None:
+                fields[field] = value
+            elif key.name != _INTERNAL_SEGMENT_BYTES:
+                extra[key.name] = value
+        if _INTERNAL_SEGMENT_BYTES in own:
+            internal = broker.registry.keys[Scope.TOPIC][_INTERNAL_SEGMENT_BYTES]
+            fields["segment_bytes"] = _resolve(internal, broker, own) or fields["segment_bytes"]
+        return cls(**fields, extra=extra, overrides=own)
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether records without a key are refused, and the latest of each key is what is kept."""
+        return "compact" in self.cleanup_policy
+
+
+_INTERNAL_SEGMENT_BYTES: Final = "internal.segment.bytes"
+"""Kafka's way around the lower bound of `segment.bytes`; for tests. Not shown by DescribeConfigs."""
+
+_FIELDS: Final = {
+    field.name.replace("_", "."): field.name
+    for field in attrs.fields(TopicConfig)
+    if field.name not in {"extra", "overrides"}
+}
+
+
+def _resolve(key: ConfigKey, broker: BrokerConfig, overrides: Mapping[str, str]) -> Value:
+    if key.name in overrides:
+        try:
+            return key.parse(overrides[key.name])
+        except InvalidValueError:
+            pass
+    stand_in = broker.first_of(key.synonyms) if key.synonyms else None
+    return key.default if stand_in is None else stand_in
+
+
+def check_overrides(registry: Registry, overrides: Mapping[str, str | None]) -> None:
+    """Check what somebody wants to set on a topic, before it is written.
+
+    Args:
+        registry: All known keys.
+        overrides: Name to text; all that will be set on the topic.
+
+    Raises:
+        ConfigError: The first key that is unknown, refused, or has a wrong value; fit for a client's INVALID_CONFIG.
+    """
+    for name, text in overrides.items():
+        key = registry.find(Scope.TOPIC, name)
+        if key is None:
+            raise ConfigError(f"Unknown topic config name: {name}", hint=registry.hint(Scope.TOPIC, name))
+        if text is None:
+            raise ConfigError(f"Null value not supported for topic configs: {name}")
+        try:
+            value = key.parse(text)
+        except InvalidValueError as error:
+            raise ConfigError(str(error)) from error
+        if key.refused_because and value != key.default:
+            raise ConfigError(f"{name} is refused: {key.refused_because}")
