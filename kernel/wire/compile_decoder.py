@@ -115,7 +115,7 @@ class _Decoder:
         """Write the `struct` call for the things of fixed size that were collected."""
         if self.formats:
             packer = struct.Struct(">" + "".join(self.formats))
-            name = "read_" + "".join(self.formats)
+            name = "read_" + "".join(self.formats).replace("?", "T")
             self.names[name] = packer.unpack_from
             if self.formats == ["B"]:
                 self.line(f"{self.targets[0]} = buf[p]")

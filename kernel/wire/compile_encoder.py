@@ -74,7 +74,7 @@ class _Encoder:
         """Return the expression that packs some things of fixed size."""
         if not values:
             return self.name("Z", bytes(len(formats)))
-        name = "write_" + "".join(formats)
+        name = "write_" + "".join(formats).replace("?", "T")
         self.names[name] = struct.Struct(">" + "".join(formats)).pack
         return f"{name}({', '.join(values)})"
 

@@ -102,7 +102,7 @@ class Message(metaclass=MessageMeta):
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+        return all(getattr(self, spec.name) == getattr(other, spec.name) for spec in self.__fields__)
 
     __hash__ = None  # type: ignore[assignment]
 
