@@ -43,6 +43,7 @@ TIMESTAMP_TYPE_FLAG: Final = 0x08
 TRANSACTIONAL_FLAG: Final = 0x10
 CONTROL_FLAG: Final = 0x20
 DELETE_HORIZON_FLAG: Final = 0x40
+KNOWN_ATTRIBUTES: Final = 0x7F
 
 SEQUENCE_MAX: Final = 2**31 - 1
 
@@ -239,18 +240,32 @@ def patch_offset_and_epoch(
     _LEADER_EPOCH.pack_into(buffer, position + _LEADER_EPOCH_POSITION, partition_leader_epoch)
 
 
+def patch_max_timestamp(
+    buffer: bytearray | memoryview,
+    position: int,
+    header: BatchHeader,
+    timestamp_type: TimestampType,
+    max_timestamp: int,
+) -> None:
+    """Write timestamp type and max timestamp into the batch at `position`, with a new CRC, and into `header`.
+
+    Attribute bits that have no meaning are cleared, as Kafka clears them when it rewrites a header.
+    """
+    flag = TIMESTAMP_TYPE_FLAG if timestamp_type else 0
+    header.attributes = header.attributes & (KNOWN_ATTRIBUTES & ~TIMESTAMP_TYPE_FLAG) | flag
+    header.max_timestamp = max_timestamp
+    _ATTRIBUTES.pack_into(buffer, position + ATTRIBUTES_POSITION, header.attributes)
+    _MAX_TIMESTAMP.pack_into(buffer, position + _MAX_TIMESTAMP_POSITION, max_timestamp)
+    header.crc = compute_crc(buffer, position, header.length_bytes)
+    _CRC.pack_into(buffer, position + CRC_POSITION, header.crc)
+
+
 def patch_log_append_time(buffer: bytearray | memoryview, position: int, header: BatchHeader, now_ms: int) -> None:
     """Stamp the batch at `position` with the broker's time, as `message.timestamp.type=LogAppendTime` wants it.
 
-    Sets attribute bit 3 and the max timestamp, computes the CRC anew, and changes `header` likewise. The records
-    keep their deltas: readers take the max timestamp for all of them.
+    The records keep their deltas: readers take the max timestamp for all of them.
     """
-    header.attributes |= TIMESTAMP_TYPE_FLAG
-    header.max_timestamp = now_ms
-    _ATTRIBUTES.pack_into(buffer, position + ATTRIBUTES_POSITION, header.attributes)
-    _MAX_TIMESTAMP.pack_into(buffer, position + _MAX_TIMESTAMP_POSITION, now_ms)
-    header.crc = compute_crc(buffer, position, header.length_bytes)
-    _CRC.pack_into(buffer, position + CRC_POSITION, header.crc)
+    patch_max_timestamp(buffer, position, header, TimestampType.LOG_APPEND_TIME, now_ms)
 
 
 def encode_batch(header: BatchHeader, payload: Buffer) -> bytearray:

@@ -4,7 +4,8 @@
     | key length varint | key | value length varint | value | headers count varint | headers...
     header: key length varint | key | value length varint | value
 
-Varints are zigzag-coded, least significant group first; a length of -1 is null (a header's key is never null).
+Varints are zigzag-coded, least significant group first; a length of -1 is null, and Kafka's readers take any negative
+length so (a header's key is never null).
 
 *Source:* Kafka documentation, "Record" and "Record Header"; KIP-82.
 """
@@ -25,7 +26,8 @@ Headers: TypeAlias = "tuple[tuple[str, bytes | None], ...]"
 _SMALL: Final = tuple(bytes((value,)) for value in range(128))
 _NULL: Final = _SMALL[1]
 _NO_HEADERS: Final[Headers] = ()
-_VARINT_BYTES_MAX: Final = 10
+VARINT_BYTES_MAX: Final = 5
+VARLONG_BYTES_MAX: Final = 10
 
 
 class Record(NamedTuple):
@@ -57,7 +59,22 @@ def encode_varint(value: int) -> bytes:
 
 
 def decode_varint(buffer: Buffer, position: int) -> tuple[int, int]:
-    """Return the zigzag varint at `position`, and the position after it.
+    """Return the zigzag varint at `position`, an int32, and the position after it.
+
+    Raises:
+        CorruptRecordsError: it is cut off or longer than an int32 needs.
+    """
+    try:
+        byte = buffer[position]
+        if byte < 0x80:
+            return (byte >> 1) ^ -(byte & 1), position + 1
+        return long_varint(buffer, position + 1, byte, VARINT_BYTES_MAX)
+    except IndexError as exc:
+        raise CorruptRecordsError("varint cut off", position=position) from exc
+
+
+def decode_varlong(buffer: Buffer, position: int) -> tuple[int, int]:
+    """Return the zigzag varint at `position`, an int64, and the position after it.
 
     Raises:
         CorruptRecordsError: it is cut off or longer than an int64 needs.
@@ -66,14 +83,20 @@ def decode_varint(buffer: Buffer, position: int) -> tuple[int, int]:
         byte = buffer[position]
         if byte < 0x80:
             return (byte >> 1) ^ -(byte & 1), position + 1
-        zigzag, position = _long_varint(buffer, position + 1, byte)
+        return long_varint(buffer, position + 1, byte, VARLONG_BYTES_MAX)
     except IndexError as exc:
         raise CorruptRecordsError("varint cut off", position=position) from exc
-    return (zigzag >> 1) ^ -(zigzag & 1), position
 
 
-def _long_varint(buffer: Buffer, position: int, first: int) -> tuple[int, int]:
-    """Return the unsigned varint whose first byte, just before `position`, was `first`, and the position after it."""
+def long_varint(buffer: Buffer, position: int, first: int, bytes_max: int) -> tuple[int, int]:
+    """Return the zigzag varint whose first byte, at `position - 1`, was `first`, and the position after it.
+
+    Bits beyond the 32 (or, for a varlong, 64) that it stands for are dropped, as Kafka's reader drops them.
+
+    Raises:
+        CorruptRecordsError: it has more than `bytes_max` bytes.
+        IndexError: it is cut off.
+    """
     result = first & 0x7F
     shift = 7
     while True:
@@ -83,11 +106,10 @@ def _long_varint(buffer: Buffer, position: int, first: int) -> tuple[int, int]:
         if byte < 0x80:
             break
         shift += 7
-        if shift >= 7 * _VARINT_BYTES_MAX:
+        if shift == 7 * bytes_max:
             raise CorruptRecordsError("varint too long", position=position)
-    if result >> 64:
-        raise CorruptRecordsError("varint beyond 64 bits", position=position)
-    return result, position
+    result &= 0xFFFF_FFFF if bytes_max == VARINT_BYTES_MAX else 0xFFFF_FFFF_FFFF_FFFF
+    return (result >> 1) ^ -(result & 1), position
 
 
 def encode_record(
@@ -139,7 +161,7 @@ def decode_records(
     try:
         for _ in range(count):
             length, start = decode_varint(payload, position)
-            timestamp_delta, after = decode_varint(payload, start + 1)
+            timestamp_delta, after = decode_varlong(payload, start + 1)
             offset_delta, after = decode_varint(payload, after)
             key, after = _decode_bytes(payload, after)
             value, after = _decode_bytes(payload, after)
@@ -162,8 +184,6 @@ def _decode_bytes(payload: bytes, position: int) -> tuple[bytes | None, int]:
     """Return the nullable bytes at `position`, possibly cut short, and the position after them."""
     length, start = decode_varint(payload, position)
     if length < 0:
-        if length != -1:
-            raise CorruptRecordsError(f"length {length}", position=position)
         return None, start
     end = start + length
     return payload[start:end], end

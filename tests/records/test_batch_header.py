@@ -48,23 +48,23 @@ def test_header_tells_every_field_of_a_built_batch() -> None:
 
     header = read_header(batch)
 
-    assert (100, 102, 103) == (header.base_offset, header.last_offset, header.next_offset)
+    assert (header.base_offset, header.last_offset, header.next_offset) == (100, 102, 103)
     assert (len(batch), 7, 2) == (header.length_bytes, header.partition_leader_epoch, header.magic)
-    assert (3, 1_700_000_000_000, 1_700_000_000_002) == (
+    assert (
         header.records_count,
         header.base_timestamp,
         header.max_timestamp,
-    )
-    assert (4000, 3, 2**31 - 2, 0) == (
+    ) == (3, 1_700_000_000_000, 1_700_000_000_002)
+    assert (
         header.producer_id,
         header.producer_epoch,
         header.base_sequence,
         header.last_sequence,
-    )
+    ) == (4000, 3, 2**31 - 2, 0)
     assert header.has_producer_id
     assert header.is_transactional
     assert not header.is_control
-    assert CompressionType.LZ4 == header.compression_id
+    assert header.compression_id == CompressionType.LZ4
     assert TimestampType.CREATE_TIME is header.timestamp_type
     assert header.delete_horizon_ms is None
     assert is_crc_valid(batch, 0, header)
@@ -73,7 +73,7 @@ def test_header_tells_every_field_of_a_built_batch() -> None:
 def test_delete_horizon_stands_in_the_base_timestamp() -> None:
     header = read_header(make_batch(b"a", delete_horizon_ms=1_800_000_000_000))
 
-    assert 1_800_000_000_000 == header.delete_horizon_ms
+    assert header.delete_horizon_ms == 1_800_000_000_000
 
 
 @given(base_offset=INT64, epoch=INT32, prefix=st.binary(max_size=5))
@@ -98,7 +98,7 @@ def test_log_append_time_rules_over_the_records_own_timestamps() -> None:
     assert header == read_header(batch)
     assert is_crc_valid(batch, 0, header)
     assert TimestampType.LOG_APPEND_TIME is header.timestamp_type
-    assert [1_900_000_000_000] * 2 == [record.timestamp for record in read_records(batch)]
+    assert [record.timestamp for record in read_records(batch)] == [1_900_000_000_000] * 2
 
 
 def test_run_is_walked_batch_by_batch_and_a_torn_tail_ends_it() -> None:
