@@ -57,6 +57,10 @@ class ConnectionInfo(Protocol):
     client_software_version: str
     principal: str
 
+    def close(self, reason: str) -> None:
+        """Take no further request of it, and close it once all answers have left."""
+        ...
+
 
 class RequestContext(Protocol):
     """One request on its way: who asks, in which version, and where the answer goes."""

@@ -23,14 +23,16 @@ import attrs
 from ..contracts.election import MetadataChanged, PartitionState, Role
 from ..contracts.storage import EMPTY_READ, LogRead
 from ..errors import ErrorCode, KafkaError, StorageError
-from ..records.batch import patch_log_append_time, patch_offset_and_epoch
+from ..records.batch import patch_offset_and_epoch
 from ..types import NO_EPOCH, NO_TIMESTAMP, IsolationLevel, LogOffsets, TopicIdPartition
+from .recovery import keep_producers
 
 if TYPE_CHECKING:
     from ..contracts.append_stage import AppendStage
     from ..contracts.election import Election
     from ..contracts.storage import PartitionLog
     from ..records.batch import BatchHeader
+    from ..records.validation import ValidationRules
     from .producer_state import ProducerStateTable
 
 ACKS_ALL: Final = -1
@@ -39,17 +41,17 @@ NOT_LEADER: Final = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 @attrs.frozen
 class TopicSettings:
-    """A topic's settings as far as its replicas need them."""
+    """A topic's settings as far as its replicas need them.
 
-    max_message_bytes: int
-    has_log_append_time: bool
-    timestamp_before_max_ms: int
-    timestamp_after_max_ms: int
-    is_compacted: bool
+    Attributes:
+        rules: What a produced batch must fulfil.
+        compression_type: The topic's `compression.type`.
+        min_insync_replicas: For acks=all.
+    """
+
+    rules: ValidationRules
     compression_type: str
-    compression_level: int | None
     min_insync_replicas: int
-    validates_fully: bool
 
 
 @attrs.define
@@ -60,11 +62,13 @@ class Appended:
         base_offset: The offset of its first record; of the original one for a duplicate.
         required_offset: An acknowledgement waits until `appended_offset` (acks=1) or the high watermark (acks=all)
             reaches this.
-        log_append_time_ms: The broker's timestamp, -1 when the producer's was kept.
+        is_duplicate: Whether it was in the log already, from an earlier try of the same producer.
+        log_append_time_ms: Of a duplicate: the max timestamp of the original, as Kafka answers.
     """
 
     base_offset: int
     required_offset: int
+    is_duplicate: bool = False
     log_append_time_ms: int = NO_TIMESTAMP
 
 
@@ -173,14 +177,13 @@ class Replica:
 
     # ----------------------------------------------------------------------------------------------------------- write
 
-    def append_as_leader(self, batch: memoryview, header: BatchHeader, acks: int, now_ms: int) -> Appended:
+    def append_as_leader(self, batch: memoryview, header: BatchHeader, acks: int) -> Appended:
         """Stage one validated batch.
 
         Args:
             batch: The batch, writable: base offset and leader epoch are assigned in place. Borrowed until `write`.
             header: Its header; base offset and epoch are set.
             acks: -1, 0 or 1.
-            now_ms: The wall clock.
 
         Raises:
             KafkaError: This replica does not lead, too few replicas are in sync for acks=all, or the producer's
@@ -192,23 +195,24 @@ class Replica:
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
         has_producer = header.producer_id >= 0
         if has_producer:
-            original = self.producers.check(header, now_ms)
+            original = self.producers.check(header)
             if original is not None:
-                return Appended(original.base_offset, original.last_offset + 1, original.append_time_ms)
+                return Appended(
+                    original.base_offset,
+                    original.last_offset + 1,
+                    is_duplicate=True,
+                    log_append_time_ms=original.timestamp,
+                )
         log = self.log
         base_offset = log.log_end_offset
-        log_append_time_ms = NO_TIMESTAMP
-        if self.settings.has_log_append_time:
-            log_append_time_ms = now_ms
-            patch_log_append_time(batch, 0, header, now_ms)
         patch_offset_and_epoch(batch, 0, base_offset, self.leader_epoch)
         header.base_offset = base_offset
         header.partition_leader_epoch = self.leader_epoch
         last_offset = base_offset + header.last_offset_delta
         log.append(batch, base_offset, last_offset, header.max_timestamp)
         if has_producer:
-            self.producers.append(header, now_ms)
-        return Appended(base_offset, last_offset + 1, log_append_time_ms)
+            self.producers.append(header)
+        return Appended(base_offset, last_offset + 1)
 
     def write(self) -> bool:
         """Write what is staged; return whether a flush has to come before it counts.
@@ -232,6 +236,10 @@ class Replica:
             self.appended_offset = offset
             self._raise_high_watermark(self.election.local_append(offset))
 
+    def note_follower(self, broker_id: int, fetch_offset: int, now_ms: int) -> None:
+        """Take note that a follower has everything below `fetch_offset`; `now_ms` is the monotonic clock."""
+        self._raise_high_watermark(self.election.follower_fetch(broker_id, fetch_offset, now_ms))
+
     def _raise_high_watermark(self, offset: int) -> None:
         offset = min(offset, self.appended_offset)
         self.high_watermark = max(self.high_watermark, offset)
@@ -246,8 +254,7 @@ class Replica:
     @property
     def last_stable_offset(self) -> int:
         """The first offset that a read_committed consumer may not see."""
-        unstable = self.producers.first_unstable_offset
-        return self.high_watermark if unstable is None or unstable > self.high_watermark else unstable
+        return self.producers.last_stable_offset(self.high_watermark)
 
     @property
     def offsets(self) -> LogOffsets:
@@ -284,6 +291,11 @@ class Replica:
         if offset < log.log_start_offset:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
         return log.read(offset, max_bytes, end, at_least_one=at_least_one)
+
+    def keep_producers(self) -> None:
+        """Keep the producers' state beside the log, so that a start need not read the log; durable on return."""
+        if len(self.producers):
+            keep_producers(self.log, self.producers)
 
     def close(self) -> None:
         """Close the log; nothing may be called afterwards."""

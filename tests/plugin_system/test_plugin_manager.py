@@ -135,8 +135,8 @@ def test_an_offer_that_nobody_makes_is_explained() -> None:
 def test_the_manager_knows_what_is_loaded() -> None:
     module = plugin(
         "one",
-        odradek_storages=named("odradek_storages", lambda: {}),
-        odradek_elections=named("odradek_elections", lambda: {}),
+        odradek_storages=named("odradek_storages", lambda: {"x": 1}),
+        odradek_elections=named("odradek_elections", lambda: {"x": 1}),
     )
 
     (loaded,) = manager_with(one=module).loaded

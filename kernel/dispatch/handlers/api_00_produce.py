@@ -1,0 +1,216 @@
+"""Shell: Produce (key 0): checks and stages batches; the answer leaves when they are as safe as the acks ask.
+
+The hot path of the broker. For each partition: validate the batch's header, stage it in the replica. The turn's end
+writes all staged batches in one go and calls `turn_ended`, which answers; what waits for followers or for a flush is
+parked in the purgatory.
+
+Version 13 addresses topics by id. *Source:* KIP-98 (sequences), KIP-467 (record errors), KIP-516 (ids), KIP-951
+(current leader).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from ...contracts.api_handler import PENDING
+from ...errors import ErrorCode, KafkaError
+from ...partitions.produce_operation import ProduceOperation, WaitingPartition
+from ...purgatory.delayed_operation import Outcome
+from ...records.batch import TIMESTAMP_TYPE_FLAG
+from ...records.validation import InvalidBatchError, validate_batch
+from ...types import INTERNAL_TOPICS
+from ...wire.messages.api_00_produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+
+if TYPE_CHECKING:
+    from ...clock import Clock
+    from ...contracts.api_handler import Answer, RequestContext
+    from ...partitions.replica import Replica
+    from ...partitions.replica_manager import ReplicaManager, TopicReplicas
+    from ...purgatory.purgatory import Purgatory
+    from ...records.batch import BatchHeader
+    from ...wire.messages.api_00_produce import PartitionProduceData, ProduceRequest
+
+log = logging.getLogger(__name__)
+
+FIRST_VERSION_WITH_IDS: Final = 13
+UNKNOWN_TOPIC_ID: Final = ErrorCode.UNKNOWN_TOPIC_ID
+UNKNOWN_TOPIC_OR_PARTITION: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+class ProduceHandler:
+    """Answers Produce. Owned by the reactor's task."""
+
+    api_key = 0
+
+    def __init__(self, *, replicas: ReplicaManager, purgatory: Purgatory, clock: Clock) -> None:
+        self._replicas = replicas
+        self._purgatory = purgatory
+        self._clock = clock
+        self._staged: list[ProduceOperation] = []
+
+    def handle(self, request: ProduceRequest, context: RequestContext) -> Answer:
+        """Stage every batch of the request."""
+        acks = request.acks
+        if not -1 <= acks <= 1:
+            return self.error_response(request, context, ErrorCode.INVALID_REQUIRED_ACKS, "")
+        by_id = context.api_version >= FIRST_VERSION_WITH_IDS
+        waiting: list[WaitingPartition] = []
+        answers: list[TopicProduceResponse] = []
+        topics: Any = self._replicas.topics_by_id if by_id else self._replicas.topics
+        now_ms = self._clock.now_ms()
+        has_failed = False
+        for topic in request.topic_data:
+            replicas: TopicReplicas | None = topics.get(topic.topic_id if by_id else topic.name)
+            parts = []
+            for part in topic.partition_data:
+                answer = PartitionProduceResponse(index=part.index)
+                try:
+                    self._append(replicas, part, request.acks, context.api_version, now_ms, answer, waiting)
+                except KafkaError as error:
+                    has_failed = True
+                    self._fail(replicas, error, answer)
+                except Exception:
+                    has_failed = True
+                    log.exception("append to %s-%d failed", topic.name or topic.topic_id, part.index)
+                    self._fail(replicas, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR), answer)
+                parts.append(answer)
+            answers.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=parts))
+        if acks == 0:
+            if has_failed:
+                # Without an answer this is the only way to tell the producer, who will ask for new metadata.
+                context.connection.close("a Produce with acks=0 failed")
+            return None
+        response = ProduceResponse(responses=answers)
+        if not waiting:
+            return response
+        self._staged.append(
+            ProduceOperation(
+                deadline_ms=self._clock.monotonic_ms() + max(request.timeout_ms, 0),
+                context=context,
+                response=response,
+                waiting=waiting,
+                needs_high_watermark=acks == -1,
+            )
+        )
+        return PENDING
+
+    def _append(
+        self,
+        topic: TopicReplicas | None,
+        part: PartitionProduceData,
+        acks: int,
+        version: int,
+        now_ms: int,
+        answer: PartitionProduceResponse,
+        waiting: list[WaitingPartition],
+    ) -> None:
+        if topic is None:
+            raise KafkaError(UNKNOWN_TOPIC_ID if version >= FIRST_VERSION_WITH_IDS else UNKNOWN_TOPIC_OR_PARTITION)
+        replica = topic.partitions.get(part.index) or self._replicas.get(topic.name, part.index)
+        if topic.name in INTERNAL_TOPICS:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic.name}")
+        if part.records is None:
+            raise KafkaError(ErrorCode.INVALID_RECORD, "Produce request with null records")
+        counters = topic.counters
+        counters.produce_requests += 1
+        batch = self._validated(replica, memoryview(part.records), version, now_ms)
+        if batch is None:
+            return
+        data, header = batch
+        appended = replica.append_as_leader(data, header, acks)
+        self._replicas.stage(replica)
+        answer.base_offset = appended.base_offset
+        answer.log_start_offset = replica.log.log_start_offset
+        if appended.is_duplicate:
+            answer.log_append_time_ms = appended.log_append_time_ms
+        elif header.attributes & TIMESTAMP_TYPE_FLAG:
+            answer.log_append_time_ms = header.max_timestamp
+        counters.messages_in += header.records_count
+        counters.bytes_in += header.length_bytes
+        if acks:
+            waiting.append(WaitingPartition(replica, appended.required_offset, answer))
+
+    @staticmethod
+    def _validated(
+        replica: Replica, records: memoryview, version: int, now_ms: int
+    ) -> tuple[memoryview, BatchHeader] | None:
+        """Return the batch as it will be appended, None when a stage took it away."""
+        rules = replica.settings.rules
+        name = f"{replica.partition}" if rules.walks_records else ""
+        valid = validate_batch(
+            records, 0, len(records), rules, now_ms=now_ms, produce_version=version, partition_name=name
+        )
+        data = records[: valid.header.length_bytes] if valid.rewritten is None else memoryview(valid.rewritten)
+        for stage in replica.stages:
+            accepted = stage.accept(data)
+            if accepted is None:
+                return None
+            if accepted is not data:
+                data = memoryview(bytearray(accepted))
+                valid = validate_batch(
+                    data, 0, len(data), rules, now_ms=now_ms, produce_version=version, partition_name=name
+                )
+        return data, valid.header
+
+    def _fail(self, topic: TopicReplicas | None, error: KafkaError, answer: PartitionProduceResponse) -> None:
+        if topic is not None:
+            topic.counters.failed_produce_requests += 1
+        answer.error_code = error.code
+        answer.base_offset = -1
+        answer.error_message = error.detail
+        replica = topic.partitions.get(answer.index) if topic else None
+        if isinstance(error, InvalidBatchError):
+            answer.error_message = error.error_message
+            if error.is_from_log and replica is not None:
+                answer.log_start_offset = replica.log.log_start_offset
+            answer.record_errors = [
+                BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
+                for index, text in error.record_errors
+            ]
+        if replica is not None and error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            answer.current_leader = LeaderIdAndEpoch(leader_id=replica.leader_id, leader_epoch=replica.leader_epoch)
+
+    def turn_ended(self) -> None:
+        """Answer what is acknowledged now that everything staged is written; park the rest."""
+        staged = self._staged
+        if not staged:
+            return
+        self._staged = []
+        for operation in staged:
+            if operation.is_ready():
+                operation.finish(Outcome.READY)
+            else:
+                keys: dict[Replica, None] = dict.fromkeys(part.replica for part in operation.waiting)
+                self._purgatory.watch(operation, keys)
+
+    def error_response(self, request: ProduceRequest, context: RequestContext, code: ErrorCode, detail: str) -> Answer:
+        """Return the response that gives every partition this error."""
+        if request.acks == 0:
+            context.connection.close(f"a Produce with acks=0 failed: {code.name}")
+            return None
+        return ProduceResponse(
+            responses=[
+                TopicProduceResponse(
+                    name=topic.name,
+                    topic_id=topic.topic_id,
+                    partition_responses=[
+                        PartitionProduceResponse(
+                            index=part.index,
+                            error_code=code,
+                            base_offset=-1,
+                            log_start_offset=-1,
+                            error_message=detail or code.text,
+                        )
+                        for part in topic.partition_data
+                    ],
+                )
+                for topic in request.topic_data
+            ]
+        )

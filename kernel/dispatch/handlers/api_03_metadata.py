@@ -1,0 +1,182 @@
+"""Shell: Metadata (key 3): the brokers and topics of the cluster, as committed; makes topics that are asked for.
+
+A topic that does not exist is created when the client allows it and `auto.create.topics.enable` does; this answer still
+says UNKNOWN_TOPIC_OR_PARTITION, the client asks again.
+
+*Source:* KIP-4, KIP-204 (creation), KIP-430 (operations), KIP-516 (ids), KIP-1102 (error code).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ...errors import ErrorCode
+from ...ids import ZERO_ID
+from ...metadata.names import is_valid_topic_name
+from ...types import INTERNAL_TOPICS
+from ...wire.messages.api_03_metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ...contracts.api_handler import Answer, RequestContext
+    from ...contracts.election import PartitionState
+    from ...metadata.image import MetadataImage, TopicImage
+    from ...wire.messages.api_03_metadata import MetadataRequest, MetadataRequestTopic
+
+FIRST_VERSION_WITH_EMPTY_LIST: Final = 1
+"""Before it, an empty list of topics meant all of them."""
+FIRST_VERSION_WITH_CREATION_FLAG: Final = 4
+FIRST_VERSION_WITH_IDS: Final = 12
+NO_OPERATIONS: Final = -(1 << 31)
+"""What the authorized operations hold when nobody asked for them."""
+TOPIC_OPERATIONS: Final = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
+"""Read, write, create, delete, alter, describe, describe and alter configs: all, as there is no authorizer."""
+CLUSTER_OPERATIONS: Final = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
+"""Create, alter, describe, cluster action, describe and alter configs, idempotent write."""
+
+
+class MetadataHandler:
+    """Answers Metadata from the current image."""
+
+    api_key = 3
+
+    def __init__(
+        self,
+        *,
+        broker_id: int,
+        image: Callable[[], MetadataImage],
+        may_create_topics: Callable[[], bool],
+        create_topics: Callable[[list[str]], None],
+    ) -> None:
+        """Make the handler.
+
+        Args:
+            broker_id: This broker.
+            image: The current image.
+            may_create_topics: `auto.create.topics.enable`.
+            create_topics: Asks the controller for topics of these names, with defaults; does not wait.
+        """
+        self._broker_id = broker_id
+        self._image = image
+        self._may_create_topics = may_create_topics
+        self._create_topics = create_topics
+
+    def handle(self, request: MetadataRequest, context: RequestContext) -> Answer:
+        """Answer with the topics asked for, or all."""
+        image = self._image()
+        version = context.api_version
+        listener = context.connection.listener_name
+        live = frozenset(image.live_brokers())
+        operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NO_OPERATIONS
+        if request.topics is None or (not request.topics and version < FIRST_VERSION_WITH_EMPTY_LIST):
+            topics = [_topic(topic, live, operations) for topic in image.topics_by_name.values()]
+        else:
+            may_create = version < FIRST_VERSION_WITH_CREATION_FLAG or request.allow_auto_topic_creation
+            topics = self._asked_topics(request.topics, image, live, operations, version, may_create=may_create)
+        return MetadataResponse(
+            brokers=_brokers(image, listener),
+            cluster_id=image.cluster_id,
+            controller_id=self._broker_id if self._broker_id in live else -1,
+            topics=topics,
+            cluster_authorized_operations=(
+                CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NO_OPERATIONS
+            ),
+        )
+
+    def _asked_topics(
+        self,
+        asked: Iterable[MetadataRequestTopic],
+        image: MetadataImage,
+        live: frozenset[int],
+        operations: int,
+        version: int,
+        *,
+        may_create: bool,
+    ) -> list[MetadataResponseTopic]:
+        answers: list[MetadataResponseTopic] = []
+        missing: list[str] = []
+        seen: set[object] = set()
+        for wanted in asked:
+            key: object = wanted.topic_id if wanted.topic_id != ZERO_ID else wanted.name
+            if key in seen:
+                continue
+            seen.add(key)
+            if wanted.topic_id != ZERO_ID and version >= FIRST_VERSION_WITH_IDS:
+                topic = image.topics_by_id.get(wanted.topic_id)
+                if topic is None:
+                    answers.append(
+                        MetadataResponseTopic(
+                            error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id
+                        )
+                    )
+                    continue
+            else:
+                name = wanted.name or ""
+                topic = image.topics_by_name.get(name)
+                if topic is None:
+                    answers.append(self._missing_topic(name, missing, may_create=may_create))
+                    continue
+            answers.append(_topic(topic, live, operations))
+        if missing:
+            self._create_topics(missing)
+        return answers
+
+    def _missing_topic(self, name: str, missing: list[str], *, may_create: bool) -> MetadataResponseTopic:
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if not is_valid_topic_name(name):
+            code = ErrorCode.INVALID_TOPIC_EXCEPTION
+        elif may_create and self._may_create_topics():
+            missing.append(name)
+        return MetadataResponseTopic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
+
+    def error_response(self, request: MetadataRequest, context: RequestContext, code: ErrorCode, detail: str) -> Answer:
+        """Return the response that gives every topic this error."""
+        return MetadataResponse(
+            error_code=code,
+            topics=[
+                MetadataResponseTopic(error_code=code, name=topic.name or "", topic_id=topic.topic_id)
+                for topic in request.topics or ()
+            ],
+        )
+
+
+def _brokers(image: MetadataImage, listener_name: str) -> list[MetadataResponseBroker]:
+    """Return the live brokers that have the listener which the client came by."""
+    answers = []
+    for broker in image.brokers.values():
+        listener = broker.listeners.get(listener_name)
+        if listener is not None and not broker.is_fenced:
+            answers.append(
+                MetadataResponseBroker(
+                    node_id=broker.broker_id, host=listener.host, port=listener.port, rack=broker.rack
+                )
+            )
+    return answers
+
+
+def _topic(topic: TopicImage, live: frozenset[int], operations: int) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=[_partition(index, state, live) for index, state in enumerate(topic.partitions)],
+        topic_authorized_operations=operations,
+    )
+
+
+def _partition(index: int, state: PartitionState, live: frozenset[int]) -> MetadataResponsePartition:
+    return MetadataResponsePartition(
+        error_code=ErrorCode.NONE if state.leader in live else ErrorCode.LEADER_NOT_AVAILABLE,
+        partition_index=index,
+        leader_id=state.leader if state.leader in live else -1,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=list(state.replicas),
+        isr_nodes=list(state.isr),
+        offline_replicas=[replica for replica in state.replicas if replica not in live],
+    )

@@ -1,0 +1,205 @@
+"""Shell: takes frames from connections, finds the handler by key and version, and sees that every request ends well.
+
+The only place where an exception becomes an error code:
+
+    MalformedRequestError   the connection is closed, as Kafka does with what it cannot read
+    KafkaError              the handler's `error_response`
+    anything else           a log line with the request, a counter, `error_response` with UNKNOWN_SERVER_ERROR
+
+Requests of an `AsyncApiHandler` become tasks of the router's own nursery; at most `TASKS_MAX` run at once, and their
+connections take no further request meanwhile, so there are never more waiting than there are connections.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from ..contracts.api_handler import PENDING
+from ..errors import ErrorCode, KafkaError, MalformedRequestError, PluginError
+from ..wire.messages.api_18_api_versions import ApiVersion, ApiVersionsResponse
+from ..wire.registry import API_VERSIONS_KEY, APIS
+from ..wire.varint import skip_tags
+from .request import Request
+from .routes import Route
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ..contracts.api_handler import ApiHandler, AsyncApiHandler
+    from ..network.connection import Connection
+
+log = logging.getLogger(__name__)
+
+TASKS_MAX: Final = 256
+TAGS_MAX: Final = 64
+"""How many tagged fields a header may have; Kafka defines none."""
+_HEAD: Final = struct.Struct(">hhih")
+"""API key, version, correlation id, and the size of the client id, which is -1 for null in every version."""
+
+
+class Router:
+    """The receiver of all frames. Owned by the reactor's task, but for `run`, which is its own service."""
+
+    def __init__(
+        self,
+        *,
+        timer: Callable[[], float],
+        turn_enders: Iterable[Callable[[], None]],
+        on_connection_closed: Callable[[Connection], None],
+    ) -> None:
+        """Make a router without routes.
+
+        Args:
+            timer: A monotonic clock in seconds, for latencies.
+            turn_enders: Called in order when a turn of the reactor ends, before answers are sent.
+            on_connection_closed: Called for every connection that ends: lets go of what waits for it.
+        """
+        self.routes: dict[int, Route] = {}
+        self.unexpected_errors_count = 0
+        self._timer = timer
+        self._turn_enders = tuple(turn_enders)
+        self._on_connection_closed = on_connection_closed
+        self._send_task, self._receive_task = trio.open_memory_channel[tuple[Request, Any]](float("inf"))
+
+    def add(self, handler: ApiHandler | AsyncApiHandler, plugin: str = "") -> None:
+        """Route an API key to its handler.
+
+        Raises:
+            PluginError: The key has a handler already.
+        """
+        other = self.routes.get(handler.api_key)
+        if other is not None:
+            raise PluginError(
+                plugin, f"answers {other.name}, which {other.plugin or 'the kernel'} answers: disable one of them"
+            )
+        self.routes[handler.api_key] = Route(APIS[handler.api_key], handler, plugin, self._timer)
+
+    # -------------------------------------------------------------------------------------------- FrameReceiver
+
+    def connection_opened(self, connection: Connection) -> None:
+        """Nothing is owed to a new connection."""
+
+    def connection_closed(self, connection: Connection) -> None:
+        """Let go of everything that waits for a connection that is gone."""
+        self._on_connection_closed(connection)
+
+    def turn_ended(self) -> None:
+        """Finish what the frames of this turn began."""
+        for end in self._turn_enders:
+            end()
+
+    def frame_received(self, connection: Connection, frame: memoryview) -> None:
+        """Take one request.
+
+        Raises:
+            MalformedRequestError: Unknown key or version, or the bytes are no such request.
+        """
+        received_s = self._timer()
+        try:
+            api_key, version, correlation_id, client_id_size = _HEAD.unpack_from(frame)
+            route = self.routes[api_key]
+        except (struct.error, KeyError):
+            raise MalformedRequestError("no request of an API that is answered here") from None
+        if not route.min_version <= version <= route.max_version:
+            self._answer_unknown_version(connection, route, version, correlation_id, client_id_size, frame)
+            return
+        position = _HEAD.size
+        client_id = None
+        if client_id_size >= 0:
+            position += client_id_size
+            client_id = str(frame[_HEAD.size : position], "utf-8", "replace")
+        if version >= route.first_flexible_version:
+            position = skip_tagged_fields(frame, position)
+        body = route.decode(frame, position, version)
+        request = Request(route, version, correlation_id, client_id, connection, connection.open_reply(), received_s)
+        self._dispatch(route, request, body)
+
+    def _dispatch(self, route: Route, request: Request, body: Any) -> None:
+        if route.is_async:
+            request.slot.hold()
+            self._send_task.send_nowait((request, body))
+            return
+        try:
+            answer = route.handler.handle(body, request)
+        except MalformedRequestError:
+            raise
+        except Exception as error:
+            answer = self._error_answer(request, body, error)
+        if answer is not PENDING:
+            route.send(request, answer)
+
+    def _error_answer(self, request: Request, body: Any, error: Exception) -> Any:
+        """Return what a request is answered whose handler raised."""
+        code, detail = ErrorCode.UNKNOWN_SERVER_ERROR, ""
+        if isinstance(error, KafkaError):
+            code, detail = error.code, error.detail
+        else:
+            self.unexpected_errors_count += 1
+            log.error("%r failed: %r", request, body, exc_info=error)
+        request.route.counters.errors_count += 1
+        return request.route.handler.error_response(body, request, code, detail)
+
+    def _answer_unknown_version(
+        self,
+        connection: Connection,
+        route: Route,
+        version: int,
+        correlation_id: int,
+        client_id_size: int,
+        frame: memoryview,
+    ) -> None:
+        """Answer ApiVersions of a version from the future in version 0, with the range that we know (KIP-511).
+
+        Raises:
+            MalformedRequestError: Any other API: the connection is closed, as Kafka does.
+        """
+        if route.api_key != API_VERSIONS_KEY:
+            raise MalformedRequestError(f"{route.name} has no version {version}")
+        if len(frame) <= _HEAD.size + max(client_id_size, 0):
+            raise MalformedRequestError("ApiVersions without a body")
+        request = Request(route, 0, correlation_id, None, connection, connection.open_reply(), self._timer())
+        known = ApiVersion(api_key=route.api_key, min_version=route.min_version, max_version=route.max_version)
+        route.send(request, ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[known]))
+
+    # ------------------------------------------------------------------------------------------------------- tasks
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Run the requests of asynchronous handlers. If cancelled, requests under way are not answered."""
+        limiter = trio.Semaphore(TASKS_MAX)
+        async with trio.open_nursery() as nursery:
+            task_status.started()
+            async for request, body in self._receive_task:
+                await limiter.acquire()
+                nursery.start_soon(self._run_one, request, body, limiter, name=f"request {request.route.name}")
+
+    async def _run_one(self, request: Request, body: Any, limiter: trio.Semaphore) -> None:
+        try:
+            if request.connection.is_open:
+                try:
+                    answer = await request.route.handler.handle_async(body, request)
+                except MalformedRequestError as error:
+                    request.connection.close(str(error))
+                    answer = None
+                except Exception as error:
+                    answer = self._error_answer(request, body, error)
+                request.reply(answer)
+        finally:
+            limiter.release()
+
+
+def skip_tagged_fields(frame: memoryview, position: int) -> int:
+    """Return where the body begins, behind the tagged fields of a request's header.
+
+    Raises:
+        MalformedRequestError: They do not end within the frame.
+    """
+    try:
+        if frame[position] == 0:
+            return position + 1
+        return skip_tags(frame, position, len(frame), TAGS_MAX)[0]
+    except IndexError:
+        raise MalformedRequestError("the header does not end within the request") from None

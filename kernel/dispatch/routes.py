@@ -1,0 +1,115 @@
+"""Shell: what is known of one API key at the moment a request of it comes in: handler, versions, codecs, counters."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from ..observe.histogram import Histogram
+from ..wire.codec import ELEMENTS_MAX, decoder, encoder
+from ..wire.versions import NO_VERSIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..contracts.api_handler import ApiHandler, AsyncApiHandler
+    from ..wire.message import Message
+    from ..wire.registry import Api
+    from .request import Request
+
+_HEADER: Final = Struct(">ii")
+_FLEXIBLE_HEADER: Final = Struct(">iib")
+
+
+@attrs.define
+class RouteCounters:
+    """What has been asked of one API since the start."""
+
+    requests_count: int = 0
+    errors_count: int = 0
+
+
+class Route:
+    """One API key of this broker."""
+
+    __slots__ = (
+        "_decoders",
+        "_encoders",
+        "_timer",
+        "api",
+        "api_key",
+        "counters",
+        "first_flexible_version",
+        "handler",
+        "is_async",
+        "latency_ms",
+        "max_version",
+        "min_version",
+        "name",
+        "plugin",
+    )
+
+    def __init__(
+        self, api: Api, handler: ApiHandler | AsyncApiHandler, plugin: str, timer: Callable[[], float]
+    ) -> None:
+        """Make a route.
+
+        Args:
+            api: Kafka's facts about the key.
+            handler: Who answers.
+            plugin: Whose handler it is; empty for the kernel's.
+            timer: A monotonic clock in seconds, for latencies.
+        """
+        self.api = api
+        self.api_key = api.key
+        self.name = api.name
+        self.min_version = api.request.__versions__.lowest
+        self.max_version = api.versions.highest
+        self.first_flexible_version = api.flexible.lowest if api.flexible != NO_VERSIONS else 1 << 15
+        self.handler: Any = handler
+        self.is_async = hasattr(handler, "handle_async")
+        self.plugin = plugin
+        self.counters = RouteCounters()
+        self.latency_ms = Histogram()
+        self._timer = timer
+        self._decoders: dict[int, Callable[..., tuple[Message, int]]] = {}
+        self._encoders: dict[int, tuple[Callable[..., Any], bool]] = {}
+
+    def __repr__(self) -> str:
+        return f"Route({self.name} v{self.min_version}-{self.max_version} by {self.plugin or 'the kernel'})"
+
+    def decode(self, frame: memoryview, position: int, version: int) -> Any:
+        """Return the request whose body begins at `position`.
+
+        Raises:
+            DecodeError: The body is malformed.
+        """
+        decode = self._decoders.get(version)
+        if decode is None:
+            decode = self._decoders[version] = decoder(self.api.request, version)
+        return decode(frame, position, ELEMENTS_MAX)[0]
+
+    def send(self, request: Request, response: Any) -> None:
+        """Encode a response and hand it to the request's place in its connection's order; None sends nothing."""
+        self.counters.requests_count += 1
+        self.latency_ms.record((self._timer() - request.received_s) * 1000)
+        if response is None:
+            request.slot.complete(None)
+            return
+        version = request.api_version
+        known = self._encoders.get(version)
+        if known is None:
+            has_tags = self.api.response_header_version(version) > 0
+            known = self._encoders[version] = (encoder(self.api.response, version), has_tags)
+        encode, has_tags = known
+        parts, size_bytes = encode(response)
+        head = (
+            _FLEXIBLE_HEADER.pack(size_bytes + 5, request.correlation_id, 0)
+            if has_tags
+            else _HEADER.pack(size_bytes + 4, request.correlation_id)
+        )
+        # An encoder puts nothing but bytes of its own first.
+        parts[0] = head + parts[0]
+        request.slot.complete(parts)
