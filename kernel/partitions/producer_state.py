@@ -1,0 +1,459 @@
+"""Pure core: what one partition knows of its producers: sequences, epochs, transactions that are open or were aborted.
+
+The table makes idempotence work (KIP-98): of every producer it keeps the last five batches, the most that a client has
+in flight, and so tells a batch that was sent again from one that is new, and from one that came too early. It is what
+the log says, no more: whoever appends to the log calls `append`, whoever opens a log loads a snapshot and replays what
+comes after it, and after a truncation it is made anew in the same way.
+
+`append` follows the *staging* of a batch, not its writing, since the next batch of the same turn is checked against it.
+When the write fails, the log is offline and the table with it: opening the log again rebuilds the table. There is no
+taking back.
+
+How a batch is judged, as Kafka 4.3.1 answers, in this order:
+
+=====================================================  ==============================================
+of a producer that is not known (new, or expired)      accepted, whatever its sequence
+same epoch, same sequences as one of the last five     duplicate: answered like the original
+older epoch                                            INVALID_PRODUCER_EPOCH
+newer epoch, sequence not 0                            OUT_OF_ORDER_SEQUENCE_NUMBER
+same epoch, sequence not the next one                  OUT_OF_ORDER_SEQUENCE_NUMBER, also for what is older
+                                                       than the last five (no DUPLICATE_SEQUENCE_NUMBER)
+a transaction is open and the batch is not of one      INVALID_TXN_STATE
+=====================================================  ==============================================
+
+After sequence 2**31 - 1 comes 0. A producer of which only a control marker is known (an epoch that a coordinator
+raised) has to begin with sequence 0.
+
+A transaction is *unstable* from its first batch until its marker is below the high watermark; what lies at or above the
+first unstable offset is hidden from read_committed consumers::
+
+    offset   10  11  12  13  14  15  16
+             A   B   A   a*  B            a* = abort marker of A, at 13; high watermark 15
+    unstable: B since 11; A is over, as 13 < 15.  last stable offset 11.  aborted: (A, 10..13)
+
+*Source:* KIP-98, KIP-360, KIP-890; Kafka's ProducerStateManager, ProducerAppendInfo and ProducerStateEntry.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left
+from collections import deque
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import attrs
+
+from ..errors import ErrorCode, KafkaError
+from ..records.batch import SEQUENCE_MAX, TRANSACTIONAL_FLAG, CorruptRecordsError, read_header
+from ..records.reader import read_batch
+from ..types import NO_EPOCH, NO_OFFSET, NO_SEQUENCE, NO_TIMESTAMP
+from .producer_snapshot import ProducerSnapshotEntry
+from .transaction_index import AbortedTransaction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ..records.batch import BatchHeader
+    from ..records.record import Record
+    from ..types import Buffer
+
+BATCHES_KEPT: Final = 5
+"""`max.in.flight.requests.per.connection` of an idempotent producer is at most this."""
+
+NOT_ENDED: Final = -1
+_FIRST_VERSION_WITH_EPOCH_BUMP: Final = 2
+
+
+class ProducedBatch(NamedTuple):
+    """A batch that was appended; what a duplicate of it is answered with.
+
+    `timestamp` is the batch's max timestamp. Kafka gives it as the log append time of a duplicate, even where the
+    topic keeps the producers' timestamps.
+    """
+
+    first_sequence: int
+    last_sequence: int
+    base_offset: int
+    last_offset: int
+    timestamp: int
+
+
+@attrs.define(eq=False)
+class Transaction:
+    """A transaction on this partition: `marker_offset` is `NOT_ENDED` until its marker is appended."""
+
+    producer_id: int
+    first_offset: int
+    marker_offset: int = NOT_ENDED
+
+
+@attrs.define(eq=False)
+class ProducerState:
+    """What is known of one producer.
+
+    Attributes:
+        producer_id: Whose.
+        producer_epoch: The newest seen.
+        next_sequence: What its next batch has to begin with.
+        batches: The last five of the current epoch, oldest first; empty after a marker raised the epoch.
+        last_timestamp: Of its last batch or marker; expiry counts from here.
+        coordinator_epoch: Of its last marker, -1 before the first.
+        transaction: The open one.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    next_sequence: int = 0
+    batches: list[ProducedBatch] = attrs.field(factory=list)
+    last_timestamp: int = NO_TIMESTAMP
+    coordinator_epoch: int = NO_EPOCH
+    transaction: Transaction | None = None
+
+    @property
+    def last_sequence(self) -> int:
+        """The last sequence appended in this epoch, -1 when there is none."""
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    def raise_epoch(self, producer_epoch: int) -> None:
+        """Forget the batches if the epoch is another one."""
+        if producer_epoch != self.producer_epoch:
+            self.producer_epoch = producer_epoch
+            self.batches.clear()
+            self.next_sequence = 0
+
+    def find_duplicate(self, first_sequence: int, last_sequence: int) -> ProducedBatch | None:
+        """Return the batch of these sequences, if it is among the last five."""
+        for batch in self.batches:
+            if batch.first_sequence == first_sequence and batch.last_sequence == last_sequence:
+                return batch
+        return None
+
+
+class ProducerStateTable:
+    """The producers of one partition. Owned by the replica, on the reactor's task.
+
+    Invariant: it stands for the log up to its end; open and ended transactions are in the order of their first offsets.
+    """
+
+    __slots__ = ("_aborted", "_expiration_ms", "_log_start_offset", "_states", "_unstable")
+
+    def __init__(self, producer_id_expiration_ms: int) -> None:
+        """Make an empty table; `producer_id_expiration_ms` is `producer.id.expiration.ms`."""
+        self._expiration_ms = producer_id_expiration_ms
+        self._states: dict[int, ProducerState] = {}
+        # Open transactions, and ended ones that were not at the front yet when the high watermark passed them.
+        self._unstable: deque[Transaction] = deque()
+        self._aborted: list[AbortedTransaction] = []
+        self._log_start_offset = 0
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def __repr__(self) -> str:
+        return f"<ProducerStateTable: {len(self)} producers, {len(self._unstable)} unstable transactions>"
+
+    # ---------------------------------------------------------------------------------------------------------- append
+
+    def check(self, header: BatchHeader) -> ProducedBatch | None:
+        """Judge a batch that a client sent, before it is staged. Hot.
+
+        Args:
+            header: Of a data batch with a producer id >= 0 and a base sequence >= 0.
+
+        Returns:
+            The original when this is a duplicate, None when the batch may be appended.
+
+        Raises:
+            KafkaError: It may not; the table is as it was.
+        """
+        state = self._states.get(header.producer_id)
+        if state is None:
+            return None
+        if (
+            header.base_sequence == state.next_sequence
+            and header.producer_epoch == state.producer_epoch
+            and (state.transaction is None or header.attributes & TRANSACTIONAL_FLAG)
+        ):
+            return None
+        return self._check_exception(state, header)
+
+    def _check_exception(self, state: ProducerState, header: BatchHeader) -> ProducedBatch | None:
+        """Judge a batch that is not simply the next one."""
+        epoch, sequence = header.producer_epoch, header.base_sequence
+        if epoch == state.producer_epoch:
+            last_sequence = (sequence + header.last_offset_delta) & SEQUENCE_MAX
+            original = state.find_duplicate(sequence, last_sequence)
+            if original is not None:
+                return original
+            expected_sequence = state.next_sequence
+        elif epoch < state.producer_epoch:
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {state.producer_id}: epoch {epoch} is older than {state.producer_epoch}",
+            )
+        else:
+            expected_sequence = 0
+        # Epoch -1 is no epoch: Kafka then takes any sequence.
+        if sequence != expected_sequence and state.producer_epoch != NO_EPOCH:
+            raise KafkaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {state.producer_id}: sequence {sequence} came, {expected_sequence} was expected",
+            )
+        if state.transaction is not None and not header.attributes & TRANSACTIONAL_FLAG:
+            raise KafkaError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"producer {state.producer_id}: a batch outside its open transaction",
+            )
+        return None
+
+    def append(self, header: BatchHeader) -> None:
+        """Take note of a data batch, whose offsets are assigned and which was accepted or is read from the log. Hot."""
+        state = self._states.get(header.producer_id)
+        if state is None:
+            state = self._states[header.producer_id] = ProducerState(header.producer_id, header.producer_epoch)
+        elif header.producer_epoch != state.producer_epoch:
+            state.raise_epoch(header.producer_epoch)
+        first_sequence, base_offset, delta = header.base_sequence, header.base_offset, header.last_offset_delta
+        last_sequence = (first_sequence + delta) & SEQUENCE_MAX
+        batches = state.batches
+        if len(batches) == BATCHES_KEPT:
+            del batches[0]
+        batches.append(
+            ProducedBatch(first_sequence, last_sequence, base_offset, base_offset + delta, header.max_timestamp)
+        )
+        state.next_sequence = (last_sequence + 1) & SEQUENCE_MAX
+        state.last_timestamp = header.max_timestamp
+        if header.attributes & TRANSACTIONAL_FLAG and state.transaction is None:
+            state.transaction = Transaction(header.producer_id, base_offset)
+            self._unstable.append(state.transaction)
+
+    # --------------------------------------------------------------------------------------------------------- markers
+
+    def check_marker(
+        self, producer_id: int, producer_epoch: int, coordinator_epoch: int, transaction_version: int = 0
+    ) -> None:
+        """Judge a control marker that a transaction coordinator sent.
+
+        Args:
+            producer_id: Whose transaction ends.
+            producer_epoch: As the coordinator knows it.
+            coordinator_epoch: The coordinator's own.
+            transaction_version: From 2 on the coordinator raises the epoch for each marker (KIP-890).
+
+        Raises:
+            KafkaError: INVALID_PRODUCER_EPOCH, or TRANSACTION_COORDINATOR_FENCED.
+        """
+        state = self._states.get(producer_id)
+        if state is None:
+            return
+        lowest_epoch = state.producer_epoch + (transaction_version >= _FIRST_VERSION_WITH_EPOCH_BUMP)
+        if producer_epoch < lowest_epoch:
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {producer_id}: marker of epoch {producer_epoch}, at least {lowest_epoch} was expected",
+            )
+        if coordinator_epoch < state.coordinator_epoch:
+            raise KafkaError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"producer {producer_id}: coordinator epoch {coordinator_epoch}, {state.coordinator_epoch} is known",
+            )
+
+    def append_marker(self, header: BatchHeader, *, is_commit: bool, coordinator_epoch: int) -> None:
+        """Take note of a control batch that ends a transaction, whether or not one is open.
+
+        Args:
+            header: Of the control batch, offsets assigned.
+            is_commit: Commit or abort.
+            coordinator_epoch: From the marker's value.
+        """
+        state = self._states.get(header.producer_id)
+        if state is None:
+            state = self._states[header.producer_id] = ProducerState(header.producer_id, header.producer_epoch)
+        state.raise_epoch(header.producer_epoch)
+        state.coordinator_epoch = coordinator_epoch
+        state.last_timestamp = header.max_timestamp
+        transaction = state.transaction
+        if transaction is None:
+            return
+        state.transaction = None
+        transaction.marker_offset = header.base_offset
+        if not is_commit:
+            self._aborted.append(
+                AbortedTransaction(
+                    transaction.producer_id,
+                    transaction.first_offset,
+                    transaction.marker_offset,
+                    self._stable_offset_after(transaction),
+                )
+            )
+
+    def _stable_offset_after(self, ended: Transaction) -> int:
+        """Return the last stable offset as it is once the marker of `ended` is replicated."""
+        for transaction in self._unstable:
+            if transaction.marker_offset == NOT_ENDED:
+                return transaction.first_offset
+        return ended.marker_offset + 1
+
+    def replay(self, batch: Buffer) -> None:
+        """Take note of a whole batch that is read from the log, of whatever kind; nothing is judged.
+
+        Raises:
+            CorruptRecordsError: It is a control batch whose record cannot be read.
+        """
+        header = read_header(batch)
+        if header.producer_id < 0:
+            return
+        if not header.is_control:
+            self.append(header)
+            return
+        for record in read_batch(batch, 0, header):
+            marker = _read_marker(record)
+            if marker is not None:
+                is_commit, coordinator_epoch = marker
+                self.append_marker(header, is_commit=is_commit, coordinator_epoch=coordinator_epoch)
+
+    # ------------------------------------------------------------------------------------------------------- watermarks
+
+    def last_stable_offset(self, high_watermark: int) -> int:
+        """Return the first offset that a read_committed consumer may not see, given the high watermark. Hot."""
+        unstable = self._unstable
+        while unstable:
+            first = unstable[0]
+            if first.marker_offset == NOT_ENDED or first.marker_offset >= high_watermark:
+                return min(max(first.first_offset, self._log_start_offset), high_watermark)
+            unstable.popleft()
+        return high_watermark
+
+    def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """Return the aborted transactions that reach into `[start_offset, end_offset)`, as a Fetch answers them."""
+        aborted = self._aborted
+        if not aborted or aborted[-1].last_offset < start_offset:
+            return []
+        found: list[AbortedTransaction] = []
+        for index in range(bisect_left(aborted, start_offset, key=_LAST_OFFSET), len(aborted)):
+            transaction = aborted[index]
+            if transaction.first_offset < end_offset:
+                found.append(transaction)
+            if transaction.last_stable_offset >= end_offset:
+                break  # whatever was aborted later began at or above this offset
+        return found
+
+    def advance_log_start(self, log_start_offset: int) -> None:
+        """Forget the aborted transactions below; the producers stay, as in Kafka."""
+        self._log_start_offset = max(self._log_start_offset, log_start_offset)
+        del self._aborted[: bisect_left(self._aborted, log_start_offset, key=_LAST_OFFSET)]
+
+    # ------------------------------------------------------------------------------------------------------------ life
+
+    def remove_expired(self, now_ms: int) -> int:
+        """Forget producers without an open transaction that were silent for `producer.id.expiration.ms`.
+
+        Called every `producer.id.expiration.check.interval.ms`. Time counts from the timestamps of the records, as in
+        Kafka: who writes old timestamps is soon forgotten, which costs it only its protection from duplicates.
+
+        Args:
+            now_ms: The wall clock.
+
+        Returns:
+            How many.
+        """
+        expired = [
+            producer_id
+            for producer_id, state in self._states.items()
+            if state.transaction is None and now_ms - state.last_timestamp >= self._expiration_ms
+        ]
+        for producer_id in expired:
+            del self._states[producer_id]
+        return len(expired)
+
+    def clear(self) -> None:
+        """Forget everything: before a rebuild, after a truncation."""
+        self._states.clear()
+        self._unstable.clear()
+        self._aborted.clear()
+        self._log_start_offset = 0
+
+    def states(self) -> Iterator[ProducerState]:
+        """Iterate over the producers, for DescribeProducers."""
+        return iter(self._states.values())
+
+    def aborted(self) -> Sequence[AbortedTransaction]:
+        """Return all aborted transactions, in the order of their markers: what the transaction index holds."""
+        return tuple(self._aborted)
+
+    # ------------------------------------------------------------------------------------------------------- snapshots
+
+    def snapshot(self) -> list[ProducerSnapshotEntry]:
+        """Return the table as a snapshot keeps it: of each producer only its last batch."""
+        return [_snapshot_entry(state) for state in self._states.values()]
+
+    def load(
+        self, entries: Iterable[ProducerSnapshotEntry], aborted: Iterable[AbortedTransaction], now_ms: int
+    ) -> None:
+        """Begin with what a snapshot holds; the log from the snapshot's offset on is then replayed.
+
+        Args:
+            entries: The snapshot; producers that have expired are left out.
+            aborted: The transaction indexes' entries whose markers lie below the snapshot's offset, in any order.
+            now_ms: The wall clock.
+        """
+        self.clear()
+        for entry in entries:
+            state = self._states[entry.producer_id] = _state_of(entry)
+            if state.transaction is not None:
+                self._unstable.append(state.transaction)
+        self._unstable = deque(sorted(self._unstable, key=attrgetter("first_offset")))
+        self._aborted = sorted(aborted, key=_LAST_OFFSET)
+        self.remove_expired(now_ms)
+
+
+_LAST_OFFSET: Final = attrgetter("last_offset")
+_CONTROL_KEY: Final = struct.Struct(">hh")
+_MARKER_VALUE: Final = struct.Struct(">hi")
+_ABORT, _COMMIT = 0, 1
+
+
+def _read_marker(record: Record) -> tuple[bool, int] | None:
+    """Return (is it a commit, coordinator epoch) of a control record; None when it ends no transaction."""
+    try:
+        _, kind = _CONTROL_KEY.unpack_from(record.key or b"")
+        if kind not in (_ABORT, _COMMIT):
+            return None
+        _, coordinator_epoch = _MARKER_VALUE.unpack_from(record.value or b"")
+    except struct.error as error:
+        raise CorruptRecordsError(f"control record at offset {record.offset} is cut off") from error
+    return kind == _COMMIT, coordinator_epoch
+
+
+def _snapshot_entry(state: ProducerState) -> ProducerSnapshotEntry:
+    last = state.batches[-1] if state.batches else None
+    return ProducerSnapshotEntry(
+        producer_id=state.producer_id,
+        producer_epoch=state.producer_epoch,
+        last_sequence=last.last_sequence if last else NO_SEQUENCE,
+        last_offset=last.last_offset if last else NO_OFFSET,
+        offset_delta=last.last_offset - last.base_offset if last else 0,
+        timestamp=state.last_timestamp,
+        coordinator_epoch=state.coordinator_epoch,
+        current_transaction_first_offset=state.transaction.first_offset if state.transaction else NO_OFFSET,
+    )
+
+
+def _state_of(entry: ProducerSnapshotEntry) -> ProducerState:
+    state = ProducerState(
+        entry.producer_id,
+        entry.producer_epoch,
+        last_timestamp=entry.timestamp,
+        coordinator_epoch=entry.coordinator_epoch,
+    )
+    if entry.last_offset >= 0:
+        first_sequence = (entry.last_sequence - entry.offset_delta) & SEQUENCE_MAX
+        base_offset = entry.last_offset - entry.offset_delta
+        state.batches.append(
+            ProducedBatch(first_sequence, entry.last_sequence, base_offset, entry.last_offset, entry.timestamp)
+        )
+        state.next_sequence = (entry.last_sequence + 1) & SEQUENCE_MAX
+    if entry.current_transaction_first_offset >= 0:
+        state.transaction = Transaction(entry.producer_id, entry.current_transaction_first_offset)
+    return state
