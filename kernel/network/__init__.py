@@ -1,0 +1,15 @@
+"""Listeners, the connection, the two loops that drive it, limits and TLS.
+
+| module | what it is |
+| --- | --- |
+| `settings` | what the operator chose, as frozen values |
+| `receive_memory` | pure: the memory that requests are received into, reused and bounded |
+| `connection` | pure: bytes in, frames, replies out, in order |
+| `endpoint` | shell: a connection on a non-blocking socket |
+| `tls` | shell: the same with TLS in between |
+| `loop` | shell: turns, completions, limits, idle time-outs, draining: what both loops share |
+| `reactor` | shell: one trio task over a nested epoll descriptor |
+| `portable` | shell: a trio task per connection, for systems without epoll |
+| `listener` | shell: bind and accept |
+| `server` | shell: the service that a broker runs |
+"""

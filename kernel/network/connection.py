@@ -1,0 +1,356 @@
+"""Pure core: one client's connection: bytes in, frames, replies out, in the order of the requests.
+
+The same object is driven by the reactor, the portable loop, TLS and memory networks. Whoever drives it does, per turn:
+
+    while connection.wants_input and bytes are there:
+        window = connection.writable()          # memory to receive into
+        connection.wrote(number of bytes)       # how much came
+    connection.process(receiver)                # frames -> receiver.frame_received -> reply slots
+    ... receiver.turn_ended() ...               # once for all connections
+    send what stands in connection.outgoing
+
+A frame is four bytes of size, big endian, and as many bytes of request. Answers may be completed in any order and leave
+in the order of the requests. A client gets one request answered at a time, as from Kafka: what arrives together is taken
+together, in order; but as long as an answer is owed after the turn, or has not left, nothing more is taken or read.
+
+*Source:* Kafka protocol guide, "Network" and "Protocol Primitives"; `SocketServer` and `NetworkReceive` for the behaviour.
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+
+import attrs
+
+from ..errors import MalformedRequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..contracts.storage import FileSlice
+    from ..types import Buffer
+    from .receive_memory import ReceiveMemory
+
+Outgoing: TypeAlias = "Buffer | FileSlice"
+
+MEMORY: Final = (bytes, bytearray, memoryview)
+"""The types of `Outgoing` that are memory; anything else is a `FileSlice`."""
+
+_SIZE: Final = Struct(">i")
+_SIZE_BYTES: Final = 4
+FRAMES_PER_TURN_MAX: Final = 32
+"""How many requests of one connection are taken in one turn, so that one that sends hundreds does not hold up others."""
+
+FIRST_BLOCK_BYTES_MAX: Final = 2 * 1024 * 1024
+"""The most memory that the size in front of a frame gets on its word alone; beyond it memory follows what arrived."""
+
+_LARGE_FRAME_BYTES: Final = 32 * 1024
+"""After a frame as large as this the next size is read alone, so that the frame lands in its block without a copy."""
+
+
+class FrameReceiver(Protocol):
+    """Who takes the frames: the dispatcher. All methods are called by the loop's task and must not block."""
+
+    def connection_opened(self, connection: Connection) -> None:
+        """Meet a new connection, before its first frame."""
+        ...
+
+    def frame_received(self, connection: Connection, frame: memoryview) -> None:
+        """Take one request, without its size; open a reply slot for it if it gets an answer.
+
+        The view, writable, may be kept: the memory under it is not used again while a view on it exists. Kept longer than
+        the turn it ties up a large piece of memory, so whoever waits copies the few bytes needed.
+
+        Raises:
+            MalformedRequestError: The client broke the protocol: its connection is closed.
+        """
+        ...
+
+    def turn_ended(self) -> None:
+        """Finish what the frames of this turn began: called once a turn, before answers are sent."""
+        ...
+
+    def connection_closed(self, connection: Connection) -> None:
+        """Forget a connection; answers completed later go nowhere."""
+        ...
+
+
+@attrs.define(eq=False)
+class ReplySlot:
+    """The place of one answer in its connection's order; made by `Connection.open_reply`, completed once.
+
+    Attributes:
+        is_complete: Whether the answer is known.
+    """
+
+    _connection: Connection
+    is_complete: bool = attrs.field(default=False, init=False)
+    _buffers: Sequence[Outgoing] | None = attrs.field(default=None, init=False)
+
+    def complete(self, buffers: Sequence[Outgoing] | None) -> None:
+        """Give the answer; nothing happens when the connection is gone.
+
+        Args:
+            buffers: The whole frame **with its four bytes of size in front**, in pieces: memory (flat bytes; not changed
+                until sent) and slices of files. None when the request gets no answer (acks=0).
+        """
+        assert not self.is_complete, "a request is answered once"
+        self.is_complete = True
+        self._buffers = buffers
+        self._connection.slot_completed(self)
+
+    def hold(self) -> None:
+        """Take no further frame before this answer is complete, not even in this turn: for requests that become tasks."""
+        if not self.is_complete:
+            self._connection.held_by = self
+
+    def take(self) -> Sequence[Outgoing] | None:
+        """Return the answer and forget it; called by the connection."""
+        buffers, self._buffers = self._buffers, None
+        return buffers
+
+
+def _ignore() -> None:
+    """Nobody drives the connection yet."""
+
+
+@attrs.define(eq=False, repr=False)
+class Connection:
+    """One client's connection. Owned by the task of its loop; knows no socket.
+
+    Invariants: `outgoing` holds answers in the order of their requests; a complete slot is never the first of the slots
+    between calls; once closed, nothing is received, owed or sent.
+
+    Attributes:
+        connection_id: A number that no other connection of this broker had.
+        listener_name: The listener the client came by.
+        client_host: The client's address.
+        client_port: The client's port, 0 where there is none.
+        frame_limit_bytes: The largest frame taken; may be raised once the client has proved who it is.
+        outgoing: What is to be sent, first first; the driver removes what it sent.
+        on_progress: Called when there is something to send, to take or to close that was not there before.
+        is_open: Whether an answer could still reach the client.
+        is_closing: No further frame is taken; the driver closes when all answers have left.
+        close_reason: Why it was closed, for logs.
+        client_software_name: What the client said it is; set by the handler of ApiVersions.
+        client_software_version: The version of that.
+        principal: Who the client is; set by authentication.
+        held_by: The slot that lets no further frame be taken before it is complete.
+        waits_for_memory: A frame was begun for which there is no room: to be tried again when blocks are given back.
+    """
+
+    connection_id: int
+    listener_name: str
+    client_host: str
+    client_port: int
+    frame_limit_bytes: int
+    _memory: ReceiveMemory
+    on_progress: Callable[[], None] = _ignore
+    outgoing: list[Outgoing] = attrs.field(init=False, factory=list)
+    is_open: bool = attrs.field(default=True, init=False)
+    is_closing: bool = attrs.field(default=False, init=False)
+    close_reason: str = attrs.field(default="", init=False)
+    client_software_name: str = attrs.field(default="", init=False)
+    client_software_version: str = attrs.field(default="", init=False)
+    principal: str = attrs.field(default="User:ANONYMOUS", init=False)
+    held_by: ReplySlot | None = attrs.field(default=None, init=False)
+    waits_for_memory: bool = attrs.field(default=False, init=False)
+    _slots: list[ReplySlot] = attrs.field(init=False, factory=list)
+    # Received bytes not yet taken are `_input[_taken:_filled]`: a window of the arena, or `_block`.
+    _input: memoryview | None = attrs.field(default=None, init=False)
+    _block: bytearray | None = attrs.field(default=None, init=False)
+    _taken: int = attrs.field(default=0, init=False)
+    _filled: int = attrs.field(default=0, init=False)
+    _has_frame: bool = attrs.field(default=False, init=False)
+    _expects_large: bool = attrs.field(default=False, init=False)
+
+    def __repr__(self) -> str:
+        state = "closed" if not self.is_open else "closing" if self.is_closing else "open"
+        return (
+            f"<Connection {self.connection_id} {self.client_host}:{self.client_port} by {self.listener_name}, {state}, "
+            f"{len(self._slots)} owed, {len(self.outgoing)} to send, {self._filled - self._taken} bytes begun>"
+        )
+
+    # -- receiving ---------------------------------------------------------------------------------------------------
+
+    @property
+    def wants_input(self) -> bool:
+        """Whether bytes may be received: nothing is owed, nothing waits to be sent, no whole frame lies here."""
+        return not (self._slots or self.outgoing or self._has_frame or self.waits_for_memory or self.is_closing)
+
+    @property
+    def has_frame_to_take(self) -> bool:
+        """Whether `process` would take a frame that is here already."""
+        return self._has_frame and not (self._slots or self.outgoing or self.is_closing)
+
+    @property
+    def owes_answers(self) -> bool:
+        """Whether a request is unanswered."""
+        return bool(self._slots)
+
+    @property
+    def begun_block_bytes(self) -> int:
+        """How much memory a frame that is not whole yet holds."""
+        return len(self._block) if self._block is not None else 0
+
+    def writable(self) -> memoryview:
+        """Return memory to receive into, at least one byte; call only while `wants_input`."""
+        if self._input is not None:
+            return self._input[self._filled :]
+        if self._expects_large:
+            return self._memory.window(_SIZE_BYTES)
+        return self._memory.window()
+
+    def wrote(self, size_bytes: int, window: memoryview) -> None:
+        """Take note that the first `size_bytes`, > 0, of `window`, given by `writable` last, are received bytes."""
+        if self._input is None:
+            self._memory.used(size_bytes)
+            self._input = window
+            self._taken = 0
+            self._filled = size_bytes
+        else:
+            self._filled += size_bytes
+
+    def process(self, receiver: FrameReceiver) -> int:
+        """Give every whole frame to `receiver`, at most `FRAMES_PER_TURN_MAX`; return how many.
+
+        Raises:
+            MalformedRequestError: A size is negative or beyond the limit, or the receiver said so.
+        """
+        data = self._input
+        if data is None or self.is_closing:
+            return 0
+        taken = self._taken
+        filled = self._filled
+        frames_count = 0
+        frame_bytes = -1
+        self._has_frame = False
+        while filled - taken >= _SIZE_BYTES:
+            (frame_bytes,) = _SIZE.unpack_from(data, taken)
+            if not 0 <= frame_bytes <= self.frame_limit_bytes:
+                raise MalformedRequestError(f"a frame of {frame_bytes} bytes; 0 to {self.frame_limit_bytes} are taken")
+            end = taken + _SIZE_BYTES + frame_bytes
+            if end > filled:
+                break
+            if self.held_by is not None or frames_count == FRAMES_PER_TURN_MAX or self.is_closing:
+                self._has_frame = True
+                break
+            receiver.frame_received(self, data[taken + _SIZE_BYTES : end])
+            frames_count += 1
+            taken = end
+        self._taken = taken
+        if taken == filled:
+            self._forget_input()
+            self._expects_large = frame_bytes >= _LARGE_FRAME_BYTES
+        elif self.is_open:
+            self._keep_rest(data)
+        return frames_count
+
+    def receive_data(self, data: Buffer, receiver: FrameReceiver) -> None:
+        """Receive `data` whole, by copying, and process it: for memory networks; call only while `wants_input`.
+
+        What arrives while a request is owed must wait with the caller, as it would in a socket.
+        """
+        rest = memoryview(data)
+        while rest:
+            window = self.writable()
+            size_bytes = min(len(window), len(rest))
+            window[:size_bytes] = rest[:size_bytes]
+            self.wrote(size_bytes, window)
+            rest = rest[size_bytes:]
+            self.process(receiver)
+
+    def _forget_input(self) -> None:
+        self._input = None
+        if self._block is not None:
+            block, self._block = self._block, None
+            self._memory.give_back(block)
+
+    def _keep_rest(self, data: memoryview) -> None:
+        """Keep the bytes that are no whole frame yet where the rest of the frame has room."""
+        rest_bytes = self._filled - self._taken
+        if self._has_frame:
+            if self._block is None:
+                self._move_to(self._memory.lend_owed(rest_bytes), rest_bytes, data, rest_bytes)
+            return
+        needed_bytes = _SIZE_BYTES
+        if rest_bytes >= _SIZE_BYTES:
+            needed_bytes += _SIZE.unpack_from(data, self._taken)[0]
+        if self._block is not None and (len(data) - self._taken >= needed_bytes or self._filled < len(data)):
+            return
+        room_bytes = min(needed_bytes, max(FIRST_BLOCK_BYTES_MAX, 2 * rest_bytes))
+        block = self._memory.lend(room_bytes)
+        if block is not None:
+            self._move_to(block, room_bytes, data, rest_bytes)
+            return
+        self.waits_for_memory = True
+        if self._block is None:
+            # What is here must stay somewhere, also while the frame's room is not granted.
+            self._move_to(self._memory.lend_owed(rest_bytes), rest_bytes, data, rest_bytes)
+
+    def _move_to(self, block: bytearray, room_bytes: int, data: memoryview, rest_bytes: int) -> None:
+        view = memoryview(block)[:room_bytes]
+        view[:rest_bytes] = data[self._taken : self._filled]
+        self._forget_input()
+        self._block, self._input, self._taken, self._filled = block, view, 0, rest_bytes
+
+    def retry_memory(self) -> bool:
+        """Ask again for the room of the frame begun; return whether it was granted."""
+        if self.waits_for_memory and self._input is not None:
+            self.waits_for_memory = False
+            self._keep_rest(self._input)
+        return not self.waits_for_memory
+
+    # -- answering ---------------------------------------------------------------------------------------------------
+
+    def open_reply(self) -> ReplySlot:
+        """Return the slot of the next answer: to be called in the order of requests, from `frame_received`."""
+        slot = ReplySlot(self)
+        self._slots.append(slot)
+        return slot
+
+    def slot_completed(self, slot: ReplySlot) -> None:
+        """Move the answers whose turn it is to `outgoing`; called by `slot`."""
+        slots = self._slots
+        if not self.is_open or slots[0] is not slot:
+            return
+        while slots and slots[0].is_complete:
+            first = slots.pop(0)
+            buffers = first.take()
+            if buffers:
+                self.outgoing.extend(buffers)
+            if first is self.held_by:
+                self.held_by = None
+        self.on_progress()
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    def close(self, reason: str) -> None:
+        """Take no further frame and ask the driver to close once all answers have left.
+
+        Args:
+            reason: Why, for logs and counters.
+        """
+        if not self.is_closing:
+            self.is_closing = True
+            self.close_reason = reason
+            self.on_progress()
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it is closing and nothing is left to be answered or sent."""
+        return self.is_closing and not self._slots and not self.outgoing
+
+    def closed(self) -> None:
+        """Forget everything: the driver has closed the way to the client."""
+        self.is_open = False
+        self.is_closing = True
+        self.held_by = None
+        self.waits_for_memory = False
+        self._has_frame = False
+        self._slots.clear()
+        self.outgoing.clear()
+        self._forget_input()

@@ -1,0 +1,351 @@
+"""Shell: a connection on a non-blocking socket: receives into it, sends what it has, says when it must wait.
+
+An endpoint never waits itself: it tells its loop what to watch for (`Loop.watch`) and goes on when told.
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import attrs
+
+from ..errors import MalformedRequestError
+from .connection import MEMORY
+
+if TYPE_CHECKING:
+    from ..contracts.storage import FileSlice
+    from .connection import Connection, Outgoing
+    from .loop import Loop
+
+_log = logging.getLogger(__name__)
+
+READ: Final = 1
+"""Watch for bytes to read; the same number as EPOLLIN."""
+WRITE: Final = 4
+"""Watch for room to write; the same number as EPOLLOUT."""
+
+RECEIVE_BYTES_PER_TURN: Final = 1024 * 1024
+"""Where one connection stops receiving for this turn."""
+SEND_BYTES_PER_TURN: Final = 1024 * 1024
+"""Where one connection stops sending for this turn, so that a large fetch does not hold up the others."""
+READ_AHEAD_BYTES: Final = 4 * 1024 * 1024
+"""How much of a file that is not in memory is read by a thread before it is sent."""
+_BUFFERS_PER_SEND_MAX: Final = 512
+_MSG_MORE: Final = getattr(socket, "MSG_MORE", 0)
+_HAS_SENDFILE: Final = hasattr(os, "sendfile") and hasattr(socket, "MSG_MORE")
+
+
+@attrs.define(eq=False)
+class SliceProgress:
+    """A file slice on its way out.
+
+    Attributes:
+        slice: What is sent.
+        position: Where the unsent rest begins in the file.
+        end: Where the slice ends in the file.
+        ready_end: Up to where the file is known to be in memory.
+    """
+
+    slice: FileSlice
+    position: int
+    end: int
+    ready_end: int
+
+
+@attrs.define(eq=False, repr=False)
+class Endpoint:
+    """One connection on one plain TCP socket. Made, used and closed by its loop's task alone.
+
+    Attributes:
+        connection: The pure part.
+        loop: Who drives it.
+        socket: Non-blocking.
+        interest: What the loop watches for: `READ`, `WRITE`, both or nothing.
+        is_dirty: It stands in the loop's list of those to flush.
+        is_write_blocked: The socket takes no more for now.
+        has_unsent: Bytes that left `outgoing` have not reached the socket yet.
+        has_input: Bytes lie here that the socket will not announce again.
+        last_active_ms: When bytes moved last, by the monotonic clock.
+    """
+
+    connection: Connection
+    loop: Loop
+    socket: socket.socket
+    last_active_ms: int
+    interest: int = READ
+    is_dirty: bool = attrs.field(default=False, init=False)
+    is_write_blocked: bool = attrs.field(default=False, init=False)
+    has_unsent: bool = attrs.field(default=False, init=False)
+    has_input: bool = attrs.field(default=False, init=False)
+    _is_short_read_the_last: ClassVar[bool] = True
+    _is_at_eof: bool = attrs.field(default=False, init=False)
+    _is_reading_ahead: bool = attrs.field(default=False, init=False)
+    _slice: SliceProgress | None = attrs.field(default=None, init=False)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.connection!r}>"
+
+    def progress(self) -> None:
+        """Have the loop flush this endpoint soon; called by the connection."""
+        if not self.is_dirty:
+            self.is_dirty = True
+            loop = self.loop
+            loop.dirty.append(self)
+            if not loop.is_in_turn:
+                loop.wake()
+
+    def on_event(self, mask: int) -> None:
+        """Go on after the loop saw what was watched for, or a hang-up (any other bit)."""
+        if mask & WRITE:
+            self.is_write_blocked = False
+            self.progress()
+        if mask & READ:
+            if self.connection.wants_input:
+                self.receive()
+            elif self.interest & READ:
+                self.loop.watch(self, self.interest & ~READ)
+        elif mask & ~WRITE:
+            self.loop.close(self, "the client hung up")
+
+    # -- receiving ---------------------------------------------------------------------------------------------------
+
+    def receive(self) -> None:
+        """Read what is there, up to a bound, and process it; a broken client ends only its own connection."""
+        connection = self.connection
+        loop = self.loop
+        received_bytes = 0
+        try:
+            while True:
+                window = connection.writable()
+                size_bytes = self._receive_into(window)
+                if size_bytes == 0:
+                    self._is_at_eof = True
+                    connection.close("the client closed the connection")
+                    break
+                connection.wrote(size_bytes, window)
+                received_bytes += size_bytes
+                loop.frames_count += connection.process(loop.receiver)
+                if (
+                    (size_bytes < len(window) and self._is_short_read_the_last)
+                    or received_bytes >= RECEIVE_BYTES_PER_TURN
+                    or not connection.wants_input
+                ):
+                    break
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            loop.close(self, f"receiving failed: {error.strerror or error}")
+        except Exception as error:
+            self._fail(error)
+        if received_bytes:
+            self.last_active_ms = loop.now_ms
+            loop.bytes_in += received_bytes
+            self._after_receiving()
+
+    def _receive_into(self, window: memoryview) -> int:
+        """Receive some bytes into `window`; 0 at the end. Raises BlockingIOError when there is nothing."""
+        return self.socket.recv_into(window)
+
+    def _after_receiving(self) -> None:
+        connection = self.connection
+        if connection.waits_for_memory:
+            self.loop.wait_for_memory(self)
+        elif connection.has_frame_to_take:
+            self.loop.resume(self)
+
+    def take_more(self) -> None:
+        """Process frames that are here already: their turn had to end, or an answer was owed."""
+        if self.connection.has_frame_to_take:
+            try:
+                self.loop.frames_count += self.connection.process(self.loop.receiver)
+            except Exception as error:
+                self._fail(error)
+            self._after_receiving()
+        elif self.has_input and self.connection.wants_input:
+            self.receive()
+
+    def _fail(self, error: Exception) -> None:
+        if isinstance(error, MalformedRequestError):
+            self.loop.malformed_count += 1
+            _log.info("%r broke the protocol, closing it: %s", self.connection, error)
+            self.loop.close(self, f"malformed request: {error}")
+        else:
+            self.loop.failures_count += 1
+            _log.error("%r: a request failed unexpectedly, closing the connection", self.connection, exc_info=error)
+            self.loop.close(self, "internal failure")
+
+    # -- sending -----------------------------------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Send what stands in `outgoing`, up to a bound; then close, take the next frame, or watch for input again."""
+        self.is_dirty = False
+        connection = self.connection
+        outgoing = connection.outgoing
+        if (outgoing or self.has_unsent) and not self.is_write_blocked and not self._is_reading_ahead:
+            try:
+                self._send(outgoing)
+            except BlockingIOError:
+                self._wait_writable()
+            except OSError as error:
+                self.loop.close(self, f"sending failed: {error.strerror or error}")
+                return
+        if outgoing or self.has_unsent:
+            return
+        if connection.is_closing:
+            if self._is_at_eof or connection.is_finished:
+                self.loop.close(self, connection.close_reason)
+        elif connection.has_frame_to_take:
+            self.loop.resume(self)
+        elif connection.wants_input:
+            if self.interest != READ:
+                self.loop.watch(self, READ)
+            if self.has_input:
+                self.loop.resume(self)
+
+    def _wait_writable(self) -> None:
+        self.is_write_blocked = True
+        self.loop.watch(self, WRITE)
+
+    def _send(self, outgoing: list[Outgoing]) -> None:
+        """Send until everything left, the socket is full, the bound is reached or a file must be read ahead."""
+        first = outgoing[0]
+        if len(outgoing) == 1 and isinstance(first, MEMORY):
+            # Nearly every answer: one small piece.
+            size_bytes = self.socket.send(first)
+            self.loop.bytes_out += size_bytes
+            if size_bytes == len(first):
+                outgoing.clear()
+                return
+            consume(outgoing, size_bytes)
+        budget_bytes = SEND_BYTES_PER_TURN
+        while outgoing:
+            if budget_bytes <= 0:
+                self.loop.resume(self)
+                return
+            if isinstance(outgoing[0], MEMORY):
+                size_bytes = self._send_buffers(outgoing)
+            else:
+                size_bytes = self._send_slice(outgoing, budget_bytes)
+                if not size_bytes:
+                    return
+            self.last_active_ms = self.loop.now_ms
+            self.loop.bytes_out += size_bytes
+            budget_bytes -= size_bytes
+
+    def _send_buffers(self, outgoing: list[Outgoing]) -> int:
+        buffers: list[bytes | bytearray | memoryview] = []
+        flags = 0
+        for item in outgoing:
+            if not isinstance(item, MEMORY):
+                # The header travels with the first bytes of the file, unless these must be read first.
+                flags = _MSG_MORE if self._is_ready(item) else 0
+                break
+            buffers.append(item)
+            if len(buffers) == _BUFFERS_PER_SEND_MAX:
+                break
+        size_bytes = self.socket.sendmsg(buffers, (), flags)
+        consume(outgoing, size_bytes)
+        return size_bytes
+
+    def _send_slice(self, outgoing: list[Outgoing], budget_bytes: int) -> int:
+        """Send a piece of the slice that stands first; return its size, 0 when the file must be read ahead."""
+        progress = self._next_piece(outgoing)
+        if progress is None:
+            return 0
+        limit_bytes = min(progress.ready_end - progress.position, budget_bytes)
+        if _HAS_SENDFILE:
+            size_bytes = os.sendfile(self.socket.fileno(), progress.slice.fileno(), progress.position, limit_bytes)
+        else:
+            size_bytes = self.socket.send(read_slice(progress, limit_bytes))
+        if not size_bytes:
+            raise OSError("the file is shorter than what was promised of it")
+        self._advance(outgoing, progress, size_bytes)
+        return size_bytes
+
+    def _next_piece(self, outgoing: list[Outgoing]) -> SliceProgress | None:
+        """Return the slice that stands first if its next bytes can be had at once; else have them read ahead."""
+        if self._is_ready(outgoing[0]):  # type: ignore[arg-type]  # the caller saw that it is no memory
+            return self._slice
+        assert self._slice is not None
+        self._is_reading_ahead = True
+        self.loop.read_ahead(self, self._slice)
+        return None
+
+    def _advance(self, outgoing: list[Outgoing], progress: SliceProgress, size_bytes: int) -> None:
+        progress.position += size_bytes
+        if progress.position == progress.end:
+            self._slice = None
+            outgoing.pop(0)
+
+    def _is_ready(self, file_slice: FileSlice) -> bool:
+        """Return whether the next bytes of the slice, the next to be sent, can be had without waiting for a disk."""
+        progress = self._slice
+        if progress is None:
+            position = file_slice.position
+            end = position + file_slice.size_bytes
+            self._slice = SliceProgress(file_slice, position, end, end if file_slice.is_cached else position)
+            progress = self._slice
+        return progress.position < progress.ready_end
+
+    def read_ahead_done(self, error: OSError | None) -> None:
+        """Go on sending after a thread has read the next piece of the slice."""
+        self._is_reading_ahead = False
+        if not self.connection.is_open:
+            return
+        if error is not None:
+            _log.error("%r: reading what it fetches failed, closing the connection", self.connection, exc_info=error)
+            self.loop.failures_count += 1
+            self.loop.close(self, f"reading a file failed: {error.strerror or error}")
+            return
+        self.progress()
+
+    def is_expired(self, now_ms: int) -> bool:
+        """Return whether the client should have got further by now than it has; plain TCP expects nothing."""
+        return False
+
+    def close_socket(self) -> None:
+        """Close the socket at once."""
+        self.socket.close()
+
+
+def consume(outgoing: list[Outgoing], size_bytes: int) -> None:
+    """Take `size_bytes` off the buffers that `outgoing` begins with."""
+    count = 0
+    for item in outgoing:
+        if size_bytes == 0:
+            break
+        length = len(item)  # type: ignore[arg-type]  # only memory is consumed
+        if length > size_bytes:
+            outgoing[count] = memoryview(item)[size_bytes:]  # type: ignore[arg-type]  # only memory is consumed
+            break
+        size_bytes -= length
+        count += 1
+    del outgoing[:count]
+
+
+def read_slice(progress: SliceProgress, limit_bytes: int) -> bytes:
+    """Return the next bytes of a slice, at most `limit_bytes`; may block on a disk if they are not in memory."""
+    if hasattr(os, "pread"):
+        return os.pread(progress.slice.fileno(), limit_bytes, progress.position)
+    start = progress.position - progress.slice.position
+    return progress.slice.read()[start : start + limit_bytes]
+
+
+def read_into_cache(progress: SliceProgress) -> None:
+    """Read the next piece of a slice, so that it lies in the page cache; for a worker thread, blocks on the disk."""
+    end = min(progress.end, progress.position + READ_AHEAD_BYTES)
+    if hasattr(os, "pread"):
+        position = progress.position
+        while position < end:
+            size_bytes = len(os.pread(progress.slice.fileno(), min(end - position, 256 * 1024), position))
+            if not size_bytes:
+                break
+            position += size_bytes
+    else:
+        progress.slice.read()
+    progress.ready_end = end

@@ -1,0 +1,379 @@
+"""Shell: what both loops share: turns, completions between turns, memory, limits, idle time-outs, draining.
+
+A turn: every ready endpoint reads and gives its frames to the receiver; `turn_ended` once; every endpoint with something
+to send is flushed. Answers completed between turns (timers, tasks, worker threads) wake the loop, which then makes a turn
+without reading.
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import attrs
+import trio
+
+from .connection import Connection
+from .endpoint import READ, Endpoint, SliceProgress, read_into_cache
+from .receive_memory import ReceiveMemory
+from .statistics import NetworkStatistics
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    from ..clock import Clock
+    from .connection import FrameReceiver
+    from .settings import NetworkSettings
+
+_log = logging.getLogger(__name__)
+
+TURN_SECONDS_MAX: Final = 0.001
+"""How long turns go on before trio's other tasks and timers get theirs; longer hurts timers, shorter throughput."""
+
+SWEEP_SECONDS_MAX: Final = 1.0
+STALL_MS_MAX: Final = 30_000
+"""How long a frame that others wait for memory for may stand still."""
+
+_READ_AHEAD_TASKS: Final = 4
+
+EndpointMaker: TypeAlias = "Callable[[Connection, Loop, socket.socket, int], Endpoint]"
+"""Makes an endpoint of a connection, its loop, a non-blocking socket and the monotonic time in milliseconds."""
+
+
+@attrs.define(eq=False, kw_only=True, slots=False)
+class Loop(ABC):
+    """Drives endpoints. Everything in it belongs to the trio thread; completions come from there, too.
+
+    Attributes:
+        receiver: Who takes the frames.
+        settings: The limits.
+        clock: Measures idleness.
+        now_ms: The monotonic clock at the beginning of this turn.
+        is_in_turn: Whether what gets dirty now is flushed by this turn anyway.
+        is_draining: No new connection and no new frame is taken.
+        dirty: Endpoints to be flushed.
+        resumed: Endpoints that go on in the next turn without waiting for their sockets.
+        frames_count: Frames taken.
+        bytes_in: Bytes received.
+        bytes_out: Bytes sent.
+        malformed_count: Connections closed for breaking the protocol.
+        failures_count: Connections closed for our failures.
+        refused_count: Connections refused by limits.
+        accept_failures_count: Failed accepts.
+        idle_seconds: How long the loop waited for sockets.
+    """
+
+    receiver: FrameReceiver
+    settings: NetworkSettings
+    clock: Clock
+    now_ms: int = attrs.field(init=False)
+    memory: ReceiveMemory = attrs.field(init=False)
+    endpoints: dict[int, Endpoint] = attrs.field(init=False, factory=dict)
+    on_room: list[Callable[[], None]] = attrs.field(init=False, factory=list)
+    is_in_turn: bool = attrs.field(init=False, default=False)
+    is_draining: bool = attrs.field(init=False, default=False)
+    dirty: list[Endpoint] = attrs.field(init=False, factory=list)
+    resumed: list[Endpoint] = attrs.field(init=False, factory=list)
+    frames_count: int = attrs.field(init=False, default=0)
+    bytes_in: int = attrs.field(init=False, default=0)
+    bytes_out: int = attrs.field(init=False, default=0)
+    malformed_count: int = attrs.field(init=False, default=0)
+    failures_count: int = attrs.field(init=False, default=0)
+    refused_count: int = attrs.field(init=False, default=0)
+    accept_failures_count: int = attrs.field(init=False, default=0)
+    idle_seconds: float = attrs.field(init=False, default=0.0)
+    _idle_since: float = attrs.field(init=False, default=0.0)
+    _started: float = attrs.field(init=False, default=0.0)
+    _frames_seen: int = attrs.field(init=False, default=0)
+    _turns_count: int = attrs.field(init=False, default=0)
+    _created_count: int = attrs.field(init=False, default=0)
+    _closed_count: int = attrs.field(init=False, default=0)
+    _idle_closed_count: int = attrs.field(init=False, default=0)
+    _by_address: dict[str, int] = attrs.field(init=False, factory=dict)
+    _by_listener: dict[str, int] = attrs.field(init=False, factory=dict)
+    _waiting_for_memory: list[Endpoint] = attrs.field(init=False, factory=list)
+    _next_connection_id: int = attrs.field(init=False, default=0)
+    _became_empty: trio.Event | None = attrs.field(init=False, default=None)
+    _read_ahead_sender: trio.MemorySendChannel[tuple[Endpoint, SliceProgress]] = attrs.field(init=False)
+    _read_ahead_receiver: trio.MemoryReceiveChannel[tuple[Endpoint, SliceProgress]] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        """Set up what depends on the settings."""
+        self.now_ms = self.clock.monotonic_ms()
+        self.memory = ReceiveMemory(self.settings.request_memory_bytes)
+        # Bounded by the number of connections: each has one piece under way at most.
+        channel = trio.open_memory_channel[tuple[Endpoint, SliceProgress]](math.inf)
+        self._read_ahead_sender, self._read_ahead_receiver = channel
+
+    # -- what the two loops do differently ---------------------------------------------------------------------------
+
+    @abstractmethod
+    def watch(self, endpoint: Endpoint, interest: int) -> None:
+        """Watch the endpoint's socket for `READ`, `WRITE`, both or (0) hang-ups only."""
+
+    @abstractmethod
+    def wake(self) -> None:
+        """Have a turn made soon; called between turns."""
+
+    @abstractmethod
+    def watch_listener(self, listening: socket.socket, on_readable: Callable[[], None]) -> None:
+        """Call `on_readable` while clients wait at `listening`."""
+
+    @abstractmethod
+    def pause_listener(self, listening: socket.socket, is_paused: bool) -> None:
+        """Stop calling for a while, or go on."""
+
+    @abstractmethod
+    def unwatch_listener(self, listening: socket.socket) -> None:
+        """Stop calling: the socket is about to be closed."""
+
+    @abstractmethod
+    def _attach(self, endpoint: Endpoint) -> None:
+        """Begin to watch a new endpoint."""
+
+    @abstractmethod
+    def _detach(self, endpoint: Endpoint) -> None:
+        """Stop watching an endpoint that is about to be closed."""
+
+    @abstractmethod
+    async def _run_turns(self, nursery: trio.Nursery, task_status: trio.TaskStatus[None]) -> None:
+        """Make turns until cancelled; `nursery` is the loop's own, for the tasks of its connections, if it has any."""
+
+    # -- running -----------------------------------------------------------------------------------------------------
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Serve until cancelled; then every connection is closed at once."""
+        self._started = trio.current_time()
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._sweep_for_ever)
+                limiter = trio.CapacityLimiter(_READ_AHEAD_TASKS)
+                for _ in range(_READ_AHEAD_TASKS):
+                    nursery.start_soon(self._read_ahead_for_ever, limiter)
+                await self._run_turns(nursery, task_status)
+        finally:
+            for endpoint in list(self.endpoints.values()):
+                self.close(endpoint, "the broker stops")
+
+    def begin_turn(self) -> None:
+        """Begin a turn: what gets dirty from here on is flushed by `finish_turn`."""
+        self.is_in_turn = True
+        self.now_ms = self.clock.monotonic_ms()
+        if self.resumed:
+            resumed, self.resumed = self.resumed, []
+            for endpoint in resumed:
+                endpoint.take_more()
+                if not endpoint.is_dirty:
+                    endpoint.is_dirty = True
+                    self.dirty.append(endpoint)
+
+    def finish_turn(self) -> None:
+        """End a turn: tell the receiver if it got frames, flush, and use memory again."""
+        if self.frames_count != self._frames_seen:
+            self._frames_seen = self.frames_count
+            self._turns_count += 1
+            try:
+                self.receiver.turn_ended()
+            except Exception:
+                self._fail_turn()
+        # Flushing may make others dirty (a connection's end completes what waits elsewhere): they go on in this turn.
+        for endpoint in self.dirty:
+            endpoint.flush()
+        self.dirty.clear()
+        memory = self.memory
+        if memory.has_returned:
+            memory.reclaim()
+            if self._waiting_for_memory:
+                self._retry_memory()
+        self.is_in_turn = False
+
+    def _fail_turn(self) -> None:
+        """Close whom an answer is owed: nobody knows any more which of them would get one."""
+        _log.exception("ending a turn failed unexpectedly; closing all connections that wait for an answer")
+        for endpoint in list(self.endpoints.values()):
+            if endpoint.connection.owes_answers:
+                self.failures_count += 1
+                self.close(endpoint, "internal failure")
+
+    def resume(self, endpoint: Endpoint) -> None:
+        """Let the endpoint go on in the next turn without waiting for its socket."""
+        self.resumed.append(endpoint)
+        if not self.is_in_turn:
+            self.wake()
+
+    # -- memory ------------------------------------------------------------------------------------------------------
+
+    def wait_for_memory(self, endpoint: Endpoint) -> None:
+        """Leave the endpoint unread until blocks are given back."""
+        self.watch(endpoint, endpoint.interest & ~READ)
+        self._waiting_for_memory.append(endpoint)
+
+    def _retry_memory(self) -> None:
+        waiting, self._waiting_for_memory = self._waiting_for_memory, []
+        for index, endpoint in enumerate(waiting):
+            if not endpoint.connection.is_open:
+                continue
+            if not endpoint.connection.retry_memory():
+                self._waiting_for_memory += waiting[index:]
+                return
+            self.watch(endpoint, READ)
+
+    # -- reading ahead -----------------------------------------------------------------------------------------------
+
+    def read_ahead(self, endpoint: Endpoint, progress: SliceProgress) -> None:
+        """Have a thread read the next piece of a file that is not in memory; the endpoint goes on afterwards."""
+        self._read_ahead_sender.send_nowait((endpoint, progress))
+
+    async def _read_ahead_for_ever(self, limiter: trio.CapacityLimiter) -> None:
+        async for endpoint, progress in self._read_ahead_receiver:
+            failure: OSError | None = None
+            try:
+                await trio.to_thread.run_sync(read_into_cache, progress, abandon_on_cancel=True, limiter=limiter)
+            except OSError as error:
+                failure = error
+            endpoint.read_ahead_done(failure)
+
+    # -- connections -------------------------------------------------------------------------------------------------
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another connection may be taken."""
+        return len(self.endpoints) < self.settings.connections_max
+
+    def is_address_full(self, host: str) -> bool:
+        """Return whether `host` has as many connections as it may have."""
+        limit = self.settings.connections_per_ip_overrides.get(host, self.settings.connections_per_ip_max)
+        return self._by_address.get(host, 0) >= limit
+
+    def adopt(
+        self,
+        client: socket.socket,
+        *,
+        listener_name: str,
+        client_host: str,
+        client_port: int,
+        frame_limit_bytes: int,
+        make_endpoint: EndpointMaker,
+    ) -> Endpoint:
+        """Take a connected, non-blocking socket into the loop, which owns it from now on."""
+        self._next_connection_id += 1
+        connection = Connection(
+            connection_id=self._next_connection_id,
+            listener_name=listener_name,
+            client_host=client_host,
+            client_port=client_port,
+            frame_limit_bytes=frame_limit_bytes,
+            memory=self.memory,
+        )
+        endpoint = make_endpoint(connection, self, client, self.clock.monotonic_ms())
+        connection.on_progress = endpoint.progress
+        self.endpoints[connection.connection_id] = endpoint
+        self._created_count += 1
+        self._by_address[client_host] = self._by_address.get(client_host, 0) + 1
+        self._by_listener[listener_name] = self._by_listener.get(listener_name, 0) + 1
+        try:
+            self.receiver.connection_opened(connection)
+        except Exception:
+            _log.exception("meeting %r failed unexpectedly", connection)
+        self._attach(endpoint)
+        return endpoint
+
+    def close(self, endpoint: Endpoint, reason: str) -> None:
+        """Close the connection at once and tell the receiver; nothing happens the second time."""
+        connection = endpoint.connection
+        if not connection.is_open:
+            return
+        _log.debug("closing %r: %s", connection, reason)
+        connection.close_reason = reason
+        connection.closed()
+        self._detach(endpoint)
+        endpoint.close_socket()
+        del self.endpoints[connection.connection_id]
+        self._closed_count += 1
+        self._by_listener[connection.listener_name] -= 1
+        count = self._by_address.pop(connection.client_host) - 1
+        if count:
+            self._by_address[connection.client_host] = count
+        try:
+            self.receiver.connection_closed(connection)
+        except Exception:
+            _log.exception("forgetting %r failed unexpectedly", connection)
+        for call in self.on_room:
+            call()
+        if not self.endpoints and self._became_empty is not None:
+            self._became_empty.set()
+
+    async def drain(self) -> None:
+        """Take no further frames, let what is in flight be answered, and return when all connections are closed.
+
+        The listeners must be closed before. If it is cancelled (its caller's deadline), the rest is closed by `run`.
+        """
+        self.is_draining = True
+        for endpoint in list(self.endpoints.values()):
+            endpoint.connection.close("the broker stops")
+        if self.endpoints:
+            self._became_empty = trio.Event()
+            await self._became_empty.wait()
+
+    # -- time-outs ---------------------------------------------------------------------------------------------------
+
+    async def _sweep_for_ever(self) -> None:
+        idle_ms_max = self.settings.connections_idle_ms_max
+        seconds = SWEEP_SECONDS_MAX
+        if idle_ms_max > 0:
+            seconds = min(seconds, idle_ms_max / 4000)
+        while True:
+            await trio.sleep(seconds)
+            self.sweep(self.clock.monotonic_ms())
+
+    def sweep(self, now_ms: int) -> None:
+        """Close connections that were idle for too long, or stall while others wait for their memory."""
+        idle_ms_max = self.settings.connections_idle_ms_max
+        is_memory_short = bool(self._waiting_for_memory)
+        for endpoint in list(self.endpoints.values()):
+            quiet_ms = now_ms - endpoint.last_active_ms
+            reason = ""
+            if endpoint.is_expired(now_ms):
+                reason = "the TLS handshake took too long"
+            elif 0 <= idle_ms_max <= quiet_ms and not endpoint.connection.owes_answers:
+                reason = "idle for too long"
+            elif is_memory_short and quiet_ms >= STALL_MS_MAX and endpoint.connection.begun_block_bytes:
+                reason = "a request that stalls while others wait for its memory"
+            if reason:
+                self._idle_closed_count += 1
+                self.close(endpoint, reason)
+        if not self.memory.block_bytes:
+            self.memory.drop_spares()
+        if self._waiting_for_memory:
+            self._retry_memory()
+
+    # -- statistics --------------------------------------------------------------------------------------------------
+
+    def statistics(self) -> NetworkStatistics:
+        """Return the counters; the idle share is that of the time since the last call."""
+        now = trio.current_time()
+        elapsed = now - self._started
+        idle = self.idle_seconds - self._idle_since
+        self._started, self._idle_since = now, self.idle_seconds
+        return NetworkStatistics(
+            bytes_in=self.bytes_in,
+            bytes_out=self.bytes_out,
+            requests_count=self.frames_count,
+            turns_count=self._turns_count,
+            connections_count=len(self.endpoints),
+            connections_created_count=self._created_count,
+            connections_closed_count=self._closed_count,
+            connections_refused_count=self.refused_count,
+            connections_idle_closed_count=self._idle_closed_count,
+            connections_by_listener=dict(self._by_listener),
+            malformed_count=self.malformed_count,
+            failures_count=self.failures_count,
+            accept_failures_count=self.accept_failures_count,
+            block_bytes=self.memory.block_bytes,
+            idle_ratio=min(1.0, idle / elapsed) if elapsed > 0 else 1.0,
+        )

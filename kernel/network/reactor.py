@@ -1,0 +1,137 @@
+"""Shell: the reactor: one trio task that serves all sockets over a nested epoll descriptor.
+
+trio watches one descriptor, ours; ours watches all sockets. Handling a ready socket is then a plain call, where a trio
+task per connection costs a wake-up each: `docs/decisions/0004-one-reactor-task.md` has the figures.
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from time import perf_counter
+from typing import TYPE_CHECKING, Final
+
+import attrs
+import trio
+
+from .endpoint import READ
+from .loop import TURN_SECONDS_MAX, Loop
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+
+    from .endpoint import Endpoint
+
+IS_AVAILABLE: Final = hasattr(select, "epoll") and hasattr(os, "eventfd")
+"""Whether this system has what the reactor needs."""
+
+EVENTS_PER_TURN_MAX: Final = 64
+"""How many ready sockets one turn serves; epoll hands out the others next."""
+
+if sys.platform == "linux":
+
+    @attrs.define(eq=False, kw_only=True, slots=False)
+    class Reactor(Loop):
+        """The loop for systems with epoll; `run` is its one task.
+
+        Invariant: `_handlers` holds exactly the descriptors registered with `_epoll`.
+        """
+
+        _epoll: select.epoll = attrs.field(init=False, factory=select.epoll)
+        _wake_descriptor: int = attrs.field(init=False)
+        _is_woken: bool = attrs.field(init=False, default=False)
+        _handlers: dict[int, Callable[[int], None]] = attrs.field(init=False, factory=dict)
+
+        def __attrs_post_init__(self) -> None:
+            """Open the descriptor that wakes the loop."""
+            super().__attrs_post_init__()
+            self._wake_descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+            self._epoll.register(self._wake_descriptor, select.EPOLLIN)
+            self._handlers[self._wake_descriptor] = self._on_wake
+
+        def _on_wake(self, mask: int) -> None:
+            os.eventfd_read(self._wake_descriptor)
+            self._is_woken = False
+
+        def wake(self) -> None:
+            """Have a turn made soon; called between turns."""
+            if not self._is_woken:
+                self._is_woken = True
+                os.eventfd_write(self._wake_descriptor, 1)
+
+        def watch(self, endpoint: Endpoint, interest: int) -> None:
+            """Watch the endpoint's socket for `READ`, `WRITE`, both or (0) hang-ups only."""
+            if endpoint.interest != interest:
+                endpoint.interest = interest
+                self._epoll.modify(endpoint.socket.fileno(), interest)
+
+        def watch_listener(self, listening: socket.socket, on_readable: Callable[[], None]) -> None:
+            """Call `on_readable` while clients wait at `listening`."""
+            self._handlers[listening.fileno()] = lambda _mask: on_readable()
+            self._epoll.register(listening.fileno(), select.EPOLLIN)
+
+        def pause_listener(self, listening: socket.socket, is_paused: bool) -> None:
+            """Stop calling for a while, or go on."""
+            self._epoll.modify(listening.fileno(), 0 if is_paused else select.EPOLLIN)
+
+        def unwatch_listener(self, listening: socket.socket) -> None:
+            """Stop calling: the socket is about to be closed."""
+            if not self._epoll.closed:
+                del self._handlers[listening.fileno()]
+                self._epoll.unregister(listening.fileno())
+
+        def _attach(self, endpoint: Endpoint) -> None:
+            descriptor = endpoint.socket.fileno()
+            self._handlers[descriptor] = endpoint.on_event
+            self._epoll.register(descriptor, READ)
+
+        def _detach(self, endpoint: Endpoint) -> None:
+            descriptor = endpoint.socket.fileno()
+            del self._handlers[descriptor]
+            self._epoll.unregister(descriptor)
+
+        async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+            """Serve until cancelled; then every connection is closed at once."""
+            try:
+                await super().run(task_status=task_status)
+            finally:
+                self._epoll.close()
+                os.close(self._wake_descriptor)
+
+        async def _run_turns(self, nursery: trio.Nursery, task_status: trio.TaskStatus[None]) -> None:
+            task_status.started()
+            poll = self._epoll.poll
+            descriptor = self._epoll.fileno()
+            events: list[tuple[int, int]] = []
+            while True:
+                waits_from = perf_counter()
+                if events or self.resumed:
+                    await trio.lowlevel.checkpoint()
+                    now = perf_counter()
+                else:
+                    await trio.lowlevel.wait_readable(descriptor)
+                    now = perf_counter()
+                    self.idle_seconds += now - waits_from
+                turns_end = now + TURN_SECONDS_MAX
+                while True:
+                    events = poll(0, EVENTS_PER_TURN_MAX)
+                    if not events and not self.resumed:
+                        break
+                    self.turn(events)
+                    if perf_counter() >= turns_end:
+                        break
+
+        def turn(self, events: list[tuple[int, int]]) -> None:
+            """Make one turn: serve the sockets that are ready, end the turn, send."""
+            self.begin_turn()
+            handlers = self._handlers
+            for descriptor, mask in events:
+                # A socket may have been closed by the event of another one in this very turn.
+                handler = handlers.get(descriptor)
+                if handler is not None:
+                    handler(mask)
+            self.finish_turn()

@@ -1,0 +1,142 @@
+"""Pure core: the memory that requests are received into: reused, bounded, never copied without need.
+
+Two kinds of memory, because two kinds of traffic meet in a broker:
+
+* **windows** of a shared arena, for everything that arrives whole: a connection that is idle owns no buffer at all, and
+  thousands of small requests reuse the same few hot pages;
+* **blocks**, for frames larger than what came at once: a block has the frame's size, the rest is received in place.
+
+Whoever keeps a view on received bytes keeps the memory under it alive: memory is used again only when no view on it is
+left (a `bytearray` with views refuses to be resized, which is how that is asked). So a kept view is never overwritten,
+it only costs an arena or a block.
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+WINDOW_BYTES: Final = 128 * 1024
+"""The most that one read takes; enough for a batch of the usual 64 KiB with its request around it."""
+
+ARENA_BYTES: Final = 512 * 1024
+_WINDOW_BYTES_MIN: Final = 16 * 1024
+_SPARE_ARENAS_MAX: Final = 2
+_ALIGNMENT: Final = 64
+_BLOCK_BYTES_MIN: Final = 4 * 1024
+
+
+def is_unused(memory: bytearray) -> bool:
+    """Return whether no view on `memory` is left."""
+    try:
+        memory.append(0)
+    except BufferError:
+        return False
+    memory.pop()
+    return True
+
+
+def block_capacity(size_bytes: int) -> int:
+    """Return the size of the block for `size_bytes`: classes an eighth of a power of two apart, so that blocks fit again."""
+    step = max(_BLOCK_BYTES_MIN, 1 << max(0, size_bytes.bit_length() - 4))
+    return -(-size_bytes // step) * step
+
+
+@attrs.define
+class ReceiveMemory:
+    """The receive memory of one loop; used by that loop's task alone.
+
+    Invariant: `block_bytes` is the sum of the capacities of all blocks lent and not yet given back; `lend` keeps it within
+    `limit_bytes`, but for a single block that alone is larger.
+
+    Attributes:
+        limit_bytes: How many bytes of blocks all connections together may hold.
+        spare_limit_bytes: How many bytes of given-back blocks are kept for the next frame.
+        block_bytes: How many bytes of blocks are lent.
+    """
+
+    limit_bytes: int
+    spare_limit_bytes: int = 8 * 1024 * 1024
+    block_bytes: int = attrs.field(default=0, init=False)
+    _arena: bytearray = attrs.field(init=False, factory=lambda: bytearray(ARENA_BYTES))
+    _arena_view: memoryview = attrs.field(init=False)
+    _arena_position: int = attrs.field(default=0, init=False)
+    _spare_arenas: list[bytearray] = attrs.field(init=False, factory=list)
+    _spare_blocks: dict[int, list[bytearray]] = attrs.field(init=False, factory=dict)
+    _spare_bytes: int = attrs.field(default=0, init=False)
+    _returned: list[bytearray] = attrs.field(init=False, factory=list)
+
+    def __attrs_post_init__(self) -> None:
+        """Open the first arena."""
+        self._arena_view = memoryview(self._arena)
+
+    def window(self, size_bytes: int = WINDOW_BYTES) -> memoryview:
+        """Return free memory to receive into: at most `size_bytes`, at least 1; `used` says how much of it was taken."""
+        position = self._arena_position
+        if ARENA_BYTES - position < _WINDOW_BYTES_MIN:
+            self._next_arena()
+            position = 0
+        return self._arena_view[position : position + size_bytes]
+
+    def used(self, size_bytes: int) -> None:
+        """Take the first `size_bytes` of the window given last."""
+        self._arena_position += (size_bytes + _ALIGNMENT - 1) & -_ALIGNMENT
+
+    def _next_arena(self) -> None:
+        self._arena_view.release()
+        spares = self._spare_arenas
+        spares.append(self._arena)
+        for index in reversed(range(len(spares))):
+            if is_unused(spares[index]):
+                self._arena = spares.pop(index)
+                break
+        else:
+            # All are still viewed: whoever does it keeps them; the oldest is left to the garbage collector.
+            self._arena = bytearray(ARENA_BYTES)
+            if len(spares) > _SPARE_ARENAS_MAX:
+                spares.pop(0)
+        self._arena_view = memoryview(self._arena)
+        self._arena_position = 0
+
+    def lend(self, size_bytes: int) -> bytearray | None:
+        """Return a block of at least `size_bytes`, > 0; None while the limit leaves no room."""
+        if self.block_bytes and self.block_bytes + block_capacity(size_bytes) > self.limit_bytes:
+            return None
+        return self.lend_owed(size_bytes)
+
+    def lend_owed(self, size_bytes: int) -> bytearray:
+        """Return a block for bytes that arrived already and must be kept: the limit does not count."""
+        capacity = block_capacity(size_bytes)
+        self.block_bytes += capacity
+        spares = self._spare_blocks.get(capacity)
+        if spares:
+            self._spare_bytes -= capacity
+            return spares.pop()
+        return bytearray(capacity)
+
+    def give_back(self, block: bytearray) -> None:
+        """Return a block that `lend` gave; it is used again once nobody views it (`reclaim` looks)."""
+        self.block_bytes -= len(block)
+        self._returned.append(block)
+
+    def reclaim(self) -> None:
+        """Keep those returned blocks that nobody views any more, forget the others; called at the end of a turn."""
+        for block in self._returned:
+            capacity = len(block)
+            if self._spare_bytes + capacity <= self.spare_limit_bytes and is_unused(block):
+                self._spare_blocks.setdefault(capacity, []).append(block)
+                self._spare_bytes += capacity
+        self._returned.clear()
+
+    def drop_spares(self) -> None:
+        """Give spare blocks back to the system: called now and then while little arrives."""
+        self._spare_blocks.clear()
+        self._spare_bytes = 0
+
+    @property
+    def has_returned(self) -> bool:
+        """Whether `reclaim` has something to do."""
+        return bool(self._returned)

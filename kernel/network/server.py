@@ -1,0 +1,161 @@
+"""Shell: the network as one service of the broker: bind all listeners, serve, drain, close.
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import attrs
+import trio
+
+from ..errors import ConfigError
+from .endpoint import Endpoint
+from .listener import Acceptor, bind
+from .reactor import IS_AVAILABLE
+from .settings import LoopKind, SecurityProtocol
+from .tls import server_context, tls_endpoint_maker
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Mapping
+
+    from ..clock import Clock
+    from .connection import FrameReceiver
+    from .loop import EndpointMaker, Loop
+    from .settings import ListenerSettings, NetworkSettings
+    from .statistics import NetworkStatistics
+
+_log = logging.getLogger(__name__)
+
+
+def make_loop(receiver: FrameReceiver, settings: NetworkSettings, clock: Clock) -> Loop:
+    """Return the loop that the settings choose; call within trio.
+
+    Raises:
+        ConfigError: epoll is asked for on a system without it.
+    """
+    kind = settings.loop
+    if kind is LoopKind.AUTO:
+        kind = LoopKind.EPOLL if IS_AVAILABLE else LoopKind.PORTABLE
+    if kind is LoopKind.EPOLL:
+        if not IS_AVAILABLE:
+            raise ConfigError(
+                "this system has no epoll",
+                where="odradek.network.loop",
+                hint="set it to auto or portable",
+            )
+        from .reactor import Reactor
+
+        return Reactor(receiver=receiver, settings=settings, clock=clock)
+    from .portable import PortableLoop
+
+    return PortableLoop(receiver=receiver, settings=settings, clock=clock)
+
+
+@attrs.define(eq=False)
+class NetworkServer:
+    """All listeners of a broker with the loop that serves them.
+
+    Life: `bind` (optional: `run` does it) -> `run` -> `drain` -> end. Owned by the broker's nursery:
+    `bound = await nursery.start(server.run)`.
+    """
+
+    receiver: FrameReceiver
+    settings: NetworkSettings
+    clock: Clock
+    _sockets: list[tuple[ListenerSettings, socket.socket, EndpointMaker]] = attrs.field(init=False, factory=list)
+    _acceptors: list[Acceptor] = attrs.field(init=False, factory=list)
+    _loop: Loop | None = attrs.field(init=False, default=None)
+    _scope: trio.CancelScope = attrs.field(init=False, factory=trio.CancelScope)
+
+    def bind(self) -> Mapping[str, tuple[str, int]]:
+        """Take the ports, without serving yet: clients wait in the backlog.
+
+        For brokers that must know their ports before they are set up.
+
+        Returns:
+            Listener name to the host and port that are bound; no port is 0.
+
+        Raises:
+            ConfigError: An address cannot be bound, or a certificate cannot be used; nothing stays bound.
+        """
+        with ExitStack() as undo:
+            for listener in self.settings.listeners:
+                maker = self._endpoint_maker(listener)
+                listening = bind(listener, self.settings)
+                undo.callback(listening.close)
+                self._sockets.append((listener, listening, maker))
+            undo.pop_all()
+        return {listener.name: listening.getsockname()[:2] for listener, listening, _ in self._sockets}
+
+    def _endpoint_maker(self, listener: ListenerSettings) -> EndpointMaker:
+        if listener.security_protocol is SecurityProtocol.PLAINTEXT:
+            return Endpoint
+        if listener.tls is None:
+            raise ConfigError(
+                f"listener {listener.name} is to speak TLS but has no certificate",
+                where="listeners",
+                hint="set ssl.keystore.type=PEM and ssl.keystore.location",
+            )
+        return tls_endpoint_maker(server_context(listener.tls), self.settings.handshake_timeout_ms)
+
+    async def run(
+        self, *, task_status: trio.TaskStatus[Mapping[str, tuple[str, int]]] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Serve until `drain` has ended, or until cancelled: then all connections are closed at once.
+
+        Args:
+            task_status: Told listener name to bound host and port, once clients are served.
+
+        Raises:
+            ConfigError: As `bind`.
+        """
+        if not self._sockets:
+            self.bind()
+        loop = self._loop = make_loop(self.receiver, self.settings, self.clock)
+        self._acceptors = [Acceptor(listener, listening, loop, maker) for listener, listening, maker in self._sockets]
+        try:
+            with self._scope:
+                async with trio.open_nursery() as nursery:
+                    await nursery.start(loop.run)
+                    for acceptor in self._acceptors:
+                        acceptor.start()
+                    nursery.start_soon(self._rest_acceptors)
+                    task_status.started({each.listener.name: each.bound_address for each in self._acceptors})
+        finally:
+            self._close_listeners()
+
+    async def _rest_acceptors(self) -> None:
+        """Let acceptors that pause go on when their time has come."""
+        while True:
+            await trio.sleep(0.1)
+            for acceptor in self._acceptors:
+                acceptor.go_on()
+
+    def _close_listeners(self) -> None:
+        acceptors, self._acceptors = self._acceptors, []
+        for acceptor in acceptors:
+            acceptor.close()
+
+    async def drain(self) -> None:
+        """Stop accepting, take no further frame, answer what is in flight within `drain_timeout_ms`, close, end `run`.
+
+        If it is cancelled, `run` ends at once.
+        """
+        self._close_listeners()
+        try:
+            if self._loop is not None:
+                with trio.move_on_after(self.settings.drain_timeout_ms / 1000) as deadline:
+                    await self._loop.drain()
+                if deadline.cancelled_caught:
+                    _log.warning("some clients were not answered in time; closing their connections")
+        finally:
+            self._scope.cancel()
+
+    def statistics(self) -> NetworkStatistics | None:
+        """Return the loop's counters, None before `run`; the idle share is that since the last call."""
+        return self._loop.statistics() if self._loop is not None else None

@@ -1,0 +1,270 @@
+"""Shell: TLS: contexts from Kafka's `ssl.*` settings, and an endpoint that encrypts between socket and connection.
+
+Python's `ssl` works on memory here (`SSLObject` with two `MemoryBIO`), so that the same loops drive it.
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import attrs
+
+from ..errors import ConfigError
+from .connection import MEMORY
+from .endpoint import SEND_BYTES_PER_TURN, Endpoint, consume, read_slice
+from .settings import ClientAuth
+
+if TYPE_CHECKING:
+    import socket
+
+    from .connection import Connection, Outgoing
+    from .loop import EndpointMaker, Loop
+    from .settings import TlsSettings
+
+_log = logging.getLogger(__name__)
+
+_VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+_VERIFY_MODES: Final = {
+    ClientAuth.NONE: ssl.CERT_NONE,
+    ClientAuth.REQUESTED: ssl.CERT_OPTIONAL,
+    ClientAuth.REQUIRED: ssl.CERT_REQUIRED,
+}
+_CONVERT: Final = (
+    "convert it once: `keytool -importkeystore -srckeystore OLD -destkeystore new.p12 -deststoretype PKCS12`, then "
+    "`openssl pkcs12 -in new.p12 -out new.pem`, and set {kind}.type=PEM and {kind}.location=new.pem"
+)
+_CIPHERTEXT_BYTES: Final = 64 * 1024
+_PLAINTEXT_BYTES: Final = 256 * 1024
+
+
+def server_context(settings: TlsSettings) -> ssl.SSLContext:
+    """Return the context of a listener.
+
+    Raises:
+        ConfigError: A store has a type that Python cannot read, is missing, or does not fit; says what to do.
+    """
+    _check_type("ssl.keystore", settings.keystore_type)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    versions = sorted(_version(name) for name in settings.enabled_protocols)
+    if not versions:
+        raise ConfigError("no TLS version is enabled", where="ssl.enabled.protocols", hint="TLSv1.2,TLSv1.3")
+    context.minimum_version = versions[0]
+    context.maximum_version = versions[-1]
+    try:
+        _load_key(context, settings)
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"the certificate or key of the TLS listener cannot be used: {error}",
+            where="ssl.keystore.location",
+            hint="a PEM file with the private key and the certificate chain, and ssl.key.password if the key is encrypted",
+        ) from error
+    _load_authorities(context, settings)
+    context.verify_mode = _VERIFY_MODES[settings.client_auth]
+    return context
+
+
+def _version(name: str) -> ssl.TLSVersion:
+    version = _VERSIONS.get(name)
+    if version is None:
+        raise ConfigError(
+            f"unknown or unsafe TLS version {name!r}",
+            where="ssl.enabled.protocols",
+            hint=f"known are {', '.join(_VERSIONS)}",
+        )
+    return version
+
+
+def _check_type(kind: str, store_type: str) -> None:
+    if store_type.upper() != "PEM":
+        raise ConfigError(
+            f"stores of type {store_type} cannot be read: Python's TLS takes PEM only",
+            where=f"{kind}.type",
+            hint=_CONVERT.format(kind=kind),
+        )
+
+
+def _load_key(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    # An empty password, not None: with None OpenSSL would ask at the terminal when the key is encrypted.
+    password = settings.key_password or ""
+    if settings.keystore_certificate_chain is not None and settings.keystore_key is not None:
+        with tempfile.TemporaryDirectory(prefix="odradek-tls-") as folder:  # readable by this user alone
+            path = Path(folder) / "keystore.pem"
+            path.touch(mode=0o600)
+            path.write_text(f"{settings.keystore_key}\n{settings.keystore_certificate_chain}\n", encoding="utf-8")
+            context.load_cert_chain(path, password=password)
+    elif settings.keystore_location is not None:
+        context.load_cert_chain(settings.keystore_location, password=password)
+    else:
+        raise ValueError(
+            "neither ssl.keystore.location nor ssl.keystore.certificate.chain with ssl.keystore.key is set"
+        )
+
+
+def _load_authorities(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    if settings.truststore_certificates is None and settings.truststore_location is None:
+        if settings.client_auth is not ClientAuth.NONE:
+            raise ConfigError(
+                "clients are asked for certificates, but no authority is trusted",
+                where="ssl.client.auth",
+                hint="set ssl.truststore.type=PEM and ssl.truststore.location",
+            )
+        return
+    _check_type("ssl.truststore", settings.truststore_type)
+    try:
+        context.load_verify_locations(cafile=settings.truststore_location, cadata=settings.truststore_certificates)
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"the trusted certificates cannot be read: {error}",
+            where="ssl.truststore.location",
+            hint="a PEM file with the certificates of the authorities",
+        ) from error
+
+
+@attrs.define(eq=False, repr=False)
+class TlsEndpoint(Endpoint):
+    """One connection on one TCP socket, with TLS in between.
+
+    Invariant: `_ciphertext` and what the outgoing BIO holds are sent before anything more is encrypted, so that memory for
+    a slow reader stays bounded.
+    """
+
+    _is_short_read_the_last: ClassVar[bool] = False
+    _tls: ssl.SSLObject = attrs.field(kw_only=True)
+    _incoming: ssl.MemoryBIO = attrs.field(kw_only=True)
+    _encrypted: ssl.MemoryBIO = attrs.field(kw_only=True)
+    _expires_ms: int = attrs.field(kw_only=True)
+    _ciphertext: memoryview = attrs.field(init=False, factory=lambda: memoryview(b""))
+    _is_handshaken: bool = attrs.field(init=False, default=False)
+
+    def receive(self) -> None:
+        """Read, decrypt and process what is there, up to a bound."""
+        super().receive()
+        if self.connection.is_open:
+            self.has_input = bool(self._incoming.pending or self._tls.pending())
+            if self.has_input and self.connection.wants_input:
+                self.loop.resume(self)
+
+    def _receive_into(self, window: memoryview) -> int:
+        while True:
+            try:
+                if self._is_handshaken:
+                    return self._tls.read(len(window), window)  # type: ignore[arg-type]  # any writable buffer serves
+                self._shake_hands()
+            except ssl.SSLWantReadError:
+                self._push()
+                ciphertext = self.socket.recv(_CIPHERTEXT_BYTES)
+                if not ciphertext:
+                    # A client that leaves without a word: as on plain TCP, Kafka's framing shows what is missing.
+                    return 0
+                self._incoming.write(ciphertext)
+            except ssl.SSLZeroReturnError:
+                return 0
+
+    def _shake_hands(self) -> None:
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            raise
+        except ssl.SSLError:
+            # The client learns why from the alert.
+            with suppress(OSError):
+                self._push()
+            raise
+        self._is_handshaken = True
+        self._push()
+
+    def is_expired(self, now_ms: int) -> bool:
+        """Return whether the handshake is not done although its time is over."""
+        return not self._is_handshaken and now_ms >= self._expires_ms
+
+    def _push(self) -> bool:
+        """Send encrypted bytes; return whether all are gone."""
+        while True:
+            if not self._ciphertext:
+                self._ciphertext = memoryview(self._encrypted.read())
+                if not self._ciphertext:
+                    self.has_unsent = False
+                    return True
+            try:
+                size_bytes = self.socket.send(self._ciphertext)
+            except BlockingIOError:
+                self.has_unsent = True
+                self._wait_writable()
+                return False
+            self._ciphertext = self._ciphertext[size_bytes:]
+            self.last_active_ms = self.loop.now_ms
+
+    def _send(self, outgoing: list[Outgoing]) -> None:
+        budget_bytes = SEND_BYTES_PER_TURN
+        while self._push() and outgoing:
+            if budget_bytes <= 0:
+                self.loop.resume(self)
+                return
+            if isinstance(outgoing[0], MEMORY):
+                size_bytes = self._encrypt_buffers(outgoing)
+            else:
+                size_bytes = self._encrypt_slice(outgoing)
+                if not size_bytes:
+                    return
+            self.loop.bytes_out += size_bytes
+            budget_bytes -= size_bytes
+
+    def _encrypt_buffers(self, outgoing: list[Outgoing]) -> int:
+        """Encrypt small answers together: a TLS record each would cost more than the copy."""
+        pieces: list[bytes | bytearray | memoryview] = []
+        size_bytes = 0
+        for item in outgoing:
+            if not isinstance(item, MEMORY) or size_bytes >= _PLAINTEXT_BYTES:
+                break
+            pieces.append(memoryview(item)[: _PLAINTEXT_BYTES - size_bytes])
+            size_bytes += len(pieces[-1])
+        self._tls.write(pieces[0] if len(pieces) == 1 else b"".join(pieces))
+        consume(outgoing, size_bytes)
+        return size_bytes
+
+    def _encrypt_slice(self, outgoing: list[Outgoing]) -> int:
+        progress = self._next_piece(outgoing)
+        if progress is None:
+            return 0
+        data = read_slice(progress, min(progress.ready_end - progress.position, _PLAINTEXT_BYTES))
+        if not data:
+            raise OSError("the file is shorter than what was promised of it")
+        self._tls.write(data)
+        self._advance(outgoing, progress, len(data))
+        return len(data)
+
+    def close_socket(self) -> None:
+        """Say goodbye if the socket takes it at once, and close."""
+        if self._is_handshaken and not self.has_unsent:
+            with suppress(OSError, ValueError):
+                # It raises "want read" after it has written our farewell: nobody waits for the client's.
+                with suppress(ssl.SSLError):
+                    self._tls.unwrap()
+                self.socket.send(self._encrypted.read())
+        super().close_socket()
+
+
+def tls_endpoint_maker(context: ssl.SSLContext, handshake_timeout_ms: int) -> EndpointMaker:
+    """Return what makes TLS endpoints with this context, whose handshake may take that long."""
+
+    def make(connection: Connection, loop: Loop, client: socket.socket, now_ms: int) -> Endpoint:
+        incoming, encrypted = ssl.MemoryBIO(), ssl.MemoryBIO()
+        return TlsEndpoint(
+            connection,
+            loop,
+            client,
+            now_ms,
+            tls=context.wrap_bio(incoming, encrypted, server_side=True),
+            incoming=incoming,
+            encrypted=encrypted,
+            expires_ms=now_ms + handshake_timeout_ms,
+        )
+
+    return make
