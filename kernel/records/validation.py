@@ -257,7 +257,11 @@ def _check_framing(buffer: Buffer, position: int, end: int) -> None:
     size = _next_batch_size(buffer, position, end)
     if size is None or buffer[position + MAGIC_POSITION] != MAGIC:
         raise InvalidBatchError(ErrorCode.INVALID_RECORD)
-    if _next_batch_size(buffer, position + size, end) is not None:
+    try:
+        is_alone = _next_batch_size(buffer, position + size, end) is None
+    except InvalidBatchError as error:
+        raise InvalidBatchError(error.code) from None  # Kafka tells no reason when it is what follows the batch
+    if not is_alone:
         raise InvalidBatchError(ErrorCode.INVALID_RECORD)
     if size < HEADER_SIZE:
         raise InvalidBatchError(ErrorCode.CORRUPT_MESSAGE)
@@ -371,7 +375,7 @@ def _check_records(
     earliest = now_ms - rules.timestamp_before_max_ms
     latest = now_ms + rules.timestamp_after_max_ms
     is_misstamped = bool(rules.timestamp_type and header.attributes & TIMESTAMP_TYPE_FLAG)
-    kind = "PartialDefaultRecord" if header.compression_id else "DefaultRecord"
+    kind, null_size = ("PartialDefaultRecord", -1) if header.compression_id else ("DefaultRecord", 0)
     errors: list[tuple[int, str]] = []
     has_bad_timestamp = False
     for index, record in enumerate(_decode(payload, header)):
@@ -381,7 +385,8 @@ def _check_records(
         if is_misstamped:
             text = (
                 f"Invalid timestamp type in message {kind}(offset={record.offset}, timestamp={record.timestamp}, "
-                f"key={len(record.key or b'')} bytes, value={len(record.value or b'')} bytes). "
+                f"key={null_size if record.key is None else len(record.key)} bytes, "
+                f"value={null_size if record.value is None else len(record.value)} bytes). "
                 f"Producer should not set timestamp type to LogAppendTime."
             )
         elif rules.timestamp_type or record.timestamp == -1 or earliest <= record.timestamp <= latest:
