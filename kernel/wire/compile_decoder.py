@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _SHARED: dict[str, Any] = {
     "new": object.__new__,
-    "unpack_from": struct.unpack_from,
     "StructError": struct.error,
     "DecodeError": DecodeError,
     "varint": varint.read_unsigned_varint,
@@ -242,7 +241,8 @@ class _Decoder:
             if spec.item == "uuid":
                 self.line(f"{target} = [IDS[bytes(buf[i:i + 16])] for i in range(p, q, 16)]")
             else:
-                self.line(f'{target} = [*unpack_from(f">{{n}}{code}", buf, p)]')
+                self.names[f"numbers_{code}"] = varint.unpackers(code)
+                self.line(f"{target} = [*numbers_{code}[n](buf, p)]")
             self.line("p = q")
             return
         variable = self.deeper()

@@ -18,18 +18,19 @@ from .compile_decoder import fields_in, holds_records, tags_in
 from .errors import EncodeError
 from .fields import FIXED_FORMATS, FieldSpec
 from .message import Message
-from .records import Encoded, place_records, records_size
+from .records import Encoded, finish, place_records, records_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _SHARED: dict[str, Any] = {
-    "pack": struct.pack,
     "StructError": struct.error,
     "EncodeError": EncodeError,
     "Encoded": Encoded,
     "tuple_new": tuple.__new__,
     "varint": varint.unsigned_varint,
+    "short": varint.UNSIGNED,
+    "finish": finish,
     "place_records": place_records,
     "records_size": records_size,
     "join": b"".join,
@@ -175,7 +176,8 @@ class _Encoder:
             self.line(f"if n > {varint.STRING_BYTES_MAX + 1}:")
             self.line(f'    raise EncodeError(f"a string has {{n - 1}} bytes, above {varint.STRING_BYTES_MAX}")')
         self.line("if n < 128:")
-        self.line(f"    add({self.packed([*self.formats, 'B'], [*self.values, 'n'])})")
+        both = self.packed([*self.formats, "B"], [*self.values, "n"]) if self.formats else "short[n]"
+        self.line(f"    add({both})")
         self.line("else:")
         self.indent += 1
         self.flush()
@@ -217,7 +219,9 @@ class _Encoder:
         if spec.item == "uuid":
             self.line(f"add(join([i.bytes for i in list{variable}]))")
         elif spec.item in FIXED_FORMATS:
-            self.line(f'add(pack(f">{{len(list{variable})}}{FIXED_FORMATS[spec.item]}", *list{variable}))')
+            code = FIXED_FORMATS[spec.item]
+            self.names[f"numbers_{code}"] = varint.packers(code)
+            self.line(f"add(numbers_{code}[len(list{variable})](*list{variable}))")
         else:
             self.line(f"for {variable} in list{variable}:")
             self.indent += 1
@@ -264,15 +268,11 @@ class _Encoder:
 
 def encoder_source(cls: type[Message], version: int) -> tuple[str, dict[str, Any]]:
     """Return the source of an encoder and the names that it needs."""
-    writer = _Encoder(version, version in cls.__flexible__)
+    writer = _Encoder(version, version >= cls.__flexible__.lowest)
     writer.structure(cls, "m0")
     if holds_records(cls, version):
         start = ["        parts = []"]
-        end = [
-            "        if small:",
-            "            parts.append(join(small))",
-            "        return Encoded(parts, sum(map(records_size, parts)))",
-        ]
+        end = ["        return finish(small, parts)"]
     else:
         start = []
         end = ["        b = join(small)", "        return tuple_new(Encoded, ([b], len(b)))"]

@@ -18,7 +18,7 @@ from ..types import Buffer
 from .codec import ELEMENTS_MAX, encode
 from .errors import DecodeError, EncodeError
 from .message import Message
-from .records import Encoded, Part
+from .records import Encoded
 from .registry import API_VERSIONS_KEY, APIS
 from .varint import skip_tags
 
@@ -26,6 +26,7 @@ _REQUEST: Final = struct.Struct(">hhih")
 _RESPONSE: Final = struct.Struct(">i")
 _FRAMED_RESPONSE: Final = struct.Struct(">ii")
 _FRAMED_RESPONSE_TAGS: Final = struct.Struct(">iix")
+_tuple_new: Final = tuple.__new__
 
 
 class RequestHeader(NamedTuple):
@@ -64,14 +65,14 @@ def decode_request_header(frame: Buffer) -> RequestHeader:
         api = APIS.get(api_key)
         if api is None:
             raise DecodeError(f"API key {api_key} is unknown")
-        if api_version >= api.flexible.lowest and api_version in api.flexible:
+        if api_version >= api.flexible.lowest:
             if frame[position]:
                 position, _ = skip_tags(frame, position, len(frame), ELEMENTS_MAX)
             else:
                 position += 1
     except (IndexError, struct.error):
         raise DecodeError("a request header ends too early") from None
-    return RequestHeader(api_key, api_version, correlation_id, client_id, position)
+    return _tuple_new(RequestHeader, (api_key, api_version, correlation_id, client_id, position))
 
 
 def encode_request(message: Message, version: int, correlation_id: int, client_id: str | None) -> Encoded:
@@ -87,9 +88,10 @@ def encode_request(message: Message, version: int, correlation_id: int, client_i
         header = _REQUEST.pack(message.__api_key__, version, correlation_id, length) + name
     except struct.error as error:
         raise EncodeError(f"request header: {error}") from error
-    if version in message.__flexible__:
+    if version >= message.__flexible__.lowest:
         header += b"\0"
-    return _framed(_RESPONSE.pack(len(header) + size_bytes) + header, parts, size_bytes)
+    parts[0] = _RESPONSE.pack(len(header) + size_bytes) + header + cast(bytes, parts[0])
+    return Encoded(parts, 4 + len(header) + size_bytes)
 
 
 def encode_response(message: Message, version: int, correlation_id: int) -> Encoded:
@@ -99,14 +101,12 @@ def encode_response(message: Message, version: int, correlation_id: int) -> Enco
         EncodeError: As `encode`.
     """
     parts, size_bytes = encode(message, version)
-    if version in message.__flexible__ and message.__api_key__ != API_VERSIONS_KEY:
-        return _framed(_FRAMED_RESPONSE_TAGS.pack(size_bytes + 5, correlation_id), parts, size_bytes)
-    return _framed(_FRAMED_RESPONSE.pack(size_bytes + 4, correlation_id), parts, size_bytes)
-
-
-def _framed(head: bytes, parts: list[Part], size_bytes: int) -> Encoded:
-    # An encoder puts nothing but bytes of its own first, so that the head can be joined to it.
-    parts[0] = head + cast(bytes, parts[0]) if parts else head
+    if version >= message.__flexible__.lowest and message.__api_key__ != API_VERSIONS_KEY:
+        head = _FRAMED_RESPONSE_TAGS.pack(size_bytes + 5, correlation_id)
+    else:
+        head = _FRAMED_RESPONSE.pack(size_bytes + 4, correlation_id)
+    # The first part is bytes made by the encoder, never the caller's: records have their length before them.
+    parts[0] = head + cast(bytes, parts[0])
     return Encoded(parts, size_bytes + len(head))
 
 

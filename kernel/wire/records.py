@@ -64,24 +64,36 @@ _BUFFERS: Final = frozenset({bytes, bytearray, memoryview})
 
 def records_size(records: Records) -> int:
     """Return the number of bytes that the value of a records field stands for."""
-    if isinstance(records, bytes | bytearray):
-        return len(records)
-    if isinstance(records, memoryview):
-        return records.nbytes
-    if isinstance(records, list | tuple):
-        return sum(map(records_size, records))
+    kind = type(records)
+    if kind is memoryview:
+        return cast(memoryview, records).nbytes
+    if kind is bytes or kind is bytearray:
+        return len(cast(bytes, records))
+    if kind is list or kind is tuple:
+        return sum(map(records_size, cast("list[Part]", records)))
     return cast(RecordsSlice, records).size_bytes
 
 
 def place_records(records: Records, size_bytes: int, small: list[bytes], parts: list[Part]) -> None:
     """Put records behind what is written: among the small things if small, else in a place of their own."""
-    if isinstance(records, list | tuple):
-        for piece in records:
+    kind = type(records)
+    if kind is list or kind is tuple:
+        for piece in cast("list[Part]", records):
             place_records(piece, records_size(piece), small, parts)
-    elif size_bytes <= JOIN_BYTES_MAX and type(records) in _BUFFERS:
+    elif size_bytes <= JOIN_BYTES_MAX and kind in _BUFFERS:
         small.append(cast(bytes, records))
     elif size_bytes:
         if small:
             parts.append(b"".join(small))
             small.clear()
         parts.append(cast(Part, records))
+
+
+def finish(small: list[bytes], parts: list[Part]) -> Encoded:
+    """Return everything that was placed, and its size."""
+    if small:
+        parts.append(b"".join(small))
+    size_bytes = 0
+    for part in parts:
+        size_bytes += len(part) if type(part) is bytes else records_size(part)
+    return Encoded(parts, size_bytes)

@@ -77,14 +77,14 @@ class Api:
 
     def request_header_version(self, version: int) -> int:
         """Return 2 for a flexible version, else 1."""
-        return 2 if version in self.flexible else 1
+        return 2 if version >= self.flexible.lowest else 1
 
     def response_header_version(self, version: int) -> int:
         """Return 1 for a flexible version, else 0; always 0 for ApiVersions.
 
         A client that asks with a version we do not know must be able to read the answer (KIP-511).
         """
-        return 1 if version in self.flexible and self.key != API_VERSIONS_KEY else 0
+        return 1 if version >= self.flexible.lowest and self.key != API_VERSIONS_KEY else 0
 
     def __repr__(self) -> str:
         return f"<{self.name} ({self.key}) {self.versions}>"

@@ -8,8 +8,10 @@ signed by zigzag.
 
 from __future__ import annotations
 
+import struct
 import uuid
-from typing import Final, NoReturn
+from collections.abc import Callable
+from typing import Any, Final, NoReturn
 
 from ..types import Buffer
 from .errors import DecodeError
@@ -19,6 +21,7 @@ UNSIGNED: Final = tuple(bytes((n,)) for n in range(128))
 
 STRING_BYTES_MAX: Final = 32767
 _IDS_REMEMBERED_MAX: Final = 65536
+_COUNTS_REMEMBERED_MAX: Final = 128
 
 
 def unsigned_varint(value: int) -> bytes:
@@ -122,3 +125,28 @@ class _Ids(dict[bytes, uuid.UUID]):
 
 
 IDS: Final = _Ids()
+
+
+class _ByCount(dict[int, Callable[..., Any]]):
+    """A bound method of `struct.Struct` by the number of an array's items."""
+
+    def __init__(self, form: str, method: str) -> None:
+        super().__init__()
+        self._form = form
+        self._method = method
+
+    def __missing__(self, count: int) -> Callable[..., Any]:
+        made: Callable[..., Any] = getattr(struct.Struct(self._form.format(count)), self._method)
+        if count <= _COUNTS_REMEMBERED_MAX:
+            self[count] = made
+        return made
+
+
+def packers(code: str) -> dict[int, Callable[..., Any]]:
+    """Return what packs so many numbers of one type."""
+    return _ByCount(f">{{}}{code}", "pack")
+
+
+def unpackers(code: str) -> dict[int, Callable[..., Any]]:
+    """Return what unpacks so many numbers of one type."""
+    return _ByCount(f">{{}}{code}", "unpack_from")

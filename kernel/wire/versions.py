@@ -24,7 +24,8 @@ class Versions(NamedTuple):
         return str(self.lowest) if self.lowest == self.highest else f"{self.lowest}-{self.highest}"
 
 
-NO_VERSIONS: Final = Versions(0, -1)
+NO_VERSIONS: Final = Versions(_NO_LIMIT + 1, -1)
+"""No version is at or above its `lowest`: so `version >= flexible.lowest` tells whether a version is flexible, cheaply."""
 
 
 def parse_versions(text: str) -> Versions:
