@@ -31,7 +31,11 @@ PENDING: Final = Pending.PENDING
 
 
 class ConnectionInfo(Protocol):
-    """What a handler may know of a client's connection."""
+    """What a handler may know of a client's connection; hashable, as itself."""
+
+    def __hash__(self) -> int:
+        """Return the hash of the object's identity."""
+        ...
 
     @property
     def connection_id(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ..network.connection import Connection, Reply
+    from ..network.connection import Connection, ReplySlot
     from .routes import Route
 
 
@@ -24,7 +24,7 @@ class Request:
         correlation_id: int,
         client_id: str | None,
         connection: Connection,
-        slot: Reply,
+        slot: ReplySlot,
         received_s: float,
     ) -> None:
         self.route = route

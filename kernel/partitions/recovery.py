@@ -91,9 +91,12 @@ def _aborted_below(partition_log: PartitionLog, offset: int) -> list[AbortedTran
 def keep_producers(partition_log: PartitionLog, producers: ProducerStateTable) -> None:
     """Write a snapshot at the log's end, unless there is one, and drop all but a few older ones; durable on return."""
     offset = partition_log.log_end_offset
-    kept = list(partition_log.sidecars(SNAPSHOT))
-    if offset not in kept:
+    if offset not in partition_log.sidecars(SNAPSHOT):
         partition_log.write_sidecar(offset, SNAPSHOT, encode_snapshot(producers.snapshot()))
-        kept.append(offset)
-    for old in kept[:-SNAPSHOTS_KEPT]:
+    remove_old_snapshots(partition_log)
+
+
+def remove_old_snapshots(partition_log: PartitionLog) -> None:
+    """Remove all producer snapshots but the newest few: the one before the last serves when the last is damaged."""
+    for old in list(partition_log.sidecars(SNAPSHOT))[:-SNAPSHOTS_KEPT]:
         partition_log.delete_sidecar(old, SNAPSHOT)

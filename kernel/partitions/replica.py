@@ -24,7 +24,7 @@ from ..contracts.election import MetadataChanged, PartitionState, Role
 from ..contracts.storage import EMPTY_READ, LogRead
 from ..errors import ErrorCode, KafkaError, StorageError
 from ..records.batch import patch_offset_and_epoch
-from ..types import NO_EPOCH, NO_TIMESTAMP, IsolationLevel, LogOffsets, TopicIdPartition
+from ..types import NO_EPOCH, NO_OFFSET, NO_TIMESTAMP, IsolationLevel, LogOffsets, TopicIdPartition
 from .recovery import keep_producers
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ class Replica:
         "partition",
         "producers",
         "settings",
+        "snapshot_offset",
         "stages",
     )
 
@@ -118,6 +119,7 @@ class Replica:
         self.epoch_start_offset = log.log_end_offset
         self.appended_offset = log.log_end_offset
         self.high_watermark = min(election.high_watermark, log.log_end_offset)
+        self.snapshot_offset = NO_OFFSET
         self.offline_reason: str | None = None
 
     def __repr__(self) -> str:

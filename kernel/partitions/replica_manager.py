@@ -19,7 +19,7 @@ from ..errors import ErrorCode, KafkaError, StorageError
 from ..types import TopicIdPartition
 from .producer_state import ProducerStateTable
 from .recovery import recover_producers
-from .replica import Replica, TopicSettings
+from .replica import Replica
 
 if TYPE_CHECKING:
     import random
@@ -27,32 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ..clock import Clock
-    from ..contracts.append_stage import AppendStageFactory
+    from ..contracts.append_stage import AppendStage, AppendStageFactory
     from ..contracts.election import ElectionFactory, PartitionState
-    from ..contracts.storage import FoundLog, LogConfig, StorageEngine
+    from ..contracts.storage import FoundLog, StorageEngine
+    from .topic_plan import TopicPlan
 
 log = logging.getLogger(__name__)
-
-
-@attrs.frozen
-class TopicPlan:
-    """What a topic's settings choose for its replicas.
-
-    Attributes:
-        storage: A name in `odradek_storages`.
-        election: A name in `odradek_elections`.
-        stages: Names in `odradek_append_stages`, in order.
-        log_config: For the log.
-        settings: For the replica.
-        values: All settings by key, for plugins.
-    """
-
-    storage: str
-    election: str
-    stages: tuple[str, ...]
-    log_config: LogConfig
-    settings: TopicSettings
-    values: Mapping[str, object]
 
 
 @attrs.define
@@ -95,6 +75,7 @@ class ReplicaManager:
         random_source: random.Random,
         producer_id_expiration_ms: int,
         on_progress: Callable[[Replica], None],
+        on_flush_wanted: Callable[[], None],
         on_leader_changed: Callable[[TopicIdPartition, int, int], None],
     ) -> None:
         """Make an empty manager.
@@ -108,6 +89,7 @@ class ReplicaManager:
             random_source: For elections.
             producer_id_expiration_ms: `producer.id.expiration.ms`.
             on_progress: Called when a replica's watermarks moved or it went offline: wakes the purgatories.
+            on_flush_wanted: Called when `flush_queue` got an entry.
             on_leader_changed: Called after a replica's leader or epoch changed.
         """
         self.topics: dict[str, TopicReplicas] = {}
@@ -121,6 +103,7 @@ class ReplicaManager:
         self._random = random_source
         self._producer_id_expiration_ms = producer_id_expiration_ms
         self._on_progress = on_progress
+        self._on_flush_wanted = on_flush_wanted
         self._on_leader_changed = on_leader_changed
         self._staged: list[Replica] = []
         self._failed_logs: dict[TopicIdPartition, str] = {}
@@ -187,7 +170,7 @@ class ReplicaManager:
             stages=self._make_stages(partition, plan),
         )
 
-    def _make_stages(self, partition: TopicIdPartition, plan: TopicPlan) -> tuple:  # type: ignore[type-arg]
+    def _make_stages(self, partition: TopicIdPartition, plan: TopicPlan) -> tuple[AppendStage, ...]:
         made = (self._stages[name](partition, plan.values) for name in plan.stages)
         return tuple(stage for stage in made if stage is not None)
 
@@ -264,6 +247,7 @@ class ReplicaManager:
             try:
                 if replica.write():
                     self.flush_queue.append(replica)
+                    self._on_flush_wanted()
                     continue
             except StorageError as error:
                 log.error("partition %s goes offline: %s", replica.partition, error)
@@ -281,21 +265,17 @@ class ReplicaManager:
 
     # ---------------------------------------------------------------------------------------------------------- upkeep
 
-    def _high_watermarks(self) -> dict[str, dict[TopicIdPartition, int]]:
+    def high_watermarks(self) -> dict[str, dict[TopicIdPartition, int]]:
+        """Return every replica's high watermark, by the storage that keeps them."""
         by_engine: dict[str, dict[TopicIdPartition, int]] = {name: {} for name in self.engines}
         for topic in self.topics.values():
             marks = by_engine[topic.plan.storage]
             marks.update((replica.partition, replica.high_watermark) for replica in topic.partitions.values())
         return by_engine
 
-    def checkpoint(self) -> None:
-        """Keep recovery points, log start offsets and high watermarks; blocks for a few small files."""
-        for name, marks in self._high_watermarks().items():
-            self.engines[name].checkpoint(marks)
-
     def close(self) -> None:
         """Keep the producers' state, close every log and mark the shutdown as clean."""
-        marks = self._high_watermarks()
+        marks = self.high_watermarks()
         for replica in self.replicas():
             if replica.offline_reason is None:
                 replica.keep_producers()

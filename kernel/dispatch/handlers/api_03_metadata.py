@@ -76,9 +76,12 @@ class MetadataHandler:
         operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NO_OPERATIONS
         if request.topics is None or (not request.topics and version < FIRST_VERSION_WITH_EMPTY_LIST):
             topics = [_topic(topic, live, operations) for topic in image.topics_by_name.values()]
+        elif any(wanted.topic_id != ZERO_ID or wanted.name is None for wanted in request.topics):
+            topics = _topics_by_id(request.topics, image, live, operations, version)
         else:
+            names = dict.fromkeys(wanted.name or "" for wanted in request.topics)
             may_create = version < FIRST_VERSION_WITH_CREATION_FLAG or request.allow_auto_topic_creation
-            topics = self._asked_topics(request.topics, image, live, operations, version, may_create=may_create)
+            topics = self._topics_by_name(names, image, live, operations, may_create=may_create)
         return MetadataResponse(
             brokers=_brokers(image, listener),
             cluster_id=image.cluster_id,
@@ -87,45 +90,25 @@ class MetadataHandler:
             cluster_authorized_operations=(
                 CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NO_OPERATIONS
             ),
+            error_code=min((topic.error_code for topic in topics if topic.error_code < 0), default=0),
         )
 
-    def _asked_topics(
-        self,
-        asked: Iterable[MetadataRequestTopic],
-        image: MetadataImage,
-        live: frozenset[int],
-        operations: int,
-        version: int,
-        *,
-        may_create: bool,
+    def _topics_by_name(
+        self, names: Iterable[str], image: MetadataImage, live: frozenset[int], operations: int, *, may_create: bool
     ) -> list[MetadataResponseTopic]:
-        answers: list[MetadataResponseTopic] = []
+        """Return the topics that exist, in the order asked, then the others."""
+        known: list[MetadataResponseTopic] = []
+        unknown: list[MetadataResponseTopic] = []
         missing: list[str] = []
-        seen: set[object] = set()
-        for wanted in asked:
-            key: object = wanted.topic_id if wanted.topic_id != ZERO_ID else wanted.name
-            if key in seen:
-                continue
-            seen.add(key)
-            if wanted.topic_id != ZERO_ID and version >= FIRST_VERSION_WITH_IDS:
-                topic = image.topics_by_id.get(wanted.topic_id)
-                if topic is None:
-                    answers.append(
-                        MetadataResponseTopic(
-                            error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id
-                        )
-                    )
-                    continue
+        for name in names:
+            topic = image.topics_by_name.get(name)
+            if topic is not None:
+                known.append(_topic(topic, live, operations))
             else:
-                name = wanted.name or ""
-                topic = image.topics_by_name.get(name)
-                if topic is None:
-                    answers.append(self._missing_topic(name, missing, may_create=may_create))
-                    continue
-            answers.append(_topic(topic, live, operations))
+                unknown.append(self._missing_topic(name, missing, may_create=may_create))
         if missing:
             self._create_topics(missing)
-        return answers
+        return known + unknown
 
     def _missing_topic(self, name: str, missing: list[str], *, may_create: bool) -> MetadataResponseTopic:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -144,6 +127,34 @@ class MetadataHandler:
                 for topic in request.topics or ()
             ],
         )
+
+
+def _topics_by_id(
+    asked: Iterable[MetadataRequestTopic], image: MetadataImage, live: frozenset[int], operations: int, version: int
+) -> list[MetadataResponseTopic]:
+    """Return the unknown ids, then the topics that exist; names beside ids are not looked at.
+
+    Versions 10 and 11 know the field but refuse to use it; from 12 on an entry with neither id nor name is an error.
+    """
+    if version < FIRST_VERSION_WITH_IDS:
+        return [
+            MetadataResponseTopic(
+                error_code=ErrorCode.INVALID_REQUEST, name=wanted.name or "", topic_id=wanted.topic_id
+            )
+            for wanted in asked
+        ]
+    known: list[MetadataResponseTopic] = []
+    unknown: list[MetadataResponseTopic] = []
+    ids = dict.fromkeys(wanted.topic_id for wanted in asked if wanted.topic_id != ZERO_ID or wanted.name is None)
+    for topic_id in ids:
+        topic = image.topics_by_id.get(topic_id)
+        if topic is not None:
+            known.append(_topic(topic, live, operations))
+        elif topic_id == ZERO_ID:
+            unknown.append(MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_SERVER_ERROR, name=""))
+        else:
+            unknown.append(MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id))
+    return unknown + known
 
 
 def _brokers(image: MetadataImage, listener_name: str) -> list[MetadataResponseBroker]:

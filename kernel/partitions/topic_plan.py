@@ -1,0 +1,110 @@
+"""Pure core: what a topic's configuration means for its replicas: which plugins, and with which settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import attrs
+
+from ..contracts.storage import LogConfig
+from ..records.batch import TimestampType
+from ..records.compression import CompressionType
+from ..records.validation import ValidationMode, ValidationRules, walks_records
+from .replica import TopicSettings
+
+if TYPE_CHECKING:
+    from ..config.topic import TopicConfig
+
+
+@attrs.frozen
+class TopicPlan:
+    """What a topic's settings choose for its replicas.
+
+    Attributes:
+        storage: A name in `odradek_storages`.
+        election: A name in `odradek_elections`.
+        stages: Names in `odradek_append_stages`, in order.
+        log_config: For the log.
+        settings: For the replica.
+        values: Plugins' topic keys, by name.
+    """
+
+    storage: str
+    election: str
+    stages: tuple[str, ...]
+    log_config: LogConfig
+    settings: TopicSettings
+    values: Mapping[str, object]
+
+
+def plan_topic(
+    config: TopicConfig, *, stages: tuple[str, ...], validation: ValidationMode, has_compiled_kernel: bool
+) -> TopicPlan:
+    """Return what a topic's configuration means.
+
+    Args:
+        config: The topic's effective configuration.
+        stages: Append stages that plugins offer: each decides by itself whether a topic needs it.
+        validation: The broker's `odradek.produce.validation`.
+        has_compiled_kernel: Whether walking over records is cheap.
+    """
+    compression = None if config.compression_type == "producer" else _COMPRESSION[config.compression_type]
+    return TopicPlan(
+        storage=config.odradek_storage,
+        election=config.odradek_election,
+        stages=stages,
+        log_config=LogConfig(
+            segment_bytes=config.segment_bytes,
+            segment_ms=config.segment_ms,
+            segment_jitter_ms=config.segment_jitter_ms,
+            segment_index_bytes=config.segment_index_bytes,
+            index_interval_bytes=config.index_interval_bytes,
+            preallocate=config.preallocate,
+            flush_messages=config.flush_messages,
+            flush_ms=config.flush_ms,
+            file_delete_delay_ms=config.file_delete_delay_ms,
+        ),
+        settings=TopicSettings(
+            rules=ValidationRules(
+                max_message_bytes=config.max_message_bytes,
+                timestamp_type=_TIMESTAMP_TYPES[config.message_timestamp_type],
+                timestamp_before_max_ms=config.message_timestamp_before_max_ms,
+                timestamp_after_max_ms=config.message_timestamp_after_max_ms,
+                compression=compression,
+                compression_level=_compression_level(config, compression),
+                is_compacted=config.is_compacted,
+                walks_records=walks_records(
+                    validation, is_compacted=config.is_compacted, has_compiled_kernel=has_compiled_kernel
+                ),
+            ),
+            compression_type=config.compression_type,
+            min_insync_replicas=config.min_insync_replicas,
+        ),
+        values=config.extra,
+    )
+
+
+_TIMESTAMP_TYPES = {
+    "CreateTime": TimestampType.CREATE_TIME,
+    "LogAppendTime": TimestampType.LOG_APPEND_TIME,
+}
+_COMPRESSION = {
+    "uncompressed": CompressionType.NONE,
+    "gzip": CompressionType.GZIP,
+    "snappy": CompressionType.SNAPPY,
+    "lz4": CompressionType.LZ4,
+    "zstd": CompressionType.ZSTD,
+}
+
+
+def _compression_level(config: TopicConfig, compression: CompressionType | None) -> int | None:
+    match compression:
+        case CompressionType.GZIP:
+            return config.compression_gzip_level
+        case CompressionType.LZ4:
+            return config.compression_lz4_level
+        case CompressionType.ZSTD:
+            return config.compression_zstd_level
+        case _:
+            return None

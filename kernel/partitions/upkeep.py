@@ -1,0 +1,127 @@
+"""Shell: what a broker does for its logs now and then: checkpoints, timed flushes, forgetting, removing.
+
+| what | how often |
+|---|---|
+| high watermarks, recovery points, log start offsets are kept | `replica.high.watermark.checkpoint.interval.ms` |
+| producers silent for `producer.id.expiration.ms` are forgotten | `producer.id.expiration.check.interval.ms` |
+| producer snapshots are kept, so that a start need not read a whole log | `log.flush.offset.checkpoint.interval.ms` |
+| files of deleted logs and segments are removed | every second; each waits for its `file.delete.delay.ms` |
+| topics with `flush.ms` are flushed | every `flush.ms`, at most four times a second |
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+import attrs
+import trio
+
+from ..contracts.storage import NO_LIMIT
+from ..errors import StorageError
+from .producer_snapshot import encode_snapshot
+from .recovery import SNAPSHOT, remove_old_snapshots
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from ..clock import Clock
+    from .flush_service import FlushService
+    from .replica_manager import ReplicaManager
+
+log = logging.getLogger(__name__)
+
+REMOVAL_PAUSE_S: Final = 1.0
+FLUSH_PAUSE_S: Final = 0.25
+
+
+@attrs.frozen
+class UpkeepSettings:
+    """How often, in milliseconds; each after the broker's key."""
+
+    checkpoint_interval_ms: int
+    snapshot_interval_ms: int
+    producer_expiration_interval_ms: int
+
+
+class Upkeep:
+    """The regular work on all replicas. Owned by the broker's nursery."""
+
+    def __init__(
+        self, *, replicas: ReplicaManager, flushes: FlushService, clock: Clock, settings: UpkeepSettings
+    ) -> None:
+        self._replicas = replicas
+        self._flushes = flushes
+        self._clock = clock
+        self._settings = settings
+        self._limiter = trio.CapacityLimiter(1)
+        self._flushed_ms: dict[object, int] = {}
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Work until cancelled; a piece of work under way on a thread is waited for."""
+        settings = self._settings
+        async with trio.open_nursery() as nursery:
+            for work, pause_s in (
+                (self.checkpoint, settings.checkpoint_interval_ms / 1000),
+                (self.keep_producers, settings.snapshot_interval_ms / 1000),
+                (self.forget_producers, settings.producer_expiration_interval_ms / 1000),
+                (self.remove_files, REMOVAL_PAUSE_S),
+                (self.flush_by_time, FLUSH_PAUSE_S),
+            ):
+                nursery.start_soon(self._repeat, work, pause_s, name=work.__name__)
+            task_status.started()
+
+    async def _repeat(self, work: Callable[[], Awaitable[None]], pause_s: float) -> None:
+        while True:
+            await trio.sleep(pause_s)
+            try:
+                await work()
+            except StorageError as error:
+                log.error("%s: %s", work.__name__, error)
+
+    async def checkpoint(self) -> None:
+        """Keep high watermarks, recovery points and log start offsets."""
+        for engine, marks in self._replicas.high_watermarks().items():
+            await trio.to_thread.run_sync(self._replicas.engines[engine].checkpoint, marks, limiter=self._limiter)
+
+    async def keep_producers(self) -> None:
+        """Keep a producer snapshot of every log that grew since its last one."""
+        for replica in list(self._replicas.replicas()):
+            offset = replica.log.log_end_offset
+            if replica.offline_reason is None and len(replica.producers) and replica.snapshot_offset != offset:
+                data = encode_snapshot(replica.producers.snapshot())
+                replica.snapshot_offset = offset
+                await trio.to_thread.run_sync(replica.log.write_sidecar, offset, SNAPSHOT, data, limiter=self._limiter)
+                remove_old_snapshots(replica.log)
+
+    async def forget_producers(self) -> None:
+        """Forget producers that were silent for too long."""
+        now_ms = self._clock.now_ms()
+        for replica in self._replicas.replicas():
+            replica.producers.remove_expired(now_ms)
+        await trio.lowlevel.checkpoint()
+
+    async def remove_files(self) -> None:
+        """Remove files of deleted logs and segments whose time has come."""
+        now_ms = self._clock.now_ms()
+        for engine in self._replicas.engines.values():
+            await trio.to_thread.run_sync(engine.delete_expired_files, now_ms, limiter=self._limiter)
+
+    async def flush_by_time(self) -> None:
+        """Ask for a flush of the logs whose topic wants one by time and that have something to flush."""
+        now_ms = self._clock.monotonic_ms()
+        wanted = False
+        for topic in self._replicas.topics.values():
+            flush_ms = topic.plan.log_config.flush_ms
+            if flush_ms == NO_LIMIT:
+                continue
+            for replica in topic.partitions.values():
+                if now_ms - self._flushed_ms.get(replica, 0) < flush_ms or replica.offline_reason is not None:
+                    continue
+                if replica.log.recovery_point < replica.log.log_end_offset:
+                    self._flushed_ms[replica] = now_ms
+                    self._replicas.flush_queue.append(replica)
+                    wanted = True
+        if wanted:
+            self._flushes.wake()
+        await trio.lowlevel.checkpoint()
