@@ -9,11 +9,12 @@ The same object is driven by the reactor, the portable loop, TLS and memory netw
     ... receiver.turn_ended() ...               # once for all connections
     send what stands in connection.outgoing
 
-A frame is four bytes of size, big endian, and as many bytes of request. Answers may be completed in any order and leave
-in the order of the requests. A client gets one request answered at a time, as from Kafka: what arrives together is taken
-together, in order; but as long as an answer is owed after the turn, or has not left, nothing more is taken or read.
+A frame is four bytes of size, big endian, and as many bytes of request. Answers may be completed in any order and
+leave in the order of the requests. A client gets one request answered at a time, as from Kafka: what arrives together
+is taken together, in order; but as long as an answer is owed after the turn, or has not left, nothing more is taken or
+read.
 
-*Source:* Kafka protocol guide, "Network" and "Protocol Primitives"; `SocketServer` and `NetworkReceive` for the behaviour.
+*Source:* Kafka protocol guide, "Network", "Protocol Primitives"; `SocketServer` and `NetworkReceive` for the behaviour.
 
 .. versionadded:: 0.1
 """
@@ -42,7 +43,7 @@ MEMORY: Final = (bytes, bytearray, memoryview)
 _SIZE: Final = Struct(">i")
 _SIZE_BYTES: Final = 4
 FRAMES_PER_TURN_MAX: Final = 32
-"""How many requests of one connection are taken in one turn, so that one that sends hundreds does not hold up others."""
+"""How many requests of one connection are taken in one turn, so that who sends hundreds does not hold up others."""
 
 FIRST_BLOCK_BYTES_MAX: Final = 2 * 1024 * 1024
 """The most memory that the size in front of a frame gets on its word alone; beyond it memory follows what arrived."""
@@ -61,8 +62,8 @@ class FrameReceiver(Protocol):
     def frame_received(self, connection: Connection, frame: memoryview) -> None:
         """Take one request, without its size; open a reply slot for it if it gets an answer.
 
-        The view, writable, may be kept: the memory under it is not used again while a view on it exists. Kept longer than
-        the turn it ties up a large piece of memory, so whoever waits copies the few bytes needed.
+        The view, writable, may be kept: the memory under it is not used again while a view on it exists. Kept longer
+        than the turn it ties up a large piece of memory, so whoever waits copies the few bytes needed.
 
         Raises:
             MalformedRequestError: The client broke the protocol: its connection is closed.
@@ -94,8 +95,8 @@ class ReplySlot:
         """Give the answer; nothing happens when the connection is gone.
 
         Args:
-            buffers: The whole frame **with its four bytes of size in front**, in pieces: memory (flat bytes; not changed
-                until sent) and slices of files. None when the request gets no answer (acks=0).
+            buffers: The whole frame **with its four bytes of size in front**, in pieces: memory (flat bytes; not
+                changed until sent) and slices of files. None when the request gets no answer (acks=0).
         """
         assert not self.is_complete, "a request is answered once"
         self.is_complete = True
@@ -103,7 +104,7 @@ class ReplySlot:
         self._connection.slot_completed(self)
 
     def hold(self) -> None:
-        """Take no further frame before this answer is complete, not even in this turn: for requests that become tasks."""
+        """Take no further frame before this answer is complete, not even in this turn: for what becomes a task."""
         if not self.is_complete:
             self._connection.held_by = self
 

@@ -194,8 +194,11 @@ class Endpoint:
             except OSError as error:
                 self.loop.close(self, f"sending failed: {error.strerror or error}")
                 return
-        if outgoing or self.has_unsent:
-            return
+        if not outgoing and not self.has_unsent:
+            self._go_on(connection)
+
+    def _go_on(self, connection: Connection) -> None:
+        """Choose what comes after everything was sent."""
         if connection.is_closing:
             if self._is_at_eof or connection.is_finished:
                 self.loop.close(self, connection.close_reason)

@@ -32,9 +32,9 @@ _GONE: Final = frozenset(
 """Accept failures that concern one client alone: the next accept may succeed."""
 
 _BIND_HINTS: Final = {
-    errno.EADDRINUSE: "another program listens there, perhaps another broker; stop it, or choose another port in `listeners`",
-    errno.EACCES: "ports below 1024 need rights that this process does not have; choose another port in `listeners`",
-    errno.EADDRNOTAVAIL: "this machine has no such address; choose one of its own in `listeners`",
+    errno.EADDRINUSE: "another program listens there, perhaps another broker; stop it, or choose another port",
+    errno.EACCES: "ports below 1024 need rights that this process does not have; choose another port",
+    errno.EADDRNOTAVAIL: "this machine has no such address; choose one of its own",
 }
 
 
@@ -60,8 +60,9 @@ def bind(listener: ListenerSettings, settings: NetworkSettings) -> socket.socket
         listening.setblocking(False)
     except OSError as error:
         listening.close()
+        place = f"{listener.host or '*'}:{listener.port}"
         raise ConfigError(
-            f"listener {listener.name} cannot listen on {listener.host or '*'}:{listener.port}: {error.strerror or error}",
+            f"listener {listener.name} cannot listen on {place}: {error.strerror or error}",
             where="listeners",
             hint=_BIND_HINTS.get(error.errno or 0, ""),
         ) from error
@@ -176,7 +177,7 @@ class Acceptor:
         self._loop.pause_listener(self.listening, True)
 
     def go_on(self) -> None:
-        """Accept again after a pause, if there is room and the rest is over; called when a connection closes or time passes."""
+        """Accept again after a pause, if there is room and the rest is over: a client left, or time passed."""
         if self._is_paused and self._loop.has_room and self._loop.clock.monotonic_ms() >= self._rests_until_ms:
             self._is_paused = False
             self._loop.pause_listener(self.listening, False)

@@ -1,8 +1,8 @@
 """Shell: what both loops share: turns, completions between turns, memory, limits, idle time-outs, draining.
 
-A turn: every ready endpoint reads and gives its frames to the receiver; `turn_ended` once; every endpoint with something
-to send is flushed. Answers completed between turns (timers, tasks, worker threads) wake the loop, which then makes a turn
-without reading.
+A turn: every ready endpoint reads and gives its frames to the receiver; `turn_ended` once; every endpoint with
+something to send is flushed. Answers completed between turns (timers, tasks, worker threads) wake the loop, which then
+makes a turn without reading.
 
 .. versionadded:: 0.1
 """

@@ -111,14 +111,12 @@ class PortableLoop(Loop):
         """Call the endpoint whenever its socket is ready for what `mask` says and the gate is open."""
         while True:
             await gate.wait_open()
-            if not endpoint.connection.is_open:
+            if endpoint not in self._gates:
                 return
             with suppress(trio.ClosedResourceError):
                 await wait(endpoint.socket)
-            if not endpoint.connection.is_open:
-                return
             # What was watched for may have changed while this task slept.
-            if gate.is_open:
+            if gate.is_open and endpoint in self._gates:
                 self.begin_turn()
                 endpoint.on_event(mask)
                 self.finish_turn()

@@ -40,7 +40,7 @@ def is_unused(memory: bytearray) -> bool:
 
 
 def block_capacity(size_bytes: int) -> int:
-    """Return the size of the block for `size_bytes`: classes an eighth of a power of two apart, so that blocks fit again."""
+    """Return the size of the block for `size_bytes`: one of eight classes per power of two, so that it fits others."""
     step = max(_BLOCK_BYTES_MIN, 1 << max(0, size_bytes.bit_length() - 4))
     return -(-size_bytes // step) * step
 
@@ -49,8 +49,8 @@ def block_capacity(size_bytes: int) -> int:
 class ReceiveMemory:
     """The receive memory of one loop; used by that loop's task alone.
 
-    Invariant: `block_bytes` is the sum of the capacities of all blocks lent and not yet given back; `lend` keeps it within
-    `limit_bytes`, but for a single block that alone is larger.
+    Invariant: `block_bytes` is the sum of the capacities of all blocks lent and not yet given back; `lend` keeps it
+    within `limit_bytes`, but for a single block that alone is larger.
 
     Attributes:
         limit_bytes: How many bytes of blocks all connections together may hold.
@@ -74,7 +74,7 @@ class ReceiveMemory:
         self._arena_view = memoryview(self._arena)
 
     def window(self, size_bytes: int = WINDOW_BYTES) -> memoryview:
-        """Return free memory to receive into: at most `size_bytes`, at least 1; `used` says how much of it was taken."""
+        """Return free memory to receive into: 1 to `size_bytes`; `used` says how much of it was taken."""
         position = self._arena_position
         if ARENA_BYTES - position < _WINDOW_BYTES_MIN:
             self._next_arena()

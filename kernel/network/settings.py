@@ -81,8 +81,8 @@ class ListenerSettings:
         port: Port to bind, 0 for any free one.
         security_protocol: How its connections are protected.
         tls: The certificates, when the protocol is SSL.
-        frame_limit_bytes: The largest request taken at first, None for `request_limit_bytes`; lower where clients have to
-            prove who they are (`sasl.server.max.receive.size`).
+        frame_limit_bytes: The largest request taken at first, None for `request_limit_bytes`; lower where clients have
+            to prove who they are (`sasl.server.max.receive.size`).
     """
 
     name: str
@@ -105,8 +105,8 @@ class NetworkSettings:
         connections_per_ip_overrides: `max.connections.per.ip.overrides`: address to count.
         connections_idle_ms_max: `connections.max.idle.ms`; negative: never.
         request_limit_bytes: `socket.request.max.bytes`.
-        request_memory_bytes: `queued.max.request.bytes`: how much memory large requests of all connections may hold while
-            they arrive; a connection beyond it waits unread. Kafka's -1 (no limit) is this default.
+        request_memory_bytes: `queued.max.request.bytes`: how much memory large requests of all connections may hold
+            while they arrive; a connection beyond it waits unread. For Kafka's -1 (no limit) give this default.
         receive_buffer_bytes: `socket.receive.buffer.bytes`; -1 leaves it to the system.
         send_buffer_bytes: `socket.send.buffer.bytes`; -1 leaves it to the system.
         backlog: `socket.listen.backlog.size`.

@@ -12,7 +12,7 @@ import ssl
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 import attrs
 
@@ -63,7 +63,7 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
         raise ConfigError(
             f"the certificate or key of the TLS listener cannot be used: {error}",
             where="ssl.keystore.location",
-            hint="a PEM file with the private key and the certificate chain, and ssl.key.password if the key is encrypted",
+            hint="a PEM file with the private key and the certificate chain; ssl.key.password if it is encrypted",
         ) from error
     _load_authorities(context, settings)
     context.verify_mode = _VERIFY_MODES[settings.client_auth]
@@ -131,8 +131,8 @@ def _load_authorities(context: ssl.SSLContext, settings: TlsSettings) -> None:
 class TlsEndpoint(Endpoint):
     """One connection on one TCP socket, with TLS in between.
 
-    Invariant: `_ciphertext` and what the outgoing BIO holds are sent before anything more is encrypted, so that memory for
-    a slow reader stays bounded.
+    Invariant: `_ciphertext` and what the outgoing BIO holds are sent before anything more is encrypted, so that memory
+    for a slow reader stays bounded.
     """
 
     _is_short_read_the_last: ClassVar[bool] = False
@@ -155,7 +155,8 @@ class TlsEndpoint(Endpoint):
         while True:
             try:
                 if self._is_handshaken:
-                    return self._tls.read(len(window), window)  # type: ignore[arg-type]  # any writable buffer serves
+                    # With a buffer to read into, the result is a count: typeshed tells it for sockets alone.
+                    return cast("int", self._tls.read(len(window), window))
                 self._shake_hands()
             except ssl.SSLWantReadError:
                 self._push()
