@@ -1,0 +1,95 @@
+"""Shell: the two brokers of the comparison: Apache Kafka from the folder of peers, and ours, each a process."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import select
+import subprocess
+import sys
+import tomllib
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT: Final = Path(__file__).parents[2]
+READY_LIMIT_S: Final = 30.0
+STOP_LIMIT_S: Final = 10.0
+
+
+class BrokerError(Exception):
+    """A broker did not start."""
+
+
+def settings() -> dict[str, str]:
+    """Return what both brokers are started with."""
+    both: dict[str, str] = tomllib.loads((Path(__file__).parent / "settings.toml").read_text())["both"]
+    return both
+
+
+def peers_folder() -> Path:
+    """Return the folder of peers: `ODRADEK_PEERS`, or the one beside the checkout."""
+    return Path(os.environ.get("ODRADEK_PEERS") or ROOT.parent / "shared" / "peers")
+
+
+@contextmanager
+def kafka() -> Iterator[tuple[str, str, int]]:
+    """Run Apache Kafka; gives its version, host and port.
+
+    Raises:
+        BrokerError: there is no folder of peers.
+    """
+    folder = peers_folder()
+    if not (folder / "peers.py").exists():
+        raise BrokerError(f"no peers.py in {folder}: set ODRADEK_PEERS")
+    sys.path.insert(0, str(folder))
+    try:
+        peers: Any = importlib.import_module("peers")
+    finally:
+        sys.path.remove(str(folder))
+    with peers.start("kafka", settings=settings()) as peer:
+        host, _, port = peer.bootstrap.rpartition(":")
+        yield peer.version, host, int(port)
+
+
+def has_odradek_serve() -> bool:
+    """Say whether `python -m odradek` exists yet."""
+    return importlib.util.find_spec("odradek.__main__") is not None
+
+
+@contextmanager
+def odradek(data_dir: Path) -> Iterator[tuple[str, int]]:
+    """Run our broker on a free port; gives host and port.
+
+    Raises:
+        BrokerError: it ended, or was not ready in time; with what it said.
+    """
+    command = [sys.executable, "-m", "odradek", "serve", "--listen", "127.0.0.1:0", "--data-dir", str(data_dir)]
+    for key, value in settings().items():
+        command += ["--set", f"{key}={value}"]
+    log_path = data_dir.parent / "broker.log"
+    with (
+        log_path.open("wb") as log,
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log) as process,
+    ):
+        try:
+            yield _ready_address(process, log_path)
+        finally:
+            process.terminate()
+            try:
+                process.wait(STOP_LIMIT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def _ready_address(process: subprocess.Popen[bytes], log_path: Path) -> tuple[str, int]:
+    assert process.stdout is not None
+    readable, _, _ = select.select([process.stdout], [], [], READY_LIMIT_S)
+    line = process.stdout.readline().decode().split() if readable else []
+    if len(line) < 2 or line[0] != "ready":
+        raise BrokerError(f"odradek serve said {' '.join(line) or 'nothing'!r}\n{log_path.read_text()[-4000:]}")
+    host, _, port = line[1].rpartition(":")
+    return host, int(port)

@@ -1,0 +1,12 @@
+"""The table of sessions: what is asked, one module an area."""
+
+from __future__ import annotations
+
+from . import discovery, produce
+
+SESSIONS = {
+    session.__name__: session
+    for module in (discovery, produce)
+    for session in vars(module).values()
+    if getattr(session, "__module__", None) == module.__name__ and not session.__name__.startswith("_")
+}

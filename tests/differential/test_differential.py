@@ -1,0 +1,61 @@
+"""Every session held with our broker, and compared with what Apache Kafka answered.
+
+A difference is fixed, or explained in `differences.toml`. Golden files are recorded by
+`python -m tools.record_differential`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from . import brokers, golden
+from .comparison import KnownDifference, compare, load_known
+from .conversation import run_session
+from .sessions import SESSIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+KNOWN = load_known(Path(__file__).parent / "differences.toml")
+_held: set[str] = set()
+_used: set[KnownDifference] = set()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
+    if not brokers.has_odradek_serve():
+        reason = "`python -m odradek serve` is not there yet"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with brokers.odradek(tmp_path_factory.mktemp("differential") / "data") as address:
+        yield address
+
+
+@pytest.mark.parametrize("session", SESSIONS)
+def test_we_answer_as_apache_kafka_does(session: str, address: tuple[str, int]) -> None:
+    ours = run_session(session, SESSIONS[session], *address)
+    unexplained = []
+    for difference in compare(session, golden.load(session), ours):
+        reasons = [entry for entry in KNOWN if entry.covers(difference)]
+        _used.update(reasons)
+        if not reasons:
+            unexplained.append(str(difference))
+    _held.add(session)
+
+    assert unexplained == []
+
+
+def test_every_known_difference_is_still_one() -> None:
+    if _held != set(SESSIONS):
+        pytest.skip("only when every session was held")
+
+    assert [entry for entry in KNOWN if entry not in _used] == []
+
+
+def test_every_golden_file_belongs_to_a_session() -> None:
+    assert sorted(SESSIONS) == sorted(path.stem for path in golden.FOLDER.glob("*.json"))

@@ -1,0 +1,73 @@
+"""Record what Apache Kafka answers in the sessions of the differential tests.
+
+    python -m tools.record_differential                    every session
+    python -m tools.record_differential 'produce_*' fetch  some sessions (shell patterns)
+    python -m tools.record_differential --check            write nothing; fail if Kafka answers otherwise now
+
+Starts Apache Kafka from the folder of peers (`ODRADEK_PEERS`, by default `../shared/peers`) with the settings of
+`tests/differential/settings.toml`, holds the sessions with it, and writes `tests/differential/golden/SESSION.json`.
+A file changes only when an answer changed; it says which version answered, and when. Needs Java 17 or later.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from differential import brokers, golden
+from differential.comparison import compare
+from differential.conversation import Step, run_session
+from differential.sessions import SESSIONS
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; return its exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sessions", nargs="*", default=["*"], help="shell patterns of session names")
+    parser.add_argument("--check", action="store_true", help="compare with the golden files, write nothing")
+    parser.add_argument("--list", action="store_true", help="print the sessions and end")
+    parser.add_argument("--address", metavar="HOST:PORT", help="a Kafka that runs already, with the same settings")
+    chosen = parser.parse_args(arguments)
+    names = [name for name in SESSIONS if any(fnmatchcase(name, pattern) for pattern in chosen.sessions)]
+    if not names:
+        parser.error("no session has such a name; --list shows them")
+    if chosen.list:
+        print("\n".join(names))
+        return 0
+    if chosen.address:
+        host, _, port = chosen.address.rpartition(":")
+        return _hold(names, "a running broker", host, int(port), check=chosen.check)
+    with brokers.kafka() as (version, host, port):
+        return _hold(names, f"Apache Kafka {version}", host, port, check=chosen.check)
+
+
+def _hold(names: list[str], broker: str, host: str, port: int, *, check: bool) -> int:
+    origin = f"{broker}, recorded {datetime.datetime.now(datetime.UTC):%Y-%m-%d}"
+    failed = 0
+    for name in names:
+        steps = run_session(name, SESSIONS[name], host, port)
+        broken = [step for step in steps if step.api == "Session"]
+        if broken:
+            failed += 1
+            print(f"{name}: {broken[0].note}: {broken[0].answer}", file=sys.stderr)
+        elif check:
+            failed += _check(name, steps)
+        else:
+            print(f"{name}: {len(steps)} steps{'' if golden.save(name, steps, origin) else ', as before'}")
+    return 1 if failed else 0
+
+
+def _check(name: str, steps: list[Step]) -> bool:
+    differences = compare(name, golden.load(name), steps)
+    for difference in differences:
+        print(difference, file=sys.stderr)
+    return bool(differences)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
