@@ -143,6 +143,11 @@ def find_replica(replicas: ReplicaManager, target: FetchTarget, version: int) ->
     return replica if replica is not None else replicas.get(topic.name, target.partition)
 
 
+def find_watched(replicas: ReplicaManager, targets: Iterable[FetchTarget], version: int) -> list[Replica]:
+    """Return the replicas whose progress could complete a fetch of these targets, each once."""
+    return list(dict.fromkeys(find_replica(replicas, target, version) for target in targets))
+
+
 def _diverges(replica: Replica, target: FetchTarget, answer: PartitionData) -> bool:
     """Tell a reader whose log has gone another way where to truncate; return whether it has."""
     end = replica.log.end_offset_for_epoch(target.last_fetched_epoch)
@@ -165,7 +170,7 @@ def _fail(replicas: ReplicaManager, target: FetchTarget, code: ErrorCode, answer
 class FetchOperation(DelayedOperation):
     """A Fetch that waits until `min_bytes` can be read, something goes wrong, or `max_wait_ms` is over."""
 
-    __slots__ = ("_reply", "limits", "replicas", "targets")
+    __slots__ = ("_reply", "_result", "limits", "replicas", "targets")
 
     def __init__(
         self,
@@ -182,6 +187,7 @@ class FetchOperation(DelayedOperation):
         self.targets = targets
         self.limits = limits
         self._reply = reply
+        self._result: FetchResult | None = None
 
     def is_ready(self) -> bool:
         """Return whether a read would now give enough, or an error.
@@ -189,9 +195,12 @@ class FetchOperation(DelayedOperation):
         Source: DelayedFetch.tryComplete; sizes are those of a read, which costs no copy.
         """
         result = read_targets(self.replicas, self.targets, self.limits)
-        return result.is_final or result.size_bytes >= self.limits.min_bytes
+        if result.is_final or result.size_bytes >= self.limits.min_bytes:
+            self._result = result
+            return True
+        return False
 
     def finish(self, outcome: Outcome) -> None:
-        """Read again and answer with what is there."""
+        """Answer with what is there."""
         if outcome is not Outcome.CANCELLED:
-            self._reply(read_targets(self.replicas, self.targets, self.limits))
+            self._reply(self._result or read_targets(self.replicas, self.targets, self.limits))

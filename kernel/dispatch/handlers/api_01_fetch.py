@@ -1,0 +1,104 @@
+"""Shell: Fetch (key 1): reads what a consumer or follower asks for, or waits for it.
+
+Records are never copied here: an answer holds slices of files, which the network sends with sendfile.
+
+Version 13 addresses topics by id. *Source:* KIP-74 (limits), KIP-98 (isolation), KIP-227 (sessions), KIP-320 (epochs),
+KIP-516 (ids), KIP-951 (current leader).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ...contracts.api_handler import PENDING
+from ...partitions.fetch_operation import FetchLimits, FetchOperation, FetchResult, find_watched, read_targets
+from ...types import CONSUMER_REPLICA_ID, IsolationLevel
+from ...wire.messages.api_01_fetch import FetchResponse
+from ...wire.records import records_size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...clock import Clock
+    from ...contracts.api_handler import Answer, RequestContext
+    from ...errors import ErrorCode
+    from ...partitions.fetch_session import FetchContext, FetchSessionCache
+    from ...partitions.replica_manager import ReplicaManager
+    from ...purgatory.purgatory import Purgatory
+    from ...wire.messages.api_01_fetch import FetchRequest
+
+ISOLATION_LEVELS: Final = {level.value: level for level in IsolationLevel}
+
+
+class FetchHandler:
+    """Answers Fetch. Owned by the reactor's task."""
+
+    api_key = 1
+
+    def __init__(
+        self,
+        *,
+        replicas: ReplicaManager,
+        sessions: FetchSessionCache,
+        purgatory: Purgatory,
+        clock: Clock,
+        max_bytes: Callable[[], int],
+    ) -> None:
+        """Make the handler.
+
+        Args:
+            replicas: Where to read.
+            sessions: The broker's fetch sessions.
+            purgatory: Where long polls wait.
+            clock: The monotonic one is used.
+            max_bytes: `fetch.max.bytes`: what an answer holds at most, whatever the client asks for.
+        """
+        self._replicas = replicas
+        self._sessions = sessions
+        self._purgatory = purgatory
+        self._clock = clock
+        self._max_bytes = max_bytes
+
+    def handle(self, request: FetchRequest, context: RequestContext) -> Answer:
+        """Answer at once if there is enough, else wait for `max_wait_ms`."""
+        now_ms = self._clock.monotonic_ms()
+        replica_id = request.replica_state.replica_id if request.replica_state is not None else request.replica_id
+        is_follower = replica_id > CONSUMER_REPLICA_ID
+        session = self._sessions.open(request, context.api_version, now_ms, is_follower=is_follower)
+        limits = FetchLimits(
+            max_bytes=min(request.max_bytes, self._max_bytes()),
+            min_bytes=min(request.min_bytes, self._max_bytes()),
+            isolation=ISOLATION_LEVELS.get(request.isolation_level, IsolationLevel.READ_COMMITTED),
+            replica_id=replica_id,
+            version=context.api_version,
+            now_ms=now_ms,
+        )
+        targets = session.targets
+        result = read_targets(self._replicas, targets, limits)
+        if request.max_wait_ms <= 0 or not targets or result.is_final or result.size_bytes >= limits.min_bytes:
+            return self._response(session, result)
+        operation = FetchOperation(
+            deadline_ms=now_ms + request.max_wait_ms,
+            context=context,
+            replicas=self._replicas,
+            targets=targets,
+            limits=limits,
+            reply=lambda read: context.reply(self._response(session, read)),
+        )
+        self._purgatory.watch(operation, find_watched(self._replicas, targets, context.api_version))
+        return PENDING
+
+    def _response(self, session: FetchContext, result: FetchResult) -> FetchResponse:
+        answer = session.build(result.answers)
+        for topic in answer.responses:
+            replicas = self._replicas.topics.get(topic.topic) or self._replicas.topics_by_id.get(topic.topic_id)
+            if replicas is not None:
+                replicas.counters.fetch_requests += 1
+                replicas.counters.bytes_out += sum(
+                    records_size(part.records) for part in topic.partitions if part.records
+                )
+        return FetchResponse(error_code=answer.error_code, session_id=answer.session_id, responses=answer.responses)
+
+    def error_response(self, request: FetchRequest, context: RequestContext, code: ErrorCode, detail: str) -> Answer:
+        """Return the response whose top-level error is this."""
+        return FetchResponse(error_code=code)

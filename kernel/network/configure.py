@@ -1,0 +1,65 @@
+"""Pure core: the network's settings, taken from the broker's configuration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..config.listeners import connection_limits_by_host, parse_listeners
+from .settings import ClientAuth, ListenerSettings, LoopKind, NetworkSettings, SecurityProtocol, TlsSettings
+
+if TYPE_CHECKING:
+    from ..config.broker import BrokerConfig
+
+
+def network_settings(config: BrokerConfig) -> NetworkSettings:
+    """Return the settings of all listeners.
+
+    Raises:
+        ConfigError: The keys of listeners contradict each other.
+    """
+    request_memory_bytes = config.get_int("queued.max.request.bytes")
+    if request_memory_bytes <= 0:
+        request_memory_bytes = config.get_int("odradek.network.memory.bytes")
+    return NetworkSettings(
+        listeners=tuple(
+            ListenerSettings(
+                name=listener.name,
+                host=listener.host,
+                port=listener.port,
+                security_protocol=SecurityProtocol(listener.security_protocol),
+                tls=_tls(config, listener.name) if listener.security_protocol == "SSL" else None,
+            )
+            for listener in parse_listeners(config)
+        ),
+        loop=LoopKind(config.get_text("odradek.network.loop")),
+        connections_max=config.get_int("max.connections"),
+        connections_per_ip_max=config.get_int("max.connections.per.ip"),
+        connections_per_ip_overrides=connection_limits_by_host(config),
+        connections_idle_ms_max=config.get_int("connections.max.idle.ms"),
+        request_limit_bytes=config.get_int("socket.request.max.bytes"),
+        request_memory_bytes=request_memory_bytes,
+        receive_buffer_bytes=config.get_int("socket.receive.buffer.bytes"),
+        send_buffer_bytes=config.get_int("socket.send.buffer.bytes"),
+        backlog=config.get_int("socket.listen.backlog.size"),
+        drain_timeout_ms=config.get_int("odradek.shutdown.timeout.ms"),
+    )
+
+
+def _tls(config: BrokerConfig, listener_name: str) -> TlsSettings:
+    def value(key: str) -> str:
+        """Return what is set for this listener, or else for all."""
+        own = f"listener.name.{listener_name.lower()}.{key}"
+        return config.get_text(own if config.is_set(own) else key)
+
+    return TlsSettings(
+        keystore_type=value("ssl.keystore.type"),
+        keystore_location=value("ssl.keystore.location") or None,
+        keystore_certificate_chain=value("ssl.keystore.certificate.chain") or None,
+        keystore_key=value("ssl.keystore.key") or None,
+        key_password=value("ssl.key.password") or None,
+        truststore_type=value("ssl.truststore.type"),
+        truststore_location=value("ssl.truststore.location") or None,
+        truststore_certificates=value("ssl.truststore.certificates") or None,
+        client_auth=ClientAuth(value("ssl.client.auth")),
+        enabled_protocols=config.get_list("ssl.enabled.protocols"),
+    )
