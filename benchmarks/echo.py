@@ -1,0 +1,211 @@
+"""The bare reactor against a raw epoll loop in Python and a C loop: requests a second, and bytes a second.
+
+    python -m benchmarks.echo [--seconds 1] [--rounds 5] [--connections 8,500] [--ingest] [--loops epoll,portable]
+
+The server runs in a process of its own on one core, a C client (compiled on first use with `cc`) on another. Rounds
+alternate between the servers, so that what the machine does meanwhile meets them all; medians are printed. Rates drift by
+half as the machine likes: trust the ratios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import selectors
+import signal
+import socket
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ECHO_BYTES = 104
+HERE = Path(__file__).parent
+SERVERS = ("raw", "epoll", "portable", "c")
+
+
+def serve(kind: str, mode: str) -> None:
+    """Run one of the servers until it is ended; prints its port."""
+    os.sched_setaffinity(0, {0})
+    if kind == "raw":
+        serve_raw(mode)
+    else:
+        serve_odradek(kind, mode)
+
+
+def listen() -> socket.socket:
+    listening = socket.socket()
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening.bind(("127.0.0.1", 0))
+    listening.listen(1024)
+    print(listening.getsockname()[1], flush=True)
+    return listening
+
+
+def serve_raw(mode: str) -> None:
+    """The least that Python can do: no framing for echo; for ingest exactly the frame's bytes, then four of answer."""
+    import select
+
+    listening = listen()
+    poller = select.epoll()
+    poller.register(listening.fileno(), select.EPOLLIN)
+    clients: dict[int, socket.socket] = {}
+    missing: dict[int, int] = {}
+    buffer = memoryview(bytearray(2 << 20))
+    while True:
+        for descriptor, _ in poller.poll():
+            if descriptor == listening.fileno():
+                client, _ = listening.accept()
+                client.setblocking(False)
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                clients[client.fileno()] = client
+                missing[client.fileno()] = 0
+                poller.register(client.fileno(), select.EPOLLIN)
+                continue
+            client = clients[descriptor]
+            try:
+                size = client.recv_into(buffer)
+            except ConnectionResetError:
+                size = 0
+            if not size:
+                poller.unregister(descriptor)
+                clients.pop(descriptor).close()
+            elif mode == "echo":
+                client.send(buffer[:size])
+            else:
+                # One request in flight: what comes is never more than the frame.
+                if not missing[descriptor]:
+                    missing[descriptor] = 4 + struct.unpack_from(">i", buffer)[0]
+                missing[descriptor] -= size
+                if not missing[descriptor]:
+                    client.send(b"\0\0\0\0")
+
+
+def serve_odradek(kind: str, mode: str) -> None:
+    """The reactor (or the portable loop) with a receiver that does nothing else."""
+    import trio
+
+    from odradek.kernel.clock import SystemClock
+    from odradek.kernel.network.connection import Connection
+    from odradek.kernel.network.server import NetworkServer
+    from odradek.kernel.network.settings import ListenerSettings, LoopKind, NetworkSettings
+
+    prefix = struct.pack(">i", ECHO_BYTES - 4)
+
+    class Echo:
+        def connection_opened(self, connection: Connection) -> None: ...
+
+        def frame_received(self, connection: Connection, frame: memoryview) -> None:
+            connection.open_reply().complete([prefix + frame])
+
+        def turn_ended(self) -> None: ...
+
+        def connection_closed(self, connection: Connection) -> None: ...
+
+    class Ingest(Echo):
+        def frame_received(self, connection: Connection, frame: memoryview) -> None:
+            connection.open_reply().complete([b"\0\0\0\0"])
+
+    buffers = int(os.environ.get("BUFFERS", "102400"))
+    settings = NetworkSettings(
+        listeners=(ListenerSettings("PLAINTEXT", "127.0.0.1", 0),),
+        loop=LoopKind(kind),
+        backlog=1024,
+        receive_buffer_bytes=buffers,
+        send_buffer_bytes=buffers,
+    )
+
+    async def main() -> None:
+        server = NetworkServer(Echo() if mode == "echo" else Ingest(), settings, SystemClock())
+        print(server.bind()["PLAINTEXT"][1], flush=True)
+        await server.run()
+
+    if os.environ.get("PROFILE"):
+        import cProfile
+
+        profile = cProfile.Profile()
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+        try:
+            profile.runcall(trio.run, main)
+        except BaseException:
+            profile.print_stats("tottime")
+            raise
+    trio.run(main)
+
+
+def compile_client(folder: Path) -> Path:
+    """Return the client's program, compiled from `echo_client.c`."""
+    program = folder / "echo_client"
+    subprocess.run(["cc", "-O2", "-o", str(program), str(HERE / "echo_client.c")], check=True)
+    return program
+
+
+def cpu_microseconds(pid: int) -> float:
+    """Return how long the process's first thread has run so far."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1000
+
+
+def measure(kind: str, mode: str, program: Path, connections: int, frame_bytes: int, seconds: float) -> tuple[float, ...]:
+    """Start a server, load it, and return requests a second, p50 and p99 in microseconds, and CPU microseconds a request."""
+    if kind == "c":
+        arguments = [str(program), "serve", mode]
+    else:
+        arguments = [sys.executable, "-m", "benchmarks.echo", "--serve", kind, mode]
+    server = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, cwd=HERE.parent)
+    assert server.stdout is not None
+    try:
+        port = server.stdout.readline().strip()
+        load = [str(program), "load", port, str(connections), str(frame_bytes), str(seconds), mode]
+        cpu_before = cpu_microseconds(server.pid)
+        output = subprocess.run(load, check=True, capture_output=True, text=True).stdout.split()
+        requests, p50, p99 = (float(each) for each in output)
+        return requests / seconds, p50, p99, (cpu_microseconds(server.pid) - cpu_before) / requests
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def compare(kinds: list[str], mode: str, program: Path, connections: int, frame_bytes: int, seconds: float, rounds: int) -> None:
+    results: dict[str, list[tuple[float, ...]]] = {kind: [] for kind in kinds}
+    for _ in range(rounds):
+        for kind in kinds:
+            results[kind].append(measure(kind, mode, program, connections, frame_bytes, seconds))
+    print(f"\n{mode}, {frame_bytes} B, {connections} connections, one request in flight each; {rounds} rounds of {seconds} s")
+    medians = {kind: [statistics.median(column) for column in zip(*results[kind], strict=True)] for kind in kinds}
+    for kind, (rate, p50, p99, cpu) in medians.items():
+        ratio, cpu_ratio = rate / medians["raw"][0], medians["raw"][3] / cpu
+        megabytes = rate * frame_bytes / 1e6
+        print(
+            f"  {kind:9}{rate:10,.0f}/s {ratio:6.2f} of raw {megabytes:8,.0f} MB/s"
+            f"   p50 {p50:6.0f} us  p99 {p99:6.0f} us   CPU {cpu:6.1f} us a request, {cpu_ratio:.2f} of raw"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=1)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--connections", default="8,500")
+    parser.add_argument("--ingest", action="store_true", help="receive 64 KiB and 1 MiB frames, too")
+    parser.add_argument("--loops", default="raw,epoll,portable,c", help=f"which of {', '.join(SERVERS)}")
+    parser.add_argument("--serve", nargs=2, metavar=("KIND", "MODE"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve:
+        serve(*options.serve)
+        return
+    kinds = options.loops.split(",")
+    print(platform.platform(), f"{os.cpu_count()} cores, Python {platform.python_version()}")
+    with tempfile.TemporaryDirectory() as folder:
+        program = compile_client(Path(folder))
+        for connections in (int(each) for each in options.connections.split(",")):
+            compare(kinds, "echo", program, connections, ECHO_BYTES, options.seconds, options.rounds)
+        if options.ingest:
+            for connections, frame_bytes in ((1, 1 << 20), (1, 65_700), (4, 65_700), (4, 16_500)):
+                compare(kinds, "ingest", program, connections, frame_bytes, options.seconds, options.rounds)
+
+
+if __name__ == "__main__":
+    main()
