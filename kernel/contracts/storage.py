@@ -86,7 +86,8 @@ RecordsData: TypeAlias = "bytes | memoryview | FileSlice"
 class LogRead(NamedTuple):
     """The answer of `PartitionLog.read`: a run of whole batches, the first of which holds the offset asked for.
 
-    `next_offset` is one past the last offset of the run: where a reader that takes all of it goes on.
+    `next_offset` is where a reader that takes all of it goes on: past the last offset of the run, at most the first
+    offset of the batch after it (compaction leaves gaps).
     """
 
     data: RecordsData
@@ -164,6 +165,15 @@ class PartitionLog(Protocol):
         ...
 
     @property
+    def active_base_offset(self) -> int:
+        """Base offset of the segment that grows. Who sees it change knows that a segment was rolled.
+
+        That is the moment for a producer snapshot at this offset, and, as long as it is larger than
+        `recovery_point`, for a `flush` in the background, as Kafka flushes what it rolled.
+        """
+        ...
+
+    @property
     def latest_epoch(self) -> int:
         """The newest leader epoch that the log has a record of, -1 when none."""
         ...
@@ -180,7 +190,7 @@ class PartitionLog(Protocol):
         ...
 
     def write_pending(self) -> bool:
-        """Write what is staged, in one gathered write a segment.
+        """Write what is staged, in one gathered write a segment. With nothing staged it only answers.
 
         Returns:
             Whether `flush.messages` or `flush.ms` now asks for a flush: the caller then runs `flush`, and answers
@@ -345,6 +355,11 @@ class StorageEngine(Protocol):
     Life: made by the plugin's factory, `start`, any of the others, `close`. One engine serves one broker.
     """
 
+    @property
+    def cluster_id(self) -> str:
+        """The cluster its directories belong to: known after `start`, made up there when nothing told it."""
+        ...
+
     def start(self) -> Sequence[FoundLog]:
         """Take the directories (lock, `meta.properties`) and return what logs are there, without opening them.
 
@@ -373,6 +388,24 @@ class StorageEngine(Protocol):
 
     def move_log(self, partition: TopicIdPartition, log_dir: str) -> None:
         """Move a log to another log directory (KIP-113); blocks, for a worker thread; the log must be closed."""
+        ...
+
+    def find_logs(self, directory: str) -> Sequence[FoundLog]:
+        """Return the logs that lie in any directory, also one that another broker wrote; topic ids may be zero.
+
+        Raises:
+            StorageError: It cannot be read.
+        """
+        ...
+
+    def adopt_log(self, partition: TopicIdPartition, directory: str) -> None:
+        """Copy the log of this topic name and number, found by `find_logs` in `directory`, into a log directory.
+
+        Blocks, for a worker thread. The copy is checked as after a crash when it is opened; the original stays.
+
+        Raises:
+            StorageError: The partition is here already, or a disk fails.
+        """
         ...
 
     def checkpoint(self, high_watermarks: Mapping[TopicIdPartition, int]) -> None:

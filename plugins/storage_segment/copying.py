@@ -1,0 +1,58 @@
+"""Shell: copy and remove the directory of a closed log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from odradek.kernel.api import CREATE, READ, write_all
+
+from .formats import parse_segment_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from odradek.kernel.api import Files
+
+_CHUNK: Final = 1 << 20
+
+
+def copy_directory(files: Files, source: Path, target: Path) -> None:
+    """Copy a closed log into a new directory; durable on return. Leftovers (`.deleted`, `.tmp`) stay behind. Blocks.
+
+    Raises:
+        OSError: A disk fails, or `target` is there.
+    """
+    files.mkdir(target)
+    for entry in files.listdir(source):
+        parsed = parse_segment_file(entry.name)
+        if entry.is_directory or entry.name.endswith(".tmp") or (parsed is not None and parsed.mark == ".deleted"):
+            continue
+        _copy_file(files, source / entry.name, target / entry.name)
+    files.fsync_directory(target)
+    files.fsync_directory(target.parent)
+
+
+def _copy_file(files: Files, source: Path, target: Path) -> None:
+    reading = files.open(source, READ)
+    try:
+        writing = files.open(target, CREATE)
+        try:
+            position = 0
+            while chunk := files.pread(reading, _CHUNK, position):
+                write_all(files, writing, [chunk], position)
+                position += len(chunk)
+            files.fsync(writing)
+        finally:
+            files.close(writing)
+    finally:
+        files.close(reading)
+
+
+def remove_directory(files: Files, path: Path) -> None:
+    """Remove a log's directory and the files in it; nothing happens when it is gone. Blocks for large files."""
+    try:
+        for entry in files.listdir(path):
+            files.unlink(path / entry.name)
+        files.rmdir(path)
+    except FileNotFoundError:
+        return

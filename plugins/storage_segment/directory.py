@@ -1,0 +1,181 @@
+"""Shell: a log's directory: which segments it has, how they come, go, and take each other's place.
+
+Files that go are renamed first and removed later, so that nobody has to wait for a large unlink, and who still reads
+keeps reading::
+
+    delete      X.log -> X.log.deleted             removed after file.delete.delay.ms, or when the log is next opened
+    replace     new:  X.log.cleaned -> X.log.swap -> X.log
+                old:  X.log -> X.log.deleted       between the last two
+
+*Source:* UnifiedLog.replaceSegments, LogLoader.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Protocol
+
+from odradek.kernel.api import StorageError, iterate_batches, read_file, replace_file, write_all
+
+from .formats import (
+    CLEANED,
+    DELETED,
+    LOG,
+    OFFSET_INDEX,
+    SWAP,
+    TIME_INDEX,
+    TXN_INDEX,
+    parse_segment_file,
+    segment_file_name,
+)
+from .segment import Segment
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from odradek.kernel.api import Buffer, Files, LogConfig
+
+_KINDS = (LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
+
+
+class Discard(Protocol):
+    """Takes a path that is to be removed later."""
+
+    def __call__(self, path: Path, delay_ms: int) -> None:
+        """Remember to remove `path` when `delay_ms` is over."""
+        ...
+
+
+class LogDirectory:
+    """The segments of one log, oldest first, and the files around them. Owned by the log."""
+
+    __slots__ = ("_discard", "_files", "is_dirty", "path", "segments")
+
+    def __init__(self, files: Files, path: Path, discard: Discard) -> None:
+        self._files = files
+        self._discard = discard
+        self.path = path
+        self.segments: list[Segment] = []
+        self.is_dirty = False
+
+    @property
+    def files(self) -> Files:
+        """Where the directory is."""
+        return self._files
+
+    def add_segment(self, base_offset: int, config: LogConfig) -> Segment:
+        """Make an empty segment and put it last."""
+        segment = Segment(self._files, self.path, base_offset)
+        segment.create(config.segment_index_bytes, config.segment_bytes if config.preallocate else 0)
+        self.segments.append(segment)
+        self.is_dirty = True
+        return segment
+
+    def floor(self, offset: int) -> int:
+        """Return the number of the segment in which `offset` would lie; 0 when it is before all."""
+        return max(bisect_right(self.segments, offset, key=_base_offset) - 1, 0)
+
+    def discard_segments(self, first: int, last: int, delay_ms: int) -> int:
+        """Give up `segments[first:last]`, oldest first; their files are removed after `delay_ms`."""
+        gone = self.segments[first:last]
+        del self.segments[first:last]
+        for segment in gone:
+            segment.forget()
+            self._mark_deleted(segment.base_offset, delay_ms)
+        self.is_dirty = self.is_dirty or bool(gone)
+        return len(gone)
+
+    def _mark_deleted(self, base_offset: int, delay_ms: int) -> None:
+        for kind in _KINDS:
+            path = self.path / segment_file_name(base_offset, kind)
+            target = path.with_name(path.name + DELETED)
+            try:
+                self._files.rename(path, target)
+            except FileNotFoundError:
+                continue
+            self._discard(target, delay_ms)
+
+    def replace(self, base_offsets: Sequence[int], batches: Sequence[Sequence[Buffer]], config: LogConfig) -> None:
+        """See `PartitionLog.replace_segments`."""
+        first = bisect_right(self.segments, base_offsets[0], key=_base_offset) - 1
+        last = first + len(base_offsets)
+        if first < 0 or [s.base_offset for s in self.segments[first:last]] != list(base_offsets):
+            raise StorageError(f"{self.path}: {list(base_offsets)} are no neighbouring segments")
+        if last >= len(self.segments):
+            raise StorageError(f"{self.path}: the active segment cannot be replaced")
+        fresh = self._write_cleaned(base_offsets[0], batches, config)
+        # The highest first: until the last rename, a `.cleaned` file below all `.swap` files tells that they are
+        # not whole (see `recovery.py`).
+        for base_offset in reversed(fresh):
+            self._rename_marks(base_offset, CLEANED, SWAP)
+        self._files.fsync_directory(self.path)
+        self.discard_segments(first, last, config.file_delete_delay_ms)
+        for base_offset in fresh:
+            self._rename_marks(base_offset, SWAP, "")
+        self._files.fsync_directory(self.path)
+        self.segments[first:first] = [self._load(base_offset) for base_offset in fresh]
+
+    def _write_cleaned(self, base_offset: int, batches: Sequence[Sequence[Buffer]], config: LogConfig) -> list[int]:
+        fresh = []
+        for number, run in enumerate(batches):
+            base = base_offset if not number else next(iterate_batches(run[0]))[1].base_offset
+            segment = Segment(self._files, self.path, base, CLEANED)
+            segment.create(config.segment_index_bytes, 0)
+            indexed = 0
+            for batch in run:
+                for at, header in iterate_batches(batch):
+                    segment.note_timestamp(header.max_timestamp, header.last_offset)
+                    position = segment.size_bytes + at
+                    if position - indexed > config.index_interval_bytes:
+                        segment.add_index_entry(header.last_offset, position, config.segment_index_bytes)
+                        indexed = position
+                write_all(self._files, segment.handle().fd, [batch], segment.size_bytes)
+                segment.size_bytes += len(batch)
+            segment.close_indexes(config.segment_index_bytes)
+            segment.sync()
+            segment.index.sync()
+            segment.time_index.sync()
+            segment.forget()
+            fresh.append(base)
+        return fresh
+
+    def _rename_marks(self, base_offset: int, old: str, new: str) -> None:
+        for kind in (TIME_INDEX, OFFSET_INDEX, LOG):
+            source = self.path / segment_file_name(base_offset, kind, old)
+            self._files.rename(source, self.path / segment_file_name(base_offset, kind, new))
+
+    def _load(self, base_offset: int) -> Segment:
+        segment = Segment(self._files, self.path, base_offset)
+        found = self._files.stat(segment.path)
+        segment.size_bytes, segment.modified_ms = found.size_bytes, found.modified_ms
+        return segment
+
+    # -- small files beside the log ------------------------------------------------------------------------------
+
+    def write_sidecar(self, offset: int, kind: str, data: bytes) -> None:
+        """See `PartitionLog.write_sidecar`."""
+        replace_file(self._files, self._sidecar(offset, kind), data, is_durable=True)
+
+    def sidecars(self, kind: str) -> list[int]:
+        """See `PartitionLog.sidecars`."""
+        names = (parse_segment_file(entry.name) for entry in self._files.listdir(self.path))
+        return sorted(name.base_offset for name in names if name and name.kind == "." + kind and not name.mark)
+
+    def read_sidecar(self, offset: int, kind: str) -> bytes:
+        """See `PartitionLog.read_sidecar`."""
+        return read_file(self._files, self._sidecar(offset, kind))
+
+    def delete_sidecar(self, offset: int, kind: str) -> None:
+        """See `PartitionLog.delete_sidecar`."""
+        try:
+            self._files.unlink(self._sidecar(offset, kind))
+        except FileNotFoundError:
+            return
+
+    def _sidecar(self, offset: int, kind: str) -> Path:
+        return self.path / segment_file_name(offset, "." + kind)
+
+
+def _base_offset(segment: Segment) -> int:
+    return segment.base_offset

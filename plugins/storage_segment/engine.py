@@ -1,0 +1,376 @@
+"""Shell: the engine of one broker: its log directories, and the logs in them.
+
+A directory whose device fails goes offline with its logs; the others go on. *Source:* LogManager of Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from odradek.kernel.api import (
+    ZERO_ID,
+    FoundLog,
+    OsFiles,
+    StorageError,
+    TopicIdPartition,
+    TopicPartition,
+    disk_error,
+    id_text,
+    replace_file,
+)
+
+from .copying import copy_directory, remove_directory
+from .formats import (
+    DELETE_DIRECTORY,
+    FUTURE_DIRECTORY,
+    PARTITION_METADATA,
+    STRAY_DIRECTORY,
+    MetaProperties,
+    encode_partition_metadata,
+    marked_directory_name,
+    parse_directory_mark,
+)
+from .log import SegmentLog
+from .log_dir import LogDir, common_identity, find_logs
+from .recovery import open_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from odradek.kernel.api import DiskError, Files, LogConfig, LogDirInfo, PartitionLog, StorageContext
+
+_T = TypeVar("_T")
+_logger: Final = logging.getLogger(__name__)
+
+_DELETE_DELAY_MS: Final = 60_000
+"""file.delete.delay.ms for directories of deleted logs whose settings nobody knows any more."""
+
+
+class SegmentEngine:
+    """The storage engine of one broker over Kafka's segment files.
+
+    Life: made, `start`, any of the others, `close`. Owned by the reactor's task, but for `move_log`.
+    """
+
+    def __init__(self, context: StorageContext, files: Files | None = None) -> None:
+        self._context = context
+        self._files: Files = files or OsFiles()
+        self._dirs = [LogDir(self._files, Path(path)) for path in dict.fromkeys(context.log_dirs)]
+        self._logs: dict[TopicPartition, SegmentLog] = {}
+        self._homes: dict[TopicPartition, LogDir] = {}
+        self._expiring: list[tuple[int, Path]] = []
+        self.cluster_id = context.cluster_id
+
+    # -- life ----------------------------------------------------------------------------------------------------
+
+    def start(self) -> Sequence[FoundLog]:
+        """See `StorageEngine.start`."""
+        try:
+            self._take_directories()
+        except StorageError:
+            for log_dir in self._dirs:
+                log_dir.release()
+            raise
+        now_ms = self._context.now_ms()
+        delays = {DELETE_DIRECTORY: _DELETE_DELAY_MS, FUTURE_DIRECTORY: 0}
+        for log_dir in self._dirs:
+            for path in log_dir.leftovers:
+                mark = parse_directory_mark(path.name)
+                if mark in delays:
+                    self._expiring.append((now_ms + delays[mark], path))
+            self._homes.update(dict.fromkeys(log_dir.topic_ids, log_dir))
+        return [
+            FoundLog(TopicIdPartition(home.topic_ids[p], *p), home.name)
+            for p, home in sorted(self._homes.items(), key=_name)
+        ]
+
+    def _take_directories(self) -> None:
+        if not self._dirs:
+            raise StorageError("log.dirs names no directory")
+        self._identify()
+        for log_dir in self._dirs:
+            if not log_dir.error:
+                self._guard(log_dir, log_dir.load, "read")
+        if all(log_dir.error for log_dir in self._dirs):
+            raise StorageError("; ".join(log_dir.error for log_dir in self._dirs))
+        self._settle_doubles()
+
+    def _identify(self) -> None:
+        metas = {}
+        for log_dir in self._dirs:
+            metas[log_dir.name] = self._guard(log_dir, log_dir.take, "use")
+        known = {path: meta for path, meta in metas.items() if meta is not None}
+        self.cluster_id = common_identity(known, self._context.cluster_id, self._context.node_id)
+        if not self.cluster_id:
+            self.cluster_id = id_text(self._context.new_id())
+        for log_dir in self._dirs:
+            if log_dir.error:
+                continue
+            meta = known.get(log_dir.name)
+            identity = meta.directory_id if meta is not None else ZERO_ID
+            log_dir.directory_id = identity if identity != ZERO_ID else self._context.new_id()
+            mine = MetaProperties(self.cluster_id, self._context.node_id, log_dir.directory_id)
+            if meta != mine:
+                self._guard(log_dir, partial(log_dir.claim, mine), "write")
+
+    def _guard(self, log_dir: LogDir, action: Callable[[], _T], what: str) -> _T | None:
+        """Run `action`; a failure of the disk takes only this directory out of use."""
+        try:
+            return action()
+        except OSError as exc:
+            self._set_offline(log_dir, disk_error(exc, what, log_dir.path))
+            return None
+
+    def _set_offline(self, log_dir: LogDir, error: DiskError) -> None:
+        _logger.error("log directory %s goes offline: %s", log_dir.path, error)
+        log_dir.error = str(error)
+        for partition, log in self._logs.items():
+            if self._homes[partition] is log_dir and not log.is_offline:
+                log.set_offline(log_dir.error)
+
+    def _settle_doubles(self) -> None:
+        """Set aside the second of two directories of one partition: a move that a crash cut short left two copies."""
+        seen: dict[TopicPartition, LogDir] = {}
+        for log_dir in self._dirs:
+            for partition in [p for p in log_dir.topic_ids if p in seen]:
+                _logger.warning("%s is in %s too: the one in %s is set aside", partition, seen[partition], log_dir)
+                self._guard(log_dir, partial(self._mark, log_dir, partition, STRAY_DIRECTORY), "rename in")
+                del log_dir.topic_ids[partition]
+            seen.update(dict.fromkeys(log_dir.topic_ids, log_dir))
+
+    def _mark(self, log_dir: LogDir, partition: TopicPartition, mark: str) -> Path:
+        target = log_dir.path / marked_directory_name(partition, self._context.new_id(), mark)
+        self._files.rename(log_dir.path / str(partition), target)
+        self._files.fsync_directory(log_dir.path)
+        return target
+
+    def close(self, high_watermarks: Mapping[TopicIdPartition, int]) -> None:
+        """See `StorageEngine.close`. A log that cannot be closed costs its directory the mark of a clean shutdown."""
+        unclean = set()
+        for partition, log in self._logs.items():
+            try:
+                if log.is_offline and not log.is_closed:
+                    unclean.add(self._homes[partition].name)
+                else:
+                    log.close()
+            except StorageError as exc:
+                _logger.error("%s", exc)  # an operator's error, told by its text
+                unclean.add(self._homes[partition].name)
+        self._forget_unchecked()
+        self.checkpoint(high_watermarks)
+        for log_dir in self._dirs:
+            if not log_dir.error and log_dir.name not in unclean:
+                self._guard(log_dir, log_dir.mark_clean, "write")
+            log_dir.release()
+
+    def _forget_unchecked(self) -> None:
+        """Drop the recovery points of logs that were not opened since a crash, so that they are checked then."""
+        for log_dir in self._dirs:
+            if not log_dir.is_clean:
+                for partition in log_dir.topic_ids.keys() - self._logs.keys():
+                    log_dir.recovery_points.pop(partition, None)
+
+    # -- logs ----------------------------------------------------------------------------------------------------
+
+    def open_log(self, partition: TopicIdPartition, config: LogConfig, *, log_dir: str | None = None) -> PartitionLog:
+        """See `StorageEngine.open_log`."""
+        key = partition.topic_partition
+        home = self._homes.get(key)
+        is_new = home is None
+        if home is None:
+            home = self._choose_dir(log_dir)
+        if home.error:
+            raise StorageError(home.error)
+        previous = self._logs.get(key)
+        assert previous is None or previous.is_offline, f"{partition} is open already"
+        path = home.path / str(key)
+        try:
+            if is_new:
+                self._files.mkdir(path)
+                home.topic_ids[key] = ZERO_ID
+                self._homes[key] = home
+            self._check_topic_id(home, partition)
+            if previous is not None:
+                previous.release()
+                home.recovery_points[key] = previous.recovery_point
+                home.log_start_offsets[key] = previous.log_start_offset
+            opened = open_directory(
+                self._files,
+                path,
+                config,
+                self._discard,
+                is_clean=is_new or (home.is_clean if previous is None else previous.is_closed),
+                recovery_point=0 if is_new else home.recovery_points.get(key),
+                log_start_offset=home.log_start_offsets.get(key, 0),
+            )
+            log = SegmentLog(partition, opened, config, self._context, on_failure=self._log_failed)
+        except OSError as exc:
+            error = disk_error(exc, "open", path)
+            if error.is_device_failing:
+                self._set_offline(home, error)
+            raise error from exc
+        self._logs[key] = log
+        return log
+
+    def _choose_dir(self, wanted: str | None) -> LogDir:
+        if wanted is not None:
+            for log_dir in self._dirs:
+                if log_dir.name == str(Path(wanted)):
+                    return log_dir
+            raise StorageError(f"{wanted} is no directory of log.dirs")
+        working = [log_dir for log_dir in self._dirs if not log_dir.error]
+        if not working:
+            raise StorageError("; ".join(log_dir.error for log_dir in self._dirs))
+        return min(working, key=lambda log_dir: len(log_dir.topic_ids))
+
+    def _check_topic_id(self, home: LogDir, partition: TopicIdPartition) -> None:
+        key = partition.topic_partition
+        known = home.topic_ids[key]
+        if known == ZERO_ID and partition.topic_id != ZERO_ID:
+            data = encode_partition_metadata(partition.topic_id)
+            replace_file(self._files, home.path / str(key) / PARTITION_METADATA, data, is_durable=False)
+            home.topic_ids[key] = partition.topic_id
+        elif known != partition.topic_id:
+            raise StorageError(
+                f"{home.path / str(key)} belongs to topic id {id_text(known)}, not {id_text(partition.topic_id)}: "
+                "it is the log of a deleted topic of the same name; delete or move it"
+            )
+
+    def _log_failed(self, partition: TopicIdPartition, error: DiskError) -> None:
+        if error.is_device_failing:
+            self._set_offline(self._homes[partition.topic_partition], error)
+
+    def _discard(self, path: Path, delay_ms: int) -> None:
+        self._expiring.append((self._context.now_ms() + delay_ms, path))
+
+    def delete_log(self, partition: TopicIdPartition) -> None:
+        """See `StorageEngine.delete_log`."""
+        key = partition.topic_partition
+        home = self._homes.get(key)
+        if home is None or home.topic_ids[key] not in (ZERO_ID, partition.topic_id):
+            return
+        log = self._logs.pop(key, None)
+        delay_ms = _DELETE_DELAY_MS
+        if log is not None:
+            delay_ms = log.config.file_delete_delay_ms
+            log.set_offline(f"{partition} is deleted")
+            log.release()
+        try:
+            path = self._mark(home, key, DELETE_DIRECTORY)
+        except OSError as exc:
+            raise disk_error(exc, "delete", home.path / str(key)) from exc
+        self._discard(path, delay_ms)
+        self._forget(home, key)
+
+    def _forget(self, home: LogDir, key: TopicPartition) -> None:
+        del self._homes[key]
+        for offsets in (home.topic_ids, home.recovery_points, home.log_start_offsets, home.high_watermarks):
+            offsets.pop(key, None)
+
+    def move_log(self, partition: TopicIdPartition, log_dir: str) -> None:
+        """See `StorageEngine.move_log`."""
+        key = partition.topic_partition
+        source, target = self._homes[key], self._choose_dir(log_dir)
+        log = self._logs.get(key)
+        assert log is None or log.is_closed, f"{partition} must be closed before it is moved"
+        if source is target:
+            return
+        self._copy_in(source.path / str(key), target, key)
+        try:
+            path = self._mark(source, key, DELETE_DIRECTORY)
+        except OSError as exc:
+            raise disk_error(exc, "move", source.path / str(key)) from exc
+        self._discard(path, log.config.file_delete_delay_ms if log is not None else _DELETE_DELAY_MS)
+        for ours, theirs in (
+            (source.topic_ids, target.topic_ids),
+            (source.recovery_points, target.recovery_points),
+            (source.log_start_offsets, target.log_start_offsets),
+            (source.high_watermarks, target.high_watermarks),
+        ):
+            if key in ours:
+                theirs[key] = ours.pop(key)  # type: ignore[assignment] # the pairs have one type each
+        self._homes[key] = target
+
+    def adopt_log(self, partition: TopicIdPartition, directory: str) -> None:
+        """See `StorageEngine.adopt_log`."""
+        key = partition.topic_partition
+        if key in self._homes:
+            raise StorageError(f"{partition} is here already, in {self._homes[key].name}")
+        home = self._choose_dir(None)
+        self._copy_in(Path(directory) / str(key), home, key)
+        home.topic_ids[key] = ZERO_ID
+        for found in find_logs(self._files, home.path):
+            if found.partition.topic_partition == key:
+                home.topic_ids[key] = found.partition.topic_id
+        self._homes[key] = home
+
+    def _copy_in(self, source: Path, target: LogDir, key: TopicPartition) -> None:
+        future = target.path / marked_directory_name(key, self._context.new_id(), FUTURE_DIRECTORY)
+        try:
+            copy_directory(self._files, source, future)
+            self._files.rename(future, target.path / str(key))
+            self._files.fsync_directory(target.path)
+        except OSError as exc:
+            self._discard(future, 0)
+            raise disk_error(exc, "copy", source) from exc
+
+    def find_logs(self, directory: str) -> Sequence[FoundLog]:
+        """See `StorageEngine.find_logs`."""
+        try:
+            return find_logs(self._files, Path(directory))
+        except OSError as exc:
+            raise disk_error(exc, "read", directory) from exc
+
+    # -- upkeep --------------------------------------------------------------------------------------------------
+
+    def checkpoint(self, high_watermarks: Mapping[TopicIdPartition, int]) -> None:
+        """See `StorageEngine.checkpoint`."""
+        for partition, log in self._logs.items():
+            home = self._homes[partition]
+            home.recovery_points[partition] = log.recovery_point
+            home.log_start_offsets[partition] = log.log_start_offset
+        for topic_id_partition, offset in high_watermarks.items():
+            partition = topic_id_partition.topic_partition
+            if partition in self._homes:
+                self._homes[partition].high_watermarks[partition] = offset
+        for log_dir in self._dirs:
+            if not log_dir.error:
+                self._guard(log_dir, log_dir.write_checkpoints, "write the checkpoints of")
+
+    def high_watermarks(self) -> Mapping[TopicIdPartition, int]:
+        """See `StorageEngine.high_watermarks`."""
+        return {
+            TopicIdPartition(home.topic_ids[partition], *partition): home.high_watermarks[partition]
+            for partition, home in self._homes.items()
+            if partition in home.high_watermarks
+        }
+
+    def delete_expired_files(self, now_ms: int) -> int:
+        """See `StorageEngine.delete_expired_files`. What cannot be removed is tried again at the next start."""
+        expired = [path for due_ms, path in self._expiring if due_ms <= now_ms]
+        self._expiring = [entry for entry in self._expiring if entry[0] > now_ms]
+        for path in expired:
+            try:
+                if parse_directory_mark(path.name):
+                    remove_directory(self._files, path)
+                else:
+                    self._files.unlink(path)
+            except FileNotFoundError:
+                continue  # Gone with its directory.
+            except OSError as exc:
+                _logger.warning("%s", disk_error(exc, "remove", path))
+        return len(expired)
+
+    def log_dirs(self) -> Sequence[LogDirInfo]:
+        """See `StorageEngine.log_dirs`."""
+        return [log_dir.info() for log_dir in self._dirs]
+
+    def __repr__(self) -> str:
+        return f"<SegmentEngine of {len(self._logs)} open logs in {self._dirs}>"
+
+
+def _name(item: tuple[TopicPartition, LogDir]) -> TopicPartition:
+    return item[0]

@@ -1,0 +1,246 @@
+"""Shell: the two sparse indexes of a segment, memory-mapped; found by binary search over Kafka's big-endian entries.
+
+An index is cheap while nobody asks: no descriptor, no mapping. The first look-up maps a closed segment's file; the
+first entry of an active one maps it at its full size (sparse), and `seal` trims it, as Kafka does on roll and close.
+A search by hand over the mapping costs 2 to 4 us for a full index; swapping the bytes for `bisect` would cost a
+millisecond and 2 MB for each index touched, and sequential readers do not search at all (`log.py`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from odradek.kernel.api import CREATE, READ, CorruptionError, sync_file
+
+from .formats import INDEX_ENTRY, TIME_INDEX_ENTRY
+
+if TYPE_CHECKING:
+    import mmap
+    import struct
+    from pathlib import Path
+
+    from odradek.kernel.api import Files
+
+NO_TIMESTAMP: Final = -1
+
+
+class _MappedIndex:
+    """What the two indexes have in common. `entries_count` is -1 until the file was looked at."""
+
+    __slots__ = ("_capacity", "_files", "_is_writable", "_map", "base_offset", "entries_count", "path")
+
+    entry: struct.Struct
+
+    def __init__(self, files: Files, path: Path, base_offset: int) -> None:
+        self._files = files
+        self._map: mmap.mmap | None = None
+        self._is_writable = False
+        self._capacity = 0
+        self.path = path
+        self.base_offset = base_offset
+        self.entries_count = -1
+
+    def create(self, size_bytes_max: int) -> None:
+        """Make the file anew, empty, allocated for as many entries as fit `size_bytes_max`."""
+        self._unmap()
+        fd = self._files.open(self.path, CREATE)
+        try:
+            self._files.truncate(fd, 0)
+            self._files.truncate(fd, self._allocated(size_bytes_max))
+        finally:
+            self._files.close(fd)
+        self.entries_count = 0
+        self._capacity = size_bytes_max // self.entry.size
+
+    def activate(self, size_bytes_max: int) -> None:
+        """Prepare a closed index for more entries: allocate and map it for writing.
+
+        An index that outgrew a lowered limit keeps its entries and is full.
+        """
+        self.load()
+        count = self.entries_count
+        self._unmap()
+        size = max(self._allocated(size_bytes_max), count * self.entry.size)
+        fd = self._files.open(self.path, CREATE)
+        try:
+            self._files.truncate(fd, size)
+            self._map = self._files.mmap(fd, size, is_writable=True)
+        finally:
+            self._files.close(fd)
+        self._is_writable = True
+        self._capacity = size // self.entry.size
+
+    def load(self) -> None:
+        """Map the file for reading, unless it is mapped.
+
+        Raises:
+            CorruptionError: It is not a whole number of entries.
+        """
+        if self._map is not None or self.entries_count == 0:
+            return
+        fd = self._files.open(self.path, READ)
+        try:
+            size = self._files.size(fd)
+            if size % self.entry.size:
+                raise CorruptionError(f"{self.path} has {size} bytes: not a whole number of entries")
+            if size:
+                self._map = self._files.mmap(fd, size, is_writable=False)
+        finally:
+            self._files.close(fd)
+        if self.entries_count < 0:
+            self.entries_count = self._capacity = size // self.entry.size
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no entry fits any more."""
+        return self.entries_count >= self._capacity
+
+    def seal(self) -> None:
+        """Cut the file behind its last entry and let go of it; look-ups map it again."""
+        if self.entries_count < 0:
+            return
+        self._unmap()
+        fd = self._files.open(self.path, CREATE)
+        try:
+            self._files.truncate(fd, self.entries_count * self.entry.size)
+        finally:
+            self._files.close(fd)
+
+    def sync(self) -> None:
+        """Make the entries durable. Blocks."""
+        sync_file(self._files, self.path)
+
+    def forget(self) -> None:
+        """Let go of the file without touching it; the object is used no more, or loaded anew."""
+        self._unmap()
+        self.entries_count = -1
+
+    def _allocated(self, size_bytes_max: int) -> int:
+        return max(size_bytes_max // self.entry.size, 1) * self.entry.size
+
+    def _unmap(self) -> None:
+        if self._map is not None:
+            self._map.close()
+            self._map = None
+            self._is_writable = False
+
+    def _append(self, first: int, second: int, size_bytes_max: int) -> None:
+        if not self._is_writable:
+            self.activate(size_bytes_max)
+        assert self._map is not None
+        assert self.entries_count < self._capacity, "the log rolls before an index is full"
+        self.entry.pack_into(self._map, self.entries_count * self.entry.size, first, second)
+        self.entries_count += 1
+
+    def _entry_at(self, number: int) -> tuple[int, int]:
+        assert self._map is not None
+        first, second = self.entry.unpack_from(self._map, number * self.entry.size)
+        return first, second
+
+    def _count_up_to(self, target: int, column: int) -> int:
+        """Return how many entries have `column` at most `target`."""
+        self.load()
+        mapped = self._map
+        if mapped is None or not self.entries_count:
+            return 0
+        unpack, size = self.entry.unpack_from, self.entry.size
+        low, high = 0, self.entries_count
+        # Most who search want the tail.
+        if unpack(mapped, (high - 1) * size)[column] <= target:
+            return high
+        while low < high:
+            middle = (low + high) >> 1
+            if unpack(mapped, middle * size)[column] <= target:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+
+class OffsetIndex(_MappedIndex):
+    """`.index`: the last offset of a batch, and where the batch begins."""
+
+    __slots__ = ()
+
+    entry = INDEX_ENTRY
+
+    def append(self, offset: int, position: int, size_bytes_max: int) -> None:
+        """Add an entry; both columns must grow. `size_bytes_max` is the size to allocate if nothing is yet."""
+        self._append(offset - self.base_offset, position, size_bytes_max)
+
+    def position_before_offset(self, offset: int) -> int:
+        """Return a batch's position at or before which no batch ends at or after `offset`, the largest known."""
+        count = self._count_up_to(offset - self.base_offset, 0)
+        return self._entry_at(count - 1)[1] if count else 0
+
+    def position_before_position(self, position: int) -> int:
+        """Return the largest known position of a batch that is at most `position`."""
+        count = self._count_up_to(position, 1)
+        return self._entry_at(count - 1)[1] if count else 0
+
+    def truncate(self, offset: int) -> None:
+        """Drop the entries at or above `offset`."""
+        self.load()
+        self.entries_count = self._count_up_to(offset - self.base_offset - 1, 0)
+
+    def check(self, size_bytes: int) -> None:
+        """See that the file can be the index of a log of `size_bytes`.
+
+        Raises:
+            CorruptionError: It cannot.
+        """
+        self.load()
+        if not self.entries_count:
+            return
+        offset, position = self._entry_at(self.entries_count - 1)
+        if offset < 0 or not 0 <= position < max(size_bytes, 1) or (self.entries_count > 1 and position == 0):
+            raise CorruptionError(f"{self.path} ends with an impossible entry ({offset}, {position})")
+
+
+class TimeIndex(_MappedIndex):
+    """`.timeindex`: the largest timestamp so far, and the last offset of the batch that has it."""
+
+    __slots__ = ()
+
+    entry = TIME_INDEX_ENTRY
+
+    @property
+    def is_full(self) -> bool:
+        """Whether only the entry that closes a segment fits."""
+        return self.entries_count >= self._capacity - 1
+
+    def append(self, timestamp: int, offset: int, size_bytes_max: int) -> None:
+        """Add an entry if the timestamp is larger than the last one's."""
+        if timestamp > self.last_entry()[0]:
+            self._append(timestamp, offset - self.base_offset, size_bytes_max)
+
+    def last_entry(self) -> tuple[int, int]:
+        """Return (timestamp, offset), `(-1, base offset)` when there is none."""
+        self.load()
+        if not self.entries_count:
+            return NO_TIMESTAMP, self.base_offset
+        timestamp, relative = self._entry_at(self.entries_count - 1)
+        return timestamp, self.base_offset + relative
+
+    def offset_before_timestamp(self, timestamp: int) -> int:
+        """Return the offset of the last entry whose timestamp is at most `timestamp`, or the base offset."""
+        count = self._count_up_to(timestamp, 0)
+        return self.base_offset + (self._entry_at(count - 1)[1] if count else 0)
+
+    def truncate(self, offset: int) -> None:
+        """Drop the entries at or above `offset`."""
+        self.load()
+        self.entries_count = self._count_up_to(offset - self.base_offset - 1, 1)
+
+    def check(self) -> None:
+        """See that the file can be a time index.
+
+        Raises:
+            CorruptionError: It cannot.
+        """
+        self.load()
+        if not self.entries_count:
+            return
+        first, (last, relative) = self._entry_at(0)[0], self._entry_at(self.entries_count - 1)
+        if last < first or relative < 0 or (self.entries_count > 1 and last == 0):
+            raise CorruptionError(f"{self.path} ends with an impossible entry ({last}, {relative})")

@@ -1,0 +1,331 @@
+"""Shell: one log of one partition in Kafka's segment files.
+
+The hot path in numbers: `append` looks at five limits and stages a reference; `write_pending` is one `pwritev`; a
+read that goes on where an earlier one ended, as consumers do, is one dictionary look-up and never touches the disk.
+The growing end stands in `writer.py`, this module has the rest.
+
+*Source:* UnifiedLog, LogSegment of Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+from odradek.kernel.api import (
+    EMPTY_READ,
+    NO_LIMIT,
+    LogRead,
+    SegmentInfo,
+    StorageError,
+    replace_file,
+    sync_file,
+)
+
+from .formats import EPOCH_CHECKPOINT, PARTITION_METADATA, encode_epochs
+from .writer import LogWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from odradek.kernel.api import Buffer, EpochEnd
+
+    from .segment import Segment
+
+_PLACES_MAX: Final = 64
+_RECENT_BYTES: Final = 32 << 20
+
+
+class SegmentLog(LogWriter):
+    """A log in segment files. Owned by the reactor's task; `flush` alone may run on a worker thread.
+
+    Invariants: `recovery_point <= written end <= log_end_offset`; what is staged lies behind the active segment's
+    `size_bytes`; every entry of `_places` is a batch's beginning or a segment's end.
+    """
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def read(self, offset: int, max_bytes: int, end_offset: int = NO_LIMIT, *, at_least_one: bool = False) -> LogRead:
+        """See `PartitionLog.read`."""
+        if self._offline is not None:
+            raise StorageError(self._offline)
+        if offset >= self._written_end or offset >= end_offset:
+            return EMPTY_READ
+        try:
+            place = self._places.get(offset)
+            if place is None or place[1] >= place[0].size_bytes:
+                place = self._locate(offset)
+            segment, start = place
+            end, next_offset = segment.size_bytes, segment.next_offset
+            if end_offset < next_offset:
+                end, next_offset = self._locate_within(segment, end_offset), end_offset
+            if end - start > max_bytes and start < end:
+                end, next_offset = segment.cut(start, start + max_bytes)
+                if end == start and at_least_one:
+                    end, next_offset = self._end_of_first(segment, start)
+            size = end - start
+            if size <= 0:
+                return EMPTY_READ
+            is_recent = segment is self._active and start >= self._warm_position and start >= end - _RECENT_BYTES
+            data = segment.slice(start, size, is_recent=is_recent)
+        except OSError as exc:
+            raise self._read_failed(exc) from exc
+        self._remember(next_offset, segment, end)
+        return LogRead(data, size, next_offset)
+
+    def _remember(self, offset: int, segment: Segment, position: int) -> None:
+        places = self._places
+        if len(places) >= _PLACES_MAX and offset not in places:
+            del places[next(iter(places))]
+        places[offset] = (segment, position)
+
+    def _locate(self, offset: int) -> tuple[Segment, int]:
+        """Return where the first batch begins that ends at or after `offset`, which is below the written end."""
+        segments = self._directory.segments
+        number = self._directory.floor(offset)
+        position = segments[number].position_of(offset)
+        while position >= segments[number].size_bytes and number + 1 < len(segments):
+            number, position = number + 1, 0
+        self._remember(offset, segments[number], position)
+        return segments[number], position
+
+    def _locate_within(self, segment: Segment, end_offset: int) -> int:
+        place = self._places.get(end_offset)
+        if place is not None and place[0] is segment:
+            return place[1]
+        position = segment.position_of(end_offset)
+        self._remember(end_offset, segment, position)
+        return position
+
+    def _end_of_first(self, segment: Segment, start: int) -> tuple[int, int]:
+        _, header = next(segment.headers(start))
+        return start + header.length_bytes, header.next_offset
+
+    def batches(self, start_offset: int, end_offset: int = NO_LIMIT) -> Iterator[memoryview]:
+        """See `PartitionLog.batches`."""
+        with self._reading():
+            for segment in self._directory.segments[self._directory.floor(start_offset) :]:
+                for _, header, batch in segment.batches(segment.position_of(start_offset)):
+                    if header.last_offset >= end_offset:
+                        return
+                    yield batch
+
+    def batch_for_timestamp(self, timestamp: int, start_offset: int) -> bytes | None:
+        """See `PartitionLog.batch_for_timestamp`."""
+        with self._reading():
+            for segment in self._directory.segments[self._directory.floor(start_offset) :]:
+                if segment.find_max_timestamp()[0] < timestamp:
+                    continue
+                first = max(segment.time_index.offset_before_timestamp(timestamp), start_offset)
+                for position, header in segment.headers(segment.position_of(first)):
+                    if header.max_timestamp >= timestamp:
+                        return segment.slice(position, header.length_bytes, is_recent=False).read()
+        return None
+
+    def max_timestamp(self) -> tuple[int, int]:
+        """See `PartitionLog.max_timestamp`."""
+        with self._reading():
+            # The first of equals, as Kafka: `max` keeps the first.
+            return max((s.find_max_timestamp() for s in self._directory.segments), key=_first)
+
+    def segments(self) -> Sequence[SegmentInfo]:
+        """See `PartitionLog.segments`."""
+        with self._reading():
+            return [
+                SegmentInfo(
+                    s.base_offset,
+                    s.next_offset,
+                    s.size_bytes,
+                    s.find_max_timestamp()[0],
+                    self._files.stat(s.path).modified_ms,
+                    s is self._active,
+                )
+                for s in self._directory.segments
+            ]
+
+    # -- epochs --------------------------------------------------------------------------------------------------
+
+    def assign_epoch(self, leader_epoch: int, start_offset: int) -> None:
+        """See `PartitionLog.assign_epoch`."""
+        if self._epochs.assign(leader_epoch, start_offset):
+            self._save_epochs()
+
+    def end_offset_for_epoch(self, leader_epoch: int) -> EpochEnd:
+        """See `PartitionLog.end_offset_for_epoch`."""
+        return self._epochs.end_offset_for(leader_epoch, self.log_end_offset)
+
+    def epoch_entries(self) -> Sequence[tuple[int, int]]:
+        """See `PartitionLog.epoch_entries`."""
+        return self._epochs.entries()
+
+    def _save_epochs(self, *, is_durable: bool = False) -> None:
+        with self._disk("write the epochs of"):
+            data = encode_epochs(self._epochs.entries())
+            replace_file(self._files, self.directory / EPOCH_CHECKPOINT, data, is_durable=is_durable)
+            self._epochs_changed = not is_durable
+
+    # -- changing the past ---------------------------------------------------------------------------------------
+
+    def truncate_to(self, offset: int) -> None:
+        """See `PartitionLog.truncate_to`."""
+        self.write_pending()
+        if offset < self.log_end_offset:
+            segments = self._directory.segments
+            if offset < segments[0].base_offset:
+                self.truncate_fully(offset)
+                return
+            with self._disk("truncate"):
+                number = self._directory.floor(offset)
+                self._directory.discard_segments(number + 1, len(segments), self._delete_delay_ms)
+                segment = segments[number]
+                segment.truncate(segment.position_of(offset), offset)
+                self._files.fsync_directory(self.directory)
+                self.log_end_offset = self._written_end = segment.find_next_offset()
+                self._after_cut()
+        if self._epochs.truncate_from_end(offset):
+            self._save_epochs()
+
+    def truncate_fully(self, start_offset: int) -> None:
+        """See `PartitionLog.truncate_fully`."""
+        self.write_pending()
+        with self._disk("truncate"):
+            self._directory.discard_segments(0, len(self._directory.segments), self._delete_delay_ms)
+            segment = self._directory.add_segment(start_offset, self.config)
+            segment.sync()
+            self._files.fsync_directory(self.directory)
+            self.log_end_offset = self._written_end = self.log_start_offset = start_offset
+            self._after_cut()
+        if self._epochs.clear():
+            self._save_epochs()
+
+    def _after_cut(self) -> None:
+        self.recovery_point = min(self.recovery_point, self._written_end)
+        self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
+        self._settle()
+
+    def advance_log_start(self, offset: int) -> None:
+        """See `PartitionLog.advance_log_start`."""
+        if offset <= self.log_start_offset:
+            return
+        assert offset <= self.log_end_offset, "the log does not start behind its end"
+        self.log_start_offset = offset
+        if self._epochs.truncate_from_start(offset):
+            self._save_epochs()
+
+    def roll(self) -> None:
+        """See `PartitionLog.roll`."""
+        with self._disk("roll"):
+            if self._end_position:
+                if not self._is_open:
+                    self._open_active()
+                self._roll(self.log_end_offset)
+
+    def delete_segments_below(self, offset: int) -> int:
+        """See `PartitionLog.delete_segments_below`."""
+        with self._disk("delete segments of"):
+            last = 0
+            segments = self._directory.segments
+            while last + 1 < len(segments) and segments[last + 1].base_offset <= offset:
+                last += 1
+            if last:
+                self.advance_log_start(segments[last].base_offset)
+                self._directory.discard_segments(0, last, self._delete_delay_ms)
+                self._forget_places()
+        return last
+
+    def replace_segments(self, base_offsets: Sequence[int], batches: Sequence[Sequence[Buffer]]) -> None:
+        """See `PartitionLog.replace_segments`."""
+        with self._disk("replace segments of"):
+            self._directory.replace(base_offsets, batches, self.config)
+            segments = self._directory.segments
+            for segment, following in pairwise(segments):
+                segment.next_offset = following.base_offset
+            self._forget_places()
+
+    def _forget_places(self) -> None:
+        self._places.clear()
+        self._closed_bytes = sum(s.size_bytes for s in self._directory.segments[:-1])
+
+    # -- small files ---------------------------------------------------------------------------------------------
+
+    def write_sidecar(self, offset: int, kind: str, data: bytes) -> None:
+        """See `PartitionLog.write_sidecar`."""
+        with self._disk("write beside"):
+            self._directory.write_sidecar(offset, kind, data)
+
+    def sidecars(self, kind: str) -> Sequence[int]:
+        """See `PartitionLog.sidecars`."""
+        with self._reading():
+            return self._directory.sidecars(kind)
+
+    def read_sidecar(self, offset: int, kind: str) -> bytes:
+        """See `PartitionLog.read_sidecar`."""
+        with self._reading():
+            return self._directory.read_sidecar(offset, kind)
+
+    def delete_sidecar(self, offset: int, kind: str) -> None:
+        """See `PartitionLog.delete_sidecar`."""
+        with self._disk("delete beside"):
+            self._directory.delete_sidecar(offset, kind)
+
+    # -- durability and life -------------------------------------------------------------------------------------
+
+    def flush(self) -> int:
+        """See `PartitionLog.flush`.
+
+        Runs beside appends: what is written after it began counts for the next flush.
+        """
+        with self._disk("flush"):
+            end = self._written_end
+            self._flushed_ms = self._context.now_ms()
+            if end > self.recovery_point:
+                segments = list(self._directory.segments)
+                for segment in segments[self._directory.floor(self.recovery_point) :]:
+                    segment.sync()
+                    if segment is not segments[-1]:
+                        segment.index.sync()
+                        segment.time_index.sync()
+                self._flush_directory()
+                self.recovery_point = end
+        return self.recovery_point
+
+    def _flush_directory(self) -> None:
+        if self._epochs_changed:
+            self._save_epochs(is_durable=True)
+        if self._directory.is_dirty:
+            self._directory.is_dirty = False
+            sync_file(self._files, self.directory / PARTITION_METADATA)
+            self._files.fsync_directory(self.directory)
+            self._files.fsync_directory(self.directory.parent)
+
+    def close(self) -> None:
+        """See `PartitionLog.close`."""
+        if self.is_closed:
+            return
+        if self._offline is None:
+            self.write_pending()
+            self.flush()
+            with self._disk("close"):
+                active = self._active
+                if active.is_sealable:
+                    active.close_indexes(self._index_bytes)
+                    active.index.sync()
+                    active.time_index.sync()
+                    active.trim()
+        self._offline = f"{self.partition} is closed"
+        self.is_closed = True
+        self.release()
+
+    def release(self) -> None:
+        """Let go of all files as they are."""
+        self._places.clear()
+        for segment in self._directory.segments:
+            segment.forget()
+
+    def __repr__(self) -> str:
+        state = f", offline: {self._offline}" if self._offline else ""
+        return f"<SegmentLog {self.partition} [{self.log_start_offset}, {self.log_end_offset}){state}>"
+
+
+def _first(pair: tuple[int, int]) -> int:
+    return pair[0]

@@ -1,0 +1,216 @@
+"""Shell: one log directory of a broker: its identity, lock, checkpoints, and the names of the logs in it."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from odradek.kernel.api import (
+    ZERO_ID,
+    CorruptionError,
+    FoundLog,
+    LogDirInfo,
+    StorageError,
+    TopicIdPartition,
+    TopicPartition,
+    disk_error,
+    id_text,
+    read_file,
+    replace_file,
+)
+
+from .formats import (
+    CLEAN_SHUTDOWN,
+    HIGH_WATERMARKS,
+    LOCK,
+    LOG,
+    LOG_START_OFFSETS,
+    META_PROPERTIES,
+    PARTITION_METADATA,
+    RECOVERY_POINTS,
+    MetaProperties,
+    decode_meta_properties,
+    decode_offsets,
+    decode_partition_metadata,
+    encode_clean_shutdown,
+    encode_meta_properties,
+    encode_offsets,
+    parse_directory_mark,
+    parse_partition_directory,
+)
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from odradek.kernel.api import FileLock, Files
+
+_logger: Final = logging.getLogger(__name__)
+
+
+class LogDir:
+    """One of `log.dirs`. Owned by the engine.
+
+    Life: made, `take`, any of the others, `release`. `error` is empty while the directory works; after the first
+    failure of its device it is out of use until the broker starts again.
+    """
+
+    def __init__(self, files: Files, path: Path) -> None:
+        self._files = files
+        self._lock: FileLock | None = None
+        self.path = path
+        self.directory_id = ZERO_ID
+        self.error = ""
+        self.is_clean = False
+        self.topic_ids: dict[TopicPartition, uuid.UUID] = {}
+        self.recovery_points: dict[TopicPartition, int] = {}
+        self.log_start_offsets: dict[TopicPartition, int] = {}
+        self.high_watermarks: dict[TopicPartition, int] = {}
+        self.leftovers: list[Path] = []
+
+    @property
+    def name(self) -> str:
+        """The path as text, as DescribeLogDirs names it."""
+        return str(self.path)
+
+    def take(self) -> MetaProperties | None:
+        """Make the directory if need be, lock it, and return its `meta.properties`, None when it has none.
+
+        Raises:
+            StorageError: Another broker holds it.
+            OSError: The disk fails.
+        """
+        for missing in [p for p in (*reversed(self.path.parents), self.path) if not p.exists()]:
+            self._files.mkdir(missing)
+        try:
+            self._lock = self._files.lock(self.path / LOCK)
+        except BlockingIOError as exc:
+            raise StorageError(
+                f"log directory {self.path} is in use by another broker ({exc.strerror}): "
+                "stop it, or give each broker directories of its own in log.dirs"
+            ) from exc
+        try:
+            return decode_meta_properties(read_file(self._files, self.path / META_PROPERTIES))
+        except FileNotFoundError:
+            return None
+
+    def claim(self, meta: MetaProperties) -> None:
+        """Write the directory's identity."""
+        replace_file(self._files, self.path / META_PROPERTIES, encode_meta_properties(meta), is_durable=True)
+
+    def load(self) -> None:
+        """Read the checkpoints and the names of the logs; takes the mark of a clean shutdown away.
+
+        Raises:
+            OSError: The disk fails.
+        """
+        names = {entry.name for entry in self._files.listdir(self.path)}
+        self.is_clean = CLEAN_SHUTDOWN in names
+        self.recovery_points = self._read_offsets(RECOVERY_POINTS)
+        self.log_start_offsets = self._read_offsets(LOG_START_OFFSETS)
+        self.high_watermarks = self._read_offsets(HIGH_WATERMARKS)
+        self.leftovers = [self.path / name for name in sorted(names) if parse_directory_mark(name)]
+        self.topic_ids = {
+            found.partition.topic_partition: found.partition.topic_id for found in find_logs(self._files, self.path)
+        }
+        if self.is_clean:
+            self._files.unlink(self.path / CLEAN_SHUTDOWN)
+            self._files.fsync_directory(self.path)
+
+    def _read_offsets(self, name: str) -> dict[TopicPartition, int]:
+        """Return a checkpoint; an unreadable one only costs time, or is caught up by replication."""
+        try:
+            data = read_file(self._files, self.path / name)
+            return decode_offsets(data) if data else {}
+        except FileNotFoundError:
+            return {}
+        except CorruptionError as exc:
+            _logger.warning("%s: %s: ignored", self.path / name, exc)
+            return {}
+
+    def write_checkpoints(self) -> None:
+        """Write the three checkpoints; durable on return."""
+        for name, offsets in (
+            (RECOVERY_POINTS, self.recovery_points),
+            (LOG_START_OFFSETS, self.log_start_offsets),
+            (HIGH_WATERMARKS, self.high_watermarks),
+        ):
+            replace_file(self._files, self.path / name, encode_offsets(offsets), is_durable=True)
+
+    def mark_clean(self) -> None:
+        """Note that everything is flushed and closed; durable on return."""
+        replace_file(self._files, self.path / CLEAN_SHUTDOWN, encode_clean_shutdown(), is_durable=True)
+
+    def info(self) -> LogDirInfo:
+        """Return what DescribeLogDirs shows."""
+        total = usable = -1
+        if not self.error:
+            try:
+                total, usable = self._files.disk_space(self.path)
+            except OSError as exc:
+                self.error = str(disk_error(exc, "ask for the space of", self.path))
+        return LogDirInfo(self.name, self.directory_id, self.error, total, usable)
+
+    def release(self) -> None:
+        """Give the lock up."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def __repr__(self) -> str:
+        return f"<LogDir {self.path}, {self.error or f'{len(self.topic_ids)} logs'}>"
+
+
+def find_logs(files: Files, path: Path) -> list[FoundLog]:
+    """Return the logs that lie in a directory, whoever wrote them: Apache Kafka or Odradek.
+
+    The partition is told by the folder's name, the topic's id by `partition.metadata`; without that file, or when it
+    is broken, the id is `ZERO_ID`.
+
+    Raises:
+        OSError: The directory cannot be read.
+    """
+    found = []
+    for entry in sorted(files.listdir(path)):
+        if not entry.is_directory or parse_directory_mark(entry.name):
+            continue
+        partition = parse_partition_directory(entry.name)
+        if partition is None:
+            continue
+        topic_id = ZERO_ID
+        try:
+            topic_id = decode_partition_metadata(read_file(files, path / entry.name / PARTITION_METADATA))
+        except FileNotFoundError:
+            if not any(inside.name.endswith(LOG) for inside in files.listdir(path / entry.name)):
+                continue
+        except CorruptionError as exc:
+            _logger.warning("%s: %s", path / entry.name, exc)
+        found.append(FoundLog(TopicIdPartition(topic_id, *partition), str(path)))
+    return found
+
+
+def common_identity(metas: Mapping[str, MetaProperties], cluster_id: str, node_id: int) -> str:
+    """Return the cluster's id that all directories agree on, empty when nothing tells it.
+
+    Raises:
+        StorageError: A directory belongs to another cluster or node, or two have one id.
+    """
+    seen: dict[uuid.UUID, str] = {}
+    for path, meta in metas.items():
+        if meta.node_id not in (-1, node_id):
+            raise StorageError(
+                f"log directory {path} belongs to node {meta.node_id}, this is node {node_id}: "
+                "set node.id, or give the broker a directory of its own in log.dirs"
+            )
+        if meta.cluster_id and cluster_id and meta.cluster_id != cluster_id:
+            raise StorageError(f"log directory {path} belongs to cluster {meta.cluster_id}, not to {cluster_id}")
+        cluster_id = cluster_id or meta.cluster_id
+        if meta.directory_id != ZERO_ID:
+            if meta.directory_id in seen:
+                other = seen[meta.directory_id]
+                raise StorageError(
+                    f"{path} and {other} both have directory.id {id_text(meta.directory_id)}: one is a copy"
+                )
+            seen[meta.directory_id] = path
+    return cluster_id

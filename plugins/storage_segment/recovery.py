@@ -1,0 +1,238 @@
+"""Shell: open a log's directory: finish what a crash left half done, check what may be broken, build what is missing.
+
+After a clean shutdown nothing is read but names and sizes. Otherwise every batch from the recovery point's segment on
+is checked, the log is cut before the first broken one, and indexes and leader epochs are built anew.
+
+Leftovers, by the mark of their names (the order of renames stands in `directory.py`):
+
+| mark | means |
+| --- | --- |
+| `.deleted`, `.tmp` | remove |
+| `.cleaned` | a replacement was not ready: remove, and every `.swap` at or above the lowest of them |
+| `.swap` | a replacement was ready: it takes the place of what begins in its range of offsets |
+
+*Source:* LogLoader of Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+import logging
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from odradek.kernel.api import CorruptionError, read_file
+
+from .directory import LogDirectory
+from .epochs import EpochCache
+from .formats import (
+    CLEANED,
+    DELETED,
+    EPOCH_CHECKPOINT,
+    LOG,
+    OFFSET_INDEX,
+    SWAP,
+    TIME_INDEX,
+    SegmentFile,
+    decode_epochs,
+    parse_segment_file,
+    segment_file_name,
+)
+from .segment import Segment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from odradek.kernel.api import Files, FileStat, LogConfig
+
+    from .directory import Discard
+
+_logger: Final = logging.getLogger(__name__)
+
+
+class OpenedLog(NamedTuple):
+    """A directory after recovery."""
+
+    directory: LogDirectory
+    epochs: EpochCache
+    log_start_offset: int
+    recovery_point: int
+    was_clean: bool
+
+
+def open_directory(
+    files: Files,
+    path: Path,
+    config: LogConfig,
+    discard: Discard,
+    *,
+    is_clean: bool,
+    recovery_point: int | None,
+    log_start_offset: int,
+) -> OpenedLog:
+    """Open the log in `path`, which is there.
+
+    Args:
+        files: Where.
+        path: The log's directory.
+        config: The log's settings.
+        discard: Takes files to be removed later.
+        is_clean: Whether the shutdown was.
+        recovery_point: From the checkpoint; None when there is none: then everything is checked.
+        log_start_offset: From the checkpoint; 0 when there is none.
+
+    Raises:
+        OSError: The disk fails.
+    """
+    entries = {entry.name: entry for entry in files.listdir(path)}
+    if _settle_leftovers(files, path, entries):
+        entries = {entry.name: entry for entry in files.listdir(path)}
+    directory = LogDirectory(files, path, discard)
+    directory.segments.extend(_load_segments(files, path, entries))
+    if not directory.segments:
+        directory.add_segment(log_start_offset, config)
+    epochs = _load_epochs(files, path)
+    if epochs is None:
+        epochs, is_clean, recovery_point = EpochCache(), False, None
+    is_clean = is_clean and recovery_point is not None
+    _recover(directory, config, entries, epochs, is_clean=is_clean, recovery_point=recovery_point or 0)
+    log_end_offset = directory.segments[-1].find_next_offset()
+    log_start_offset = max(log_start_offset, directory.segments[0].base_offset)
+    if log_start_offset > log_end_offset:
+        _logger.warning("%s ends at %d, before its start %d: begun anew", path, log_end_offset, log_start_offset)
+        directory.discard_segments(0, len(directory.segments), 0)
+        directory.add_segment(log_start_offset, config)
+        log_end_offset = log_start_offset
+    epochs.truncate_from_end(log_end_offset)
+    epochs.truncate_from_start(log_start_offset)
+    point = log_end_offset if is_clean else min(recovery_point or 0, log_end_offset)
+    return OpenedLog(directory, epochs, log_start_offset, point, is_clean)
+
+
+def _load_segments(files: Files, path: Path, entries: dict[str, FileStat]) -> list[Segment]:
+    segments = []
+    for name in sorted(entries):
+        parsed = parse_segment_file(name)
+        if parsed is None or parsed.kind != LOG or parsed.mark:
+            continue
+        segment = Segment(files, path, parsed.base_offset)
+        segment.size_bytes, segment.modified_ms = entries[name].size_bytes, entries[name].modified_ms
+        segments.append(segment)
+    for segment, following in pairwise(segments):
+        segment.next_offset = following.base_offset
+    return segments
+
+
+def _load_epochs(files: Files, path: Path) -> EpochCache | None:
+    """Return the epochs, none of them when there is no file, None when the file is broken."""
+    try:
+        return EpochCache(decode_epochs(read_file(files, path / EPOCH_CHECKPOINT)))
+    except FileNotFoundError:
+        return EpochCache()
+    except CorruptionError as exc:
+        _logger.warning("%s: %s: built anew from the log", path / EPOCH_CHECKPOINT, exc)
+        return None
+
+
+def _recover(
+    directory: LogDirectory,
+    config: LogConfig,
+    entries: dict[str, FileStat],
+    epochs: EpochCache,
+    *,
+    is_clean: bool,
+    recovery_point: int,
+) -> None:
+    segments = directory.segments
+    first_unsafe = len(segments) if is_clean else directory.floor(recovery_point)
+    if is_clean:
+        last = segments[-1]
+        if last.size_bytes == 0 or recovery_point > last.base_offset:
+            # What a clean shutdown wrote down last; seen to be true before the first append.
+            last.next_offset = recovery_point if last.size_bytes else last.base_offset
+    else:
+        epochs.truncate_from_end(segments[first_unsafe].base_offset)
+    for number, segment in enumerate(segments):
+        is_unsafe = number >= first_unsafe
+        if not is_unsafe and _has_sound_indexes(segment, entries, is_clean=is_clean):
+            continue
+        next_offset = segment.next_offset
+        dropped = segment.recover(config.index_interval_bytes, config.segment_index_bytes, epochs)
+        if dropped:
+            _logger.warning("%s: cut %d bytes that are no sound batches", segment.path, dropped)
+            if segment is not segments[-1]:
+                directory.discard_segments(number + 1, len(segments), 0)
+                return
+        elif segment is not segments[-1]:
+            segment.next_offset = next_offset
+            segment.forget()
+
+
+def _has_sound_indexes(segment: Segment, entries: dict[str, FileStat], *, is_clean: bool) -> bool:
+    """Say whether both index files are there and, after a crash, end with possible entries."""
+    for kind in (OFFSET_INDEX, TIME_INDEX):
+        if segment_file_name(segment.base_offset, kind) not in entries:
+            return False
+    if is_clean:
+        return True
+    try:
+        segment.index.check(segment.size_bytes)
+        segment.time_index.check()
+    except CorruptionError as exc:
+        _logger.warning("%s: built anew", exc)
+        return False
+    finally:
+        segment.forget()
+    return True
+
+
+def _settle_leftovers(files: Files, path: Path, entries: dict[str, FileStat]) -> bool:
+    """Remove and rename what a crash left; say whether there was anything."""
+    marked: dict[str, list[SegmentFile]] = {DELETED: [], CLEANED: [], SWAP: []}
+    changed = False
+    for name in entries:
+        parsed = parse_segment_file(name)
+        if parsed is not None and parsed.mark:
+            marked[parsed.mark].append(parsed)
+        elif name.endswith(".tmp"):
+            files.unlink(path / name)
+            changed = True
+    lowest_cleaned = min((f.base_offset for f in marked[CLEANED]), default=None)
+    ready = []
+    for found in marked[SWAP]:
+        if lowest_cleaned is not None and found.base_offset >= lowest_cleaned:
+            marked[CLEANED].append(found)
+        else:
+            ready.append(found)
+    for found in (*marked[DELETED], *marked[CLEANED]):
+        files.unlink(path / segment_file_name(*found))
+        changed = True
+    if ready:
+        _finish_swap(files, path, entries, ready)
+        changed = True
+    if changed:
+        files.fsync_directory(path)
+    return changed
+
+
+def _finish_swap(files: Files, path: Path, entries: dict[str, FileStat], ready: list[SegmentFile]) -> None:
+    logs = [found.base_offset for found in ready if found.kind == LOG]
+    if logs:
+        # A `.log` is renamed after its indexes: where one is left, its old segments may still be there.
+        start, end = min(logs), max(logs) + 1
+        for base_offset in logs:
+            segment = Segment(files, path, base_offset, SWAP)
+            segment.size_bytes = entries[segment.path.name].size_bytes
+            end = max(end, max((h.next_offset for _, h in segment.headers(0)), default=0))
+            segment.forget()
+        fresh = {(found.base_offset, found.kind) for found in ready}
+        for name in entries:
+            parsed = parse_segment_file(name)
+            if parsed is None or parsed.mark or not start <= parsed.base_offset < end:
+                continue
+            if parsed.kind in (LOG, OFFSET_INDEX, TIME_INDEX) and (
+                parsed.base_offset not in logs or (parsed.base_offset, parsed.kind) in fresh
+            ):
+                files.unlink(path / name)
+    order = {TIME_INDEX: 0, OFFSET_INDEX: 1, LOG: 2}
+    for found in sorted(ready, key=lambda f: (f.base_offset, order.get(f.kind, 0))):
+        files.rename(path / segment_file_name(*found), path / segment_file_name(found.base_offset, found.kind))

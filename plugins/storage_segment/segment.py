@@ -1,0 +1,325 @@
+"""Shell: one segment of a log: a `.log` file of whole batches and the two indexes beside it.
+
+Nothing is opened until it is used: a closed segment that nobody reads is a few numbers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from odradek.kernel.api import (
+    CREATE,
+    HEADER_SIZE,
+    MAGIC,
+    CorruptRecordsError,
+    FileHandle,
+    is_crc_valid,
+    read_header,
+)
+
+from .formats import LOG, OFFSET_INDEX, TIME_INDEX, segment_file_name
+from .indexes import NO_TIMESTAMP, OffsetIndex, TimeIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from odradek.kernel.api import BatchHeader, Buffer, Files
+
+    from .epochs import EpochCache
+
+OFFSETS_MAX: Final = (1 << 31) - 1
+"""An index holds offsets relative to the base offset, in a signed 32-bit number."""
+
+POSITION_MAX: Final = (1 << 31) - 1
+
+_HEADERS_CHUNK: Final = 4096
+_BATCHES_CHUNK: Final = 256 << 10
+
+
+class SegmentSlice:
+    """Bytes of a segment's file. Holding it holds the file open, also when the segment is deleted meanwhile."""
+
+    __slots__ = ("_files", "_handle", "_is_recent", "position", "size_bytes")
+
+    def __init__(self, files: Files, handle: FileHandle, position: int, size_bytes: int, *, is_recent: bool) -> None:
+        self._files = files
+        self._handle = handle
+        self._is_recent = is_recent
+        self.position = position
+        self.size_bytes = size_bytes
+
+    def fileno(self) -> int:
+        """See `FileSlice.fileno`."""
+        return self._handle.fd
+
+    def read(self) -> bytes:
+        """See `FileSlice.read`."""
+        return self._files.pread(self._handle.fd, self.size_bytes, self.position)
+
+    @property
+    def is_cached(self) -> bool:
+        """See `FileSlice.is_cached`; bytes that this process wrote a moment ago are not asked for."""
+        return self._is_recent or self._files.is_cached(self._handle.fd, self.position, self.size_bytes)
+
+    def __repr__(self) -> str:
+        return f"<SegmentSlice of {self._handle!r} at {self.position}, {self.size_bytes} bytes>"
+
+
+class Segment:
+    """One segment. Owned by its log, whose task alone calls it; `sync` may run on a worker thread.
+
+    `size_bytes` counts what is written; behind it may lie allocated space. `next_offset` is -1 until it was needed.
+    """
+
+    __slots__ = (
+        "_files",
+        "_handle",
+        "_time_known",
+        "base_offset",
+        "index",
+        "is_new",
+        "max_timestamp",
+        "max_timestamp_offset",
+        "modified_ms",
+        "next_offset",
+        "path",
+        "size_bytes",
+        "time_index",
+    )
+
+    def __init__(self, files: Files, directory: Path, base_offset: int, mark: str = "") -> None:
+        self._files = files
+        self._handle: FileHandle | None = None
+        self._time_known = False
+        self.base_offset = base_offset
+        self.path = directory / segment_file_name(base_offset, LOG, mark)
+        self.index = OffsetIndex(files, directory / segment_file_name(base_offset, OFFSET_INDEX, mark), base_offset)
+        self.time_index = TimeIndex(files, directory / segment_file_name(base_offset, TIME_INDEX, mark), base_offset)
+        self.size_bytes = 0
+        self.modified_ms = 0
+        self.next_offset = -1
+        self.max_timestamp = NO_TIMESTAMP
+        self.max_timestamp_offset = -1
+        self.is_new = False
+
+    def create(self, index_bytes: int, allocate_bytes: int) -> None:
+        """Make the files anew; `allocate_bytes` > 0 allocates the log. What was there under these names is lost."""
+        handle = self.handle()
+        self._files.truncate(handle.fd, 0)
+        if allocate_bytes:
+            self._files.preallocate(handle.fd, allocate_bytes)
+        self.index.create(index_bytes)
+        self.time_index.create(index_bytes)
+        self.next_offset = self.base_offset
+        self.is_new = True
+        self._time_known = True
+
+    def handle(self) -> FileHandle:
+        """Return the open file."""
+        if self._handle is None:
+            self._handle = FileHandle(self._files, self._files.open(self.path, CREATE))
+        return self._handle
+
+    def paths(self) -> tuple[Path, Path, Path]:
+        """Return the log's, the index's and the time index's path."""
+        return self.path, self.index.path, self.time_index.path
+
+    # -- scanning ------------------------------------------------------------------------------------------------
+
+    def headers(self, position: int) -> Iterator[tuple[int, BatchHeader]]:
+        """Yield (position, header) of each batch from `position`, a batch's beginning, on.
+
+        Raises:
+            CorruptRecordsError: There is no batch.
+        """
+        fd, pread, end = self.handle().fd, self._files.pread, self.size_bytes
+        data, start = b"", position
+        while position < end:
+            at = position - start
+            if at + HEADER_SIZE > len(data):
+                data, start, at = pread(fd, min(_HEADERS_CHUNK, end - position), position), position, 0
+            header = self._checked_header(data, at, position)
+            yield position, header
+            position += header.length_bytes
+
+    def batches(self, position: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+        """Yield (position, header, bytes) of each batch from `position`, a batch's beginning, on.
+
+        Raises:
+            CorruptRecordsError: There is no batch; its `position` says where.
+        """
+        fd, pread, end = self.handle().fd, self._files.pread, self.size_bytes
+        data, start = memoryview(b""), position
+        while position < end:
+            at = position - start
+            if at + HEADER_SIZE > len(data):
+                data = memoryview(pread(fd, min(_BATCHES_CHUNK, end - position), position))
+                start, at = position, 0
+            header = self._checked_header(data, at, position)
+            if at + header.length_bytes > len(data):
+                data = memoryview(pread(fd, min(max(_BATCHES_CHUNK, header.length_bytes), end - position), position))
+                start, at = position, 0
+                if len(data) < header.length_bytes:
+                    raise CorruptRecordsError(f"{self.path}: the file ends within a batch", position=position)
+            yield position, header, data[at : at + header.length_bytes]
+            position += header.length_bytes
+
+    def _checked_header(self, data: Buffer, at: int, position: int) -> BatchHeader:
+        if len(data) - at < HEADER_SIZE:
+            raise CorruptRecordsError(f"{self.path}: the file ends within a batch header", position=position)
+        header = read_header(data, at)
+        if header.magic != MAGIC or not HEADER_SIZE <= header.length_bytes <= self.size_bytes - position:
+            raise CorruptRecordsError(
+                f"{self.path}: no batch (magic {header.magic}, {header.length_bytes} bytes)", position=position
+            )
+        return header
+
+    def position_of(self, offset: int) -> int:
+        """Return where the first batch begins that ends at or after `offset`; the segment's size when there is none."""
+        for position, header in self.headers(self.index.position_before_offset(offset)):
+            if header.last_offset >= offset:
+                return position
+        return self.size_bytes
+
+    def cut(self, start: int, limit: int) -> tuple[int, int]:
+        """Return the last boundary between batches in `[start, limit]`, and the base offset of the batch there.
+
+        `limit` is inside the segment, so that there is a batch at or across it.
+        """
+        position, header = start, None
+        for position, header in self.headers(max(start, self.index.position_before_position(limit))):
+            if position + header.length_bytes > limit:
+                break
+        assert header is not None, "a cut is made inside a segment"
+        return position, header.base_offset
+
+    def find_next_offset(self) -> int:
+        """Return the offset after the segment's last batch, its base offset when it is empty."""
+        if self.next_offset < 0:
+            found = self.base_offset
+            for _, header in self.headers(self.index.position_before_position(self.size_bytes)):
+                found = header.next_offset
+            self.next_offset = found
+        return self.next_offset
+
+    # -- time ----------------------------------------------------------------------------------------------------
+
+    def note_timestamp(self, timestamp: int, last_offset: int) -> None:
+        """Take note of a batch's max timestamp."""
+        if timestamp > self.max_timestamp:
+            self.max_timestamp, self.max_timestamp_offset = timestamp, last_offset
+
+    def find_max_timestamp(self) -> tuple[int, int]:
+        """Return (largest timestamp, last offset of the batch that has it), `(-1, -1)` without one."""
+        if not self._time_known:
+            timestamp, offset = self.time_index.last_entry()
+            if self.time_index.entries_count and timestamp > self.max_timestamp:
+                self.max_timestamp, self.max_timestamp_offset = timestamp, offset
+            # The entry that closes the index covers the whole segment, if it was written: look at what follows it.
+            start = self.index.position_before_offset(offset) if self.time_index.entries_count else 0
+            for _, header in self.headers(start):
+                self.note_timestamp(header.max_timestamp, header.last_offset)
+            self._time_known = True
+        return self.max_timestamp, self.max_timestamp_offset
+
+    def find_first_timestamp(self) -> int:
+        """Return the first batch's max timestamp, as Kafka rolls by; -1 when the segment is empty or has none."""
+        for _, header in self.headers(0):
+            return header.max_timestamp
+        return NO_TIMESTAMP
+
+    # -- changing ------------------------------------------------------------------------------------------------
+
+    def add_index_entry(self, last_offset: int, position: int, index_bytes: int) -> None:
+        """Index the batch at `position`, and the timestamps up to it."""
+        self.index.append(last_offset, position, index_bytes)
+        self.find_max_timestamp()
+        self.time_index.append(self.max_timestamp, self.max_timestamp_offset, index_bytes)
+
+    def close_indexes(self, index_bytes: int) -> None:
+        """Write the entry that closes the time index and trim both indexes."""
+        if self.is_sealable:
+            timestamp, offset = self.find_max_timestamp()
+            if timestamp >= 0:
+                self.time_index.append(timestamp, offset, index_bytes)
+        self.index.seal()
+        self.time_index.seal()
+
+    @property
+    def is_sealable(self) -> bool:
+        """Whether the indexes were touched since the segment was loaded."""
+        return self.time_index.entries_count >= 0 or self.index.entries_count >= 0
+
+    def trim(self) -> None:
+        """Give back allocated space behind the last batch."""
+        handle = self.handle()
+        if self._files.size(handle.fd) != self.size_bytes:
+            self._files.truncate(handle.fd, self.size_bytes)
+
+    def truncate(self, position: int, offset: int) -> None:
+        """Cut the log at `position`, where no offset at or above `offset` lies before; durable on return."""
+        self.index.truncate(offset)
+        self.time_index.truncate(offset)
+        fd = self.handle().fd
+        self._files.truncate(fd, position)
+        self._files.fsync(fd)
+        self.size_bytes = position
+        self.next_offset = -1
+        self._time_known = False
+        self.max_timestamp, self.max_timestamp_offset = NO_TIMESTAMP, -1
+
+    def recover(self, index_interval: int, index_bytes: int, epochs: EpochCache) -> int:
+        """Check every batch, cut the log before the first that is broken, and build the indexes anew.
+
+        Returns:
+            How many bytes were cut off.
+        """
+        self.index.create(index_bytes)
+        self.time_index.create(index_bytes)
+        self.max_timestamp, self.max_timestamp_offset = NO_TIMESTAMP, -1
+        self._time_known = True
+        valid, indexed, next_offset = 0, 0, self.base_offset
+        try:
+            for position, header, batch in self.batches(0):
+                if not self._is_sound(header, batch, next_offset):
+                    break
+                self.note_timestamp(header.max_timestamp, header.last_offset)
+                if position - indexed > index_interval and not (self.index.is_full or self.time_index.is_full):
+                    self.add_index_entry(header.last_offset, position, index_bytes)
+                    indexed = position
+                epochs.assign(header.partition_leader_epoch, header.base_offset)
+                valid, next_offset = position + header.length_bytes, header.next_offset
+        except CorruptRecordsError:
+            pass  # The torn tail that this looks for.
+        dropped = self.size_bytes - valid
+        self.size_bytes, self.next_offset = valid, next_offset
+        self.close_indexes(index_bytes)
+        if dropped:
+            fd = self.handle().fd
+            self._files.truncate(fd, valid)
+            self._files.fsync(fd)
+        return dropped
+
+    def _is_sound(self, header: BatchHeader, batch: memoryview, next_offset: int) -> bool:
+        return (
+            next_offset <= header.base_offset <= header.last_offset <= self.base_offset + OFFSETS_MAX
+            and is_crc_valid(batch, 0, header)
+        )
+
+    def sync(self) -> None:
+        """Make the log durable. Blocks."""
+        self._files.fsync(self.handle().fd)
+
+    def forget(self) -> None:
+        """Let go of files; those who still read keep theirs."""
+        self._handle = None
+        self.index.forget()
+        self.time_index.forget()
+
+    def slice(self, position: int, size_bytes: int, *, is_recent: bool) -> SegmentSlice:
+        """Return bytes of the file."""
+        return SegmentSlice(self._files, self.handle(), position, size_bytes, is_recent=is_recent)
+
+    def __repr__(self) -> str:
+        return f"<Segment {self.base_offset}, {self.size_bytes} bytes>"
