@@ -13,8 +13,9 @@ from typing import Final
 import attrs
 
 from ..errors import ConfigError
-from .definitions import KAFKA_KEYS, OWN_KEYS
-from .keys import ConfigKey, Scope
+from .definitions import KAFKA_KEYS, OWN_KEYS, UNLISTED_KEYS
+from .keys import ConfigKey, Scope, UpdateMode
+from .values import OneOf
 
 _LISTENER_PREFIX: Final = re.compile(r"listener\.name\.([^.]+)\.(.+)")
 _PLUGIN_PREFIXES: Final = ("rsm.config.", "rlmm.config.")
@@ -40,7 +41,7 @@ class Registry:
             ConfigError: Two keys of one scope share a name, or a plugin's key does not begin with `odradek.`.
         """
         keys: dict[Scope, dict[str, ConfigKey]] = {scope: {} for scope in Scope}
-        for key in (*KAFKA_KEYS, *OWN_KEYS):
+        for key in (*KAFKA_KEYS, *UNLISTED_KEYS, *OWN_KEYS):
             keys[key.scope][key.name] = key
         for key in plugin_keys:
             if not key.name.startswith("odradek."):
@@ -56,14 +57,20 @@ class Registry:
         """Return a key, or `None` when the name is unknown.
 
         A broker's key may be set for one listener, as `listener.name.<listener>.<key>`: the key comes back under the
-        name that was asked for, without a default.
+        name that was asked for, without a default, and the key it came from stands in.
         """
         key = self.keys[scope].get(name)
         if key is not None or scope is not Scope.BROKER:
             return key
         if match := _LISTENER_PREFIX.fullmatch(name):
             base = self.keys[scope].get(match[2])
-            return None if base is None else attrs.evolve(base, name=name, default=None, synonyms=(name,))
+            return (
+                None
+                if base is None
+                else attrs.evolve(
+                    base, name=name, default=None, synonyms=(name, base.name), update_mode=UpdateMode.READ_ONLY
+                )
+            )
         if name.startswith(_PLUGIN_PREFIXES):
             base = self.keys[scope]["remote.log.storage.manager.class.path"]
             return attrs.evolve(base, name=name, synonyms=(name,))
@@ -118,12 +125,25 @@ class Registry:
         nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
         return f"did you mean {nearest[0]!r}?" if nearest else ""
 
+    def with_choices(self, name: str, choices: Iterable[str]) -> Registry:
+        """Return the registry with a key, wherever it is set, bound to what plugins offer.
+
+        Args:
+            name: Such as `odradek.storage`.
+            choices: The names that are offered.
+        """
+        validator = OneOf(tuple(choices))
+        keys = {
+            scope: {**known, name: attrs.evolve(known[name], validator=validator)} if name in known else known
+            for scope, known in self.keys.items()
+        }
+        return Registry(keys)
+
     def listed(self, scope: Scope) -> list[ConfigKey]:
         """Return the keys that DescribeConfigs shows, in its order: Kafka's, then all others by name."""
-        theirs = [key for key in self.keys[scope].values() if not key.name.startswith("odradek.")]
+        theirs = [key for key in KAFKA_KEYS if key.scope is scope]
         ours = sorted(key.name for key in self.keys[scope].values() if key.name.startswith("odradek."))
-        names = listing_order([key.name for key in theirs])
-        keys = (self.keys[scope][name] for name in (*names, *ours))
+        keys = (self.keys[scope][name] for name in (*listing_order([key.name for key in theirs]), *ours))
         return [key for key in keys if not key.is_internal]
 
 

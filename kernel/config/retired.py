@@ -96,11 +96,6 @@ HINTS: Final[dict[tuple[Scope | None, str], str]] = {
     (None, "unclean.leader.election"): "the key is 'unclean.leader.election.enable'",
     (None, "unclean.leader.election.enble"): "the key is 'unclean.leader.election.enable'",
     (None, "log.retention"): "the broker's keys are 'log.retention.ms', '.minutes', '.hours' and '.bytes'",
-    (None, "leader.replication.throttled.rate"): "that key is set on a running broker only, through the Admin API",
-    (None, "follower.replication.throttled.rate"): "that key is set on a running broker only, through the Admin API",
-    (None, "replica.alter.log.dirs.io.max.bytes.per.second"): (
-        "that key is set on a running broker only, through the Admin API"
-    ),
     # Of the Scala clients.
     (None, "request.required.acks"): _OLD_CLIENT.format("acks"),
     (None, "message.send.max.retries"): _OLD_CLIENT.format("retries"),

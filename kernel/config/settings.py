@@ -13,13 +13,15 @@ from typing import Final
 
 import attrs
 
-from ..errors import ConfigError
+from ..errors import ConfigError, KafkaError
 from .broker import BrokerConfig, Setting
+from .checks import check_together
 from .keys import Scope
+from .listeners import MAX_PORT, META_ADDRESSES
 from .properties import parse_properties
 from .registry import Registry
 from .toml_file import TomlFile, parse_toml
-from .topic import check_overrides
+from .topic import check_topic
 
 _PREFIX: Final = "ODRADEK_"
 _NOT_SETTINGS: Final = re.compile(r"ODRADEK_(PEERS(_CACHE)?|SERVICE_.*|PORT|PORT_.*)")
@@ -54,12 +56,13 @@ class Settings:
         for layer in (self.file.broker, self._named_environment(registry), self.options):
             static |= layer
         config = BrokerConfig(registry, _with_node_id(static), defaults={"log.dir": str(data_dir)})
+        check_together(config)
         for topic in self.file.topics:
             for name, setting in topic.configs.items():
                 try:
-                    check_overrides(registry, {name: setting.text})
-                except ConfigError as error:
-                    raise ConfigError(error.message, where=setting.where, hint=error.hint) from error
+                    check_topic(config, {name: setting.text})
+                except KafkaError as error:
+                    raise ConfigError(error.detail, where=setting.where) from error
         return config
 
     def _named_environment(self, registry: Registry) -> dict[str, Setting]:
@@ -151,6 +154,32 @@ def _parse_options(options: Sequence[str]) -> dict[str, Setting]:
             raise ConfigError("expected key=value", where=f"--set {option}", hint="--set num.partitions=4")
         parsed[key.strip()] = Setting(text, f"--set {option}")
     return parsed
+
+
+def listen_settings(addresses: Sequence[str]) -> dict[str, Setting]:
+    """Turn `--listen HOST:PORT` options into the settings of listeners, for `Settings.options`.
+
+    The first is named PLAINTEXT, the others PLAINTEXT2, PLAINTEXT3, ...; each is advertised as it is bound, one that is
+    bound to every address under the machine's name.
+
+    Raises:
+        ConfigError: An address is not `HOST:PORT`.
+    """
+    names, endpoints = [], []
+    for number, address in enumerate(addresses, start=1):
+        host, separator, port = address.rpartition(":")
+        if not separator or not port.isascii() or not port.isdigit() or int(port) > MAX_PORT:
+            raise ConfigError("expected HOST:PORT", where=f"--listen {address}", hint="--listen 127.0.0.1:9092")
+        names.append("PLAINTEXT" if number == 1 else f"PLAINTEXT{number}")
+        host = "" if host.strip("[]") in META_ADDRESSES else host
+        endpoints.append(f"{names[-1]}://{host}:{port}")
+    where = " ".join(f"--listen {address}" for address in addresses)
+    texts = {
+        "listeners": ",".join(endpoints),
+        "advertised.listeners": ",".join(endpoints),
+        "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in names),
+    }
+    return {name: Setting(text, where) for name, text in texts.items()} if endpoints else {}
 
 
 def default_data_dir(environment: Mapping[str, str], home: Path) -> Path:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from ..errors import ConfigError
+from ..contracts.storage import LogConfig
+from ..errors import ErrorCode, KafkaError
 from .keys import Scope
 from .values import InvalidValueError
 
 if TYPE_CHECKING:
     from .broker import BrokerConfig
     from .keys import ConfigKey
-    from .registry import Registry
     from .values import Value
 
 
@@ -73,7 +73,7 @@ class TopicConfig:
         """Resolve a topic's configuration.
 
         An override that this version does not know or does not accept (the metadata log was written by another one) is
-        left out: the topic stays usable. Checking is `check_overrides`' work, before anything is written.
+        left out: the topic stays usable. Checking is `check_topic`'s work, before anything is written.
 
         Args:
             broker: The broker's configuration.
@@ -83,20 +83,24 @@ class TopicConfig:
         fields: dict[str, Any] = {}
         extra: dict[str, Value] = {}
         for key in broker.registry.keys[Scope.TOPIC].values():
-            value = _resolve(key, broker, own)
+            value = resolve_key(key, broker, own)
             if (field := _FIELDS.get(key.name)) is not None:
                 fields[field] = value
             elif key.name != _INTERNAL_SEGMENT_BYTES:
                 extra[key.name] = value
         if _INTERNAL_SEGMENT_BYTES in own:
             internal = broker.registry.keys[Scope.TOPIC][_INTERNAL_SEGMENT_BYTES]
-            fields["segment_bytes"] = _resolve(internal, broker, own) or fields["segment_bytes"]
+            fields["segment_bytes"] = resolve_key(internal, broker, own) or fields["segment_bytes"]
         return cls(**fields, extra=extra, overrides=own)
 
     @property
     def is_compacted(self) -> bool:
         """Whether records without a key are refused, and the latest of each key is what is kept."""
         return "compact" in self.cleanup_policy
+
+    def log_config(self) -> LogConfig:
+        """Return what the topic's logs need to know."""
+        return LogConfig(**{field.name: getattr(self, field.name) for field in attrs.fields(LogConfig)})
 
 
 _INTERNAL_SEGMENT_BYTES: Final = "internal.segment.bytes"
@@ -109,7 +113,14 @@ _FIELDS: Final = {
 }
 
 
-def _resolve(key: ConfigKey, broker: BrokerConfig, overrides: Mapping[str, str]) -> Value:
+def resolve_key(key: ConfigKey, broker: BrokerConfig, overrides: Mapping[str, str]) -> Value:
+    """Return the effective value of a key of a topic or a group.
+
+    Args:
+        key: The key.
+        broker: The broker's configuration, which stands in.
+        overrides: What is set on the topic or the group.
+    """
     if key.name in overrides:
         try:
             return key.parse(overrides[key.name])
@@ -119,25 +130,47 @@ def _resolve(key: ConfigKey, broker: BrokerConfig, overrides: Mapping[str, str])
     return key.default if stand_in is None else stand_in
 
 
-def check_overrides(registry: Registry, overrides: Mapping[str, str | None]) -> None:
-    """Check what somebody wants to set on a topic, before it is written.
+def check_topic(config: BrokerConfig, overrides: Mapping[str, str]) -> None:
+    """Check all that is to be set on a topic, before it is written.
 
     Args:
-        registry: All known keys.
-        overrides: Name to text; all that will be set on the topic.
+        config: The broker's configuration, which stands in for what the topic does not set.
+        overrides: Name to text; everything that will be set on the topic.
 
     Raises:
-        ConfigError: The first key that is unknown, refused, or has a wrong value; fit for a client's INVALID_CONFIG.
+        KafkaError: INVALID_CONFIG with the first key that is unknown, refused, or has a wrong value.
     """
     for name, text in overrides.items():
-        key = registry.find(Scope.TOPIC, name)
+        key = config.registry.find(Scope.TOPIC, name)
         if key is None:
-            raise ConfigError(f"Unknown topic config name: {name}", hint=registry.hint(Scope.TOPIC, name))
-        if text is None:
-            raise ConfigError(f"Null value not supported for topic configs: {name}")
+            hint = config.registry.hint(Scope.TOPIC, name)
+            raise _invalid(f"Unknown topic config name: {name}{f'; {hint}' if hint else ''}")
         try:
             value = key.parse(text)
         except InvalidValueError as error:
-            raise ConfigError(str(error)) from error
+            raise _invalid(str(error)) from error
         if key.refused_because and value != key.default:
-            raise ConfigError(f"{name} is refused: {key.refused_because}")
+            raise _invalid(f"{name} is refused: {key.refused_because}")
+    topic = TopicConfig.resolve(config, overrides)
+    low, high = topic.min_compaction_lag_ms, topic.max_compaction_lag_ms
+    if low > high:
+        raise _invalid(f"conflict topic config setting min.compaction.lag.ms ({low}) > max.compaction.lag.ms ({high})")
+    if topic.remote_storage_enable:
+        raise _invalid(
+            "Tiered Storage functionality is disabled in the broker. "
+            "Topic cannot be configured with remote log storage."
+        )
+
+
+def _invalid(detail: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_CONFIG, detail)
+
+
+def topic_warnings(config: BrokerConfig, overrides: Mapping[str, str]) -> list[str]:
+    """Return a line for every key that is set on a topic and belongs to a part that is not built."""
+    keys = config.registry.keys[Scope.TOPIC]
+    return [
+        f"{name} {keys[name].part.text}; it has no effect"
+        for name in overrides
+        if name in keys and not keys[name].part.stands
+    ]

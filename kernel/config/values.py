@@ -108,11 +108,12 @@ def _render_double(value: float) -> str:
         return "Infinity" if value > 0 else "-Infinity"
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
-    mantissa, _, exponent = f"{value:e}".partition("e")
-    digits = repr(value).replace("-", "", 1) if value < 0 else repr(value)
-    digits = digits.partition("e")[0].replace(".", "").strip("0") or "0"
-    sign = "-" if mantissa.startswith("-") else ""
-    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{int(exponent)}"
+    mantissa, _, exponent = repr(abs(value)).partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    power = len(whole) + int(exponent or 0) - (len(whole + fraction) - len(digits)) - 1
+    digits = digits.rstrip("0")
+    return f"{'-' if value < 0 else ''}{digits[0]}.{digits[1:] or '0'}E{power}"
 
 
 class Validator(Protocol):

@@ -12,6 +12,7 @@ from . import (
     cleaner,
     client_metrics,
     consumer_groups,
+    dynamic_only,
     groups,
     kraft,
     log,
@@ -53,7 +54,10 @@ KAFKA_KEYS: Final[tuple[ConfigKey, ...]] = (
     *consumer_groups.KEYS,
     *client_metrics.KEYS,
 )
-"""What Apache Kafka 4.3 knows."""
+"""What Apache Kafka 4.3 lists."""
+
+UNLISTED_KEYS: Final[tuple[ConfigKey, ...]] = dynamic_only.KEYS
+"""What Apache Kafka 4.3 knows and lists only where it is set."""
 
 OWN_KEYS: Final[tuple[ConfigKey, ...]] = (*odradek.BROKER_KEYS, *odradek.TOPIC_KEYS)
 """What only this broker knows."""

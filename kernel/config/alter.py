@@ -1,0 +1,263 @@
+"""Pure core: what AlterConfigs, IncrementalAlterConfigs and CreateTopics may set, and what comes out of it.
+
+Every refusal is a `KafkaError` that an answer carries as it is: INVALID_CONFIG for a topic's or group's values,
+INVALID_REQUEST for a broker's, as a real broker does.
+
+*Source:* Kafka 4.3.1 as observed (`tests/config/golden/alter.json`), KIP-226, KIP-339.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ..errors import ConfigError, ErrorCode, KafkaError
+from .checks import check_together
+from .keys import ConfigKey, Part, Scope, UpdateMode
+from .topic import check_topic, resolve_key
+from .values import ConfigType, InvalidValueError, Value, render
+
+if TYPE_CHECKING:
+    from .broker import BrokerConfig
+
+
+class Operation(IntEnum):
+    """What IncrementalAlterConfigs does to a key."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Alteration(NamedTuple):
+    """One key of a request; `text` is `None` where the wire has null."""
+
+    name: str
+    operation: int
+    text: str | None
+
+
+def alter_topic(
+    config: BrokerConfig, overrides: Mapping[str, str], alterations: Sequence[Alteration]
+) -> dict[str, str]:
+    """Apply alterations to what is set on a topic, and check the result.
+
+    Args:
+        config: The broker's configuration: APPEND and SUBTRACT begin with what stands in.
+        overrides: What is set on the topic now.
+        alterations: What to do.
+
+    Returns:
+        What is to be set on the topic afterwards.
+
+    Raises:
+        KafkaError: An alteration is not possible; nothing is to be changed then.
+    """
+    keys = config.registry.keys[Scope.TOPIC]
+    after = _apply(keys.get, overrides, alterations, lambda key: resolve_key(key, config, overrides))
+    _check_kept(keys, config, overrides, after)
+    check_topic(config, after)
+    return after
+
+
+def replace_topic(
+    config: BrokerConfig, overrides: Mapping[str, str], texts: Mapping[str, str | None]
+) -> dict[str, str]:
+    """Replace all that is set on a topic (AlterConfigs); see `alter_topic`."""
+    return alter_topic(config, overrides, _replacing(overrides, texts))
+
+
+def alter_group(
+    config: BrokerConfig, overrides: Mapping[str, str], alterations: Sequence[Alteration]
+) -> dict[str, str]:
+    """Apply alterations to what is set on a group; see `alter_topic`.
+
+    A value must keep between the broker's `group.<family>.min.<rest>` and `group.<family>.max.<rest>`.
+    """
+    keys = config.registry.keys[Scope.GROUP]
+    after = _apply(keys.get, overrides, alterations, lambda key: resolve_key(key, config, overrides))
+    for name, text in after.items():
+        key = keys.get(name)
+        if key is None:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {name}")
+        value = _parse(key, text, ErrorCode.INVALID_CONFIG)
+        family, _, rest = name.partition(".")
+        _check_bound(config, name, value, f"group.{family}.min.{rest}", "greater", lambda low, it: it >= low)
+        _check_bound(config, name, value, f"group.{family}.max.{rest}", "less", lambda high, it: it <= high)
+    return after
+
+
+def _check_bound(
+    config: BrokerConfig, name: str, value: Value, bound: str, word: str, holds: Callable[[int, int], bool]
+) -> None:
+    if bound not in config.registry.keys[Scope.BROKER] or not isinstance(value, int):
+        return
+    if not holds(config.get_int(bound), value):
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"{name} must be {word} than or equal to {bound}")
+
+
+def alter_broker(config: BrokerConfig, alterations: Sequence[Alteration], *, whole_cluster: bool) -> dict[str, str]:
+    """Apply alterations to a dynamic layer of the broker, and check the result.
+
+    Args:
+        config: The broker's configuration.
+        alterations: What to do.
+        whole_cluster: Whether the layer is the one for all brokers, otherwise this broker's own.
+
+    Returns:
+        The layer as it is to be afterwards.
+
+    Raises:
+        KafkaError: An alteration is not possible; nothing is to be changed then.
+    """
+    layer = config.cluster if whole_cluster else config.broker
+
+    def find(name: str) -> ConfigKey | None:
+        return config.registry.find(Scope.BROKER, name)
+
+    after = _apply(find, layer, alterations, lambda key: config.value(key.name))
+    changed = [
+        alteration.name for alteration in alterations if after.get(alteration.name) != layer.get(alteration.name)
+    ]
+    _check_updatable(
+        config, sorted({*changed, *(a.name for a in alterations if a.operation == Operation.SET)}), whole_cluster
+    )
+    for name in changed:
+        if (key := find(name)) and name in after:
+            value = _parse(key, after[name], ErrorCode.INVALID_REQUEST)
+            if key.refused_because and value != key.default:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} is refused: {key.refused_because}")
+    dynamic = (
+        {"cluster": after, "broker": config.broker} if whole_cluster else {"cluster": config.cluster, "broker": after}
+    )
+    try:
+        check_together(config.with_dynamic(**dynamic))
+    except ConfigError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, error.message) from error
+    return after
+
+
+def replace_broker(config: BrokerConfig, texts: Mapping[str, str | None], *, whole_cluster: bool) -> dict[str, str]:
+    """Replace a whole dynamic layer of the broker (AlterConfigs); see `alter_broker`."""
+    layer = config.cluster if whole_cluster else config.broker
+    return alter_broker(config, _replacing(layer, texts), whole_cluster=whole_cluster)
+
+
+def _replacing(now: Mapping[str, str], texts: Mapping[str, str | None]) -> list[Alteration]:
+    gone = [Alteration(name, Operation.DELETE, None) for name in now if name not in texts]
+    return gone + [Alteration(name, Operation.SET, text) for name, text in texts.items()]
+
+
+def _apply(
+    find: Callable[[str], ConfigKey | None],
+    now: Mapping[str, str],
+    alterations: Sequence[Alteration],
+    current: Callable[[ConfigKey], Value],
+) -> dict[str, str]:
+    names = [alteration.name for alteration in alterations]
+    if len(set(names)) != len(names):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    missing = [a.name for a in alterations if a.text is None and a.operation != Operation.DELETE]
+    if missing:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(missing)}")
+    after = dict(now)
+    for name, operation, text in alterations:
+        if operation == Operation.DELETE:
+            after.pop(name, None)
+            continue
+        assert text is not None, "nulls were refused above"
+        if operation == Operation.SET:
+            after[name] = text
+            continue
+        after[name] = _edit_list(name, find(name), operation, text, current)
+    return {name: _without_repetition(find(name), text) for name, text in after.items()}
+
+
+def _edit_list(
+    name: str, key: ConfigKey | None, operation: int, text: str, current: Callable[[ConfigKey], Value]
+) -> str:
+    if operation not in {Operation.APPEND, Operation.SUBTRACT}:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown config operation {operation}")
+    if key is None or key.type is not ConfigType.LIST:
+        word = Operation(operation).name
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Can't {word} to key {name} because its type is not LIST.")
+    entries = current(key)
+    before = entries if isinstance(entries, tuple) else ()
+    edit = tuple(entry.strip() for entry in text.split(","))
+    if operation == Operation.APPEND:
+        return ",".join((*before, *(entry for entry in edit if entry not in before)))
+    return ",".join(entry for entry in before if entry not in edit)
+
+
+def _without_repetition(key: ConfigKey | None, text: str) -> str:
+    """Drop repeated entries of a list, as the controller does before it checks."""
+    if key is None or key.type is not ConfigType.LIST or "," not in text:
+        return text
+    entries = tuple(entry.strip() for entry in text.split(","))
+    return text if len(set(entries)) == len(entries) else ",".join(dict.fromkeys(entries))
+
+
+def _parse(key: ConfigKey, text: str, code: ErrorCode) -> Value:
+    try:
+        return key.parse(text)
+    except InvalidValueError as error:
+        raise KafkaError(code, str(error)) from error
+
+
+def _check_kept(
+    keys: Mapping[str, ConfigKey], config: BrokerConfig, now: Mapping[str, str], after: Mapping[str, str]
+) -> None:
+    """Refuse a change of what a topic is made of."""
+    for name, key in keys.items():
+        if key.update_mode is UpdateMode.READ_ONLY and now.get(name) != after.get(name):
+            was, becomes = (render(resolve_key(key, config, texts)) for texts in (now, after))
+            if was != becomes:
+                detail = f"{name} of a topic cannot be changed: it is {was} since the topic was created"
+                raise KafkaError(ErrorCode.INVALID_CONFIG, detail)
+
+
+_NOT_DYNAMIC: Final = "Cannot update these configs dynamically: [{}]"
+_NOT_CLUSTER: Final = "Cannot update these configs at default cluster level, broker id must be specified: [{}]"
+_BY_LISTENER: Final = (
+    "These security configs can be dynamically updated only per-listener using the listener prefix: [{}]"
+)
+
+
+_ONLY_PER_LISTENER: Final = frozenset(
+    {
+        "ssl.key.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.keystore.type",
+        "ssl.truststore.certificates",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.type",
+    }
+)
+_ONLY_AT_START: Final = (Part.NETWORK, Part.TLS)
+"""Parts whose keys of one broker Kafka changes while it runs, and this broker at its start only."""
+
+
+def _check_updatable(config: BrokerConfig, names: Sequence[str], whole_cluster: bool) -> None:
+    """Refuse unknown keys, read-only keys, keys of one listener without its name, keys of one broker for all."""
+    for name in names:
+        key = config.registry.find(Scope.BROKER, name)
+        if key is None:
+            # Kafka takes any name here and hides its value; a misspelled key that is silently kept helps nobody.
+            hint = config.registry.hint(Scope.BROKER, name)
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG, f"Unknown broker config name: {name}{f'; {hint}' if hint else ''}"
+            )
+        if key.update_mode is UpdateMode.READ_ONLY:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, _NOT_DYNAMIC.format(name))
+        if name in _ONLY_PER_LISTENER:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, _BY_LISTENER.format(name))
+        if whole_cluster and key.update_mode is UpdateMode.PER_BROKER:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, _NOT_CLUSTER.format(name))
+        if key.update_mode is UpdateMode.PER_BROKER and key.part in _ONLY_AT_START:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, _NOT_DYNAMIC.format(name))

@@ -1,0 +1,76 @@
+"""Pure core: what keys of a broker must fulfil together; checked at the start and before a dynamic change.
+
+*Source:* Kafka 4.3 `KafkaConfig.validateValues` and what a running broker answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from ..errors import ConfigError
+from .listeners import connection_limits_by_host, parse_listeners
+
+if TYPE_CHECKING:
+    from .broker import BrokerConfig
+
+
+def check_together(config: BrokerConfig) -> None:
+    """Check all rules that bind several keys.
+
+    Raises:
+        ConfigError: A rule does not hold.
+    """
+    for check in _CHECKS:
+        check(config)
+
+
+def _check_roles(config: BrokerConfig) -> None:
+    if "broker" not in config.get_list("process.roles"):
+        raise ConfigError(
+            "process.roles names no broker, and a controller of its own is not built yet",
+            where=config.where("process.roles"),
+            hint="process.roles=broker,controller",
+        )
+
+
+def _check_retention(config: BrokerConfig) -> None:
+    for name in ("log.retention.ms", "log.retention.minutes", "log.retention.hours"):
+        if config.value(name) == 0:
+            what = f"{name} must be unlimited (-1) or, greater than or equal to 1"
+            raise ConfigError(what, where=config.where(name))
+
+
+def _check_compaction_lag(config: BrokerConfig) -> None:
+    low, high = (config.get_int(f"log.cleaner.{word}.compaction.lag.ms") for word in ("min", "max"))
+    if low > high:
+        what = f"log.cleaner.min.compaction.lag.ms ({low}) > log.cleaner.max.compaction.lag.ms ({high})"
+        raise ConfigError(what, where=config.where("log.cleaner.min.compaction.lag.ms"))
+
+
+def _check_request_memory(config: BrokerConfig) -> None:
+    memory, largest = config.get_int("queued.max.request.bytes"), config.get_int("socket.request.max.bytes")
+    if 0 < memory < largest or memory == 0:
+        what = f"queued.max.request.bytes must be -1 or at least socket.request.max.bytes ({largest}), not {memory}"
+        raise ConfigError(what, where=config.where("queued.max.request.bytes"))
+
+
+def _check_connection_limits(config: BrokerConfig) -> None:
+    overrides = connection_limits_by_host(config)
+    if config.get_int("max.connections.per.ip") == 0 and not overrides:
+        what = "max.connections.per.ip can be 0 only where max.connections.per.ip.overrides lets somebody in"
+        raise ConfigError(what, where=config.where("max.connections.per.ip"))
+
+
+def _check_listeners(config: BrokerConfig) -> None:
+    parse_listeners(config)
+
+
+_CHECKS: Final[tuple[Callable[[BrokerConfig], None], ...]] = (
+    _check_roles,
+    _check_retention,
+    _check_compaction_lag,
+    _check_request_memory,
+    _check_connection_limits,
+    _check_listeners,
+)

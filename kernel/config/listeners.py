@@ -1,0 +1,228 @@
+"""Pure core: where a broker listens and what it tells clients to connect to.
+
+`listeners` names endpoints, `NAME://host:port`; `listener.security.protocol.map` says how each name is secured;
+`advertised.listeners` says how clients reach it. Listeners of the controller are known and left out: the quorum of one
+needs no socket.
+
+*Source:* Kafka 4.3 `KafkaConfig` and `AbstractKafkaConfig` (rules of listeners), KIP-103, KIP-631.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from ..errors import ConfigError
+
+if TYPE_CHECKING:
+    from .broker import BrokerConfig
+
+PLAINTEXT: Final = "PLAINTEXT"
+SSL: Final = "SSL"
+_PROTOCOLS: Final = (PLAINTEXT, SSL, "SASL_PLAINTEXT", "SASL_SSL")
+_ENDPOINT: Final = re.compile(r"([^:/]+)://(?:\[([0-9a-zA-Z:.%_-]*)\]|([0-9a-zA-Z._%-]*)):(-?[0-9]+)")
+MAX_PORT: Final = 65_535
+META_ADDRESSES: Final = frozenset({"0.0.0.0", "::", "0:0:0:0:0:0:0:0"})
+
+
+@attrs.frozen
+class Listener:
+    """An endpoint that clients connect to.
+
+    Attributes:
+        name: Its name, in capitals.
+        host: What is bound; empty for every address of the machine.
+        port: What is bound; 0 takes a free one.
+        security_protocol: `PLAINTEXT` or `SSL`.
+        advertised_host: What clients are told; empty when that is the machine's own name.
+        advertised_port: What clients are told; 0 when that is the port that was bound.
+        is_advertised: Whether clients are told of it at all.
+    """
+
+    name: str
+    host: str
+    port: int
+    security_protocol: str
+    advertised_host: str
+    advertised_port: int
+    is_advertised: bool = True
+
+    def advertised(self, bound_port: int, machine: str) -> tuple[str, int]:
+        """Return the address that clients are told.
+
+        Args:
+            bound_port: The port that was bound.
+            machine: The machine's own name, for a listener that is bound to every address.
+        """
+        return self.advertised_host or machine, self.advertised_port or bound_port
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.name}://{host}:{self.port}"
+
+
+@attrs.frozen
+class _Endpoint:
+    name: str
+    host: str
+    port: int
+
+
+def parse_listeners(config: BrokerConfig) -> list[Listener]:
+    """Return the broker's listeners in the order of `listeners`; at least one.
+
+    Raises:
+        ConfigError: The keys of listeners are wrong or contradict each other; names the file and line.
+    """
+    where = config.where("listeners")
+    endpoints = _endpoints(config, "listeners")
+    controllers = {name.upper() for name in config.get_list("controller.listener.names")}
+    _check_distinct(endpoints, where)
+    served = [endpoint for endpoint in endpoints if endpoint.name not in controllers]
+    if not served:
+        raise ConfigError("listeners names none that serves clients", where=where, hint="PLAINTEXT://127.0.0.1:9092")
+    advertised = _advertised(config, served, controllers)
+    protocols = _protocols(config)
+    listeners = [
+        _listener(endpoint, _protocol_of(endpoint.name, protocols, where), advertised, config) for endpoint in served
+    ]
+    _check_inter_broker(config, [listener.name for listener in listeners if listener.is_advertised])
+    return listeners
+
+
+def _listener(
+    endpoint: _Endpoint, protocol: str, advertised: dict[str, _Endpoint] | None, config: BrokerConfig
+) -> Listener:
+    if advertised is not None:
+        told = advertised.get(endpoint.name)
+        if told is None:
+            return Listener(endpoint.name, endpoint.host, endpoint.port, protocol, "", 0, is_advertised=False)
+        return Listener(endpoint.name, endpoint.host, endpoint.port, protocol, told.host, told.port)
+    if endpoint.host in META_ADDRESSES:
+        raise ConfigError(
+            f"clients cannot connect to the address {endpoint.host} that listener {endpoint.name} would advertise",
+            where=config.where("listeners"),
+            hint=f"set advertised.listeners={endpoint.name}://HOST:{endpoint.port}, or leave the host empty",
+        )
+    return Listener(endpoint.name, endpoint.host, endpoint.port, protocol, endpoint.host, endpoint.port)
+
+
+def _endpoints(config: BrokerConfig, key: str) -> list[_Endpoint]:
+    found = []
+    for text in config.get_list(key):
+        match = _ENDPOINT.fullmatch(text)
+        if match is None or not 0 <= int(match[4]) <= MAX_PORT:
+            what = f"{key} has {text!r}, which is not NAME://HOST:PORT"
+            raise ConfigError(what, where=config.where(key), hint="PLAINTEXT://127.0.0.1:9092")
+        found.append(_Endpoint(match[1].upper(), match[2] or match[3] or "", int(match[4])))
+    return found
+
+
+def _check_distinct(endpoints: Sequence[_Endpoint], where: str) -> None:
+    names = [endpoint.name for endpoint in endpoints]
+    if doubled := _first_doubled(names):
+        raise ConfigError(f"listeners has two listeners named {doubled}", where=where, hint="each needs its own name")
+    by_port: dict[int, list[str]] = {}
+    for endpoint in endpoints:
+        if endpoint.port:
+            by_port.setdefault(endpoint.port, []).append(endpoint.host)
+    for port, hosts in by_port.items():
+        # One IPv4 and one IPv6 address may share a port; anything else would be refused by the system later.
+        if len(hosts) > 1 and not (len(hosts) == 2 and (":" in hosts[0]) != (":" in hosts[1])):
+            raise ConfigError(
+                f"listeners has two listeners on port {port}", where=where, hint="each needs its own port"
+            )
+
+
+def _first_doubled(names: Iterable[str]) -> str:
+    seen = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return ""
+
+
+def _advertised(
+    config: BrokerConfig, served: Sequence[_Endpoint], controllers: set[str]
+) -> dict[str, _Endpoint] | None:
+    """Return what `advertised.listeners` says by name, or `None` when it is not set."""
+    endpoints = _endpoints(config, "advertised.listeners")
+    if not endpoints:
+        return None
+    where = config.where("advertised.listeners")
+    names = {endpoint.name for endpoint in served}
+    if doubled := _first_doubled(endpoint.name for endpoint in endpoints):
+        raise ConfigError(f"advertised.listeners has two listeners named {doubled}", where=where)
+    for endpoint in endpoints:
+        if endpoint.name not in names | controllers:
+            what = f"advertised.listeners has {endpoint.name}, which is not one of listeners"
+            raise ConfigError(what, where=where, hint=f"one of: {', '.join(sorted(names))}")
+        if endpoint.host in META_ADDRESSES:
+            what = f"advertised.listeners has {endpoint.host}, which no client can connect to"
+            raise ConfigError(what, where=where, hint="name the address that clients reach")
+    told = {endpoint.name: endpoint for endpoint in endpoints if endpoint.name in names}
+    if not told:
+        raise ConfigError("advertised.listeners names none that serves clients", where=where)
+    return told
+
+
+def _protocols(config: BrokerConfig) -> dict[str, str]:
+    key = "listener.security.protocol.map"
+    where = config.where(key)
+    protocols: dict[str, str] = {}
+    for entry in config.get_text(key).split(","):
+        name, separator, protocol = (part.strip() for part in entry.rpartition(":"))
+        if not entry.strip():
+            continue
+        if not separator or not name or protocol.upper() not in _PROTOCOLS:
+            hint = f"NAME:PROTOCOL, where PROTOCOL is one of {', '.join(_PROTOCOLS)}"
+            raise ConfigError(f"{key} has {entry.strip()!r}, which maps nothing", where=where, hint=hint)
+        protocols[name.upper()] = protocol.upper()
+    return protocols
+
+
+def _protocol_of(name: str, protocols: dict[str, str], where: str) -> str:
+    protocol = protocols.get(name)
+    if protocol is None:
+        hint = f"add {name}:PLAINTEXT to listener.security.protocol.map"
+        raise ConfigError(f"no security protocol is defined for listener {name}", where=where, hint=hint)
+    if protocol.startswith("SASL_"):
+        what = f"listener {name} is secured by {protocol}, and SASL is not built yet"
+        raise ConfigError(what, where=where, hint="use PLAINTEXT or SSL")
+    return protocol
+
+
+def _check_inter_broker(config: BrokerConfig, names: Sequence[str]) -> None:
+    key = "inter.broker.listener.name"
+    chosen = config.get_text(key).upper()
+    if not chosen:
+        return
+    if config.is_set("security.inter.broker.protocol"):
+        what = f"only one of {key} and security.inter.broker.protocol can be set"
+        raise ConfigError(what, where=config.where(key), hint="remove security.inter.broker.protocol")
+    if chosen not in names:
+        what = f"{key} is {chosen}, which is not an advertised listener"
+        raise ConfigError(what, where=config.where(key), hint=f"one of: {', '.join(names)}")
+
+
+def connection_limits_by_host(config: BrokerConfig) -> dict[str, int]:
+    """Return `max.connections.per.ip.overrides` as host name or address to limit.
+
+    Raises:
+        ConfigError: An entry is not `HOST:COUNT`.
+    """
+    key = "max.connections.per.ip.overrides"
+    limits = {}
+    for entry in config.get_text(key).split(","):
+        if not entry.strip():
+            continue
+        host, separator, count = (part.strip() for part in entry.rpartition(":"))
+        if not separator or not host or not count.isascii() or not count.isdigit():
+            what = f"{key} has {entry.strip()!r}, which is not HOST:COUNT"
+            raise ConfigError(what, where=config.where(key), hint="127.0.0.1:100")
+        limits[host.strip("[]")] = int(count)
+    return limits
