@@ -255,7 +255,7 @@ class ListOf:
             raise InvalidValueError(f"Configuration '{name}' must not be empty. Valid values include: {valid}")
         if len(set(value)) != len(value):
             raise InvalidValueError(f"Configuration '{name}' values must not be duplicated.")
-        if "" in value:
+        if "" in value and not self.choices:
             raise InvalidValueError(f"Configuration '{name}' values must not be empty.")
         for entry in value:
             if self.choices and entry not in self.choices:
@@ -301,7 +301,7 @@ class ThrottledReplicas:
         if not isinstance(value, tuple) or not value or value == ("*",):
             return
         if not all(re.fullmatch(r"([0-9]+:[0-9]+)?", entry) for entry in value):
-            shape = "[partitionId]:[brokerId],[partitionId]:[brokerId],... (e.g. 0:1,1:2)"
+            shape = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
             why = f"{name} must be the literal '*' or a list of replicas in the following format: {shape}"
             raise InvalidValueError.of(name, f"[{', '.join(value)}]", why)
 

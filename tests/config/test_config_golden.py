@@ -230,7 +230,7 @@ def test_layers_are_described_as_kafka_does() -> None:
 def test_a_question_for_some_keys_is_answered_with_those() -> None:
     names = ["nope", "node.id", "num.partitions", "log.retention.ms"]
 
-    assert ["node.id", "log.retention.ms", "num.partitions"] == [r.name for r in describe_broker(config(PLAIN), names)]
+    assert [r.name for r in describe_broker(config(PLAIN), names)] == ["node.id", "log.retention.ms", "num.partitions"]
 
 
 ALTER_DIFFERENCES = {
