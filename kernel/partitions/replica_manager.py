@@ -82,7 +82,7 @@ class ReplicaManager:
 
         Args:
             broker_id: This broker.
-            engines: Started storage engines by name.
+            engines: Storage engines by name; `start` starts them.
             elections: Election factories by name.
             stages: Append stage factories by name.
             clock: Both clocks.
@@ -105,6 +105,7 @@ class ReplicaManager:
         self._on_progress = on_progress
         self._on_flush_wanted = on_flush_wanted
         self._on_leader_changed = on_leader_changed
+        self._kept_high_watermarks: dict[TopicIdPartition, int] = {}
         self._staged: list[Replica] = []
         self._failed_logs: dict[TopicIdPartition, str] = {}
 
@@ -148,7 +149,7 @@ class ReplicaManager:
             log.error("partition %s is offline: %s", partition, error)
             self._failed_logs[partition] = str(error)
             return None
-        high_watermark = engine.high_watermarks().get(partition, partition_log.log_start_offset)
+        high_watermark = self._kept_high_watermarks.get(partition, partition_log.log_start_offset)
         election = self._elections[plan.election].new_election(
             ElectionContext(
                 partition=partition,
@@ -205,10 +206,15 @@ class ReplicaManager:
             except StorageError as error:
                 log.error("deleting %s: %s", replica.partition, error)
 
-    def found_logs(self) -> Iterator[FoundLog]:
-        """Iterate over every log that any storage engine has on disk. Called once, right after the start."""
+    def start(self) -> Iterator[FoundLog]:
+        """Start the storage engines and iterate over every log that they have on disk.
+
+        Raises:
+            StorageError: An engine cannot work at all.
+        """
         for engine in self.engines.values():
             yield from engine.start()
+            self._kept_high_watermarks.update(engine.high_watermarks())
 
     # -------------------------------------------------------------------------------------------------------- requests
 

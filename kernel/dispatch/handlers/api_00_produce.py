@@ -17,7 +17,7 @@ from ...contracts.api_handler import PENDING
 from ...errors import ErrorCode, KafkaError
 from ...partitions.produce_operation import ProduceOperation, WaitingPartition
 from ...purgatory.delayed_operation import Outcome
-from ...records.batch import TIMESTAMP_TYPE_FLAG
+from ...records.batch import TIMESTAMP_TYPE_FLAG, TRANSACTIONAL_FLAG
 from ...records.validation import InvalidBatchError, validate_batch
 from ...types import INTERNAL_TOPICS
 from ...wire.messages.api_00_produce import (
@@ -25,10 +25,13 @@ from ...wire.messages.api_00_produce import (
     LeaderIdAndEpoch,
     PartitionProduceResponse,
     ProduceResponse,
+    TopicProduceData,
     TopicProduceResponse,
 )
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from ...clock import Clock
     from ...contracts.api_handler import Answer, RequestContext
     from ...partitions.replica import Replica
@@ -40,6 +43,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FIRST_VERSION_WITH_IDS: Final = 13
+PRODUCER_ERRORS: Final = frozenset(
+    {
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.INVALID_TXN_STATE,
+    }
+)
+"""Errors that the producer's state gives; with them Kafka tells the log start offset."""
 UNKNOWN_TOPIC_ID: Final = ErrorCode.UNKNOWN_TOPIC_ID
 UNKNOWN_TOPIC_OR_PARTITION: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -66,13 +77,13 @@ class ProduceHandler:
         topics: Any = self._replicas.topics_by_id if by_id else self._replicas.topics
         now_ms = self._clock.now_ms()
         has_failed = False
-        for topic in request.topic_data:
+        for topic in merge_doubled(request.topic_data):
             replicas: TopicReplicas | None = topics.get(topic.topic_id if by_id else topic.name)
             parts = []
             for part in topic.partition_data:
                 answer = PartitionProduceResponse(index=part.index)
                 try:
-                    self._append(replicas, part, request.acks, context.api_version, now_ms, answer, waiting)
+                    self._append(replicas, part, request, context.api_version, now_ms, answer, waiting)
                 except KafkaError as error:
                     has_failed = True
                     self._fail(replicas, error, answer)
@@ -105,7 +116,7 @@ class ProduceHandler:
         self,
         topic: TopicReplicas | None,
         part: PartitionProduceData,
-        acks: int,
+        request: ProduceRequest,
         version: int,
         now_ms: int,
         answer: PartitionProduceResponse,
@@ -124,7 +135,16 @@ class ProduceHandler:
         if batch is None:
             return
         data, header = batch
-        appended = replica.append_as_leader(data, header, acks)
+        if header.attributes & TRANSACTIONAL_FLAG:
+            # Nobody can have opened a transaction: that part is a plugin which answers this API's verification.
+            raise KafkaError(
+                ErrorCode.INVALID_TXN_STATE
+                if request.transactional_id
+                else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            )
+        if header.length_bytes > topic.plan.log_config.segment_bytes:
+            raise KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE)
+        appended = replica.append_as_leader(data, header, request.acks)
         self._replicas.stage(replica)
         answer.base_offset = appended.base_offset
         answer.log_start_offset = replica.log.log_start_offset
@@ -134,7 +154,7 @@ class ProduceHandler:
             answer.log_append_time_ms = header.max_timestamp
         counters.messages_in += header.records_count
         counters.bytes_in += header.length_bytes
-        if acks:
+        if request.acks:
             waiting.append(WaitingPartition(replica, appended.required_offset, answer))
 
     @staticmethod
@@ -164,16 +184,17 @@ class ProduceHandler:
             topic.counters.failed_produce_requests += 1
         answer.error_code = error.code
         answer.base_offset = -1
-        answer.error_message = error.detail
         replica = topic.partitions.get(answer.index) if topic else None
+        is_from_log = error.code in PRODUCER_ERRORS
         if isinstance(error, InvalidBatchError):
+            is_from_log = error.is_from_log
             answer.error_message = error.error_message
-            if error.is_from_log and replica is not None:
-                answer.log_start_offset = replica.log.log_start_offset
             answer.record_errors = [
                 BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
                 for index, text in error.record_errors
             ]
+        if replica is not None and is_from_log:
+            answer.log_start_offset = replica.log.log_start_offset
         if replica is not None and error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
             answer.current_leader = LeaderIdAndEpoch(leader_id=replica.leader_id, leader_epoch=replica.leader_epoch)
 
@@ -214,3 +235,24 @@ class ProduceHandler:
                 for topic in request.topic_data
             ]
         )
+
+
+def merge_doubled(topics: list[TopicProduceData]) -> list[TopicProduceData]:
+    """Return the topics with each partition once: of one named twice, Kafka appends the last batch only."""
+    if len(topics) == 1 and len(topics[0].partition_data) == 1:
+        return topics
+    names = {(topic.name, topic.topic_id) for topic in topics}
+    if len(names) == len(topics) and all(
+        len(topic.partition_data) == 1
+        or len({part.index for part in topic.partition_data}) == len(topic.partition_data)
+        for topic in topics
+    ):
+        return topics
+    merged: dict[tuple[str, UUID], dict[int, PartitionProduceData]] = {}
+    for topic in topics:
+        parts = merged.setdefault((topic.name, topic.topic_id), {})
+        parts.update((part.index, part) for part in topic.partition_data)
+    return [
+        TopicProduceData(name=name, topic_id=topic_id, partition_data=list(parts.values()))
+        for (name, topic_id), parts in merged.items()
+    ]

@@ -1,0 +1,75 @@
+"""Shell: what a broker is started with: its configuration, its plugins, the topics it is to have."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from .config.broker import Setting
+from .config.listeners import listen_settings
+from .config.registry import Registry
+from .config.settings import default_data_dir, read_settings
+from .plugin_manager import PluginManager, choose_plugins, installed_plugins
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .config.broker import BrokerConfig
+    from .config.toml_file import StartTopic
+
+log = logging.getLogger(__name__)
+
+
+@attrs.frozen
+class BrokerOptions:
+    """Everything that the operator chose.
+
+    Attributes:
+        config: The static configuration.
+        plugins: The active plugins, loaded.
+        plugin_settings: Each plugin's own section, by its name.
+        topics: Topics to have at start.
+    """
+
+    config: BrokerConfig
+    plugins: PluginManager
+    plugin_settings: Mapping[str, Mapping[str, object]]
+    topics: Sequence[StartTopic]
+
+
+def read_broker_options(
+    *,
+    config: Path | None,
+    environment: Mapping[str, str],
+    options: Sequence[str],
+    listen: Sequence[str] = (),
+    data_dir: Path | None = None,
+) -> BrokerOptions:
+    """Read the configuration and load the plugins that it wants.
+
+    Args:
+        config: `odradek.toml` or a `.properties` file.
+        environment: The process's variables.
+        options: `key=value` texts.
+        listen: `HOST:PORT` texts, beating every other setting of listeners.
+        data_dir: Where records are kept, beating `log.dirs`.
+
+    Raises:
+        ConfigError: A setting is wrong.
+        PluginError: A plugin is missing or broken.
+    """
+    settings = read_settings(config=config, environment=environment, options=options)
+    more = listen_settings(listen)
+    if data_dir is not None:
+        more["log.dirs"] = Setting(str(data_dir), f"--data-dir {data_dir}")
+    settings = attrs.evolve(settings, options={**settings.options, **more})
+    plugins = PluginManager()
+    plugins.load(choose_plugins(installed_plugins(), settings.file.enable, settings.file.disable))
+    registry = Registry.of(key for _plugin, key in plugins.config_keys())
+    resolved = settings.resolve(registry, data_dir=default_data_dir(environment, Path.home()))
+    for line in resolved.warnings():
+        log.warning("%s", line)
+    return BrokerOptions(resolved, plugins, settings.file.plugins, settings.file.topics)

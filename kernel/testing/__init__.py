@@ -1,0 +1,1 @@
+"""Shipped for tests: brokers in process, fixtures, contract kits, fault injection."""
