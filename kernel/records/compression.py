@@ -180,6 +180,8 @@ def _snappy_bounded(data: Buffer, limit: int) -> bytes:
     view = memoryview(data)
     if bytes(view[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
         return _snappy_block(view, limit)
+    if len(view) < len(_XERIAL_HEADER):
+        raise CorruptRecordsError("snappy header cut off")
     parts: list[bytes] = []
     position = len(_XERIAL_HEADER)
     while position < len(view):
