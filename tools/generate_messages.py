@@ -64,13 +64,16 @@ def read_definitions(jar: Path) -> list[Definition]:
                 definition = json.loads(text)
                 if definition["type"] != "header" and definition["validVersions"] != "none":
                     definitions.append(definition)
+    unstable = {d["apiKey"] for d in definitions if d.get("latestVersionUnstable")}
+    for definition in definitions:
+        definition["latestVersionUnstable"] = definition.get("apiKey") in unstable
     return definitions
 
 
 def stable(definition: Definition) -> Versions:
     """Return the versions of a definition without one that is still being designed."""
     valid = parse_versions(definition["validVersions"])
-    return Versions(valid.lowest, valid.highest - (definition.get("latestVersionUnstable") is True))
+    return Versions(valid.lowest, valid.highest - definition["latestVersionUnstable"])
 
 
 def meet(left: Versions, right: Versions) -> Versions:

@@ -1,4 +1,4 @@
-"""Pure core: InitProducerId, API key 22, versions 0-6."""
+"""Pure core: InitProducerId, API key 22, versions 0-5."""
 
 from __future__ import annotations
 
@@ -20,12 +20,10 @@ class InitProducerIdRequest(Message, key=22, versions="0-5", flexible="2+"):
     producer_epoch: int = f.int16("3+", default=-1)
 
 
-class InitProducerIdResponse(Message, key=22, versions="0-6", flexible="2+"):
+class InitProducerIdResponse(Message, key=22, versions="0-5", flexible="2+"):
     """The response."""
 
     throttle_time_ms: int = f.int32(ignorable=True)
     error_code: int = f.int16()
     producer_id: int = f.int64(default=-1)
     producer_epoch: int = f.int16()
-    ongoing_txn_producer_id: int = f.int64("6+", default=-1)
-    ongoing_txn_producer_epoch: int = f.int16("6+", default=-1)

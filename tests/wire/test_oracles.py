@@ -1,0 +1,100 @@
+"""Every message in every version against two other implementations. They are fed only bytes that we encoded."""
+
+from __future__ import annotations
+
+import io
+import random
+import warnings
+import zlib
+from importlib import import_module
+from typing import Any
+
+import pytest
+from kio.index import load_entity_schema, load_request_schema, load_response_schema
+from kio.serial import entity_reader, entity_writer
+from kio.static.constants import EntityType
+
+from odradek.kernel.wire import APIS, Message, decode, encode
+
+from .random_messages import all_messages, every_version, random_message
+
+ROUNDS = 3
+
+
+def _name(value: object) -> str | None:
+    return value.__name__ if isinstance(value, type) else None
+
+
+def _source(cls: type[Message], version: int) -> random.Random:
+    return random.Random(zlib.crc32(f"{cls.__name__}{version}".encode()))
+
+
+def _kio_schema(cls: type[Message], version: int) -> Any:
+    if cls.__api_key__ < 0:
+        words = "".join(f"_{c.lower()}" if c.isupper() else c for c in cls.__name__)[1:]
+        return load_entity_schema(words, version, EntityType.data)
+    load = load_request_schema if cls.__name__.endswith("Request") else load_response_schema
+    return load(cls.__api_key__, version)
+
+
+def _kafka_python_classes() -> dict[str, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas by a deprecated function
+        for module in ("metadata", "consumer", "producer", "admin", "sasl"):
+            import_module(f"kafka.protocol.{module}")
+        base = import_module("kafka.protocol.api_message").ApiMessage
+    return {cls.__name__: cls for cls in base.__subclasses__()}
+
+
+KAFKA_PYTHON = _kafka_python_classes()
+
+
+@pytest.mark.parametrize(("cls", "version"), every_version(), ids=_name)
+def test_kio_reads_and_writes_the_same_bytes(cls: type[Message], version: int) -> None:
+    schema = _kio_schema(cls, version)
+    read, write = entity_reader(schema), entity_writer(schema)
+    source = _source(cls, version)
+    for _ in range(ROUNDS):
+        message = random_message(cls, version, source)
+        parts, size_bytes = encode(message, version)
+        data = b"".join(parts)  # type: ignore[arg-type]  # random messages hold no slices of files
+        value, end = read(data, 0)
+        rewritten = io.BytesIO()
+        write(rewritten, value)
+
+        assert len(data) == size_bytes == end
+        assert data == rewritten.getvalue()
+        assert message == decode(cls, memoryview(data), version, exact=True)
+
+
+@pytest.mark.parametrize(
+    ("cls", "version"), [(c, v) for c, v in every_version() if c.__name__ in KAFKA_PYTHON], ids=_name
+)
+def test_kafka_python_reads_and_writes_the_same_bytes(cls: type[Message], version: int) -> None:
+    other = KAFKA_PYTHON[cls.__name__]
+    if version > other.max_version:
+        pytest.skip("kafka-python has no such version")
+    source = _source(cls, version)
+    for _ in range(ROUNDS):
+        message = random_message(cls, version, source)
+        if cls.__name__ == "ApiVersionsResponse":
+            message.error_code = 0  # with an error it is read as version 0, as a client should
+        data = encode(message, version).join()
+        value = other.decode(data, version=version)
+        value._header = None
+
+        assert data == bytes(value.encode(version=version))
+
+
+def test_kafka_python_was_compared_with_most_of_its_apis() -> None:
+    ours = {cls.__name__ for cls in all_messages()}
+
+    assert len(ours & KAFKA_PYTHON.keys()) >= 90
+
+
+def test_every_api_has_its_request_and_its_response() -> None:
+    for api in APIS.values():
+        first = 3 if api.name == "Produce" else api.versions.lowest
+        for message in api.messages:
+            assert (api.key, first, api.versions.highest) == (message.__api_key__, *message.__versions__)
+            assert api.flexible == message.__flexible__
