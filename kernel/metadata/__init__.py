@@ -1,0 +1,13 @@
+"""Cluster metadata: its records, the frozen image they make, and the controller that writes them.
+
+| module | what it holds |
+| --- | --- |
+| `records`, `record_makers` | Pure core: the records, in the wire's notation, and how values become records again |
+| `image`, `image_builder` | Pure core: the frozen image, and how records make the next one |
+| `controller` | Pure core: the shard, one method an operation |
+| `topic_creation`, `topic_growth`, `topic_deletion`, `adoption` | Pure core: operations on topics |
+| `config_changes`, `feature_changes` | Pure core: operations on configs and features |
+| `brokers`, `partition_changes`, `reassignments` | Pure core: operations on brokers and on who holds and leads what |
+| `placement`, `names`, `features`, `replica_assignment`, `rules` | Pure core: planners, rules, tables |
+| `metadata_log`, `snapshots` | Shell: the log on disk, group commit, snapshots |
+"""

@@ -1,0 +1,171 @@
+"""Pure core: the cluster's metadata at one offset of its log, as frozen values.
+
+An image never changes; records make the next one (`image_builder`), which shares with it all that stayed the same. So
+a handler may hold one for as long as it likes. The look-ups of the hot path are plain dictionary and tuple accesses:
+
+    image.topics_by_name[name]      image.topics_by_id[topic_id]      topic.partitions[index]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+import attrs
+
+from ..ids import ZERO_ID
+
+if TYPE_CHECKING:
+    from ..contracts.election import PartitionState
+
+NOTHING: Final[Mapping[str, str]] = {}
+
+UNASSIGNED_DIRECTORY: Final = ZERO_ID
+"""The directory of a replica that has not said yet where it keeps its log (KIP-858)."""
+
+
+class ResourceType(IntEnum):
+    """What configs are set on, by Kafka's numbers (`ConfigResource.Type`)."""
+
+    UNKNOWN = 0
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+@attrs.frozen
+class Listener:
+    """An address under which a broker is reached.
+
+    `security_protocol` is Kafka's number: 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL.
+    """
+
+    name: str
+    host: str
+    port: int
+    security_protocol: int = 0
+
+
+@attrs.frozen
+class BrokerImage:
+    """A registered broker.
+
+    Attributes:
+        broker_id: Its `node.id`.
+        broker_epoch: Of this registration; a later one has a greater epoch.
+        incarnation_id: Of the process that registered.
+        listeners: By name, with advertised addresses.
+        rack: `broker.rack`, None when not set.
+        log_dirs: Ids of its working log directories.
+        is_fenced: Whether it may lead nothing and is hidden from clients.
+        in_controlled_shutdown: Whether it is giving up its leaderships to stop.
+    """
+
+    broker_id: int
+    broker_epoch: int
+    incarnation_id: UUID
+    listeners: Mapping[str, Listener]
+    rack: str | None
+    log_dirs: tuple[UUID, ...]
+    is_fenced: bool
+    in_controlled_shutdown: bool
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it may lead partitions."""
+        return not self.is_fenced and not self.in_controlled_shutdown
+
+
+@attrs.frozen
+class TopicImage:
+    """A topic. Partitions are numbered without gaps, so the index into both tuples is the partition's number.
+
+    Attributes:
+        name: Its name.
+        topic_id: Its id, which a deleted namesake does not share.
+        partitions: State by partition.
+        directories: By partition, the log directory of each replica, in the order of `replicas`.
+    """
+
+    name: str
+    topic_id: UUID
+    partitions: tuple[PartitionState, ...] = ()
+    directories: tuple[tuple[UUID, ...], ...] = ()
+
+
+@attrs.frozen(repr=False)
+class MetadataImage:
+    """Everything the cluster agreed on, up to and with the record at `offset`.
+
+    Attributes:
+        cluster_id: The cluster's id, empty before the first record.
+        brokers: Registered brokers by id.
+        topics_by_name: Topics.
+        topics_by_id: The same topics.
+        configs: (resource type, name) to what is set on it; no entry when nothing is.
+        features: Finalized levels, all greater than 0.
+        disabled_features: Features that were switched off, so that no later version finalizes them by itself.
+        next_producer_id: The first producer id that no broker was given.
+        format_version: Of the log, 0 before the first record.
+        offset: Of the last record in it, -1 before the first.
+        epoch: The leader epoch of that record, -1 before the first.
+    """
+
+    cluster_id: str = ""
+    brokers: Mapping[int, BrokerImage] = attrs.field(factory=dict)
+    topics_by_name: Mapping[str, TopicImage] = attrs.field(factory=dict)
+    topics_by_id: Mapping[UUID, TopicImage] = attrs.field(factory=dict)
+    configs: Mapping[tuple[int, str], Mapping[str, str]] = attrs.field(factory=dict)
+    features: Mapping[str, int] = attrs.field(factory=dict)
+    disabled_features: frozenset[str] = frozenset()
+    next_producer_id: int = 0
+    format_version: int = 0
+    offset: int = -1
+    epoch: int = -1
+
+    def config(self, resource_type: int, name: str) -> Mapping[str, str]:
+        """Return what is set on a resource, by key; the cluster's broker defaults are (BROKER, "")."""
+        return self.configs.get((resource_type, name), NOTHING)
+
+    def topic_config(self, topic: str) -> Mapping[str, str]:
+        """Return what is set on a topic, by key."""
+        return self.configs.get((ResourceType.TOPIC, topic), NOTHING)
+
+    def live_brokers(self) -> list[int]:
+        """Return the brokers that may lead partitions, ascending."""
+        return sorted(broker.broker_id for broker in self.brokers.values() if broker.is_live)
+
+    def __repr__(self) -> str:
+        return (
+            f"MetadataImage(offset {self.offset}, epoch {self.epoch}, {len(self.brokers)} brokers, "
+            f"{len(self.topics_by_name)} topics)"
+        )
+
+
+@attrs.frozen
+class MetadataDelta:
+    """What an image has that the one before had not: names of changed things, to be looked up in both images.
+
+    A topic that was deleted and made again under its name stands in both `deleted_topics` and `created_topics`.
+
+    Attributes:
+        created_topics: Ids of new topics.
+        changed_topics: Ids of topics that were there, some partition of which changed or came.
+        deleted_topics: The topics that are gone, as they were.
+        changed_partitions: (topic id, partition) of every new or changed partition.
+        changed_brokers: Ids of brokers that were registered, changed or unregistered.
+        changed_configs: (resource type, name) of resources whose configs changed.
+        features_changed: Whether a finalized level changed.
+    """
+
+    created_topics: frozenset[UUID] = frozenset()
+    changed_topics: frozenset[UUID] = frozenset()
+    deleted_topics: tuple[TopicImage, ...] = ()
+    changed_partitions: frozenset[tuple[UUID, int]] = frozenset()
+    changed_brokers: frozenset[int] = frozenset()
+    changed_configs: frozenset[tuple[int, str]] = frozenset()
+    features_changed: bool = False

@@ -1,0 +1,285 @@
+"""Pure core: applies metadata records to an image, sharing whatever they leave alone.
+
+builder = ImageBuilder(image)
+builder.replay(record) ...      a dictionary is copied at its first change
+image = builder.build()         frozen; the builder goes on from it
+delta = builder.take_delta()    what changed since the last delta was taken
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+import attrs
+
+from ..contracts.election import PartitionState
+from ..errors import CorruptionError
+from .image import BrokerImage, Listener, MetadataDelta, MetadataImage, ResourceType, TopicImage
+from .records import (
+    BrokerRecord,
+    ConfigRecord,
+    FeatureRecord,
+    FormatRecord,
+    NoOpRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RemoveBrokerRecord,
+    RemoveTopicRecord,
+    SnapshotEndRecord,
+    TopicRecord,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from uuid import UUID
+
+    from .records import MetadataRecord
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class _Shared(Generic[K, V]):
+    """A dictionary that belongs to an image until its first change."""
+
+    __slots__ = ("_base", "_own")
+
+    def __init__(self, base: Mapping[K, V]) -> None:
+        self._base = base
+        self._own: dict[K, V] | None = None
+
+    def read(self) -> Mapping[K, V]:
+        return self._base if self._own is None else self._own
+
+    def write(self) -> dict[K, V]:
+        if self._own is None:
+            self._own = dict(self._base)
+        return self._own
+
+    def freeze(self) -> Mapping[K, V]:
+        self._base = self.read()
+        self._own = None
+        return self._base
+
+
+class _OpenTopic:
+    """A topic whose partitions are being changed."""
+
+    __slots__ = ("directories", "name", "partitions", "topic_id")
+
+    def __init__(self, topic: TopicImage) -> None:
+        self.name = topic.name
+        self.topic_id = topic.topic_id
+        self.partitions = list(topic.partitions)
+        self.directories = list(topic.directories)
+
+    def freeze(self) -> TopicImage:
+        return TopicImage(self.name, self.topic_id, tuple(self.partitions), tuple(self.directories))
+
+
+@attrs.define
+class _Changes:
+    """A delta that is still growing."""
+
+    created_topics: set[UUID] = attrs.field(factory=set)
+    changed_topics: set[UUID] = attrs.field(factory=set)
+    deleted_topics: list[TopicImage] = attrs.field(factory=list)
+    changed_partitions: set[tuple[UUID, int]] = attrs.field(factory=set)
+    changed_brokers: set[int] = attrs.field(factory=set)
+    changed_configs: set[tuple[int, str]] = attrs.field(factory=set)
+    features_changed: bool = False
+
+
+class ImageBuilder:
+    """Makes the next image out of records. Owned by one task.
+
+    Invariant: after `build`, the builder's content and the image's are the same; `replay` of a record that an operation
+    of this version made never fails.
+    """
+
+    def __init__(self, image: MetadataImage) -> None:
+        """Begin with an image."""
+        self._image = image
+        self._is_dirty = False
+        self._scalars: dict[str, Any] = {}
+        self._brokers = _Shared(image.brokers)
+        self._topics_by_name = _Shared(image.topics_by_name)
+        self._topics_by_id = _Shared(image.topics_by_id)
+        self._configs = _Shared(image.configs)
+        self._features = _Shared(image.features)
+        self._open: dict[UUID, _OpenTopic] = {}
+        self._changes = _Changes()
+
+    def note_position(self, offset: int, epoch: int) -> None:
+        """Note the offset and leader epoch of the record that was replayed last."""
+        self._scalars["offset"] = offset
+        self._scalars["epoch"] = epoch
+        self._is_dirty = True
+
+    def replay(self, record: MetadataRecord) -> None:
+        """Apply one record.
+
+        Raises:
+            CorruptionError: It contradicts what came before it: the log is damaged.
+        """
+        self._REPLAYS[type(record)](self, record)
+        self._is_dirty = True
+
+    def build(self) -> MetadataImage:
+        """Return the image as it is now; the same object while nothing changes."""
+        if not self._is_dirty:
+            return self._image
+        for topic in self._open.values():
+            frozen = topic.freeze()
+            self._topics_by_name.write()[topic.name] = frozen
+            self._topics_by_id.write()[topic.topic_id] = frozen
+        self._open.clear()
+        self._image = attrs.evolve(
+            self._image,
+            brokers=self._brokers.freeze(),
+            topics_by_name=self._topics_by_name.freeze(),
+            topics_by_id=self._topics_by_id.freeze(),
+            configs=self._configs.freeze(),
+            features=self._features.freeze(),
+            **self._scalars,
+        )
+        self._scalars.clear()
+        self._is_dirty = False
+        return self._image
+
+    def take_delta(self) -> MetadataDelta:
+        """Return what changed since the last call, and begin anew."""
+        changes, self._changes = self._changes, _Changes()
+        return MetadataDelta(
+            created_topics=frozenset(changes.created_topics),
+            changed_topics=frozenset(changes.changed_topics - changes.created_topics),
+            deleted_topics=tuple(changes.deleted_topics),
+            changed_partitions=frozenset(changes.changed_partitions),
+            changed_brokers=frozenset(changes.changed_brokers),
+            changed_configs=frozenset(changes.changed_configs),
+            features_changed=changes.features_changed,
+        )
+
+    # ------------------------------------------------------------------------------------------------- one record each
+
+    def _replay_format(self, record: FormatRecord) -> None:
+        self._scalars["format_version"] = record.format_version
+        self._scalars["cluster_id"] = record.cluster_id
+
+    def _replay_broker(self, record: BrokerRecord) -> None:
+        listeners = {
+            item.name: Listener(item.name, item.host, item.port, item.security_protocol) for item in record.listeners
+        }
+        self._brokers.write()[record.broker_id] = BrokerImage(
+            record.broker_id,
+            record.broker_epoch,
+            record.incarnation_id,
+            listeners,
+            record.rack,
+            tuple(record.log_dirs),
+            record.is_fenced,
+            record.in_controlled_shutdown,
+        )
+        self._changes.changed_brokers.add(record.broker_id)
+
+    def _replay_remove_broker(self, record: RemoveBrokerRecord) -> None:
+        self._brokers.write().pop(record.broker_id, None)
+        self._changes.changed_brokers.add(record.broker_id)
+
+    def _replay_topic(self, record: TopicRecord) -> None:
+        self._open[record.topic_id] = _OpenTopic(TopicImage(record.name, record.topic_id))
+        self._changes.created_topics.add(record.topic_id)
+
+    def _replay_partition(self, record: PartitionRecord) -> None:
+        topic = self._open_topic(record.topic_id)
+        state = PartitionState(
+            record.leader,
+            record.leader_epoch,
+            record.partition_epoch,
+            tuple(record.replicas),
+            tuple(record.isr),
+            tuple(record.adding_replicas),
+            tuple(record.removing_replicas),
+        )
+        directories = tuple(record.directories)
+        if record.partition < len(topic.partitions):
+            topic.partitions[record.partition] = state
+            topic.directories[record.partition] = directories
+        elif record.partition == len(topic.partitions):
+            topic.partitions.append(state)
+            topic.directories.append(directories)
+        else:
+            raise CorruptionError(
+                f"metadata has partition {record.partition} of {topic.name} and not those before: the log is damaged"
+            )
+        self._changes.changed_topics.add(record.topic_id)
+        self._changes.changed_partitions.add((record.topic_id, record.partition))
+
+    def _open_topic(self, topic_id: UUID) -> _OpenTopic:
+        topic = self._open.get(topic_id)
+        if topic is None:
+            frozen = self._topics_by_id.read().get(topic_id)
+            if frozen is None:
+                raise CorruptionError(f"metadata speaks of a topic {topic_id} that it never made: the log is damaged")
+            topic = self._open[topic_id] = _OpenTopic(frozen)
+        return topic
+
+    def _replay_remove_topic(self, record: RemoveTopicRecord) -> None:
+        topic = self._open_topic(record.topic_id).freeze()
+        del self._open[record.topic_id]
+        self._topics_by_name.write().pop(topic.name, None)
+        self._topics_by_id.write().pop(topic.topic_id, None)
+        resource = (int(ResourceType.TOPIC), topic.name)
+        if resource in self._configs.read():
+            del self._configs.write()[resource]
+            self._changes.changed_configs.add(resource)
+        changes = self._changes
+        changes.changed_topics.discard(topic.topic_id)
+        changes.changed_partitions = {item for item in changes.changed_partitions if item[0] != topic.topic_id}
+        if topic.topic_id in changes.created_topics:
+            changes.created_topics.discard(topic.topic_id)
+        else:
+            changes.deleted_topics.append(topic)
+
+    def _replay_config(self, record: ConfigRecord) -> None:
+        resource = (record.resource_type, record.resource_name)
+        values = dict(self._configs.read().get(resource, {}))
+        if record.value is None:
+            values.pop(record.name, None)
+        else:
+            values[record.name] = record.value
+        if values:
+            self._configs.write()[resource] = values
+        else:
+            self._configs.write().pop(resource, None)
+        self._changes.changed_configs.add(resource)
+
+    def _replay_feature(self, record: FeatureRecord) -> None:
+        disabled = self._scalars.get("disabled_features", self._image.disabled_features)
+        if record.level > 0:
+            self._features.write()[record.name] = record.level
+            self._scalars["disabled_features"] = disabled - {record.name}
+        else:
+            self._features.write().pop(record.name, None)
+            self._scalars["disabled_features"] = disabled | {record.name}
+        self._changes.features_changed = True
+
+    def _replay_producer_ids(self, record: ProducerIdsRecord) -> None:
+        self._scalars["next_producer_id"] = record.next_producer_id
+
+    def _replay_nothing(self, record: MetadataRecord) -> None:
+        del record
+
+    _REPLAYS: ClassVar[dict[type[MetadataRecord], Callable[[ImageBuilder, Any], None]]] = {
+        FormatRecord: _replay_format,
+        BrokerRecord: _replay_broker,
+        RemoveBrokerRecord: _replay_remove_broker,
+        TopicRecord: _replay_topic,
+        PartitionRecord: _replay_partition,
+        RemoveTopicRecord: _replay_remove_topic,
+        ConfigRecord: _replay_config,
+        FeatureRecord: _replay_feature,
+        ProducerIdsRecord: _replay_producer_ids,
+        SnapshotEndRecord: _replay_nothing,
+        NoOpRecord: _replay_nothing,
+    }

@@ -1,0 +1,191 @@
+"""Pure core: the records of the metadata log, and how they stand in a record's value.
+
+The notation is the wire's; types and fields are this project's own. A record's value begins with a frame::
+
+    frame version (uvarint, 1) | type (uvarint) | version of the type (uvarint) | fields
+
+Keys are null. A record states a whole fact ("the partition is so"), never a difference, so that replaying one twice
+does no harm. Types and versions are only ever added; `docs/reference/metadata-records.md` lists all of them.
+
+*Source:* the form of Kafka's `MetadataRecordSerde`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+from uuid import UUID
+
+from ..errors import CorruptionError, StorageError
+from ..wire import fields as f
+from ..wire.codec import decode, encode_bytes
+from ..wire.errors import DecodeError
+from ..wire.message import Message
+
+if TYPE_CHECKING:
+    from ..types import Buffer
+
+FORMAT_VERSION: Final = 1
+"""The newest format of the metadata log that this version reads, and the one it writes."""
+
+FRAME_VERSION: Final = 1
+
+
+class FormatRecord(Message, key=1, versions="0", flexible="0+"):
+    """The first record of the log and of every snapshot: the format of all others, and whose log it is."""
+
+    format_version: int = f.int16()
+    cluster_id: str = f.string()
+
+
+class RegisteredListener(Message):
+    """An item of `BrokerRecord.listeners`."""
+
+    name: str = f.string()
+    host: str = f.string()
+    port: int = f.uint16()
+    security_protocol: int = f.int16()
+
+
+class BrokerRecord(Message, key=2, versions="0", flexible="0+"):
+    """A broker is registered like this; replaces what was known of it."""
+
+    broker_id: int = f.int32()
+    broker_epoch: int = f.int64()
+    incarnation_id: UUID = f.uuid()
+    listeners: list[RegisteredListener] = f.array(RegisteredListener)
+    rack: str | None = f.string(nullable="0+", default=None)
+    log_dirs: list[UUID] = f.uuids()
+    is_fenced: bool = f.boolean(default=True)
+    in_controlled_shutdown: bool = f.boolean()
+
+
+class RemoveBrokerRecord(Message, key=3, versions="0", flexible="0+"):
+    """A broker is unregistered."""
+
+    broker_id: int = f.int32()
+
+
+class TopicRecord(Message, key=4, versions="0", flexible="0+"):
+    """There is a topic of this name and id; its partitions follow."""
+
+    name: str = f.string()
+    topic_id: UUID = f.uuid()
+
+
+class PartitionRecord(Message, key=5, versions="0", flexible="0+"):
+    """A partition is like this; replaces what was known of it. A new one has the next free index."""
+
+    topic_id: UUID = f.uuid()
+    partition: int = f.int32()
+    leader: int = f.int32(default=-1)
+    leader_epoch: int = f.int32()
+    partition_epoch: int = f.int32()
+    replicas: list[int] = f.int32s()
+    isr: list[int] = f.int32s()
+    adding_replicas: list[int] = f.int32s()
+    removing_replicas: list[int] = f.int32s()
+    directories: list[UUID] = f.uuids()
+
+
+class RemoveTopicRecord(Message, key=6, versions="0", flexible="0+"):
+    """A topic is deleted, with its partitions and its configs."""
+
+    topic_id: UUID = f.uuid()
+
+
+class ConfigRecord(Message, key=7, versions="0", flexible="0+"):
+    """A resource's config key has this value, or with a null value is no longer set."""
+
+    resource_type: int = f.int8()
+    resource_name: str = f.string()
+    name: str = f.string()
+    value: str | None = f.string(nullable="0+", default=None)
+
+
+class FeatureRecord(Message, key=8, versions="0", flexible="0+"):
+    """A feature is finalized at this level; 0 switches it off."""
+
+    name: str = f.string()
+    level: int = f.int16()
+
+
+class ProducerIdsRecord(Message, key=9, versions="0", flexible="0+"):
+    """A broker was given the producer ids below `next_producer_id`; the next block begins there."""
+
+    broker_id: int = f.int32()
+    broker_epoch: int = f.int64()
+    next_producer_id: int = f.int64()
+
+
+class SnapshotEndRecord(Message, key=10, versions="0", flexible="0+"):
+    """The last record of a snapshot: with it, and only with it, the snapshot is whole."""
+
+    records_count: int = f.int64()
+    last_offset: int = f.int64()
+    last_epoch: int = f.int32()
+    written_ms: int = f.int64()
+
+
+class NoOpRecord(Message, key=11, versions="0", flexible="0+"):
+    """Nothing: written where only the position in the log matters."""
+
+
+MetadataRecord: TypeAlias = (
+    FormatRecord
+    | BrokerRecord
+    | RemoveBrokerRecord
+    | TopicRecord
+    | PartitionRecord
+    | RemoveTopicRecord
+    | ConfigRecord
+    | FeatureRecord
+    | ProducerIdsRecord
+    | SnapshotEndRecord
+    | NoOpRecord
+)
+
+RECORD_TYPES: Final[dict[int, type[MetadataRecord]]] = {
+    cls.__api_key__: cls
+    for cls in (
+        FormatRecord,
+        BrokerRecord,
+        RemoveBrokerRecord,
+        TopicRecord,
+        PartitionRecord,
+        RemoveTopicRecord,
+        ConfigRecord,
+        FeatureRecord,
+        ProducerIdsRecord,
+        SnapshotEndRecord,
+        NoOpRecord,
+    )
+}
+"""Type number to class; numbers are never given twice."""
+
+
+def encode_record(record: MetadataRecord) -> bytes:
+    """Return the record's value, in the newest version of its type."""
+    version = record.__versions__.highest
+    return bytes((FRAME_VERSION, record.__api_key__, version)) + encode_bytes(record, version)
+
+
+def decode_record(value: Buffer) -> MetadataRecord:
+    """Return the record that `encode_record` wrote.
+
+    Raises:
+        StorageError: It is of a type or version that this version of the broker does not know.
+        CorruptionError: The bytes are no such record.
+    """
+    if len(value) < 3:
+        raise CorruptionError(f"a metadata record of {len(value)} bytes is too short")
+    frame, number, version = value[0], value[1], value[2]
+    record_type = RECORD_TYPES.get(number)
+    if frame != FRAME_VERSION or record_type is None or version not in record_type.__versions__:
+        raise StorageError(
+            f"metadata record of frame {frame}, type {number}, version {version} is unknown: it was written by a newer "
+            "version of odradek; start that one"
+        )
+    try:
+        return decode(record_type, memoryview(value), version, position=3, exact=True)
+    except DecodeError as error:
+        raise CorruptionError(f"metadata record {record_type.__name__}: {error}") from error

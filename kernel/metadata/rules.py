@@ -1,0 +1,78 @@
+"""Pure core: what the controller asks of others: configuration, elections, ids, chance."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from ..config.topic import TopicConfig
+from ..errors import ErrorCode, KafkaError
+from .image import ResourceType
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Mapping
+    from uuid import UUID
+
+    from ..config.broker import BrokerConfig
+    from ..contracts.election import ElectionFactory
+    from ..ids import IdSource
+    from .image import MetadataImage
+
+
+@attrs.frozen
+class ControllerRules:
+    """The controller's collaborators, all pure.
+
+    Attributes:
+        node_id: The node that the controller runs on.
+        config: Its configuration without the dynamic layers, which the image holds.
+        elections: Election factories by name.
+        ids: Makes topic ids.
+        random: Where placements begin.
+    """
+
+    node_id: int
+    config: BrokerConfig
+    elections: Mapping[str, ElectionFactory]
+    ids: IdSource
+    random: random.Random
+
+    def config_at(self, image: MetadataImage) -> BrokerConfig:
+        """Return the node's configuration with the dynamic layers of an image."""
+        return dynamic_config(self.config, image, self.node_id)
+
+    def election(self, config: BrokerConfig, overrides: Mapping[str, str]) -> ElectionFactory:
+        """Return the election factory that a topic's configs choose.
+
+        Raises:
+            KafkaError: INVALID_CONFIG: no plugin offers it.
+        """
+        name = TopicConfig.resolve(config, overrides).odradek_election
+        factory = self.elections.get(name)
+        if factory is None:
+            known = ", ".join(sorted(self.elections)) or "none"
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"odradek.election is {name!r}, which no enabled plugin offers; there is {known}",
+            )
+        return factory
+
+
+def dynamic_config(config: BrokerConfig, image: MetadataImage, node_id: int) -> BrokerConfig:
+    """Return a node's configuration with what the image holds for all brokers and for this one."""
+    return config.with_dynamic(
+        cluster=image.config(ResourceType.BROKER, ""), broker=image.config(ResourceType.BROKER, str(node_id))
+    )
+
+
+def replica_directories(image: MetadataImage, replicas: list[int] | tuple[int, ...]) -> list[UUID]:
+    """Return the log directory of each replica of a new partition: known where a broker has only one."""
+    from ..ids import ZERO_ID
+
+    directories = []
+    for replica in replicas:
+        broker = image.brokers.get(replica)
+        directories.append(broker.log_dirs[0] if broker is not None and len(broker.log_dirs) == 1 else ZERO_ID)
+    return directories
