@@ -36,7 +36,6 @@ first unstable offset is hidden from read_committed consumers::
 
 from __future__ import annotations
 
-import struct
 from bisect import bisect_left
 from collections import deque
 from operator import attrgetter
@@ -45,8 +44,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import attrs
 
 from ..errors import ErrorCode, KafkaError
-from ..records.batch import SEQUENCE_MAX, TRANSACTIONAL_FLAG, CorruptRecordsError, read_header
-from ..records.reader import read_batch
+from ..records.batch import SEQUENCE_MAX, TRANSACTIONAL_FLAG
 from ..types import NO_EPOCH, NO_OFFSET, NO_SEQUENCE, NO_TIMESTAMP
 from .producer_snapshot import ProducerSnapshotEntry
 from .transaction_index import AbortedTransaction
@@ -55,8 +53,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ..records.batch import BatchHeader
-    from ..records.record import Record
-    from ..types import Buffer
 
 BATCHES_KEPT: Final = 5
 """`max.in.flight.requests.per.connection` of an idempotent producer is at most this."""
@@ -295,24 +291,6 @@ class ProducerStateTable:
                 return transaction.first_offset
         return ended.marker_offset + 1
 
-    def replay(self, batch: Buffer) -> None:
-        """Take note of a whole batch that is read from the log, of whatever kind; nothing is judged.
-
-        Raises:
-            CorruptRecordsError: It is a control batch whose record cannot be read.
-        """
-        header = read_header(batch)
-        if header.producer_id < 0:
-            return
-        if not header.is_control:
-            self.append(header)
-            return
-        for record in read_batch(batch, 0, header):
-            marker = _read_marker(record)
-            if marker is not None:
-                is_commit, coordinator_epoch = marker
-                self.append_marker(header, is_commit=is_commit, coordinator_epoch=coordinator_epoch)
-
     # ------------------------------------------------------------------------------------------------------- watermarks
 
     def last_stable_offset(self, high_watermark: int) -> int:
@@ -409,21 +387,6 @@ class ProducerStateTable:
 
 
 _LAST_OFFSET: Final = attrgetter("last_offset")
-_CONTROL_KEY: Final = struct.Struct(">hh")
-_MARKER_VALUE: Final = struct.Struct(">hi")
-_ABORT, _COMMIT = 0, 1
-
-
-def _read_marker(record: Record) -> tuple[bool, int] | None:
-    """Return (is it a commit, coordinator epoch) of a control record; None when it ends no transaction."""
-    try:
-        _, kind = _CONTROL_KEY.unpack_from(record.key or b"")
-        if kind not in (_ABORT, _COMMIT):
-            return None
-        _, coordinator_epoch = _MARKER_VALUE.unpack_from(record.value or b"")
-    except struct.error as error:
-        raise CorruptRecordsError(f"control record at offset {record.offset} is cut off") from error
-    return kind == _COMMIT, coordinator_epoch
 
 
 def _snapshot_entry(state: ProducerState) -> ProducerSnapshotEntry:
