@@ -157,7 +157,10 @@ class Election(Protocol):
         ...
 
     def ready(self) -> Ready | None:
-        """Return the effects that have gathered, None when there are none; they stay until `advance`."""
+        """Return the effects that have gathered, None when there are none; they stay until `advance`.
+
+        A high watermark that `local_append` or `follower_fetch` returned need not stand here too.
+        """
         ...
 
     def advance(self, ready: Ready) -> None:
@@ -201,6 +204,8 @@ class ElectionFactory(Protocol):
         self, state: PartitionState, live_brokers: Collection[int], reason: ElectionReason
     ) -> PartitionState | None:
         """Return the state with the new leader and in-sync set, None when nobody may lead. Pure; the controller asks.
+
+        For `ElectionReason.PREFERRED`, None says that the preferred replica may not lead; others are not asked for.
 
         `leader_epoch` and `partition_epoch` are raised by the controller. An election whose replicas choose among
         themselves returns None always.
