@@ -3,10 +3,9 @@
 The same object is driven by the reactor, the portable loop, TLS and memory networks. Whoever drives it does, per turn:
 
     while connection.wants_input and bytes are there:
-        window = connection.writable()          # memory to receive into
-        connection.wrote(number of bytes)       # how much came
-    connection.process(receiver)                # frames -> receiver.frame_received -> reply slots
-    ... receiver.turn_ended() ...               # once for all connections
+        window = connection.writable()                  # memory to receive into
+        connection.received(window, size, receiver)     # frames -> receiver.frame_received -> reply slots
+    ... receiver.turn_ended() ...                       # once for all connections
     send what stands in connection.outgoing
 
 A frame is four bytes of size, big endian, and as many bytes of request. Answers may be completed in any order and
@@ -27,6 +26,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 import attrs
 
 from ..errors import MalformedRequestError
+from .receive_memory import ARENA_BYTES, WINDOW_BYTES, WINDOW_BYTES_MIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -79,17 +79,47 @@ class FrameReceiver(Protocol):
         ...
 
 
+class Driver(Protocol):
+    """Who moves a connection's bytes."""
+
+    def flush(self) -> None:
+        """Look after what got dirty; takes the connection's mark away."""
+        ...
+
+
 @attrs.define(eq=False)
-class ReplySlot:
-    """The place of one answer in its connection's order; made by `Connection.open_reply`, completed once.
+class Turn:
+    """What the connections of one loop tell it.
 
     Attributes:
-        is_complete: Whether the answer is known.
+        wake: Has a turn made soon; called when something gets dirty between turns.
+        dirty: Drivers of connections with something to send, to take or to close that was not there before.
+        is_active: A turn is being made: what gets dirty is looked after at its end.
     """
 
+    wake: Callable[[], None]
+    dirty: list[Driver] = attrs.field(init=False, factory=list)
+    is_active: bool = attrs.field(default=False, init=False)
+
+
+class _Owed:
+    """The type of an answer that is not known yet."""
+
+
+_OWED: Final = _Owed()
+
+
+@attrs.define(eq=False)
+class ReplySlot:
+    """The place of one answer in its connection's order; made by `Connection.open_reply`, completed once."""
+
     _connection: Connection
-    is_complete: bool = attrs.field(default=False, init=False)
-    _buffers: Sequence[Outgoing] | None = attrs.field(default=None, init=False)
+    answer: Sequence[Outgoing] | _Owed | None = attrs.field(default=_OWED, init=False)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the answer is known."""
+        return self.answer is not _OWED
 
     def complete(self, buffers: Sequence[Outgoing] | None) -> None:
         """Give the answer; nothing happens when the connection is gone.
@@ -98,32 +128,38 @@ class ReplySlot:
             buffers: The whole frame **with its four bytes of size in front**, in pieces: memory (flat bytes; not
                 changed until sent) and slices of files. None when the request gets no answer (acks=0).
         """
-        assert not self.is_complete, "a request is answered once"
-        self.is_complete = True
-        self._buffers = buffers
-        self._connection.slot_completed(self)
+        assert self.answer is _OWED, "a request is answered once"
+        connection = self._connection
+        slots = connection.slots
+        if not slots or slots[0] is not self:
+            # The connection is gone, or an earlier request is still unanswered.
+            self.answer = buffers
+            return
+        self.answer = None
+        del slots[0]
+        if buffers:
+            connection.outgoing += buffers
+        if slots or connection.held_by is not None:
+            connection.slot_completed(self)
+        if not connection.is_dirty:
+            connection.is_dirty = True
+            turn = connection.turn
+            turn.dirty.append(connection.driver)
+            if not turn.is_active:
+                turn.wake()
 
     def hold(self) -> None:
         """Take no further frame before this answer is complete, not even in this turn: for what becomes a task."""
-        if not self.is_complete:
+        if self.answer is _OWED:
             self._connection.held_by = self
-
-    def take(self) -> Sequence[Outgoing] | None:
-        """Return the answer and forget it; called by the connection."""
-        buffers, self._buffers = self._buffers, None
-        return buffers
-
-
-def _ignore() -> None:
-    """Nobody drives the connection yet."""
 
 
 @attrs.define(eq=False, repr=False)
 class Connection:
     """One client's connection. Owned by the task of its loop; knows no socket.
 
-    Invariants: `outgoing` holds answers in the order of their requests; a complete slot is never the first of the slots
-    between calls; once closed, nothing is received, owed or sent.
+    Invariants: `outgoing` holds answers in the order of their requests; the first of `slots` is never complete between
+    calls; once closed, nothing is received, owed or sent.
 
     Attributes:
         connection_id: A number that no other connection of this broker had.
@@ -132,7 +168,11 @@ class Connection:
         client_port: The client's port, 0 where there is none.
         frame_limit_bytes: The largest frame taken; may be raised once the client has proved who it is.
         outgoing: What is to be sent, first first; the driver removes what it sent.
-        on_progress: Called when there is something to send, to take or to close that was not there before.
+        turn: What tells the loop.
+        driver: Who moves the bytes.
+        slots: The answers that are owed, in order.
+        is_dirty: The driver stands in `turn.dirty`; it takes the mark away.
+        is_stopped: Nothing may be received, for another reason than what is owed or unsent.
         is_open: Whether an answer could still reach the client.
         is_closing: No further frame is taken; the driver closes when all answers have left.
         close_reason: Why it was closed, for logs.
@@ -148,8 +188,12 @@ class Connection:
     client_host: str
     client_port: int
     frame_limit_bytes: int
+    turn: Turn
     _memory: ReceiveMemory
-    on_progress: Callable[[], None] = _ignore
+    driver: Driver = attrs.field(init=False)
+    is_dirty: bool = attrs.field(default=False, init=False)
+    is_stopped: bool = attrs.field(default=False, init=False)
+    slots: list[ReplySlot] = attrs.field(init=False, factory=list)
     outgoing: list[Outgoing] = attrs.field(init=False, factory=list)
     is_open: bool = attrs.field(default=True, init=False)
     is_closing: bool = attrs.field(default=False, init=False)
@@ -159,7 +203,6 @@ class Connection:
     principal: str = attrs.field(default="User:ANONYMOUS", init=False)
     held_by: ReplySlot | None = attrs.field(default=None, init=False)
     waits_for_memory: bool = attrs.field(default=False, init=False)
-    _slots: list[ReplySlot] = attrs.field(init=False, factory=list)
     # Received bytes not yet taken are `_input[_taken:_filled]`: a window of the arena, or `_block`.
     _input: memoryview | None = attrs.field(default=None, init=False)
     _block: bytearray | None = attrs.field(default=None, init=False)
@@ -172,7 +215,7 @@ class Connection:
         state = "closed" if not self.is_open else "closing" if self.is_closing else "open"
         return (
             f"<Connection {self.connection_id} {self.client_host}:{self.client_port} by {self.listener_name}, {state}, "
-            f"{len(self._slots)} owed, {len(self.outgoing)} to send, {self._filled - self._taken} bytes begun>"
+            f"{len(self.slots)} owed, {len(self.outgoing)} to send, {self._filled - self._taken} bytes begun>"
         )
 
     # -- receiving ---------------------------------------------------------------------------------------------------
@@ -180,17 +223,12 @@ class Connection:
     @property
     def wants_input(self) -> bool:
         """Whether bytes may be received: nothing is owed, nothing waits to be sent, no whole frame lies here."""
-        return not (self._slots or self.outgoing or self._has_frame or self.waits_for_memory or self.is_closing)
+        return not (self.slots or self.outgoing or self.is_stopped)
 
     @property
     def has_frame_to_take(self) -> bool:
         """Whether `process` would take a frame that is here already."""
-        return self._has_frame and not (self._slots or self.outgoing or self.is_closing)
-
-    @property
-    def owes_answers(self) -> bool:
-        """Whether a request is unanswered."""
-        return bool(self._slots)
+        return self._has_frame and not (self.slots or self.outgoing or self.is_closing)
 
     @property
     def begun_block_bytes(self) -> int:
@@ -201,54 +239,70 @@ class Connection:
         """Return memory to receive into, at least one byte; call only while `wants_input`."""
         if self._input is not None:
             return self._input[self._filled :]
-        if self._expects_large:
-            return self._memory.window(_SIZE_BYTES)
-        return self._memory.window()
+        memory = self._memory
+        position = memory.arena_position
+        if position > ARENA_BYTES - WINDOW_BYTES_MIN:
+            memory.next_arena()
+            position = 0
+        return memory.arena_view[position : position + (_SIZE_BYTES if self._expects_large else WINDOW_BYTES)]
 
-    def wrote(self, size_bytes: int, window: memoryview) -> None:
-        """Take note that the first `size_bytes`, > 0, of `window`, given by `writable` last, are received bytes."""
+    def received(self, window: memoryview, size_bytes: int, receiver: FrameReceiver) -> int:
+        """Take the first `size_bytes`, > 0, of `window`, given by `writable` last, as received bytes, and process them.
+
+        Returns:
+            How many frames were given to `receiver`.
+
+        Raises:
+            MalformedRequestError: As `process`.
+        """
         if self._input is None:
-            self._memory.used(size_bytes)
-            self._input = window
-            self._taken = 0
-            self._filled = size_bytes
-        else:
-            self._filled += size_bytes
+            # The next window begins behind these bytes, on a cache line of its own.
+            self._memory.arena_position += (size_bytes + 63) & -64
+            return self._process(window, 0, size_bytes, receiver)
+        self._filled += size_bytes
+        return self._process(self._input, self._taken, self._filled, receiver)
 
     def process(self, receiver: FrameReceiver) -> int:
-        """Give every whole frame to `receiver`, at most `FRAMES_PER_TURN_MAX`; return how many.
+        """Give every whole frame that is here to `receiver`, at most `FRAMES_PER_TURN_MAX`; return how many.
 
         Raises:
             MalformedRequestError: A size is negative or beyond the limit, or the receiver said so.
         """
-        data = self._input
-        if data is None or self.is_closing:
+        if self._input is None or self.is_closing:
             return 0
-        taken = self._taken
-        filled = self._filled
+        return self._process(self._input, self._taken, self._filled, receiver)
+
+    def _process(self, data: memoryview, taken: int, filled: int, receiver: FrameReceiver) -> int:
         frames_count = 0
         frame_bytes = -1
-        self._has_frame = False
+        has_frame = False
         while filled - taken >= _SIZE_BYTES:
             (frame_bytes,) = _SIZE.unpack_from(data, taken)
-            if not 0 <= frame_bytes <= self.frame_limit_bytes:
+            if frame_bytes < 0 or frame_bytes > self.frame_limit_bytes:
                 raise MalformedRequestError(f"a frame of {frame_bytes} bytes; 0 to {self.frame_limit_bytes} are taken")
             end = taken + _SIZE_BYTES + frame_bytes
             if end > filled:
                 break
-            if self.held_by is not None or frames_count == FRAMES_PER_TURN_MAX or self.is_closing:
-                self._has_frame = True
+            if frames_count and (self.held_by is not None or frames_count == FRAMES_PER_TURN_MAX or self.is_closing):
+                has_frame = True
                 break
             receiver.frame_received(self, data[taken + _SIZE_BYTES : end])
             frames_count += 1
             taken = end
-        self._taken = taken
+        if has_frame is not self._has_frame:
+            self._has_frame = has_frame
+            self._update_stopped()
         if taken == filled:
-            self._forget_input()
             self._expects_large = frame_bytes >= _LARGE_FRAME_BYTES
+            if self._input is not None:
+                self._forget_input()
         elif self.is_open:
+            self._taken, self._filled = taken, filled
             self._keep_rest(data)
         return frames_count
+
+    def _update_stopped(self) -> None:
+        self.is_stopped = self._has_frame or self.waits_for_memory or self.is_closing
 
     def receive_data(self, data: Buffer, receiver: FrameReceiver) -> None:
         """Receive `data` whole, by copying, and process it: for memory networks; call only while `wants_input`.
@@ -260,12 +314,12 @@ class Connection:
             window = self.writable()
             size_bytes = min(len(window), len(rest))
             window[:size_bytes] = rest[:size_bytes]
-            self.wrote(size_bytes, window)
             rest = rest[size_bytes:]
-            self.process(receiver)
+            self.received(window, size_bytes, receiver)
 
     def _forget_input(self) -> None:
         self._input = None
+        self._taken = self._filled = 0
         if self._block is not None:
             block, self._block = self._block, None
             self._memory.give_back(block)
@@ -288,6 +342,7 @@ class Connection:
             self._move_to(block, room_bytes, data, rest_bytes)
             return
         self.waits_for_memory = True
+        self._update_stopped()
         if self._block is None:
             # What is here must stay somewhere, also while the frame's room is not granted.
             self._move_to(self._memory.lend_owed(rest_bytes), rest_bytes, data, rest_bytes)
@@ -302,6 +357,7 @@ class Connection:
         """Ask again for the room of the frame begun; return whether it was granted."""
         if self.waits_for_memory and self._input is not None:
             self.waits_for_memory = False
+            self._update_stopped()
             self._keep_rest(self._input)
         return not self.waits_for_memory
 
@@ -310,22 +366,20 @@ class Connection:
     def open_reply(self) -> ReplySlot:
         """Return the slot of the next answer: to be called in the order of requests, from `frame_received`."""
         slot = ReplySlot(self)
-        self._slots.append(slot)
+        self.slots.append(slot)
         return slot
 
     def slot_completed(self, slot: ReplySlot) -> None:
-        """Move the answers whose turn it is to `outgoing`; called by `slot`."""
-        slots = self._slots
-        if not self.is_open or slots[0] is not slot:
-            return
-        while slots and slots[0].is_complete:
-            first = slots.pop(0)
-            buffers = first.take()
-            if buffers:
-                self.outgoing.extend(buffers)
-            if first is self.held_by:
+        """Move the answers that `slot`, the first until now, kept waiting to `outgoing`; called by it."""
+        if slot is self.held_by:
+            self.held_by = None
+        slots = self.slots
+        while slots and not isinstance(answer := slots[0].answer, _Owed):
+            if answer:
+                self.outgoing += answer
+            slot = slots.pop(0)
+            if slot is self.held_by:
                 self.held_by = None
-        self.on_progress()
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
@@ -336,22 +390,30 @@ class Connection:
             reason: Why, for logs and counters.
         """
         if not self.is_closing:
-            self.is_closing = True
+            self.is_closing = self.is_stopped = True
             self.close_reason = reason
-            self.on_progress()
+            self.mark_dirty()
+
+    def mark_dirty(self) -> None:
+        """Have the driver look at this connection soon."""
+        if not self.is_dirty:
+            self.is_dirty = True
+            self.turn.dirty.append(self.driver)
+            if not self.turn.is_active:
+                self.turn.wake()
 
     @property
     def is_finished(self) -> bool:
         """Whether it is closing and nothing is left to be answered or sent."""
-        return self.is_closing and not self._slots and not self.outgoing
+        return self.is_closing and not self.slots and not self.outgoing
 
     def closed(self) -> None:
         """Forget everything: the driver has closed the way to the client."""
         self.is_open = False
-        self.is_closing = True
+        self.is_closing = self.is_stopped = True
         self.held_by = None
         self.waits_for_memory = False
         self._has_frame = False
-        self._slots.clear()
+        self.slots.clear()
         self.outgoing.clear()
         self._forget_input()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -66,7 +66,6 @@ class Endpoint:
         loop: Who drives it.
         socket: Non-blocking.
         interest: What the loop watches for: `READ`, `WRITE`, both or nothing.
-        is_dirty: It stands in the loop's list of those to flush.
         is_write_blocked: The socket takes no more for now.
         has_unsent: Bytes that left `outgoing` have not reached the socket yet.
         has_input: Bytes lie here that the socket will not announce again.
@@ -78,11 +77,9 @@ class Endpoint:
     socket: socket.socket
     last_active_ms: int
     interest: int = READ
-    is_dirty: bool = attrs.field(default=False, init=False)
     is_write_blocked: bool = attrs.field(default=False, init=False)
     has_unsent: bool = attrs.field(default=False, init=False)
     has_input: bool = attrs.field(default=False, init=False)
-    _is_short_read_the_last: ClassVar[bool] = True
     _is_at_eof: bool = attrs.field(default=False, init=False)
     _is_reading_ahead: bool = attrs.field(default=False, init=False)
     _slice: SliceProgress | None = attrs.field(default=None, init=False)
@@ -90,25 +87,21 @@ class Endpoint:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.connection!r}>"
 
-    def progress(self) -> None:
-        """Have the loop flush this endpoint soon; called by the connection."""
-        if not self.is_dirty:
-            self.is_dirty = True
-            loop = self.loop
-            loop.dirty.append(self)
-            if not loop.is_in_turn:
-                loop.wake()
-
     def on_event(self, mask: int) -> None:
         """Go on after the loop saw what was watched for, or a hang-up (any other bit)."""
+        if mask == READ:
+            connection = self.connection
+            if connection.slots or connection.outgoing or connection.is_stopped:
+                # Muted, and the client sends on: that waits in the socket.
+                self.loop.watch(self, self.interest & ~READ)
+            else:
+                self.receive()
+            return
         if mask & WRITE:
             self.is_write_blocked = False
-            self.progress()
+            self.connection.mark_dirty()
         if mask & READ:
-            if self.connection.wants_input:
-                self.receive()
-            elif self.interest & READ:
-                self.loop.watch(self, self.interest & ~READ)
+            self.on_event(READ)
         elif mask & ~WRITE:
             self.loop.close(self, "the client hung up")
 
@@ -118,38 +111,45 @@ class Endpoint:
         """Read what is there, up to a bound, and process it; a broken client ends only its own connection."""
         connection = self.connection
         loop = self.loop
-        received_bytes = 0
         try:
-            while True:
-                window = connection.writable()
-                size_bytes = self._receive_into(window)
-                if size_bytes == 0:
-                    self._is_at_eof = True
-                    connection.close("the client closed the connection")
-                    break
-                connection.wrote(size_bytes, window)
-                received_bytes += size_bytes
-                loop.frames_count += connection.process(loop.receiver)
-                if (
-                    (size_bytes < len(window) and self._is_short_read_the_last)
-                    or received_bytes >= RECEIVE_BYTES_PER_TURN
-                    or not connection.wants_input
-                ):
-                    break
+            window = connection.writable()
+            size_bytes = self.socket.recv_into(window)
+            if size_bytes:
+                self.last_active_ms = loop.now_ms
+                loop.bytes_in += size_bytes
+                loop.frames_count += connection.received(window, size_bytes, loop.receiver)
+                if size_bytes == len(window):
+                    self._receive_more(size_bytes)
+            else:
+                self._end_of_input()
         except BlockingIOError:
             pass
         except OSError as error:
             loop.close(self, f"receiving failed: {error.strerror or error}")
         except Exception as error:
             self._fail(error)
-        if received_bytes:
-            self.last_active_ms = loop.now_ms
-            loop.bytes_in += received_bytes
+        if connection.is_stopped:
             self._after_receiving()
 
-    def _receive_into(self, window: memoryview) -> int:
-        """Receive some bytes into `window`; 0 at the end. Raises BlockingIOError when there is nothing."""
-        return self.socket.recv_into(window)
+    def _receive_more(self, received_bytes: int) -> None:
+        """Go on as long as windows get full, up to a bound: a short one was the last for now."""
+        connection = self.connection
+        loop = self.loop
+        size_bytes = window_bytes = 1
+        while size_bytes == window_bytes and received_bytes < RECEIVE_BYTES_PER_TURN and connection.wants_input:
+            window = connection.writable()
+            window_bytes = len(window)
+            size_bytes = self.socket.recv_into(window)
+            if not size_bytes:
+                self._end_of_input()
+                return
+            received_bytes += size_bytes
+            loop.bytes_in += size_bytes
+            loop.frames_count += connection.received(window, size_bytes, loop.receiver)
+
+    def _end_of_input(self) -> None:
+        self._is_at_eof = True
+        self.connection.close("the client closed the connection")
 
     def _after_receiving(self) -> None:
         connection = self.connection
@@ -183,8 +183,8 @@ class Endpoint:
 
     def flush(self) -> None:
         """Send what stands in `outgoing`, up to a bound; then close, take the next frame, or watch for input again."""
-        self.is_dirty = False
         connection = self.connection
+        connection.is_dirty = False
         outgoing = connection.outgoing
         if (outgoing or self.has_unsent) and not self.is_write_blocked and not self._is_reading_ahead:
             try:
@@ -194,7 +194,9 @@ class Endpoint:
             except OSError as error:
                 self.loop.close(self, f"sending failed: {error.strerror or error}")
                 return
-        if not outgoing and not self.has_unsent:
+        if outgoing or self.has_unsent:
+            return
+        if connection.is_stopped or self.has_input or self.interest != READ:
             self._go_on(connection)
 
     def _go_on(self, connection: Connection) -> None:
@@ -305,7 +307,7 @@ class Endpoint:
             self.loop.failures_count += 1
             self.loop.close(self, f"reading a file failed: {error.strerror or error}")
             return
-        self.progress()
+        self.connection.mark_dirty()
 
     def is_expired(self, now_ms: int) -> bool:
         """Return whether the client should have got further by now than it has; plain TCP expects nothing."""

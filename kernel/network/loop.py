@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import attrs
 import trio
 
-from .connection import Connection
+from .connection import Connection, Turn
 from .endpoint import READ, Endpoint, SliceProgress, read_into_cache
 from .receive_memory import ReceiveMemory
 from .statistics import NetworkStatistics
@@ -53,10 +53,9 @@ class Loop(ABC):
         receiver: Who takes the frames.
         settings: The limits.
         clock: Measures idleness.
-        now_ms: The monotonic clock at the beginning of this turn.
-        is_in_turn: Whether what gets dirty now is flushed by this turn anyway.
+        now_ms: The monotonic clock, exact to a few milliseconds; kept by `_run_turns`.
+        turn_state: What its connections tell it.
         is_draining: No new connection and no new frame is taken.
-        dirty: Endpoints to be flushed.
         resumed: Endpoints that go on in the next turn without waiting for their sockets.
         frames_count: Frames taken.
         bytes_in: Bytes received.
@@ -75,9 +74,8 @@ class Loop(ABC):
     memory: ReceiveMemory = attrs.field(init=False)
     endpoints: dict[int, Endpoint] = attrs.field(init=False, factory=dict)
     on_room: list[Callable[[], None]] = attrs.field(init=False, factory=list)
-    is_in_turn: bool = attrs.field(init=False, default=False)
+    turn_state: Turn = attrs.field(init=False)
     is_draining: bool = attrs.field(init=False, default=False)
-    dirty: list[Endpoint] = attrs.field(init=False, factory=list)
     resumed: list[Endpoint] = attrs.field(init=False, factory=list)
     frames_count: int = attrs.field(init=False, default=0)
     bytes_in: int = attrs.field(init=False, default=0)
@@ -105,6 +103,7 @@ class Loop(ABC):
     def __attrs_post_init__(self) -> None:
         """Set up what depends on the settings."""
         self.now_ms = self.clock.monotonic_ms()
+        self.turn_state = Turn(self.wake)
         self.memory = ReceiveMemory(self.settings.request_memory_bytes)
         # Bounded by the number of connections: each has one piece under way at most.
         channel = trio.open_memory_channel[tuple[Endpoint, SliceProgress]](math.inf)
@@ -162,15 +161,12 @@ class Loop(ABC):
 
     def begin_turn(self) -> None:
         """Begin a turn: what gets dirty from here on is flushed by `finish_turn`."""
-        self.is_in_turn = True
-        self.now_ms = self.clock.monotonic_ms()
+        self.turn_state.is_active = True
         if self.resumed:
             resumed, self.resumed = self.resumed, []
             for endpoint in resumed:
                 endpoint.take_more()
-                if not endpoint.is_dirty:
-                    endpoint.is_dirty = True
-                    self.dirty.append(endpoint)
+                endpoint.connection.mark_dirty()
 
     def finish_turn(self) -> None:
         """End a turn: tell the receiver if it got frames, flush, and use memory again."""
@@ -182,28 +178,29 @@ class Loop(ABC):
             except Exception:
                 self._fail_turn()
         # Flushing may make others dirty (a connection's end completes what waits elsewhere): they go on in this turn.
-        for endpoint in self.dirty:
+        turn_state = self.turn_state
+        for endpoint in turn_state.dirty:
             endpoint.flush()
-        self.dirty.clear()
+        turn_state.dirty.clear()
+        turn_state.is_active = False
         memory = self.memory
         if memory.has_returned:
             memory.reclaim()
             if self._waiting_for_memory:
                 self._retry_memory()
-        self.is_in_turn = False
 
     def _fail_turn(self) -> None:
         """Close whom an answer is owed: nobody knows any more which of them would get one."""
         _log.exception("ending a turn failed unexpectedly; closing all connections that wait for an answer")
         for endpoint in list(self.endpoints.values()):
-            if endpoint.connection.owes_answers:
+            if endpoint.connection.slots:
                 self.failures_count += 1
                 self.close(endpoint, "internal failure")
 
     def resume(self, endpoint: Endpoint) -> None:
         """Let the endpoint go on in the next turn without waiting for its socket."""
         self.resumed.append(endpoint)
-        if not self.is_in_turn:
+        if not self.turn_state.is_active:
             self.wake()
 
     # -- memory ------------------------------------------------------------------------------------------------------
@@ -268,10 +265,11 @@ class Loop(ABC):
             client_host=client_host,
             client_port=client_port,
             frame_limit_bytes=frame_limit_bytes,
+            turn=self.turn_state,
             memory=self.memory,
         )
         endpoint = make_endpoint(connection, self, client, self.clock.monotonic_ms())
-        connection.on_progress = endpoint.progress
+        connection.driver = endpoint
         self.endpoints[connection.connection_id] = endpoint
         self._created_count += 1
         self._by_address[client_host] = self._by_address.get(client_host, 0) + 1
@@ -340,7 +338,7 @@ class Loop(ABC):
             reason = ""
             if endpoint.is_expired(now_ms):
                 reason = "the TLS handshake took too long"
-            elif 0 <= idle_ms_max <= quiet_ms and not endpoint.connection.owes_answers:
+            elif 0 <= idle_ms_max <= quiet_ms and not endpoint.connection.slots:
                 reason = "idle for too long"
             elif is_memory_short and quiet_ms >= STALL_MS_MAX and endpoint.connection.begun_block_bytes:
                 reason = "a request that stalls while others wait for its memory"

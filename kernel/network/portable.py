@@ -117,6 +117,7 @@ class PortableLoop(Loop):
                 await wait(endpoint.socket)
             # What was watched for may have changed while this task slept.
             if gate.is_open and endpoint in self._gates:
+                self.now_ms = self.clock.monotonic_ms()
                 self.begin_turn()
                 endpoint.on_event(mask)
                 self.finish_turn()

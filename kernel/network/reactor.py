@@ -117,6 +117,7 @@ if sys.platform == "linux":
                     now = perf_counter()
                     self.idle_seconds += now - waits_from
                 turns_end = now + TURN_SECONDS_MAX
+                self.now_ms = self.clock.monotonic_ms()
                 while True:
                     events = poll(0, EVENTS_PER_TURN_MAX)
                     if not events and not self.resumed:

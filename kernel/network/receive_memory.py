@@ -23,9 +23,10 @@ WINDOW_BYTES: Final = 128 * 1024
 """The most that one read takes; enough for a batch of the usual 64 KiB with its request around it."""
 
 ARENA_BYTES: Final = 512 * 1024
-_WINDOW_BYTES_MIN: Final = 16 * 1024
+WINDOW_BYTES_MIN: Final = 16 * 1024
+"""What an arena must have left to be received into."""
+
 _SPARE_ARENAS_MAX: Final = 2
-_ALIGNMENT: Final = 64
 _BLOCK_BYTES_MIN: Final = 4 * 1024
 
 
@@ -56,14 +57,16 @@ class ReceiveMemory:
         limit_bytes: How many bytes of blocks all connections together may hold.
         spare_limit_bytes: How many bytes of given-back blocks are kept for the next frame.
         block_bytes: How many bytes of blocks are lent.
+        arena_view: The arena that is received into; `Connection.writable` cuts its windows from it.
+        arena_position: Where its free part begins.
     """
 
     limit_bytes: int
     spare_limit_bytes: int = 8 * 1024 * 1024
     block_bytes: int = attrs.field(default=0, init=False)
     _arena: bytearray = attrs.field(init=False, factory=lambda: bytearray(ARENA_BYTES))
-    _arena_view: memoryview = attrs.field(init=False)
-    _arena_position: int = attrs.field(default=0, init=False)
+    arena_view: memoryview = attrs.field(init=False)
+    arena_position: int = attrs.field(default=0, init=False)
     _spare_arenas: list[bytearray] = attrs.field(init=False, factory=list)
     _spare_blocks: dict[int, list[bytearray]] = attrs.field(init=False, factory=dict)
     _spare_bytes: int = attrs.field(default=0, init=False)
@@ -71,22 +74,11 @@ class ReceiveMemory:
 
     def __attrs_post_init__(self) -> None:
         """Open the first arena."""
-        self._arena_view = memoryview(self._arena)
+        self.arena_view = memoryview(self._arena)
 
-    def window(self, size_bytes: int = WINDOW_BYTES) -> memoryview:
-        """Return free memory to receive into: 1 to `size_bytes`; `used` says how much of it was taken."""
-        position = self._arena_position
-        if ARENA_BYTES - position < _WINDOW_BYTES_MIN:
-            self._next_arena()
-            position = 0
-        return self._arena_view[position : position + size_bytes]
-
-    def used(self, size_bytes: int) -> None:
-        """Take the first `size_bytes` of the window given last."""
-        self._arena_position += (size_bytes + _ALIGNMENT - 1) & -_ALIGNMENT
-
-    def _next_arena(self) -> None:
-        self._arena_view.release()
+    def next_arena(self) -> None:
+        """Go on in an arena that is free from its beginning; called when fewer than `WINDOW_BYTES_MIN` are left."""
+        self.arena_view.release()
         spares = self._spare_arenas
         spares.append(self._arena)
         for index in reversed(range(len(spares))):
@@ -98,8 +90,8 @@ class ReceiveMemory:
             self._arena = bytearray(ARENA_BYTES)
             if len(spares) > _SPARE_ARENAS_MAX:
                 spares.pop(0)
-        self._arena_view = memoryview(self._arena)
-        self._arena_position = 0
+        self.arena_view = memoryview(self._arena)
+        self.arena_position = 0
 
     def lend(self, size_bytes: int) -> bytearray | None:
         """Return a block of at least `size_bytes`, > 0; None while the limit leaves no room."""

@@ -12,13 +12,13 @@ import ssl
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import attrs
 
 from ..errors import ConfigError
 from .connection import MEMORY
-from .endpoint import SEND_BYTES_PER_TURN, Endpoint, consume, read_slice
+from .endpoint import RECEIVE_BYTES_PER_TURN, SEND_BYTES_PER_TURN, Endpoint, consume, read_slice
 from .settings import ClientAuth
 
 if TYPE_CHECKING:
@@ -135,7 +135,6 @@ class TlsEndpoint(Endpoint):
     for a slow reader stays bounded.
     """
 
-    _is_short_read_the_last: ClassVar[bool] = False
     _tls: ssl.SSLObject = attrs.field(kw_only=True)
     _incoming: ssl.MemoryBIO = attrs.field(kw_only=True)
     _encrypted: ssl.MemoryBIO = attrs.field(kw_only=True)
@@ -145,10 +144,30 @@ class TlsEndpoint(Endpoint):
 
     def receive(self) -> None:
         """Read, decrypt and process what is there, up to a bound."""
-        super().receive()
-        if self.connection.is_open:
+        connection = self.connection
+        received_bytes = self.loop.bytes_in
+        try:
+            # A record at a time: a short read says nothing about what is left.
+            while connection.wants_input and self.loop.bytes_in - received_bytes < RECEIVE_BYTES_PER_TURN:
+                window = connection.writable()
+                size_bytes = self._receive_into(window)
+                if not size_bytes:
+                    self._end_of_input()
+                    break
+                self.last_active_ms = self.loop.now_ms
+                self.loop.bytes_in += size_bytes
+                self.loop.frames_count += connection.received(window, size_bytes, self.loop.receiver)
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            self.loop.close(self, f"receiving failed: {error.strerror or error}")
+        except Exception as error:
+            self._fail(error)
+        if connection.is_stopped:
+            self._after_receiving()
+        if connection.is_open:
             self.has_input = bool(self._incoming.pending or self._tls.pending())
-            if self.has_input and self.connection.wants_input:
+            if self.has_input and connection.wants_input:
                 self.loop.resume(self)
 
     def _receive_into(self, window: memoryview) -> int:
