@@ -1,8 +1,8 @@
-"""What the codec costs, in microseconds, next to kio and kafka-python where they have the message.
+"""What the codec costs, in microseconds, next to kio.
 
     python benchmarks/wire_codec.py [name ...]
 
-Each figure is the best of several rounds. kio and kafka-python are what the tests install; figures of theirs include no header.
+Each figure is the best of several rounds, without a header.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from uuid import UUID
 
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_reader, entity_writer
+
 from odradek.kernel.wire import (
     FrameBuffer,
     Message,
@@ -47,13 +48,19 @@ def produce_request(partitions: int, records: bytes) -> produce.ProduceRequest:
 
 def produce_response(partitions: int) -> produce.ProduceResponse:
     """Return the answer to it."""
-    rows = [produce.PartitionProduceResponse(index=i, base_offset=1 << 40, log_start_offset=0) for i in range(partitions)]
-    return produce.ProduceResponse(responses=[produce.TopicProduceResponse(name="benchmark-topic", partition_responses=rows)])
+    rows = [
+        produce.PartitionProduceResponse(index=i, base_offset=1 << 40, log_start_offset=0) for i in range(partitions)
+    ]
+    return produce.ProduceResponse(
+        responses=[produce.TopicProduceResponse(name="benchmark-topic", partition_responses=rows)]
+    )
 
 
 def fetch_request(partitions: int) -> fetch.FetchRequest:
     """Return a request for one topic."""
-    rows = [fetch.FetchPartition(partition=i, fetch_offset=1 << 33, partition_max_bytes=1 << 20) for i in range(partitions)]
+    rows = [
+        fetch.FetchPartition(partition=i, fetch_offset=1 << 33, partition_max_bytes=1 << 20) for i in range(partitions)
+    ]
     topic = fetch.FetchTopic(topic="benchmark-topic", partitions=rows)
     return fetch.FetchRequest(max_wait_ms=500, min_bytes=1, max_bytes=1 << 26, topics=[topic])
 
@@ -75,7 +82,9 @@ def metadata_response(topics: int, partitions: int) -> metadata.MetadataResponse
                 name=f"topic-{t}",
                 topic_id=UUID(int=t + 1),
                 partitions=[
-                    metadata.MetadataResponsePartition(partition_index=p, leader_id=1, replica_nodes=nodes, isr_nodes=nodes)
+                    metadata.MetadataResponsePartition(
+                        partition_index=p, leader_id=1, replica_nodes=nodes, isr_nodes=nodes
+                    )
                     for p in range(partitions)
                 ],
             )
@@ -107,6 +116,13 @@ def microseconds(work: Callable[[], object]) -> float:
     return min(timer.repeat(7, count)) / count * 1e6
 
 
+def our_times(message: Message, version: int) -> tuple[float, float]:
+    """Return what we need to decode and to encode."""
+    view = memoryview(bytearray(encode_bytes(message, version)))
+    read = decoder(type(message), version)
+    return microseconds(lambda: read(view, 0, ELEMENTS_MAX)), microseconds(lambda: encode(message, version))
+
+
 def kio_times(message: Message, version: int) -> tuple[float, float]:
     """Return what kio needs to decode and to encode the same."""
     load = load_request_schema if type(message).__name__.endswith("Request") else load_response_schema
@@ -123,10 +139,7 @@ def print_codecs(wanted: list[str]) -> None:
     for title, (message, version) in MESSAGES.items():
         if wanted and not any(word in title for word in wanted):
             continue
-        view = memoryview(bytearray(encode_bytes(message, version)))
-        read = decoder(type(message), version)
-        ours = microseconds(lambda: read(view, 0, ELEMENTS_MAX)), microseconds(lambda: encode(message, version))
-        theirs = kio_times(message, version)
+        ours, theirs = our_times(message, version), kio_times(message, version)
         print(f"{title:44}{ours[0]:9.2f}{theirs[0]:9.2f}{ours[1]:10.2f}{theirs[1]:9.2f}")
 
 
@@ -166,7 +179,10 @@ def print_start() -> None:
     print(f"{'compile Produce, Fetch, Metadata':44}" + " ".join(f"{t:8.2f}" for t in compiled) + "   milliseconds")
     for modules in ("odradek.kernel.errors, uuid, typing", "odradek.kernel.wire"):
         program = f"import time; t = time.perf_counter(); import {modules}; print(time.perf_counter() - t)"
-        times = [float(subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout) for _ in range(9)]
+        times = [
+            float(subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout)
+            for _ in range(9)
+        ]
         print(f"{'import ' + modules:44}{min(times) * 1e3:9.1f}   milliseconds")
 
 

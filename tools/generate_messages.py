@@ -2,8 +2,9 @@
 
     python tools/generate_messages.py kafka-clients-4.3.1.jar
 
-Takes the facts (names, types, versions, defaults) and none of the sentences. Run it for a new version of Kafka, look at the difference,
-format with ruff, run the tests of `tests/wire`. What is written is source like any other: it may be changed by hand.
+Takes the facts (names, types, versions, defaults) and none of the sentences. Run it for a new version of Kafka, look
+at the difference, format with ruff, run the tests of `tests/wire`. What is written is source like any other: it may
+be changed by hand.
 """
 
 from __future__ import annotations
@@ -106,6 +107,7 @@ class Writer:
         return self.classes
 
     def emit(self, head: str, title: str, fields: list[Definition], versions: Versions, owner: str) -> None:
+        """Write one class."""
         lines = [head, f'    """{title}"""', ""]
         for field in fields:
             kept = meet(parse_versions(field["versions"]), versions)

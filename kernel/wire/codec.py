@@ -17,8 +17,8 @@ M = TypeVar("M", bound=Message)
 ELEMENTS_MAX: Final = 1_000_000
 """How many array items and unknown tagged fields one message may hold.
 
-Two million empty names fit into 4 MB and would hold the reactor for seconds. A request for every partition of a cluster at Kafka's
-recommended limit (200,000) stays far below this.
+Two million empty names fit into 4 MB and would hold the reactor for seconds. A request for every partition of a
+cluster at Kafka's recommended limit (200,000) stays far below this.
 """
 
 
@@ -69,8 +69,8 @@ def decode(
 
     Args:
         cls: What is expected.
-        buffer: The bytes. A records field becomes a view into it, so it must be a `memoryview` if there is one to be had
-            without a copy, and must not change while the records are used. Everything else is copied.
+        buffer: The bytes. A records field becomes a view into it, so it should be a `memoryview`, and must not change
+            while the records are used. Everything else is copied.
         version: The version in which the bytes are.
         position: Where it begins, >= 0.
         exact: Whether bytes behind the message are an error. Kafka ignores them behind a request's body.
@@ -89,8 +89,8 @@ def encode(message: Message, version: int) -> Encoded:
     """Return the bytes of `message` as buffers for a gathered write.
 
     Raises:
-        EncodeError: There is no such version, or it cannot carry the message: a field that it does not have is set and not
-            ignorable, a value is null where it may not, or out of its type's range.
+        EncodeError: There is no such version, or it cannot carry the message: a field that it does not have is set
+            and not ignorable, a value is null where it may not, or out of its type's range.
     """
     known: Callable[[Any], Encoded] | None = message.__encoders__.get(version)
     return (known or encoder(type(message), version))(message)

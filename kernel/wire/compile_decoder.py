@@ -1,7 +1,8 @@
 """Pure core: writes and compiles the decoder of one message in one version.
 
-The whole tree of structures becomes one Python function. Fields of fixed size that follow each other, the length of the next string or
-array included, are read by one `struct` call; the rest is inline. Conventions inside the generated code:
+The whole tree of structures becomes one Python function. Fields of fixed size that follow each other, the length of
+the next string or array included, are read by one `struct` call; the rest is inline. Conventions inside the generated
+code:
 
     buf, p, end   the buffer, the position, the length      m0, m1 ..   the object of each nesting depth
     budget        elements that may still come              n, q        a length, the end of what it measures
@@ -323,7 +324,7 @@ def decoder_source(cls: type[Message], version: int) -> tuple[str, dict[str, Any
 
 
 def compile_decoder(cls: type[Message], version: int) -> Callable[..., tuple[Any, int]]:
-    """Return the function that decodes `cls` in `version`: `(buffer, position, elements_max) -> (message, position)`."""
+    """Return what decodes `cls` in `version`: `(buffer, position, elements_max) -> (message, position)`."""
     source, names = decoder_source(cls, version)
     exec(compile(source, f"<decode {cls.__name__} v{version}>", "exec"), names)
     return cast("Callable[..., tuple[Any, int]]", names["decode"])

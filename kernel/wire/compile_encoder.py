@@ -1,8 +1,8 @@
 """Pure core: writes and compiles the encoder of one message in one version.
 
-The whole tree of structures becomes one Python function. Fields of fixed size that follow each other, the length of the next string or
-array included, are written by one `struct` call; a structure without tagged fields ends in a pad byte of that call. Conventions
-inside the generated code:
+The whole tree of structures becomes one Python function. Fields of fixed size that follow each other, the length of
+the next string or array included, are written by one `struct` call; a structure without tagged fields ends in a pad
+byte of that call. Conventions inside the generated code:
 
     small, add    pieces to be joined, and its append       m0, m1 ..   the object of each nesting depth
     parts         finished parts                            n, b        a length, the bytes that it measures

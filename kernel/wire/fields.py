@@ -1,7 +1,8 @@
 """Pure core: the notation of a message's fields: `name: type = f.int32("3+", default=-1, ignorable=True)`.
 
-Every function here names one wire type and returns a `FieldSpec`, though it says that it returns the value's Python type: so a
-type checker holds the annotation against the wire type, and sees every field as optional with Kafka's default.
+Every function here names one wire type and returns a `FieldSpec`, though it says that it returns the value's Python
+type: so a type checker holds the annotation against the wire type, and sees every field as optional with Kafka's
+default.
 
 All take the same arguments:
 

@@ -33,10 +33,10 @@ _QUIET_TURNS: Final = 256
 class FrameBuffer:
     """The receiving side of one connection; owned by the task that reads the socket.
 
-    *Validity of views:* what `next_frame` returned, and every view into it, holds its bytes until the next `writable()`. Whoever
-    answers a request before reading on (one request at a time, as Kafka does) need not think about it. Whoever must keep a view
-    longer calls `detach()`: the memory is then left to the views, and the next `writable()` takes new memory. Views are
-    writable: the broker stamps offsets into record batches in place.
+    *Validity of views:* what `next_frame` returned, and every view into it, holds its bytes until the next
+    `writable()`. Whoever answers a request before reading on (one request at a time, as Kafka does) need not think
+    about it. Whoever must keep a view longer calls `detach()`: the memory is then left to the views, and the next
+    `writable()` takes new memory. Views are writable: the broker stamps offsets into record batches in place.
 
     *Invariant:* bytes between `_start` and `_end` were received and not yet returned.
     """
@@ -80,8 +80,8 @@ class FrameBuffer:
     def writable(self) -> memoryview:
         """Return where the next bytes go, at least one byte; ends the validity of earlier frames.
 
-        A frame larger than the buffer makes it grow, though never much beyond twice of what has already come: a size prefix
-        alone costs no memory. Some time after the last large frame it falls back to its usual size.
+        A frame larger than the buffer makes it grow, though never much beyond twice of what has already come: a size
+        prefix alone costs no memory. Some time after the last large frame it falls back to its usual size.
         """
         have = self._end - self._start
         capacity = len(self._buffer)
@@ -134,7 +134,8 @@ class FrameBuffer:
         """Return the next whole frame without its size prefix, or None until more bytes have come.
 
         Raises:
-            DecodeError: The size is negative or above the limit: nothing after it can be understood, so close the connection.
+            DecodeError: The size is negative or above the limit: nothing after it can be understood, so close the
+            connection.
         """
         start = self._start
         have = self._end - start

@@ -1,9 +1,10 @@
 """Pure core: the headers before every request and response, and whole frames.
 
-    request    size int32 | api_key int16 | api_version int16 | correlation_id int32 | client_id nullable string | tags if flexible | body
-    response   size int32 | correlation_id int32 | tags if flexible and not ApiVersions | body
+    request    size int32 | api_key int16 | api_version int16 | correlation_id int32 | client_id string | tags | body
+    response   size int32 | correlation_id int32 | tags | body
 
-`client_id` keeps its length of two bytes in flexible versions, so that a broker can read the header of an ApiVersions request from
+The tags are there in flexible versions, but never in the response to ApiVersions. `client_id` may be null, and
+keeps its length of two bytes in flexible versions, so that a broker can read the header of an ApiVersions request from
 the future.
 
 *Source:* KIP-482, KIP-511; RequestHeader and ResponseHeader of Apache Kafka 4.3.

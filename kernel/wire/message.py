@@ -1,7 +1,7 @@
 """Pure core: the base of every message: schema and class at once.
 
-A class of attrs would serve, but costs 1 ms each to build; the hundreds of small structures of Kafka's APIs cost 0.02 ms this way, and
-their `__init__` is compiled when first called.
+A class of attrs would serve, but costs 1 ms each to build; the hundreds of small structures of Kafka's APIs cost 0.02
+ms this way, and their `__init__` is compiled when first called.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Pure core: what a `records` field may hold, and what an encoded message is.
 
-Decoded, a records field is a view into the buffer that was decoded (writable if the buffer is), or `None`. To be encoded it may be
+Decoded, a records field is a view into the buffer that was decoded (writable if the buffer is), or `None`. To be
+encoded it may be
 
     None                        null: only where the field is nullable. Answer a fetch with `b""`, never with null.
     bytes | bytearray | memoryview

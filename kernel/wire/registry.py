@@ -35,8 +35,8 @@ class Api:
     Attributes:
         key: The API key, as in the request header.
         name: Kafka's name in camel case.
-        versions: The versions to advertise. For Produce they begin at 0 although the messages begin at 3: older librdkafka turns
-            compression off when 0 is missing (KAFKA-18659).
+        versions: The versions to advertise. For Produce they begin at 0 although the messages begin at 3: older
+            librdkafka turns compression off when 0 is missing (KAFKA-18659).
         flexible: The versions with compact lengths and tagged fields, also in the headers (KIP-482).
         listeners: The kinds of listener that Kafka answers it on.
     """

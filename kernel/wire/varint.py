@@ -1,7 +1,7 @@
 """Pure core: numbers of variable length, and what generated decoders share.
 
-Seven bits a byte, lowest first, the high bit says that more follow. Lengths in flexible versions are unsigned; record fields are
-signed by zigzag.
+Seven bits a byte, lowest first, the high bit says that more follow. Lengths in flexible versions are written so, one
+more than they are, so that 0 can stand for null.
 
 *Source:* KIP-482; the encoding is that of Protocol Buffers.
 """

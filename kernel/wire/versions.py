@@ -25,7 +25,7 @@ class Versions(NamedTuple):
 
 
 NO_VERSIONS: Final = Versions(_NO_LIMIT + 1, -1)
-"""No version is at or above its `lowest`: so `version >= flexible.lowest` tells whether a version is flexible, cheaply."""
+"""No version reaches its `lowest`: so `version >= flexible.lowest` tells cheaply whether a version is flexible."""
 
 
 def parse_versions(text: str) -> Versions:

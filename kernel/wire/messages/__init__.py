@@ -1,1 +1,1 @@
-"""Kafka's messages, one module an API: `api_NN_name.py`; `data_name.py` holds what travels inside records and requests."""
+"""Pure core: Kafka's messages, one module an API; `data_name.py` holds what travels inside records and requests."""
