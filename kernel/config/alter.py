@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..errors import ConfigError, ErrorCode, KafkaError
 from .checks import check_together
-from .keys import ConfigKey, Part, Scope, UpdateMode
+from .keys import ConfigKey, Scope, UpdateMode
 from .topic import check_topic, resolve_key
 from .values import ConfigType, InvalidValueError, Value, render
 
@@ -239,8 +239,6 @@ _ONLY_PER_LISTENER: Final = frozenset(
         "ssl.truststore.type",
     }
 )
-_ONLY_AT_START: Final = (Part.NETWORK, Part.TLS)
-"""Parts whose keys of one broker Kafka changes while it runs, and this broker at its start only."""
 
 
 def _check_updatable(config: BrokerConfig, names: Sequence[str], whole_cluster: bool) -> None:
@@ -259,5 +257,5 @@ def _check_updatable(config: BrokerConfig, names: Sequence[str], whole_cluster: 
             raise KafkaError(ErrorCode.INVALID_REQUEST, _BY_LISTENER.format(name))
         if whole_cluster and key.update_mode is UpdateMode.PER_BROKER:
             raise KafkaError(ErrorCode.INVALID_REQUEST, _NOT_CLUSTER.format(name))
-        if key.update_mode is UpdateMode.PER_BROKER and key.part in _ONLY_AT_START:
+        if not key.is_dynamic:
             raise KafkaError(ErrorCode.INVALID_REQUEST, _NOT_DYNAMIC.format(name))

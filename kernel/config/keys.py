@@ -128,6 +128,13 @@ class ConfigKey:
         return self.type is ConfigType.PASSWORD
 
     @property
+    def is_dynamic(self) -> bool:
+        """Whether a running broker takes a new value: Kafka's update mode, but for what is fixed at the start here."""
+        if self.update_mode is UpdateMode.PER_BROKER:
+            return self.part not in {Part.NETWORK, Part.TLS}
+        return self.update_mode is UpdateMode.CLUSTER_WIDE
+
+    @property
     def default_text(self) -> str | None:
         """The default as DescribeConfigs writes it."""
         return render(self.default)

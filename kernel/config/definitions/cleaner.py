@@ -27,37 +27,37 @@ _ROWS: Final[tuple[Row, ...]] = (
 
 _DOCS: Final = """
 log.cleaner.threads
-
+    Threads that compact logs.
 
 log.cleaner.io.max.bytes.per.second
-
+    How fast compaction may read and write.
 
 log.cleaner.dedupe.buffer.size
-
+    Memory for the map of keys that compaction builds.
 
 log.cleaner.io.buffer.size
-
+    Memory for reading and writing during compaction.
 
 log.cleaner.io.buffer.load.factor
-
+    How full the map of keys may get: fuller compacts more at once, with more collisions.
 
 log.cleaner.backoff.ms
-
+    How long compaction sleeps when there is nothing to do.
 
 log.cleaner.min.cleanable.ratio
-
+    Which share of a compacted log must be dirty before it is compacted.
 
 log.cleaner.enable
-
+    Whether compaction runs at all.
 
 log.cleaner.delete.retention.ms
-
+    How long a compacted topic keeps tombstones, so that slow readers see them.
 
 log.cleaner.min.compaction.lag.ms
-
+    How long a record is safe from compaction.
 
 log.cleaner.max.compaction.lag.ms
-
+    After how long a record must be compacted, however little is dirty.
 """
 
 KEYS: Final[tuple[ConfigKey, ...]] = build(_ROWS, _DOCS, scope=Scope.BROKER)

@@ -58,67 +58,67 @@ _ROWS: Final[tuple[Row, ...]] = (
 
 _DOCS: Final = """
 process.roles
-
+    What this process is: `broker`, `controller` or both. The broker here is always its own controller.
 
 node.id
-
+    This broker's number in the cluster.
 
 initial.broker.registration.timeout.ms
-
+    How long a starting broker tries to register with the controller before it gives up.
 
 broker.heartbeat.interval.ms
-
+    How often a broker tells the controller that it lives.
 
 broker.session.timeout.ms
-
+    How long the controller waits for such a sign before it fences the broker.
 
 controller.listener.names
-
+    The names among `listeners` that serve the controller; they take no clients.
 
 sasl.mechanism.controller.protocol
-
+    The SASL mechanism between brokers and controllers.
 
 controller.performance.sample.period.ms
-
+    How often Kafka's controller reports its performance.
 
 controller.performance.always.log.threshold.ms
-
+    From which duration on Kafka's controller reports an event as slow.
 
 server.max.startup.time.ms
-
+    How long Kafka's start may take.
 
 metadata.log.max.record.bytes.between.snapshots
-
+    How many bytes of metadata records are written before a new snapshot is taken.
 
 metadata.log.max.snapshot.interval.ms
-
+    How long until a snapshot is taken though few records came; 0 never does for this reason.
 
 metadata.log.dir
-
+    The directory of the metadata log; otherwise the first of `log.dirs`.
 
 metadata.log.segment.bytes
-
+    The size at which a segment of the metadata log is closed.
 
 metadata.log.segment.ms
-
+    The age at which a segment of the metadata log is closed.
 
 metadata.max.retention.bytes
-
+    How many bytes of metadata log and snapshots are kept; older ones go.
 
 metadata.max.retention.ms
-
+    How long metadata log segments and snapshots are kept.
 
 metadata.max.idle.interval.ms
-
+    How often an idle controller writes an empty record, so that observers see it live; 0 never.
 
 internal.metadata.log.segment.bytes
-
+    The size of a metadata log segment in Kafka's own tests.
 
 internal.metadata.max.batch.size.in.bytes
-
+    The size of a metadata batch in Kafka's own tests.
 
 internal.metadata.delete.delay.millis
-
+    The delay before metadata files go in Kafka's own tests.
 """
 
 _INTERNAL: Final = frozenset(

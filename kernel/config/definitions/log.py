@@ -77,106 +77,108 @@ _ROWS: Final[tuple[Row, ...]] = (
 
 _DOCS: Final = """
 num.partitions
-
+    Partitions of a topic that is created without saying how many.
 
 log.dir
-
+    The directory of partition logs, where `log.dirs` is not set; otherwise the user's data directory, `odradek` in
+    it.
 
 log.dirs
-
+    The directories of partition logs; a new partition goes to the one that holds the fewest.
 
 cordoned.log.dirs
-
+    Directories that get no new partitions; `*` means all.
 
 log.segment.bytes
-
+    The size at which a segment is closed and a new one begun.
 
 log.roll.ms
-
+    The age at which a segment is closed; before `log.roll.hours` where both are set.
 
 log.roll.hours
-
+    The age in hours at which a segment is closed.
 
 log.roll.jitter.ms
-
+    How much earlier, at random, a segment may be closed, so that not all close at once; before
+    `log.roll.jitter.hours`.
 
 log.roll.jitter.hours
-
+    The same in hours.
 
 log.retention.ms
-
+    How long closed segments are kept; -1 for ever. Before `log.retention.minutes` and `log.retention.hours`.
 
 log.retention.minutes
-
+    The same in minutes; before `log.retention.hours`.
 
 log.retention.hours
-
+    The same in hours.
 
 log.retention.bytes
-
+    How many bytes of a partition are kept; -1 sets no limit.
 
 log.retention.check.interval.ms
-
+    How often segments that may go are looked for.
 
 log.cleanup.policy
-
+    What happens to old segments of topics that do not choose: `delete`, `compact`, both, or nothing.
 
 log.index.size.max.bytes
-
+    The size that an index file is laid out with; a full index closes the segment.
 
 log.index.interval.bytes
-
+    After how many bytes of batches an index entry is written: smaller finds faster and takes more space.
 
 log.flush.interval.messages
-
+    After how many records a partition is forced to disk; 1 makes every acknowledged record survive a power loss.
 
 log.segment.delete.delay.ms
-
+    How long a removed file stays on disk under another name, so that readers can finish.
 
 log.flush.scheduler.interval.ms
-
+    How often partitions are looked at for a flush by time.
 
 log.flush.interval.ms
-
+    How long records may stay unforced; otherwise `log.flush.scheduler.interval.ms`.
 
 log.flush.offset.checkpoint.interval.ms
-
+    How often recovery points are written, from which a crashed log is checked.
 
 log.flush.start.offset.checkpoint.interval.ms
-
+    How often log start offsets are written.
 
 log.preallocate
-
+    Whether a segment's file is laid out at its full size when it is begun.
 
 num.recovery.threads.per.data.dir
-
+    Threads that open and recover the logs of one directory, in a JVM broker.
 
 auto.create.topics.enable
-
+    Whether a topic that a client asks for or produces to is created.
 
 min.insync.replicas
-
+    How many replicas must have a batch before `acks=all` is answered.
 
 log.message.timestamp.type
-
+    Whether a record keeps the producer's time (`CreateTime`) or gets the broker's (`LogAppendTime`).
 
 log.message.timestamp.before.max.ms
-
+    How far a record's timestamp may lie behind the broker's clock.
 
 log.message.timestamp.after.max.ms
-
+    How far a record's timestamp may lie ahead of the broker's clock.
 
 create.topic.policy.class.name
-
+    The Java class that judges new topics.
 
 alter.config.policy.class.name
-
+    The Java class that judges altered configurations.
 
 log.dir.failure.timeout.ms
-
+    How long a broker that cannot tell the controller of a failed directory goes on.
 
 log.initial.task.delay.ms
-
+    How long after the start Kafka's log manager begins its periodic work.
 """
 
 _INTERNAL: Final = frozenset(

@@ -54,52 +54,54 @@ _ROWS: Final[tuple[Row, ...]] = (
 
 _DOCS: Final = """
 listeners
-
+    Where the broker listens: `NAME://host:port`, separated by commas. An empty host listens on every address, port
+    0 takes a free one.
 
 advertised.listeners
-
+    What clients are told to connect to, by listener; otherwise the addresses of `listeners`.
 
 listener.security.protocol.map
-
+    Which security protocol each listener's name stands for: `NAME:PROTOCOL`, separated by commas.
 
 socket.send.buffer.bytes
-
+    The system's send buffer of each connection; -1 leaves it to the system.
 
 socket.receive.buffer.bytes
-
+    The system's receive buffer of each connection; -1 leaves it to the system.
 
 socket.request.max.bytes
-
+    The largest request that is taken; a connection that announces a larger one is closed.
 
 socket.listen.backlog.size
-
+    How many connections may wait to be accepted; the system may allow fewer.
 
 max.connections.per.ip
-
+    How many connections one address may have.
 
 max.connections.per.ip.overrides
-
+    Other limits for some addresses or host names: `host:count`, separated by commas.
 
 max.connections
-
+    How many connections the broker keeps at all.
 
 max.connection.creation.rate
-
+    How many new connections a second are taken.
 
 connections.max.idle.ms
-
+    How long a connection may be silent before it is closed.
 
 connection.failed.authentication.delay.ms
-
+    How long a failed authentication waits for its answer, against guessing.
 
 queued.max.requests
-
+    How many requests wait for a handler thread in a JVM broker.
 
 queued.max.request.bytes
-
+    How many bytes of requests may be in memory before reading pauses; -1 leaves it to
+    `odradek.network.memory.bytes`.
 
 num.network.threads
-
+    Threads that read and write sockets in a JVM broker.
 """
 
 KEYS: Final[tuple[ConfigKey, ...]] = build(_ROWS, _DOCS, scope=Scope.BROKER)

@@ -31,52 +31,52 @@ _ROWS: Final[tuple[Row, ...]] = (
 
 _DOCS: Final = """
 metrics.num.samples
-
+    How many samples Kafka's metrics keep to compute a rate.
 
 metrics.sample.window.ms
-
+    How long one such sample is.
 
 metric.reporters
-
+    Java classes that report metrics.
 
 metrics.recording.level
-
+    Which metrics Kafka records: INFO, DEBUG or TRACE.
 
 kafka.metrics.reporters
-
+    Java classes that report Yammer metrics.
 
 kafka.metrics.polling.interval.secs
-
+    How often those classes are asked to report.
 
 telemetry.max.bytes
-
+    How large a client's pushed metrics may be.
 
 quota.window.num
-
+    How many windows client quotas are averaged over.
 
 replication.quota.window.num
-
+    How many windows replication throttles are averaged over.
 
 alter.log.dirs.replication.quota.window.num
-
+    How many windows the throttle of moves between directories is averaged over.
 
 controller.quota.window.num
-
+    How many windows the quota of topic changes is averaged over.
 
 quota.window.size.seconds
-
+    How long one window of client quotas is.
 
 replication.quota.window.size.seconds
-
+    How long one window of replication throttles is.
 
 alter.log.dirs.replication.quota.window.size.seconds
-
+    How long one window of the throttle of moves between directories is.
 
 controller.quota.window.size.seconds
-
+    How long one window of the quota of topic changes is.
 
 client.quota.callback.class
-
+    The Java class that decides client quotas.
 """
 
 KEYS: Final[tuple[ConfigKey, ...]] = build(_ROWS, _DOCS, scope=Scope.BROKER)

@@ -26,37 +26,37 @@ _ROWS: Final[tuple[Row, ...]] = (
 
 _DOCS: Final = """
 controller.quorum.voters
-
+    The voters of the metadata quorum, fixed: `id@host:port`, separated by commas.
 
 controller.quorum.bootstrap.servers
-
+    Where to find the metadata quorum: `host:port`, separated by commas.
 
 controller.quorum.election.timeout.ms
-
+    How long a voter waits for a leader before it stands for election.
 
 controller.quorum.fetch.timeout.ms
-
+    How long a leader may go without a majority's fetches, or a voter without a fetch answered.
 
 controller.quorum.election.backoff.max.ms
-
+    The longest random pause before a lost election is tried again.
 
 controller.quorum.append.linger.ms
-
+    How long the leader of the quorum gathers records before it writes them.
 
 controller.quorum.request.timeout.ms
-
+    How long a request within the quorum may take.
 
 controller.quorum.retry.backoff.ms
-
+    How long until a failed request within the quorum is tried again.
 
 controller.quorum.auto.join.enable
-
+    Whether a new controller makes itself a voter.
 
 controller.quorum.fetch.snapshot.max.bytes
-
+    How many bytes of a snapshot one request fetches.
 
 controller.quorum.fetch.max.bytes
-
+    How many bytes of the metadata log one request fetches.
 """
 
 KEYS: Final[tuple[ConfigKey, ...]] = build(_ROWS, _DOCS, scope=Scope.BROKER)

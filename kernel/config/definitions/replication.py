@@ -47,73 +47,73 @@ _ROWS: Final[tuple[Row, ...]] = (
 
 _DOCS: Final = """
 controller.socket.timeout.ms
-
+    How long a call to the controller may take.
 
 default.replication.factor
-
+    Replicas of each partition of a topic that is created without saying how many.
 
 replica.lag.time.max.ms
-
+    How long a follower may be behind before it leaves the in-sync replicas.
 
 replica.socket.timeout.ms
-
+    How long a follower waits for its leader's answer.
 
 replica.socket.receive.buffer.bytes
-
+    The system's receive buffer of a follower's connection.
 
 replica.fetch.max.bytes
-
+    How many bytes a follower asks for of each partition.
 
 replica.fetch.wait.max.ms
-
+    How long a leader may hold a follower's fetch back for more data.
 
 replica.fetch.backoff.ms
-
+    How long a follower waits after a failed fetch.
 
 replica.fetch.min.bytes
-
+    How many bytes a leader should have before it answers a follower.
 
 replica.fetch.response.max.bytes
-
+    How many bytes a follower asks for in one fetch.
 
 num.replica.fetchers
-
+    Threads that a follower fetches with from each leader, in a JVM broker.
 
 replica.high.watermark.checkpoint.interval.ms
-
+    How often high watermarks are written to the checkpoint file.
 
 fetch.purgatory.purge.interval.requests
-
+    After how many requests finished fetches are cleared out of the waiting room.
 
 producer.purgatory.purge.interval.requests
-
+    After how many requests finished produces are cleared out of the waiting room.
 
 delete.records.purgatory.purge.interval.requests
-
+    After how many requests finished record deletions are cleared out of the waiting room.
 
 auto.leader.rebalance.enable
-
+    Whether leadership goes back to preferred replicas by itself.
 
 leader.imbalance.check.interval.seconds
-
+    How often that is looked at.
 
 unclean.leader.election.interval.ms
-
+    How often Kafka's controller looks for partitions that could be elected uncleanly.
 
 unclean.leader.election.enable
-
+    Whether a replica that is not in sync may lead when no other is left: records may be lost then.
 
 security.inter.broker.protocol
-
+    How connections between brokers are secured, where no listener is named for them.
 
 inter.broker.listener.name
-
+    The listener that brokers use among themselves.
 
 replica.selector.class
-
+    The Java class that sends a consumer to a near replica.
 
 follower.fetch.last.tiered.offset.enable
-
+    Whether a new follower begins at the end of what is stored remotely.
 """
 
 _INTERNAL: Final = frozenset(

@@ -111,163 +111,163 @@ _ROWS: Final[tuple[Row, ...]] = (
 
 _DOCS: Final = """
 sasl.mechanism.inter.broker.protocol
-
+    The SASL mechanism between brokers.
 
 sasl.enabled.mechanisms
-
+    The SASL mechanisms that clients may use.
 
 sasl.server.callback.handler.class
-
+    The Java class that checks a client's credentials.
 
 sasl.kerberos.principal.to.local.rules
-
+    How a Kerberos principal becomes a user name.
 
 sasl.jaas.config
-
+    The Java login settings of a listener's mechanism.
 
 sasl.client.callback.handler.class
-
+    The Java class that supplies this broker's own credentials.
 
 sasl.login.class
-
+    The Java class that logs in.
 
 sasl.login.callback.handler.class
-
+    The Java class that supplies what a login asks for.
 
 sasl.kerberos.service.name
-
+    The name of the Kerberos service that brokers run as.
 
 sasl.kerberos.kinit.cmd
-
+    Where the `kinit` program is.
 
 sasl.kerberos.ticket.renew.window.factor
-
+    At which share of its life a Kerberos ticket is renewed.
 
 sasl.kerberos.ticket.renew.jitter
-
+    The random share of that moment.
 
 sasl.kerberos.min.time.before.relogin
-
+    The shortest time between two Kerberos logins.
 
 sasl.login.refresh.window.factor
-
+    At which share of its life a login token is renewed.
 
 sasl.login.refresh.window.jitter
-
+    The random share of that moment.
 
 sasl.login.refresh.min.period.seconds
-
+    The shortest time between two renewals of a login token.
 
 sasl.login.refresh.buffer.seconds
-
+    How long before its end a login token is renewed at the latest.
 
 sasl.login.connect.timeout.ms
-
+    How long a connection to the login server may take.
 
 sasl.login.read.timeout.ms
-
+    How long an answer of the login server may take.
 
 sasl.login.retry.backoff.max.ms
-
+    The longest pause after failed logins.
 
 sasl.login.retry.backoff.ms
-
+    The first pause after a failed login.
 
 sasl.oauthbearer.jwt.retriever.class
-
+    The Java class that fetches tokens.
 
 sasl.oauthbearer.jwt.validator.class
-
+    The Java class that judges tokens.
 
 sasl.oauthbearer.scope
-
+    The scope that a token is asked for with.
 
 sasl.oauthbearer.client.credentials.client.id
-
+    The client id of the client credentials grant.
 
 sasl.oauthbearer.client.credentials.client.secret
-
+    The secret of the client credentials grant.
 
 sasl.oauthbearer.assertion.algorithm
-
+    The algorithm that signs an assertion.
 
 sasl.oauthbearer.assertion.claim.aud
-
+    The audience in an assertion.
 
 sasl.oauthbearer.assertion.claim.exp.seconds
-
+    How long an assertion is valid.
 
 sasl.oauthbearer.assertion.claim.iss
-
+    The issuer in an assertion.
 
 sasl.oauthbearer.assertion.claim.jti.include
-
+    Whether an assertion gets an id of its own.
 
 sasl.oauthbearer.assertion.claim.nbf.seconds
-
+    How far back the validity of an assertion begins, for clocks that differ.
 
 sasl.oauthbearer.assertion.claim.sub
-
+    The subject in an assertion.
 
 sasl.oauthbearer.assertion.file
-
+    A file with a ready-made assertion.
 
 sasl.oauthbearer.assertion.private.key.file
-
+    The file with the key that signs assertions.
 
 sasl.oauthbearer.assertion.private.key.passphrase
-
+    The password of that key.
 
 sasl.oauthbearer.assertion.template.file
-
+    A file with headers and claims that assertions begin with.
 
 sasl.oauthbearer.scope.claim.name
-
+    The claim of a token that holds the scope.
 
 sasl.oauthbearer.sub.claim.name
-
+    The claim of a token that holds the subject.
 
 sasl.oauthbearer.token.endpoint.url
-
+    Where tokens are fetched.
 
 sasl.oauthbearer.jwks.endpoint.url
-
+    Where the keys are that tokens are checked with.
 
 sasl.oauthbearer.jwks.endpoint.refresh.ms
-
+    How often those keys are fetched anew.
 
 sasl.oauthbearer.jwks.endpoint.retry.backoff.ms
-
+    The first pause after failing to fetch those keys.
 
 sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
-
+    The longest pause after failing to fetch those keys.
 
 sasl.oauthbearer.clock.skew.seconds
-
+    How far clocks may differ when a token's times are checked.
 
 sasl.oauthbearer.expected.audience
-
+    The audiences that a token may be made for.
 
 sasl.oauthbearer.expected.issuer
-
+    The issuer that a token must come from.
 
 delegation.token.secret.key
-
+    The secret that delegation tokens are signed with; the same on all brokers.
 
 delegation.token.max.lifetime.ms
-
+    How long a delegation token can be renewed.
 
 delegation.token.expiry.time.ms
-
+    How long a delegation token is valid until it is renewed.
 
 delegation.token.expiry.check.interval.ms
-
+    How often expired delegation tokens are removed.
 
 add.partitions.to.txn.retry.backoff.max.ms
-
+    How long the server itself keeps trying to add a partition to a transaction.
 
 add.partitions.to.txn.retry.backoff.ms
-
+    The pause between such tries.
 """
 
 KEYS: Final[tuple[ConfigKey, ...]] = build(_ROWS, _DOCS, scope=Scope.BROKER)

@@ -17,10 +17,10 @@ _ROWS: Final[tuple[Row, ...]] = (
 
 _DOCS: Final = """
 connections.max.reauth.ms
-
+    After how long a SASL connection must authenticate again; 0 never.
 
 sasl.server.max.receive.size
-
+    The largest message that is taken during a SASL exchange.
 """
 
 KEYS: Final[tuple[ConfigKey, ...]] = build(_ROWS, _DOCS, scope=Scope.BROKER)

@@ -61,73 +61,74 @@ _ROWS: Final[tuple[Row, ...]] = (
 
 _DOCS: Final = """
 broker.id
-
+    The old name of `node.id`; each stands for the other, and both together must agree.
 
 message.max.bytes
-
+    The largest record batch that a topic takes, compressed as it came; topics may choose their own with
+    `max.message.bytes`.
 
 num.io.threads
-
+    Threads that handle requests in a JVM broker.
 
 num.replica.alter.log.dirs.threads
-
+    Threads that move replicas between log directories in a JVM broker.
 
 background.threads
-
+    Threads for background work in a JVM broker.
 
 request.timeout.ms
-
+    How long this broker waits for the answer of another one.
 
 socket.connection.setup.timeout.ms
-
+    How long a connection to another broker may take to come up, at the first try.
 
 socket.connection.setup.timeout.max.ms
-
+    The longest such wait: it doubles with every failure.
 
 config.providers
-
+    Java classes that replace `${...}` in values by secrets from elsewhere.
 
 authorizer.class.name
-
+    The authorizer that decides who may do what; empty allows everything.
 
 early.start.listeners
-
+    Listeners that open before the authorizer is ready.
 
 broker.rack
-
+    The rack or zone this broker stands in; shown in Metadata, so that clients can prefer near replicas.
 
 controlled.shutdown.enable
-
+    Whether a stopping broker first hands its leaderships to others.
 
 delete.topic.enable
-
+    Whether DeleteTopics deletes; otherwise it is refused with TOPIC_DELETION_DISABLED.
 
 compression.type
-
+    How batches are compressed on disk for topics that do not choose; `producer` keeps them as they came.
 
 compression.gzip.level
-
+    The level when the broker compresses with gzip; -1 is zlib's own default.
 
 compression.lz4.level
-
+    The level when the broker compresses with LZ4.
 
 compression.zstd.level
-
+    The level when the broker compresses with Zstandard.
 
 max.incremental.fetch.session.cache.slots
-
+    How many incremental fetch sessions are remembered; clients beyond it send whole fetches.
 
 fetch.max.bytes
-
+    The most record bytes in one answer to Fetch; a single batch that is larger goes out all the same.
 
 max.request.partition.size.limit
-
+    The most partitions in one answer to DescribeTopicPartitions; the rest comes by cursor.
 
 unstable.api.versions.enable
-
+    Lets Kafka's developers offer API versions that are not final.
 
 unstable.feature.versions.enable
-
+    Lets Kafka's developers offer feature versions that are not final.
 """
 
 _INTERNAL: Final = frozenset(

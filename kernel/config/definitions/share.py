@@ -81,79 +81,79 @@ _ROWS: Final[tuple[Row, ...]] = (
 
 _DOCS: Final = """
 group.share.delivery.count.limit
-
+    How often a record of a share group is delivered before it is given up, where the group sets nothing itself.
 
 group.share.max.delivery.count.limit
-
+    The largest `share.delivery.count.limit` that a group may set.
 
 group.share.min.delivery.count.limit
-
+    The smallest `share.delivery.count.limit` that a group may set.
 
 group.share.record.lock.duration.ms
-
+    How long a consumer of a share group holds a record before others get it, where the group sets nothing itself.
 
 group.share.min.record.lock.duration.ms
-
+    The smallest `share.record.lock.duration.ms` that a group may set.
 
 group.share.max.record.lock.duration.ms
-
+    The largest `share.record.lock.duration.ms` that a group may set.
 
 group.share.partition.max.record.locks
-
+    How many records of a partition a share group may have out at once, where the group sets nothing itself.
 
 group.share.max.partition.max.record.locks
-
+    The largest `share.partition.max.record.locks` that a group may set.
 
 group.share.min.partition.max.record.locks
-
+    The smallest `share.partition.max.record.locks` that a group may set.
 
 share.fetch.purgatory.purge.interval.requests
-
+    After how many requests finished share fetches are cleared out of the waiting room.
 
 group.share.max.share.sessions
-
+    How many share sessions a broker remembers.
 
 group.share.persister.class.name
-
+    The Java class that keeps the state of share partitions.
 
 share.coordinator.state.topic.num.partitions
-
+    Partitions of the topic that keeps the state of share groups.
 
 share.coordinator.state.topic.replication.factor
-
+    Replicas of the topic that keeps the state of share groups.
 
 share.coordinator.state.topic.min.isr
-
+    In-sync replicas that the share state topic demands.
 
 share.coordinator.state.topic.segment.bytes
-
+    Segment size of the share state topic.
 
 share.coordinator.threads
-
+    Threads of the share coordinator in a JVM broker.
 
 share.coordinator.snapshot.update.records.per.snapshot
-
+    How many updates are written between two snapshots of a share partition.
 
 share.coordinator.load.buffer.size
-
+    How many bytes are read at a time when a share coordinator loads its partition.
 
 share.coordinator.state.topic.compression.codec
-
+    How the share state topic is compressed, by Kafka's number.
 
 share.coordinator.append.linger.ms
-
+    How long the share coordinator gathers writes into one append; -1 adapts to the load.
 
 share.coordinator.write.timeout.ms
-
+    How long a write of share state waits for the replicas.
 
 share.coordinator.state.topic.prune.interval.ms
-
+    How often old records of the share state topic are deleted.
 
 share.coordinator.cold.partition.snapshot.interval.ms
-
+    How often idle share partitions are snapshotted.
 
 share.coordinator.cached.buffer.max.bytes
-
+    The largest append buffer that the share coordinator keeps for the next time.
 """
 
 _INTERNAL: Final = frozenset(

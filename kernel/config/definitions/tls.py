@@ -49,79 +49,79 @@ _ROWS: Final[tuple[Row, ...]] = (
 
 _DOCS: Final = """
 security.providers
-
+    Java classes that provide security algorithms.
 
 principal.builder.class
-
+    The Java class that makes a principal of a connection.
 
 ssl.client.auth
-
+    Whether clients of a TLS listener must show a certificate: `required`, `requested` or `none`.
 
 ssl.principal.mapping.rules
-
+    How the name in a client's certificate becomes a principal.
 
 ssl.allow.dn.changes
-
+    Whether a key store may be exchanged for one with another distinguished name.
 
 ssl.allow.san.changes
-
+    Whether a key store may be exchanged for one with other alternative names.
 
 ssl.protocol
-
+    The newest TLS version that is spoken.
 
 ssl.provider
-
+    The Java provider of TLS.
 
 ssl.enabled.protocols
-
+    The TLS versions that are spoken.
 
 ssl.keystore.type
-
+    The format of the key store; a broker without a JVM reads PEM.
 
 ssl.keystore.location
-
+    The file with the private key and the certificate chain.
 
 ssl.keystore.password
-
+    The password of the key store file.
 
 ssl.key.password
-
+    The password of the private key.
 
 ssl.keystore.key
-
+    The private key itself, as PEM text.
 
 ssl.keystore.certificate.chain
-
+    The certificate chain itself, as PEM text.
 
 ssl.truststore.type
-
+    The format of the trust store; a broker without a JVM reads PEM.
 
 ssl.truststore.location
-
+    The file with the certificates that clients' certificates are checked against.
 
 ssl.truststore.password
-
+    The password of the trust store file.
 
 ssl.truststore.certificates
-
+    Those certificates themselves, as PEM text.
 
 ssl.keymanager.algorithm
-
+    The Java algorithm that picks a key.
 
 ssl.trustmanager.algorithm
-
+    The Java algorithm that judges certificates.
 
 ssl.endpoint.identification.algorithm
-
+    How the certificate of another broker is held against its host name; empty does not look.
 
 ssl.secure.random.implementation
-
+    The Java source of randomness for TLS.
 
 ssl.cipher.suites
-
+    The cipher suites that may be used; nothing leaves it to the TLS library.
 
 ssl.engine.factory.class
-
+    The Java class that makes TLS engines.
 """
 
 KEYS: Final[tuple[ConfigKey, ...]] = build(_ROWS, _DOCS, scope=Scope.BROKER)

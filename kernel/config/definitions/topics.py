@@ -67,106 +67,106 @@ _ROWS: Final[tuple[Row, ...]] = (
 
 _DOCS: Final = """
 segment.bytes
-
+    The size at which a segment is closed and a new one begun.
 
 segment.ms
-
+    The age at which a segment is closed, so that retention and compaction can get at it.
 
 segment.jitter.ms
-
+    How much earlier, at random, a segment may be closed, so that not all close at once.
 
 segment.index.bytes
-
+    The size that an index file is laid out with; a full index closes the segment.
 
 flush.messages
-
+    After how many records the log is forced to disk; 1 makes every acknowledged record survive a power loss.
 
 flush.ms
-
+    How long records may stay unforced.
 
 retention.bytes
-
+    How many bytes of each partition are kept when the policy deletes; -1 sets no limit.
 
 retention.ms
-
+    How long closed segments are kept when the policy deletes; -1 for ever.
 
 max.message.bytes
-
+    The largest record batch that the topic takes, compressed as it came.
 
 index.interval.bytes
-
+    After how many bytes of batches an index entry is written: smaller finds faster and takes more space.
 
 delete.retention.ms
-
+    How long tombstones are kept when the policy compacts, so that slow readers see them.
 
 min.compaction.lag.ms
-
+    How long a record is safe from compaction.
 
 max.compaction.lag.ms
-
+    After how long a record must be compacted, however little is dirty.
 
 file.delete.delay.ms
-
+    How long a removed file stays on disk under another name, so that readers can finish.
 
 min.cleanable.dirty.ratio
-
+    Which share of the log must be dirty before it is compacted.
 
 cleanup.policy
-
+    What happens to old segments: `delete`, `compact` (the latest record of each key stays), both, or nothing.
 
 unclean.leader.election.enable
-
+    Whether a replica that is not in sync may lead when no other is left: records may be lost then.
 
 min.insync.replicas
-
+    How many replicas must have a batch before `acks=all` is answered.
 
 compression.type
-
+    How batches are compressed on disk; `producer` keeps them as they came.
 
 compression.gzip.level
-
+    The level when the broker compresses with gzip; -1 is zlib's own default.
 
 compression.lz4.level
-
+    The level when the broker compresses with LZ4.
 
 compression.zstd.level
-
+    The level when the broker compresses with Zstandard.
 
 preallocate
-
+    Whether a segment's file is laid out at its full size when it is begun.
 
 message.timestamp.type
-
+    Whether a record keeps the producer's time (`CreateTime`) or gets the broker's (`LogAppendTime`).
 
 message.timestamp.before.max.ms
-
+    How far a record's timestamp may lie behind the broker's clock.
 
 message.timestamp.after.max.ms
-
+    How far a record's timestamp may lie ahead of the broker's clock.
 
 leader.replication.throttled.replicas
-
+    Replicas whose leader is throttled: `partition:broker`, separated by commas, or `*` for all.
 
 follower.replication.throttled.replicas
-
+    Replicas whose follower is throttled: `partition:broker`, separated by commas, or `*` for all.
 
 remote.storage.enable
-
+    Whether the topic's closed segments move to tiered storage.
 
 local.retention.ms
-
+    How long segments that are stored remotely stay on the local disk too; -2 follows `retention.ms`.
 
 local.retention.bytes
-
+    How many bytes of a partition stay on the local disk once stored remotely; -2 follows `retention.bytes`.
 
 remote.log.copy.disable
-
+    Stops copying to tiered storage; what is there can still be read.
 
 remote.log.delete.on.disable
-
+    Whether remote segments are deleted when tiered storage is turned off for the topic.
 
 internal.segment.bytes
-
+    The size of a segment without the lower bound of `segment.bytes`; for tests.
 """
 
 _INTERNAL: Final = frozenset(

@@ -44,43 +44,43 @@ _ROWS: Final[tuple[Row, ...]] = (
 
 _DOCS: Final = """
 transaction.state.log.min.isr
-
+    In-sync replicas that the transaction state topic demands.
 
 transaction.state.log.load.buffer.size
-
+    How many bytes are read at a time when a transaction coordinator loads its partition.
 
 transaction.state.log.replication.factor
-
+    Replicas of the transaction state topic.
 
 transaction.state.log.num.partitions
-
+    Partitions of the transaction state topic; not to be changed once it exists.
 
 transaction.state.log.segment.bytes
-
+    Segment size of the transaction state topic.
 
 transaction.partition.verification.enable
-
+    Whether a leader asks the coordinator if a partition is part of the transaction before it appends.
 
 producer.id.expiration.ms
-
+    How long a partition remembers an idempotent producer that sends nothing.
 
 producer.id.expiration.check.interval.ms
-
+    How often expired producers are looked for.
 
 transactional.id.expiration.ms
-
+    How long an unused transactional id is remembered.
 
 transaction.max.timeout.ms
-
+    The longest transaction timeout that a producer may ask for.
 
 transaction.abort.timed.out.transaction.cleanup.interval.ms
-
+    How often transactions that ran out of time are looked for and aborted.
 
 transaction.remove.expired.transaction.cleanup.interval.ms
-
+    How often expired transactional ids are looked for.
 
 transaction.two.phase.commit.enable
-
+    Whether producers may take part in two-phase commit, where transactions never run out of time.
 """
 
 _INTERNAL: Final = frozenset(
