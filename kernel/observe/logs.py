@@ -1,18 +1,95 @@
-"""Shell: where log lines go, and in which form."""
+r"""Shell: log lines: one event a line, fields behind it, made for people and for `grep`.
+
+    2026-11-21T14:30:21.107Z WARNING partitions.replica_manager: the log failed partition=orders-3 reason="disk full"
+
+Modules use the standard library's logging and nothing else::
+
+    log = logging.getLogger(__name__)
+    log.warning("the log failed", extra={"partition": replica.partition, "reason": str(error)})
+
+What comes from clients may hold line breaks or terminal codes: they are escaped, so that nobody can write a line that
+is not his. An exception is one field (`error="ValueError: ... at router.py:118"`); with `-v` its traceback follows,
+indented.
+"""
 
 from __future__ import annotations
 
 import logging
-import sys
+import re
+import time
+from pathlib import PurePath
+from traceback import extract_tb
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+ROOT: Final = "odradek"
+LEVELS: Final = (logging.WARNING, logging.INFO, logging.DEBUG)
+"""By the number of `-v`."""
+
+_STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_PLAIN_VALUE: Final = re.compile(r'[^\s"=]+')
 
 
-def configure_logging(verbosity: int) -> None:
-    """Send log lines to standard error, one line each.
+class LineFormatter(logging.Formatter):
+    """Makes one line of a log record; several only for tracebacks."""
+
+    def __init__(self, *, with_tracebacks: bool) -> None:
+        super().__init__()
+        self._with_tracebacks = with_tracebacks
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        name = record.name.removeprefix(f"{ROOT}.").removeprefix("kernel.")
+        parts = [
+            f"{when}.{int(record.msecs):03d}Z {record.levelname} {name}: {_escape(record.getMessage())}",
+            *(f"{key}={_quote(value)}" for key, value in vars(record).items() if key not in _STANDARD),
+        ]
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None:
+            parts.append(f"error={_quote(_describe(error))}")
+        line = " ".join(parts)
+        if error is not None and self._with_tracebacks and record.exc_info:
+            line += "\n    " + self.formatException(record.exc_info).replace("\n", "\n    ")
+        return line
+
+
+def _escape(text: str) -> str:
+    return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def _quote(value: object) -> str:
+    text = _escape(str(value))
+    if _PLAIN_VALUE.fullmatch(text):
+        return text
+    return '"' + text.replace('"', '\\"') + '"'
+
+
+def _describe(error: BaseException) -> str:
+    """Return what was raised and where."""
+    frames = extract_tb(error.__traceback__)
+    place = f" at {PurePath(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}: {error}{place}"
+
+
+def configure_logging(verbosity: int, stream: TextIO | None = None) -> None:
+    """Send this project's log lines to standard error; called once, by a command.
+
+    Other libraries' warnings go the same way. Calling it again replaces the earlier setting.
 
     Args:
-        verbosity: 0 for warnings, 1 for what an operator wants to know, 2 for everything.
+        verbosity: Number of `-v`: 0 for warnings, 1 for what happens, 2 or more for everything.
+        stream: Where to, by default standard error.
     """
-    level = (logging.WARNING, logging.INFO, logging.DEBUG)[min(verbosity, 2)]
-    logging.basicConfig(
-        level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True
-    )
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(LineFormatter(with_tracebacks=verbosity > 0))
+    handler.set_name(ROOT)
+    root = logging.getLogger()
+    for other in root.handlers[:]:
+        if other.get_name() == ROOT:
+            root.removeHandler(other)
+    root.addHandler(handler)
+    logging.getLogger(ROOT).setLevel(LEVELS[min(verbosity, len(LEVELS) - 1)])
