@@ -1,0 +1,158 @@
+"""Shell: the partition of the metadata log on a single broker: a quorum of one, committed as soon as it is flushed.
+
+`ReplicatedLog` is what the metadata log needs of its partition; with several controllers an object around a replica and
+its election takes this one's place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from ..errors import CorruptionError
+from ..records.batch import is_crc_valid, read_header
+from ..records.builder import BatchBuilder
+from ..records.reader import read_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from ..contracts.storage import PartitionLog
+
+
+class LoggedRecord(NamedTuple):
+    """A record of the log: where it stands, and its value."""
+
+    offset: int
+    epoch: int
+    value: bytes
+
+
+class ReplicatedLog(Protocol):
+    """The metadata partition as its leader uses it. All but `flush` belong to one task."""
+
+    @property
+    def directory(self) -> Path | None:
+        """Where it lives, None without a disk."""
+        ...
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset that is still there."""
+        ...
+
+    @property
+    def end_offset(self) -> int:
+        """The next offset."""
+        ...
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch that appended records get."""
+        ...
+
+    def append(self, values: Sequence[bytes], now_ms: int) -> int:
+        """Append records as one batch, all or none of which survive a crash; return the first one's offset."""
+        ...
+
+    def flush(self) -> int:
+        """Make everything appended durable and return the first offset that is not committed. Blocks."""
+        ...
+
+    def records(self, start_offset: int) -> Iterator[LoggedRecord]:
+        """Iterate over the records from `start_offset` on."""
+        ...
+
+    def drop_below(self, offset: int) -> None:
+        """Give up whole segments below `offset`."""
+        ...
+
+    def close(self) -> None:
+        """Flush and close."""
+        ...
+
+
+class LocalLog:
+    """`ReplicatedLog` on a log of this broker alone. Every life of the process leads in an epoch of its own."""
+
+    def __init__(self, log: PartitionLog) -> None:
+        """Take an open log; appends nothing yet."""
+        self._log = log
+        self._leader_epoch = log.latest_epoch + 1
+
+    def __repr__(self) -> str:
+        return f"LocalLog([{self.start_offset}, {self.end_offset}), epoch {self._leader_epoch})"
+
+    @property
+    def directory(self) -> Path | None:
+        """Where it lives, None without a disk."""
+        return self._log.directory
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset that is still there."""
+        return self._log.log_start_offset
+
+    @property
+    def end_offset(self) -> int:
+        """The next offset."""
+        return self._log.log_end_offset
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch that appended records get."""
+        return self._leader_epoch
+
+    def append(self, values: Sequence[bytes], now_ms: int) -> int:
+        """Append records as one batch and return the first one's offset.
+
+        Raises:
+            StorageError: The disk is full or failing; the log is offline.
+        """
+        assert values, "a batch has records"
+        base_offset = self._log.log_end_offset
+        builder = BatchBuilder(base_offset=base_offset, partition_leader_epoch=self._leader_epoch)
+        for value in values:
+            builder.append(None, value, timestamp=now_ms)
+        self._log.assign_epoch(self._leader_epoch, base_offset)
+        self._log.append(builder.build(), base_offset, base_offset + len(values) - 1, now_ms)
+        self._log.write_pending()
+        return base_offset
+
+    def flush(self) -> int:
+        """Make everything appended durable and return the first offset that is not committed. Blocks.
+
+        Raises:
+            StorageError: The disk is failing.
+        """
+        return self._log.flush()
+
+    def records(self, start_offset: int) -> Iterator[LoggedRecord]:
+        """Iterate over the records from `start_offset` on.
+
+        Raises:
+            CorruptionError: A batch is damaged.
+        """
+        for batch in self._log.batches(start_offset):
+            header = read_header(batch)
+            if not is_crc_valid(batch, 0, header):
+                raise CorruptionError(f"metadata log: the batch at offset {header.base_offset} fails its checksum")
+            if header.is_control:
+                continue
+            for record in read_batch(batch, 0, header):
+                if record.offset >= start_offset:
+                    yield LoggedRecord(record.offset, header.partition_leader_epoch, bytes(record.value or b""))
+
+    def drop_below(self, offset: int) -> None:
+        """Give up whole segments below `offset`.
+
+        Raises:
+            StorageError: The disk is failing.
+        """
+        self._log.roll()
+        self._log.advance_log_start(offset)
+        self._log.delete_segments_below(offset)
+
+    def close(self) -> None:
+        """Flush and close."""
+        self._log.close()
