@@ -29,7 +29,6 @@ _SHARED: dict[str, Any] = {
     "string_length": varint.read_string_length,
     "skip_tags": varint.skip_tags,
     "fail_length": varint.fail_length,
-    "fail_null": varint.fail_null,
     "fail_budget": varint.fail_budget,
     "fail_tag": varint.fail_tag,
     "IDS": varint.IDS,

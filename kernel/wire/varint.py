@@ -99,11 +99,6 @@ def fail_length(length: int) -> NoReturn:
     raise DecodeError(f"length {length} does not fit into the bytes that are left, or null stands where it may not")
 
 
-def fail_null() -> NoReturn:
-    """Refuse a null."""
-    raise DecodeError("null stands where it may not")
-
-
 def fail_budget() -> NoReturn:
     """Refuse a message with too many elements."""
     raise DecodeError("more elements than one message may hold")

@@ -28,6 +28,7 @@ from odradek.kernel.wire.messages.api_01_fetch import (
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from odradek.kernel.wire.messages.api_18_api_versions import ApiVersionsRequest
 from odradek.kernel.wire.records import JOIN_BYTES_MAX
+from odradek.kernel.wire.varint import IDS
 from odradek.kernel.wire.versions import NO_VERSIONS, Versions, parse_versions
 
 
@@ -69,6 +70,7 @@ class Everything(Message, key=77, versions="0-2", flexible="1+"):
     tagged_piece: Piece | None = f.struct(Piece, "2+", tag=3, ignorable=True)
     ignored: int = f.int32("2+", ignorable=True)
     demanded: int = f.int32("2+")
+    late_piece: Piece = f.struct(Piece, "2+", ignorable=True)
 
 
 class FileSlice:
@@ -300,7 +302,7 @@ def test_a_slice_of_a_file_is_placed_as_it_is_and_counted() -> None:
 
 def test_pieces_of_records_are_placed_in_order() -> None:
     piece, tail = FileSlice(1000), bytearray(600)
-    encoded = encode(fetch_response([b"first", piece, tail, b""]), 4)
+    encoded = encode(fetch_response([b"first", piece, FileSlice(0), tail, b""]), 4)
 
     assert isinstance(encoded.parts[0], bytes)
     assert encoded.parts[0].endswith(b"first")
@@ -340,3 +342,38 @@ def test_a_range_of_versions_reads_and_prints(text: str, versions: Versions) -> 
 
 def test_a_message_of_our_own_has_its_key() -> None:
     assert Everything.__api_key__ == 77
+
+
+def test_a_structure_that_the_version_lacks_is_read_as_one_of_defaults() -> None:
+    message = decode(Everything, encode_bytes(Everything(batch=b""), 1), 1)
+
+    assert Piece() == message.late_piece
+
+
+def test_long_arrays_and_long_text_come_back() -> None:
+    message = Everything(numbers=list(range(300)), text="x" * 32767, texts=["y" * 200] * 200, batch=b"")
+
+    assert message == decode(Everything, encode_bytes(message, 1), 1, exact=True)
+
+
+def test_compact_text_longer_than_kafka_allows_is_refused() -> None:
+    data = b"\x81\x80\x02" + b"x" * 32768 + b"\x01\x00"
+
+    with pytest.raises(DecodeError, match="a string has 32768 bytes"):
+        decode(ApiVersionsRequest, data, 3)
+
+
+def test_a_hundred_thousand_ids_do_not_grow_the_memory_of_known_ids_without_end() -> None:
+    message = Everything(batch=b"", identifiers=[UUID(int=number) for number in range(100_000)])
+
+    assert message == decode(Everything, encode_bytes(message, 1), 1)
+    assert len(IDS) < 70_000
+
+
+def test_a_field_prints_its_type_and_its_versions() -> None:
+    assert repr(Everything.__fields__[-2]) == "<demanded: int32 2+>"
+
+
+def test_encoded_records_in_files_cannot_be_joined() -> None:
+    with pytest.raises(TypeError):
+        encode(fetch_response(FileSlice(1000)), 12).join()

@@ -227,3 +227,13 @@ def test_messages_are_imported_at_first_use() -> None:
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True).stdout
 
     assert found.strip() == "['odradek.kernel.wire.messages.api_22_init_producer_id']"
+
+
+def test_an_api_tells_the_versions_of_its_headers() -> None:
+    api_versions, heartbeat = APIS[18], APIS[12]
+
+    assert (api_versions.request_header_version(3), api_versions.response_header_version(3)) == (2, 0)
+    assert (heartbeat.request_header_version(3), heartbeat.response_header_version(3)) == (1, 0)
+    assert (heartbeat.request_header_version(4), heartbeat.response_header_version(4)) == (2, 1)
+    assert repr(heartbeat) == "<Heartbeat (12) 0-4>"
+    assert heartbeat.messages == (heartbeat.request, heartbeat.response)
