@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 from .config.broker import Setting
-from .config.listeners import listen_settings
 from .config.registry import Registry
-from .config.settings import default_data_dir, read_settings
+from .config.settings import default_data_dir, listen_settings, read_settings
 from .plugin_manager import PluginManager, choose_plugins, installed_plugins
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ client as they are: see each class for who meets it.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import cast
 
 
 class ErrorCode(IntEnum):
@@ -165,6 +166,11 @@ class ErrorCode(IntEnum):
     STREAMS_INVALID_TOPOLOGY_EPOCH = (131, False, "The topology epoch is not valid for the streams group.")
     STREAMS_TOPOLOGY_FENCED = (132, False, "The topology epoch is older than the streams group's.")
     SHARE_SESSION_LIMIT_REACHED = (133, True, "The broker holds as many share sessions as it may.")
+
+
+def error_code(number: int) -> ErrorCode:
+    """Return the code that a response carries; UNKNOWN_SERVER_ERROR for one that no version of ours knows."""
+    return cast("ErrorCode", ErrorCode._value2member_map_.get(number, ErrorCode.UNKNOWN_SERVER_ERROR))
 
 
 class OdradekError(Exception):

@@ -45,21 +45,41 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_USAGE
     try:
         status: int = parsed.run(parsed)
-    except KeyboardInterrupt:
-        return EXIT_INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has seen enough
-        sys.stderr.close()
-        return EXIT_FAILED
-    except ConfigError as error:
-        print(f"odradek: {error}", file=sys.stderr)
-        return EXIT_USAGE
-    except KafkaError as error:
-        print(f"odradek: {error.code.name}: {error.detail}", file=sys.stderr)
-        return EXIT_FAILED
-    except OdradekError as error:
-        print(f"odradek: {error}", file=sys.stderr)
-        return EXIT_FAILED
+    except (Exception, KeyboardInterrupt) as error:
+        status = report(innermost(error))
     return status
+
+
+def innermost(error: BaseException) -> BaseException:
+    """Return the one exception that groups of one hold; a group of several as it is."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
+def report(error: BaseException) -> int:
+    """Tell a person what went wrong and return the exit status.
+
+    Raises:
+        BaseException: `error` itself, when it is a bug of ours: its traceback is what helps.
+    """
+    match error:
+        case KeyboardInterrupt():
+            return EXIT_INTERRUPTED
+        case BrokenPipeError():  # the reader of our output has seen enough
+            sys.stderr.close()
+            return EXIT_FAILED
+        case ConfigError():
+            print(f"odradek: {error}", file=sys.stderr)
+            return EXIT_USAGE
+        case KafkaError():
+            print(f"odradek: {error.code.name}: {error.detail}", file=sys.stderr)
+            return EXIT_FAILED
+        case OdradekError():
+            print(f"odradek: {error}", file=sys.stderr)
+            return EXIT_FAILED
+        case _:
+            raise error
 
 
 def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:

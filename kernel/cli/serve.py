@@ -16,6 +16,8 @@ from ..broker import Broker, read_broker_options
 from ..observe.logs import configure_logging
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from ..broker import BoundListener
 
 GC_THRESHOLDS: Final = (50_000, 20, 1_000)
@@ -69,7 +71,12 @@ async def _serve(broker: Broker) -> None:
             gc.set_threshold(*GC_THRESHOLDS)
             for listener in listeners:
                 print(f"ready {listener.advertised_host}:{listener.advertised_port}", flush=True)
-            async for number in signals:
-                print(f"odradek: stopping ({signal.Signals(number).name})", file=sys.stderr, flush=True)
-                broker.stop()
-                break
+            nursery.start_soon(_stop_on_signal, broker, signals)
+            await broker.wait_stopped()
+            nursery.cancel_scope.cancel()
+
+
+async def _stop_on_signal(broker: Broker, signals: AsyncIterator[int]) -> None:
+    async for number in signals:
+        print(f"odradek: stopping ({signal.Signals(number).name})", file=sys.stderr, flush=True)
+        broker.stop()

@@ -58,14 +58,14 @@ class TomlFile:
 
     Attributes:
         broker: The broker's keys.
-        enable: Plugins to load beside the installed ones: names or module paths.
+        enable: The plugins to load: names or module paths; None: all that are installed.
         disable: Names of plugins not to load.
         plugins: Name of a plugin to its own settings, as TOML gives them.
         topics: Topics to have at start, in the order of the file.
     """
 
     broker: Mapping[str, Setting] = attrs.field(factory=dict)
-    enable: tuple[str, ...] = ()
+    enable: tuple[str, ...] | None = None
     disable: tuple[str, ...] = ()
     plugins: Mapping[str, Mapping[str, object]] = attrs.field(factory=dict)
     topics: tuple[StartTopic, ...] = ()
@@ -105,7 +105,7 @@ class _Reader:
         topics = self._table(document, (), "topics")
         return TomlFile(
             broker,
-            self._names(plugins, "enable"),
+            self._names(plugins, "enable") if "enable" in plugins else None,
             self._names(plugins, "disable"),
             {name: self._table(plugins, ("plugins",), name) for name in plugins if name not in {"enable", "disable"}},
             tuple(self._topic(name, self._table(topics, ("topics",), name)) for name in topics),

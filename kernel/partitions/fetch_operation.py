@@ -14,7 +14,7 @@ import attrs
 
 from ..errors import ErrorCode, KafkaError, StorageError
 from ..purgatory.delayed_operation import DelayedOperation, Outcome
-from ..types import CONSUMER_REPLICA_ID, IsolationLevel
+from ..types import CONSUMER_REPLICA_ID, NO_EPOCH, IsolationLevel
 from ..wire.messages.api_01_fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from .replica import Replica
     from .replica_manager import ReplicaManager
 
-FIRST_VERSION_WITH_ZSTD: Final = 10
 FIRST_VERSION_WITH_IDS: Final = 13
 _LEADER_ERRORS: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
@@ -100,10 +99,12 @@ def _read_one(
     replicas: ReplicaManager, target: FetchTarget, limits: FetchLimits, result: FetchResult, answer: PartitionData
 ) -> None:
     replica = find_replica(replicas, target, limits.version)
-    replica.check_leader(target.current_leader_epoch)
-    if limits.version < FIRST_VERSION_WITH_ZSTD and replica.settings.compression_type == "zstd":
-        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+    replica.check_leader(max(target.current_leader_epoch, NO_EPOCH))
+    if target.max_bytes < 0 or (limits.max_bytes < 0 and not result.size_bytes):
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     if limits.is_follower:
+        if not replica.is_follower(limits.replica_id):
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         replica.note_follower(limits.replica_id, target.fetch_offset, limits.now_ms)
     answer.high_watermark = replica.high_watermark
     answer.last_stable_offset = replica.last_stable_offset

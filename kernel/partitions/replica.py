@@ -94,6 +94,7 @@ class Replica:
         "settings",
         "snapshot_offset",
         "stages",
+        "state",
     )
 
     def __init__(
@@ -120,6 +121,7 @@ class Replica:
         self.appended_offset = log.log_end_offset
         self.high_watermark = min(election.high_watermark, log.log_end_offset)
         self.snapshot_offset = NO_OFFSET
+        self.state: PartitionState | None = None
         self.offline_reason: str | None = None
 
     def __repr__(self) -> str:
@@ -133,6 +135,7 @@ class Replica:
 
     def become(self, state: PartitionState) -> bool:
         """Take the partition's state from committed metadata; return whether leader or epoch changed."""
+        self.state = state
         self.election.step(MetadataChanged(state, self.settings.min_insync_replicas))
         before = (self.leader_id, self.leader_epoch)
         self.apply_ready()
@@ -237,6 +240,10 @@ class Replica:
         if offset > self.appended_offset:
             self.appended_offset = offset
             self._raise_high_watermark(self.election.local_append(offset))
+
+    def is_follower(self, broker_id: int) -> bool:
+        """Return whether a broker is another replica of this partition."""
+        return self.state is not None and broker_id != self.leader_id and broker_id in self.state.replicas
 
     def note_follower(self, broker_id: int, fetch_offset: int, now_ms: int) -> None:
         """Take note that a follower has everything below `fetch_offset`; `now_ms` is the monotonic clock."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from ..contracts.storage import LogConfig
 from ..records.batch import TimestampType
 from ..records.compression import CompressionType
 from ..records.validation import ValidationMode, ValidationRules, walks_records
@@ -15,6 +14,7 @@ from .replica import TopicSettings
 
 if TYPE_CHECKING:
     from ..config.topic import TopicConfig
+    from ..contracts.storage import LogConfig
 
 
 @attrs.frozen
@@ -54,17 +54,7 @@ def plan_topic(
         storage=config.odradek_storage,
         election=config.odradek_election,
         stages=stages,
-        log_config=LogConfig(
-            segment_bytes=config.segment_bytes,
-            segment_ms=config.segment_ms,
-            segment_jitter_ms=config.segment_jitter_ms,
-            segment_index_bytes=config.segment_index_bytes,
-            index_interval_bytes=config.index_interval_bytes,
-            preallocate=config.preallocate,
-            flush_messages=config.flush_messages,
-            flush_ms=config.flush_ms,
-            file_delete_delay_ms=config.file_delete_delay_ms,
-        ),
+        log_config=config.log_config(),
         settings=TopicSettings(
             rules=ValidationRules(
                 max_message_bytes=config.max_message_bytes,

@@ -11,9 +11,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...contracts.api_handler import PENDING
-from ...partitions.fetch_operation import FetchLimits, FetchOperation, FetchResult, find_watched, read_targets
+from ...errors import ErrorCode, KafkaError
+from ...partitions.fetch_operation import (
+    FIRST_VERSION_WITH_IDS,
+    FetchLimits,
+    FetchOperation,
+    FetchResult,
+    find_watched,
+    read_targets,
+)
 from ...types import CONSUMER_REPLICA_ID, IsolationLevel
-from ...wire.messages.api_01_fetch import FetchResponse
+from ...wire.messages.api_01_fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from ...wire.records import records_size
 
 if TYPE_CHECKING:
@@ -21,7 +29,6 @@ if TYPE_CHECKING:
 
     from ...clock import Clock
     from ...contracts.api_handler import Answer, RequestContext
-    from ...errors import ErrorCode
     from ...partitions.fetch_session import FetchContext, FetchSessionCache
     from ...partitions.replica_manager import ReplicaManager
     from ...purgatory.purgatory import Purgatory
@@ -61,6 +68,9 @@ class FetchHandler:
 
     def handle(self, request: FetchRequest, context: RequestContext) -> Answer:
         """Answer at once if there is enough, else wait for `max_wait_ms`."""
+        isolation = ISOLATION_LEVELS.get(request.isolation_level)
+        if isolation is None:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {request.isolation_level}")
         now_ms = self._clock.monotonic_ms()
         replica_id = request.replica_state.replica_id if request.replica_state is not None else request.replica_id
         is_follower = replica_id > CONSUMER_REPLICA_ID
@@ -68,7 +78,7 @@ class FetchHandler:
         limits = FetchLimits(
             max_bytes=min(request.max_bytes, self._max_bytes()),
             min_bytes=min(request.min_bytes, self._max_bytes()),
-            isolation=ISOLATION_LEVELS.get(request.isolation_level, IsolationLevel.READ_COMMITTED),
+            isolation=isolation,
             replica_id=replica_id,
             version=context.api_version,
             now_ms=now_ms,
@@ -100,5 +110,24 @@ class FetchHandler:
         return FetchResponse(error_code=answer.error_code, session_id=answer.session_id, responses=answer.responses)
 
     def error_response(self, request: FetchRequest, context: RequestContext, code: ErrorCode, detail: str) -> Answer:
-        """Return the response whose top-level error is this."""
-        return FetchResponse(error_code=code)
+        """Return the response that gives everything this error; from version 13 on without topics, as Kafka."""
+        topics = request.topics if context.api_version < FIRST_VERSION_WITH_IDS else ()
+        return FetchResponse(
+            error_code=code,
+            responses=[
+                FetchableTopicResponse(
+                    topic=topic.topic,
+                    partitions=[
+                        PartitionData(
+                            partition_index=part.partition,
+                            error_code=code,
+                            high_watermark=-1,
+                            aborted_transactions=None,
+                            records=b"",
+                        )
+                        for part in topic.partitions
+                    ],
+                )
+                for topic in topics
+            ],
+        )

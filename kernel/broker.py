@@ -1,0 +1,210 @@
+"""Shell: the composition root: builds one broker from its options and runs it in nested nurseries.
+
+The nesting gives the order of the end; what stands innermost stops first::
+
+    storage engines         closed last, marked as cleanly shut down
+      metadata log          flushed
+        services            flushes, upkeep, the purgatories' clockwork, plugins' services, HTTP
+          router            tasks of asynchronous requests
+            network         listeners close, connections drain
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import random
+import socket
+import time
+from typing import TYPE_CHECKING, Final
+
+import attrs
+import trio
+
+from .broker_options import BrokerOptions, read_broker_options
+from .broker_parts import BrokerParts
+from .clock import SystemClock
+from .config.listeners import parse_listeners
+from .errors import ConfigError, error_code
+from .ids import RandomIds
+from .metadata.brokers import Registration
+from .metadata.image import Listener as ImageListener
+from .network.configure import network_settings
+from .network.server import NetworkServer
+from .services import supervise
+from .wire.messages.api_19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from .clock import Clock
+
+__all__ = ["BoundListener", "Broker", "BrokerOptions", "read_broker_options"]
+
+log = logging.getLogger(__name__)
+
+SECURITY_PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1}
+
+
+@attrs.frozen
+class BoundListener:
+    """A listener that serves: what is bound, and what clients are told."""
+
+    name: str
+    host: str
+    port: int
+    advertised_host: str
+    advertised_port: int
+
+
+class Broker:
+    """One broker. Life: made, `run` once, `stop`.
+
+    Owned by the task that calls `run`; `stop` may be called by any task of the same trio run.
+    """
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        *,
+        clock: Clock | None = None,
+        random_source: random.Random | None = None,
+        timer: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """Make a broker; nothing is opened yet.
+
+        Args:
+            options: What the operator chose.
+            clock: Both clocks; the machine's by default, as this is where real time comes in.
+            random_source: Of ids, placements and sessions; the system's by default.
+            timer: A monotonic clock in seconds, for latencies.
+        """
+        self.options = options
+        self.clock = clock or SystemClock()
+        self.random = random_source or random.SystemRandom()
+        self.ids = RandomIds(self.random)
+        self.timer = timer
+        self.parts: BrokerParts | None = None
+        self.listeners: tuple[BoundListener, ...] = ()
+        self._stopping = trio.Event()
+        self._stopped = trio.Event()
+
+    # ---------------------------------------------------------------------------------------- what plugins may ask
+
+    @property
+    def node_id(self) -> int:
+        """This broker's id."""
+        return self.options.config.node_id
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id, once the broker serves."""
+        return self.parts.image().cluster_id if self.parts is not None else ""
+
+    def settings(self, plugin: str) -> Mapping[str, object]:
+        """Return the plugin's own section `[plugins.NAME]`."""
+        return self.options.plugin_settings.get(plugin, {})
+
+    async def run_in_thread(self, function: Callable[[], object], limiter: trio.CapacityLimiter) -> object:
+        """Run blocking work on a worker thread. If cancelled, the work goes on and its result is dropped."""
+        return await trio.to_thread.run_sync(function, limiter=limiter, abandon_on_cancel=True)
+
+    # -------------------------------------------------------------------------------------------------------- life
+
+    def __repr__(self) -> str:
+        state = "stopping" if self._stopping.is_set() else "serving" if self.listeners else "new"
+        return f"<Broker {self.options.config.node_id}, {state}>"
+
+    def stop(self) -> None:
+        """Ask the broker to end: it answers what is in flight, keeps everything and lets `run` return."""
+        self._stopping.set()
+
+    async def wait_stopped(self) -> None:
+        """Wait until everything is kept and closed."""
+        await self._stopped.wait()
+
+    async def run(self, *, task_status: trio.TaskStatus[tuple[BoundListener, ...]] = trio.TASK_STATUS_IGNORED) -> None:
+        """Serve until `stop`, or until cancelled: then clients are not waited for; what was acknowledged is kept.
+
+        Args:
+            task_status: Told the listeners once clients are served.
+
+        Raises:
+            ConfigError: A port is taken, a certificate cannot be used.
+            StorageError: No log directory can be used, or the metadata log is damaged.
+            PluginError: A plugin offers what it cannot give, or one of its services failed for good.
+        """
+        parts = self.parts = BrokerParts(self)
+        network = NetworkServer(parts.router, network_settings(self.options.config), self.clock)
+        bound = network.bind()
+        self.listeners = self._bound_listeners(bound)
+        try:
+            parts.start_storage()
+            async with trio.open_nursery() as nursery:
+                await nursery.start(parts.metadata.run)
+                await parts.metadata.register(self._registration())
+                parts.open_topics()
+                await self._create_start_topics(parts)
+                async with trio.open_nursery() as services:
+                    for name, run in parts.services():
+                        await services.start(functools.partial(supervise, name, run, self.clock), name=name)
+                    async with trio.open_nursery() as connections:
+                        await connections.start(network.run)
+                        task_status.started(self.listeners)
+                        await self._stopping.wait()
+                        await network.drain()
+                    services.cancel_scope.cancel()
+                await parts.metadata.close()
+                nursery.cancel_scope.cancel()
+        finally:
+            parts.close()
+            self._stopped.set()
+
+    def _bound_listeners(self, bound: Mapping[str, tuple[str, int]]) -> tuple[BoundListener, ...]:
+        machine = socket.gethostname()
+        found = []
+        for listener in parse_listeners(self.options.config):
+            host, port = bound[listener.name]
+            advertised_host, advertised_port = listener.advertised(port, machine)
+            found.append(BoundListener(listener.name, host, port, advertised_host, advertised_port))
+        return tuple(found)
+
+    def _registration(self) -> Registration:
+        protocols = {listener.name: listener.security_protocol for listener in parse_listeners(self.options.config)}
+        return Registration(
+            broker_id=self.options.config.node_id,
+            incarnation_id=self.ids.new_id(),
+            listeners=[
+                ImageListener(
+                    listener.name,
+                    listener.advertised_host,
+                    listener.advertised_port,
+                    SECURITY_PROTOCOLS[protocols[listener.name]],
+                )
+                for listener in self.listeners
+            ],
+            log_dirs=self.parts.log_dir_ids() if self.parts else (),
+            rack=self.options.config.get_text("broker.rack") or None,
+            is_fenced=False,
+        )
+
+    async def _create_start_topics(self, parts: BrokerParts) -> None:
+        """Create the topics of `[topics.NAME]` that do not exist yet.
+
+        Raises:
+            ConfigError: One cannot be created as it is described.
+        """
+        image = parts.image()
+        for topic in self.options.topics:
+            if topic.name in image.topics_by_name:
+                continue
+            wanted = CreatableTopic(
+                name=topic.name,
+                num_partitions=-1 if topic.partitions is None else topic.partitions,
+                replication_factor=-1 if topic.replication_factor is None else topic.replication_factor,
+                configs=[CreatableTopicConfig(name=key, value=value.text) for key, value in topic.configs.items()],
+            )
+            response = await parts.create_topics(CreateTopicsRequest(topics=[wanted], timeout_ms=30_000))
+            (result,) = response.topics
+            if result.error_code:
+                raise ConfigError(result.error_message or error_code(result.error_code).text, where=topic.where)

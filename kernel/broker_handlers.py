@@ -1,0 +1,38 @@
+"""Shell: the table of all API handlers of the kernel, each with the parts it needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .dispatch.handlers.api_01_fetch import FetchHandler
+from .dispatch.handlers.api_02_list_offsets import ListOffsetsHandler
+from .dispatch.handlers.api_03_metadata import MetadataHandler
+from .dispatch.handlers.api_18_api_versions import ApiVersionsHandler
+from .metadata.features import supported_ranges
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .broker_parts import BrokerParts
+    from .contracts.api_handler import ApiHandler, AsyncApiHandler
+
+
+def kernel_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler]:
+    """Iterate over the handlers of every API that the kernel answers itself."""
+    config, clock, image = parts.config, parts.broker.clock, parts.image
+    yield parts.produce
+    yield FetchHandler(
+        replicas=parts.replicas,
+        sessions=parts.sessions,
+        purgatory=parts.fetch_purgatory,
+        clock=clock,
+        max_bytes=lambda: config.get_int("fetch.max.bytes"),
+    )
+    yield ListOffsetsHandler(replicas=parts.replicas)
+    yield MetadataHandler(
+        broker_id=config.node_id,
+        image=image,
+        may_create_topics=lambda: config.get_bool("auto.create.topics.enable"),
+        create_topics=parts.topic_maker.create_soon,
+    )
+    yield ApiVersionsHandler(routes=parts.router.routes, image=image, supported_features=supported_ranges())

@@ -1,0 +1,278 @@
+"""Shell: the parts of one broker, made from its options and tied together; `broker.py` runs them."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from .broker_handlers import kernel_handlers
+from .config.topic import TopicConfig
+from .contracts.storage import LogConfig, StorageContext
+from .dispatch.handlers.api_00_produce import ProduceHandler
+from .dispatch.router import Router
+from .files import OsFiles
+from .ids import METADATA_TOPIC_ID
+from .metadata.image import MetadataImage, ResourceType
+from .metadata.local_log import LocalLog
+from .metadata.metadata_log import MetadataLog, SnapshotSettings
+from .metadata.rules import ControllerRules, dynamic_config
+from .metadata.topic_maker import TopicMaker
+from .partitions.fetch_session import FetchSessionCache
+from .partitions.flush_service import FlushService
+from .partitions.replica_manager import ReplicaManager
+from .partitions.topic_plan import TopicPlan, plan_topic
+from .partitions.upkeep import Upkeep, UpkeepSettings
+from .plugin_manager import choose_offer
+from .purgatory import clockwork
+from .purgatory.purgatory import Purgatory
+from .purgatory.timing_wheel import TimingWheel
+from .records.validation import ValidationMode
+from .types import METADATA_TOPIC, TopicIdPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+    from uuid import UUID
+
+    from .broker import Broker
+    from .config.broker import BrokerConfig
+    from .contracts.storage import StorageEngine
+    from .metadata.image import MetadataDelta, TopicImage
+    from .network.connection import Connection
+    from .partitions.replica import Replica
+    from .purgatory.delayed_operation import DelayedOperation
+    from .wire.messages.api_19_create_topics import CreateTopicsRequest, CreateTopicsResponse
+
+log = logging.getLogger(__name__)
+
+
+class BrokerParts:
+    """Everything that one broker consists of, but for its sockets.
+
+    Life: made, `start_storage`, `open_topics`, then the services; `close` at the end. Owned by the broker.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        """Build all parts from the broker's options; opens nothing.
+
+        Raises:
+            PluginError: What the configuration chooses is not offered, or something is offered twice.
+        """
+        options, clock = broker.options, broker.clock
+        self.broker = broker
+        self.config = options.config
+        self.plugins = options.plugins
+        self.wheel = TimingWheel(now_ms=clock.monotonic_ms())
+        self.produce_purgatory = Purgatory("Produce", self.wheel, on_error=report_operation_error)
+        self.fetch_purgatory = Purgatory("Fetch", self.wheel, on_error=report_operation_error)
+        self.elections = options.plugins.elections()
+        self.stages = options.plugins.append_stages()
+        self.replicas = ReplicaManager(
+            broker_id=self.config.node_id,
+            engines=self._make_engines(),
+            elections=self.elections,
+            stages=self.stages,
+            clock=clock,
+            random_source=broker.random,
+            producer_id_expiration_ms=self.config.get_int("producer.id.expiration.ms"),
+            on_progress=self._replica_progressed,
+            on_flush_wanted=self._flush_wanted,
+            on_leader_changed=options.plugins.leader_changed,
+        )
+        self.flushes = FlushService(self.replicas)
+        self.upkeep = Upkeep(
+            replicas=self.replicas, flushes=self.flushes, clock=clock, settings=upkeep_settings(self.config)
+        )
+        self.sessions = FetchSessionCache(
+            slots=self.config.get_int("max.incremental.fetch.session.cache.slots"), random_source=broker.random
+        )
+        self.rules = ControllerRules(
+            node_id=self.config.node_id,
+            config=self.config,
+            elections=self.elections,
+            ids=broker.ids,
+            random=broker.random,
+        )
+        self.metadata: MetadataLog
+        self.topic_maker = TopicMaker(self.create_topics)
+        self.produce = ProduceHandler(replicas=self.replicas, purgatory=self.produce_purgatory, clock=clock)
+        self.router = Router(
+            timer=broker.timer,
+            turn_enders=(self.replicas.write_staged, self.produce.turn_ended),
+            on_connection_closed=self._connection_closed,
+        )
+        self._add_handlers()
+
+    # ------------------------------------------------------------------------------------------------------- building
+
+    def _make_engines(self) -> dict[str, StorageEngine]:
+        broker, config = self.broker, self.config
+        factories = self.plugins.storages()
+        choose_offer(factories, config.get_text("odradek.storage"), "storage", "odradek.storage")
+        choose_offer(self.elections, config.get_text("odradek.election"), "election", "odradek.election")
+        return {
+            name: factory(
+                StorageContext(
+                    log_dirs=config.log_dirs,
+                    node_id=config.node_id,
+                    cluster_id=config.get_text("odradek.cluster.id"),
+                    settings={},
+                    now_ms=broker.clock.now_ms,
+                    random=broker.random,
+                    new_id=broker.ids.new_id,
+                )
+            )
+            for name, factory in factories.items()
+        }
+
+    def _add_handlers(self) -> None:
+        for handler in kernel_handlers(self):
+            self.router.add(handler)
+        for plugin, offered in self.plugins.api_handlers(self.broker):
+            self.router.add(offered, plugin)
+
+    # ------------------------------------------------------------------------------------------------- between parts
+
+    def image(self) -> MetadataImage:
+        """Return the current metadata."""
+        return self.metadata.image
+
+    def _replica_progressed(self, replica: Replica) -> None:
+        self.produce_purgatory.check(replica)
+        self.fetch_purgatory.check(replica)
+
+    def _flush_wanted(self) -> None:
+        self.flushes.wake()
+
+    def _connection_closed(self, connection: Connection) -> None:
+        self.produce_purgatory.cancel_for(connection)
+        self.fetch_purgatory.cancel_for(connection)
+
+    async def create_topics(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
+        """Have the controller create topics; what CreateTopics answers."""
+        return await self.metadata.submit(lambda controller, _now_ms: controller.create_topics(request))
+
+    # ------------------------------------------------------------------------------------------------------- metadata
+
+    def effective_config(self, image: MetadataImage) -> BrokerConfig:
+        """Return the broker's configuration with the dynamic layers of an image."""
+        return dynamic_config(self.config, image, self.config.node_id)
+
+    def plan(self, topic: TopicImage, image: MetadataImage, config: BrokerConfig) -> TopicPlan:
+        """Return what a topic's configuration means for its replicas."""
+        return plan_topic(
+            TopicConfig.resolve(config, image.topic_config(topic.name)),
+            stages=tuple(self.stages),
+            validation=ValidationMode(config.get_text("odradek.produce.validation")),
+            has_compiled_kernel=False,
+        )
+
+    def open_topics(self) -> None:
+        """Open this broker's replicas of every topic there is."""
+        image = self.image()
+        config = self.effective_config(image)
+        for topic in image.topics_by_name.values():
+            self._open_topic(topic, image, config)
+
+    def _open_topic(self, topic: TopicImage, image: MetadataImage, config: BrokerConfig) -> None:
+        self.replicas.open_topic(
+            topic.name, topic.topic_id, self.plan(topic, image, config), dict(enumerate(topic.partitions))
+        )
+
+    def on_metadata(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Follow a change of the committed metadata: open, change and delete replicas."""
+        for topic in delta.deleted_topics:
+            self.replicas.delete_topic(topic.name)
+        config = self.effective_config(image)
+        for topic_id in delta.created_topics | delta.changed_topics:
+            found = image.topics_by_id.get(topic_id)
+            if found is not None:
+                self._open_topic(found, image, config)
+        if any(kind == ResourceType.BROKER for kind, _name in delta.changed_configs):
+            changed = set(image.topics_by_name)
+        else:
+            changed = {name for kind, name in delta.changed_configs if kind == ResourceType.TOPIC}
+        for name in changed & image.topics_by_name.keys():
+            self.replicas.reconfigure_topic(name, self.plan(image.topics_by_name[name], image, config))
+
+    # ----------------------------------------------------------------------------------------------------------- life
+
+    def start_storage(self) -> None:
+        """Take the log directories, find the logs in them, and load the metadata.
+
+        Raises:
+            StorageError: No directory can be used, or the metadata log is damaged.
+            ConfigError: The data is another cluster's.
+        """
+        found = tuple(self.replicas.start())
+        engine = choose_offer(
+            self.replicas.engines, self.config.get_text("odradek.storage"), "storage", "odradek.storage"
+        )
+        partition = TopicIdPartition(METADATA_TOPIC_ID, METADATA_TOPIC, 0)
+        self.metadata_partition_log = engine.open_log(
+            partition, metadata_log_config(self.config), log_dir=self.config.metadata_log_dir
+        )
+        self.metadata = MetadataLog(
+            log=LocalLog(self.metadata_partition_log),
+            rules=self.rules,
+            clock=self.broker.clock,
+            files=OsFiles(),
+            cluster_id=engine.cluster_id,
+            limiter=trio.CapacityLimiter(1),
+            snapshots=SnapshotSettings(
+                bytes_between=self.config.get_int("metadata.log.max.record.bytes.between.snapshots"),
+                interval_ms=self.config.get_int("metadata.log.max.snapshot.interval.ms"),
+            ),
+        )
+        self.metadata.load()
+        self.metadata.add_listener(self.on_metadata)
+        self._found_logs = [log for log in found if log.partition != partition]
+
+    def log_dir_ids(self) -> list[UUID]:
+        """Return the ids of the working log directories."""
+        return [
+            info.directory_id
+            for engine in self.replicas.engines.values()
+            for info in engine.log_dirs()
+            if not info.error
+        ]
+
+    def services(self) -> Iterator[tuple[str, Callable[..., Awaitable[None]]]]:
+        """Iterate over the services that run while the broker serves, with their names."""
+        yield "clockwork", self._run_clockwork
+        yield "flushes", self.flushes.run
+        yield "upkeep", self.upkeep.run
+        yield "router", self.router.run
+        yield "topic maker", self.topic_maker.run
+        for plugin, service in self.plugins.services(self.broker):
+            yield f"{plugin}: {service.name}", service.run
+
+    async def _run_clockwork(self, **options: Any) -> None:
+        await clockwork.run(self.wheel, self.broker.clock, **options)
+
+    def close(self) -> None:
+        """Keep everything and close all logs, as cleanly shut down."""
+        self.replicas.close()
+
+
+def report_operation_error(operation: DelayedOperation, error: Exception) -> None:
+    """Log that a waiting request failed; it is answered when its time is over."""
+    log.error("%r failed: %s", operation, error, exc_info=error)
+
+
+def metadata_log_config(config: BrokerConfig) -> LogConfig:
+    """Return the settings of the metadata log: flushed by its own rules, rolled by `metadata.log.segment.*`."""
+    return LogConfig(
+        segment_bytes=config.get_int("metadata.log.segment.bytes"),
+        segment_ms=config.get_int("metadata.log.segment.ms"),
+    )
+
+
+def upkeep_settings(config: BrokerConfig) -> UpkeepSettings:
+    """Return how often the upkeep works."""
+    return UpkeepSettings(
+        checkpoint_interval_ms=config.get_int("replica.high.watermark.checkpoint.interval.ms"),
+        snapshot_interval_ms=config.get_int("log.flush.offset.checkpoint.interval.ms"),
+        producer_expiration_interval_ms=config.get_int("producer.id.expiration.check.interval.ms"),
+    )

@@ -1,0 +1,141 @@
+"""Shell: ListOffsets (key 2): the offset that a timestamp, or the beginning or the end of a partition, stands for.
+
+Times are looked for inside the batch that the time index names. What cannot be found is no error: offset -1.
+
+*Source:* KIP-79, KIP-207, KIP-320 (epochs), KIP-734 (max timestamp), KIP-405, KIP-1005 (tiers), KIP-1023.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from ...errors import ErrorCode, KafkaError, StorageError
+from ...partitions.timestamp_lookup import TimestampOffset, find_by_timestamp, find_max_timestamp
+from ...types import IsolationLevel
+from ...wire.messages.api_02_list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+if TYPE_CHECKING:
+    from ...contracts.api_handler import Answer, RequestContext
+    from ...partitions.replica import Replica
+    from ...partitions.replica_manager import ReplicaManager
+    from ...wire.messages.api_02_list_offsets import ListOffsetsPartition, ListOffsetsRequest
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+FIRST_VERSIONS: Final = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+"""From which version on a special timestamp is known."""
+NOTHING: Final = TimestampOffset(-1, -1, -1)
+ISOLATION_LEVELS: Final = {level.value: level for level in IsolationLevel}
+
+
+class ListOffsetsHandler:
+    """Answers ListOffsets. Owned by the reactor's task."""
+
+    api_key = 2
+
+    def __init__(self, *, replicas: ReplicaManager) -> None:
+        self._replicas = replicas
+
+    def handle(self, request: ListOffsetsRequest, context: RequestContext) -> Answer:
+        """Look up every partition."""
+        isolation = ISOLATION_LEVELS.get(request.isolation_level)
+        if isolation is None:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {request.isolation_level}")
+        topics = []
+        for topic in request.topics:
+            counts = Counter(part.partition_index for part in topic.partitions)
+            parts = {part.partition_index: part for part in topic.partitions}
+            answers = []
+            for index, part in parts.items():
+                try:
+                    found = self._find(topic.name, part, isolation, context.api_version, counts[index])
+                except KafkaError as error:
+                    answers.append(ListOffsetsPartitionResponse(partition_index=index, error_code=error.code))
+                except StorageError:
+                    answers.append(
+                        ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+                    )
+                else:
+                    answers.append(
+                        ListOffsetsPartitionResponse(
+                            partition_index=index,
+                            timestamp=found.timestamp,
+                            offset=found.offset,
+                            leader_epoch=found.leader_epoch,
+                        )
+                    )
+            topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+        return ListOffsetsResponse(topics=topics)
+
+    def _find(
+        self, topic: str, part: ListOffsetsPartition, isolation: IsolationLevel, version: int, times_asked: int
+    ) -> TimestampOffset:
+        if times_asked > 1:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        replica = self._replicas.get(topic, part.partition_index)
+        replica.check_leader(part.current_leader_epoch)
+        timestamp = part.timestamp
+        if timestamp < 0 and version < FIRST_VERSIONS.get(timestamp, 1 << 15):
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+        if timestamp == LATEST:
+            return TimestampOffset(-1, replica.visible_end(isolation), replica.leader_epoch)
+        if timestamp in (EARLIEST, EARLIEST_LOCAL):
+            start_offset = replica.log.log_start_offset
+            return TimestampOffset(-1, start_offset, epoch_at(replica, start_offset))
+        if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+            return NOTHING
+        return self._find_record(replica, timestamp, isolation)
+
+    @staticmethod
+    def _find_record(replica: Replica, timestamp: int, isolation: IsolationLevel) -> TimestampOffset:
+        """Return the record that a time means, as far as the client may see."""
+        if timestamp == MAX_TIMESTAMP:
+            found = find_max_timestamp(replica.log)
+        else:
+            found = find_by_timestamp(replica.log, timestamp, replica.log.log_start_offset)
+        if found is None or found.offset >= replica.visible_end(isolation):
+            return NOTHING
+        return found
+
+    def error_response(
+        self, request: ListOffsetsRequest, context: RequestContext, code: ErrorCode, detail: str
+    ) -> Answer:
+        """Return the response that gives every partition this error."""
+        return ListOffsetsResponse(
+            topics=[
+                ListOffsetsTopicResponse(
+                    name=topic.name,
+                    partitions=[
+                        ListOffsetsPartitionResponse(partition_index=part.partition_index, error_code=code)
+                        for part in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ]
+        )
+
+
+def epoch_at(replica: Replica, offset: int) -> int:
+    """Return the leader epoch of the record at `offset`, of the current leader when there is none."""
+    epoch = replica.leader_epoch
+    for entry_epoch, start_offset in replica.log.epoch_entries():
+        if start_offset > offset:
+            break
+        epoch = entry_epoch
+    return epoch

@@ -1,0 +1,104 @@
+"""Shell: DeleteRecords (key 21): moves the log start of partitions up; -1 stands for the high watermark.
+
+The answer's low watermark is the leader's log start offset. (With followers it will be the smallest of all replicas'.)
+
+*Source:* KIP-107; answers compared with Apache Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ...errors import ErrorCode, KafkaError, StorageError
+from ...types import INTERNAL_TOPICS, NO_EPOCH, NO_OFFSET
+from ...wire.messages.api_21_delete_records import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...contracts.api_handler import Answer, RequestContext
+    from ...partitions.replica import Replica
+    from ...partitions.replica_manager import ReplicaManager
+    from ...wire.messages.api_21_delete_records import DeleteRecordsRequest
+
+TO_HIGH_WATERMARK: Final = -1
+
+
+class DeleteRecordsHandler:
+    """Answers DeleteRecords. Owned by the reactor's task."""
+
+    api_key = 21
+
+    def __init__(self, *, replicas: ReplicaManager, has_delete_policy: Callable[[str], bool]) -> None:
+        """Make the handler.
+
+        Args:
+            replicas: Whose records are deleted.
+            has_delete_policy: Whether a topic's `cleanup.policy` contains `delete`.
+        """
+        self._replicas = replicas
+        self._has_delete_policy = has_delete_policy
+
+    def handle(self, request: DeleteRecordsRequest, context: RequestContext) -> Answer:
+        """Delete what is asked for; of a partition named twice the last counts. A topic without any is left out."""
+        topics = []
+        for topic in request.topics:
+            offsets = {part.partition_index: part.offset for part in topic.partitions}
+            if offsets:
+                answers = [self._answer(topic.name, index, offset) for index, offset in offsets.items()]
+                topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=answers))
+        return DeleteRecordsResponse(topics=topics)
+
+    def _answer(self, topic: str, index: int, offset: int) -> DeleteRecordsPartitionResult:
+        code, low_watermark = ErrorCode.NONE, NO_OFFSET
+        try:
+            low_watermark = self._delete(topic, index, offset)
+        except KafkaError as error:
+            code = error.code
+        except StorageError:
+            code = ErrorCode.KAFKA_STORAGE_ERROR
+        return DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark, error_code=code)
+
+    def _delete(self, topic: str, index: int, offset: int) -> int:
+        """Delete the records of one partition below `offset` and return its log start offset."""
+        replica = self._replicas.get(topic, index)
+        if topic in INTERNAL_TOPICS:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+        replica.check_leader(NO_EPOCH)
+        if not self._has_delete_policy(topic):
+            raise KafkaError(ErrorCode.POLICY_VIOLATION)
+        target = replica.high_watermark if offset == TO_HIGH_WATERMARK else offset
+        if not 0 <= target <= replica.high_watermark:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        if target > replica.log.log_start_offset:
+            _advance_log_start(replica, target)
+        return replica.log.log_start_offset
+
+    def error_response(
+        self, request: DeleteRecordsRequest, context: RequestContext, code: ErrorCode, detail: str
+    ) -> Answer:
+        """Return the response that gives every partition this error."""
+        topics = [
+            DeleteRecordsTopicResult(
+                name=topic.name,
+                partitions=[
+                    DeleteRecordsPartitionResult(
+                        partition_index=part.partition_index, low_watermark=NO_OFFSET, error_code=code
+                    )
+                    for part in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+        return DeleteRecordsResponse(topics=topics)
+
+
+def _advance_log_start(replica: Replica, offset: int) -> None:
+    """Hide the records below `offset`, and give up the segments that hold nothing else."""
+    replica.log.advance_log_start(offset)
+    replica.producers.advance_log_start(offset)
+    replica.log.delete_segments_below(offset)

@@ -1,0 +1,129 @@
+"""Shell: AlterReplicaLogDirs (key 34): moves replicas of this broker to another of its log directories.
+
+Kafka copies beside the running replica and answers at once. Here the replica pauses while its files are moved on a
+worker thread, clients meanwhile get KAFKA_STORAGE_ERROR, which they retry, and the answer comes when it is done.
+
+*Source:* KIP-113; error codes compared with Apache Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import trio
+
+from ...contracts.election import Role
+from ...errors import ErrorCode, KafkaError, StorageError
+from ...wire.messages.api_34_alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+
+if TYPE_CHECKING:
+    from ...contracts.api_handler import Answer, RequestContext
+    from ...contracts.storage import StorageEngine
+    from ...partitions.replica import Replica
+    from ...partitions.replica_manager import ReplicaManager
+    from ...wire.messages.api_34_alter_replica_log_dirs import AlterReplicaLogDirsRequest
+
+log = logging.getLogger(__name__)
+
+
+class AlterReplicaLogDirsHandler:
+    """Answers AlterReplicaLogDirs. Its tasks run on the reactor's thread; one move at a time."""
+
+    api_key = 34
+
+    def __init__(self, *, replicas: ReplicaManager, limiter: trio.CapacityLimiter) -> None:
+        """Make the handler.
+
+        Args:
+            replicas: Whose logs are moved.
+            limiter: For the worker threads that move files.
+        """
+        self._replicas = replicas
+        self._limiter = limiter
+        self._move_lock = trio.Lock()
+
+    async def handle_async(self, request: AlterReplicaLogDirsRequest, context: RequestContext) -> Answer:
+        """Move what is asked for, one partition after another. If cancelled, a move under way is finished first."""
+        codes: dict[str, dict[int, ErrorCode]] = {}
+        for log_dir in request.dirs:
+            for topic in log_dir.topics:
+                for index in topic.partitions:
+                    codes.setdefault(topic.name, {})[index] = await self._alter(log_dir.path, topic.name, index)
+        return _response(codes)
+
+    async def _alter(self, path: str, topic: str, index: int) -> ErrorCode:
+        try:
+            self._check_dir(path)
+            async with self._move_lock:
+                replica = self._replicas.get(topic, index)
+                if replica.offline_reason is not None:
+                    return ErrorCode.KAFKA_STORAGE_ERROR
+                if replica.log.log_dir != path:
+                    await self._move(replica, path)
+        except KafkaError as error:
+            return error.code
+        except StorageError as error:
+            log.error("moving a log failed", extra={"partition": f"{topic}-{index}", "to": path, "reason": str(error)})
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        return ErrorCode.NONE
+
+    def _check_dir(self, path: str) -> None:
+        """Check that this broker has a working log directory of exactly this path."""
+        for engine in self._replicas.engines.values():
+            for log_dir in engine.log_dirs():
+                if log_dir.path == path:
+                    if log_dir.error:
+                        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+                    return
+        raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND)
+
+    async def _move(self, replica: Replica, path: str) -> None:
+        """Close a replica's log, move it, and open it again, wherever it then is."""
+        topic = self._replicas.topics[replica.partition.topic]
+        engine = self._replicas.engines[topic.plan.storage]
+        self._replicas.write_staged()
+        replica.keep_producers()
+        replica.go_offline(f"its log moves to {path}")
+        replica.log.close()
+        try:
+            with trio.CancelScope(shield=True):  # half a move would leave the log nowhere
+                await trio.to_thread.run_sync(engine.move_log, replica.partition, path, limiter=self._limiter)
+        finally:
+            # The topic may have been deleted meanwhile: then nobody wants the log any more.
+            if self._replicas.topics.get(replica.partition.topic) is topic:
+                self._reopen(replica, engine)
+
+    def _reopen(self, replica: Replica, engine: StorageEngine) -> None:
+        topic = self._replicas.topics[replica.partition.topic]
+        replica.log = engine.open_log(replica.partition, topic.plan.log_config)
+        replica.offline_reason = None
+        replica.is_leader = replica.election.role is Role.LEADER
+
+    def error_response(
+        self, request: AlterReplicaLogDirsRequest, context: RequestContext, code: ErrorCode, detail: str
+    ) -> Answer:
+        """Return the response that gives every partition this error."""
+        codes: dict[str, dict[int, ErrorCode]] = {}
+        for log_dir in request.dirs:
+            for topic in log_dir.topics:
+                codes.setdefault(topic.name, {}).update(dict.fromkeys(topic.partitions, code))
+        return _response(codes)
+
+
+def _response(codes: dict[str, dict[int, ErrorCode]]) -> AlterReplicaLogDirsResponse:
+    results = [
+        AlterReplicaLogDirTopicResult(
+            topic_name=topic,
+            partitions=[
+                AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code)
+                for index, code in by_partition.items()
+            ],
+        )
+        for topic, by_partition in codes.items()
+    ]
+    return AlterReplicaLogDirsResponse(results=results)
