@@ -106,7 +106,7 @@ class Conversation:
         answer = self._exchange(api, version, body, on, SILENCE_S if expects_silence else ANSWER_LIMIT_S)
         if isinstance(answer, dict) and own:
             answer[own] = self._own(answer[own])
-        noted = answer.value if isinstance(answer, NoAnswer) else self.normaliser.answer(answer)
+        noted = answer.value if isinstance(answer, NoAnswer) else self.normaliser.answer(api, answer)
         self.steps.append(Step(api, version, note, noted))
         return answer
 
@@ -153,9 +153,13 @@ class Conversation:
         connection.send(frame)
         answer = connection.receive(SILENCE_S if expects_silence else ANSWER_LIMIT_S)
         connection.close()
-        decoded = answer if isinstance(answer, NoAnswer) else decode_answer(as_api, as_version, 1, answer)
-        noted = decoded.value if isinstance(decoded, NoAnswer) else self.normaliser.answer(decoded)
-        self.note(as_api, as_version, note, noted)
+        return self.note_answer(as_api, as_version, answer, 1, note=note)
+
+    def note_answer(self, api: str, version: int, answer: bytes | NoAnswer, correlation_id: int, *, note: str) -> Any:
+        """Decode and note down what a connection received, for requests sent by `send`."""
+        decoded = answer if isinstance(answer, NoAnswer) else decode_answer(api, version, correlation_id, answer)
+        noted = decoded.value if isinstance(decoded, NoAnswer) else self.normaliser.answer(api, decoded)
+        self.note(api, version, note, noted)
         return decoded
 
     def note(self, api: str, version: int, note: str, answer: Any) -> None:
@@ -228,7 +232,7 @@ class Conversation:
     def topic_id(self, name: str) -> uuid.UUID:
         """Return a topic's id, which is known as that topic's from now on."""
         answer = self.quietly("Metadata", 12, {"topics": [{"name": name}], "allow_auto_topic_creation": False})
-        self.normaliser.answer(answer)
+        self.normaliser.answer("Metadata", answer)
         found: uuid.UUID = answer["topics"][0]["topic_id"]
         return found
 

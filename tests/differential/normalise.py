@@ -27,9 +27,18 @@ _KEYED: Final = {
     "supported_features": "name",
     "finalized_features": "name",
     "configs": "name",
+    "active_producers": "producer_id",
     "config_resources": "resource_name",
 }
 """Lists without an order of their own, and the field that tells their entries apart."""
+
+
+_UNORDERED: Final = {
+    ("Produce", "partition_responses"): "index",
+    ("DeleteTopics", "responses"): "name",
+    ("AlterReplicaLogDirs", "partitions"): "partition_index",
+}
+"""Lists whose order is chance in Kafka (hash tables of random ids, shuffles), and the field to sort them by."""
 
 
 def _natural(entry: tuple[str, object]) -> tuple[int, str]:
@@ -47,6 +56,7 @@ class Normaliser:
 
     def __init__(self, *, host: str, port: int, now_ms: int) -> None:
         self._host, self._port, self.now_ms = host, port, now_ms
+        self._api = ""
         self._names: dict[object, str] = {}
         self._counts: dict[str, int] = {}
         self._kept: set[object] = {_ZERO_ID}
@@ -55,17 +65,25 @@ class Normaliser:
         """Leave `value` as it is: the session chose it."""
         self._kept.add(value)
 
-    def answer(self, decoded: dict[str, Any]) -> dict[str, Any]:
-        """Return a comparable copy of a decoded answer."""
+    def answer(self, api: str, decoded: dict[str, Any]) -> dict[str, Any]:
+        """Return a comparable copy of an API's decoded answer."""
+        self._api = api
+        return self._fields(decoded)
+
+    def _fields(self, decoded: dict[str, Any]) -> dict[str, Any]:
         return {name: self._field(name, value, decoded) for name, value in decoded.items()}
 
     def _field(self, name: str, value: Any, siblings: dict[str, Any]) -> Any:
         if isinstance(value, dict):
-            return self.answer(value)
+            return self._fields(value)
         if isinstance(value, list):
+            if sort_by := _UNORDERED.get((self._api, name)):
+                value = sorted(value, key=lambda item: str(item[sort_by]))
             key = _KEYED.get(name)
             if key and all(isinstance(item, dict) and key in item for item in value):
-                entries = [(str(item[key]), self.answer({k: v for k, v in item.items() if k != key})) for item in value]
+                entries = [
+                    (str(item[key]), self._fields({k: v for k, v in item.items() if k != key})) for item in value
+                ]
                 return dict(sorted(entries, key=_natural))
             return [self._field(name, item, siblings) for item in value]
         if isinstance(value, uuid.UUID):
