@@ -206,6 +206,7 @@ class Connection:
     # Received bytes not yet taken are `_input[_taken:_filled]`: a window of the arena, or `_block`.
     _input: memoryview | None = attrs.field(default=None, init=False)
     _block: bytearray | None = attrs.field(default=None, init=False)
+    _is_owed: bool = attrs.field(default=False, init=False)
     _taken: int = attrs.field(default=0, init=False)
     _filled: int = attrs.field(default=0, init=False)
     _has_frame: bool = attrs.field(default=False, init=False)
@@ -322,14 +323,14 @@ class Connection:
         self._taken = self._filled = 0
         if self._block is not None:
             block, self._block = self._block, None
-            self._memory.give_back(block)
+            self._memory.give_back(block, is_owed=self._is_owed)
 
     def _keep_rest(self, data: memoryview) -> None:
         """Keep the bytes that are no whole frame yet where the rest of the frame has room."""
         rest_bytes = self._filled - self._taken
         if self._has_frame:
             if self._block is None:
-                self._move_to(self._memory.lend_owed(rest_bytes), rest_bytes, data, rest_bytes)
+                self._move_to(self._memory.lend_owed(rest_bytes), rest_bytes, data, is_owed=True)
             return
         needed_bytes = _SIZE_BYTES
         if rest_bytes >= _SIZE_BYTES:
@@ -339,19 +340,20 @@ class Connection:
         room_bytes = min(needed_bytes, max(FIRST_BLOCK_BYTES_MAX, 2 * rest_bytes))
         block = self._memory.lend(room_bytes)
         if block is not None:
-            self._move_to(block, room_bytes, data, rest_bytes)
+            self._move_to(block, room_bytes, data, is_owed=False)
             return
         self.waits_for_memory = True
         self._update_stopped()
         if self._block is None:
             # What is here must stay somewhere, also while the frame's room is not granted.
-            self._move_to(self._memory.lend_owed(rest_bytes), rest_bytes, data, rest_bytes)
+            self._move_to(self._memory.lend_owed(rest_bytes), rest_bytes, data, is_owed=True)
 
-    def _move_to(self, block: bytearray, room_bytes: int, data: memoryview, rest_bytes: int) -> None:
+    def _move_to(self, block: bytearray, room_bytes: int, data: memoryview, *, is_owed: bool) -> None:
+        rest_bytes = self._filled - self._taken
         view = memoryview(block)[:room_bytes]
         view[:rest_bytes] = data[self._taken : self._filled]
         self._forget_input()
-        self._block, self._input, self._taken, self._filled = block, view, 0, rest_bytes
+        self._block, self._input, self._filled, self._is_owed = block, view, rest_bytes, is_owed
 
     def retry_memory(self) -> bool:
         """Ask again for the room of the frame begun; return whether it was granted."""

@@ -92,8 +92,7 @@ class Endpoint:
         if mask == READ:
             connection = self.connection
             if connection.slots or connection.outgoing or connection.is_stopped:
-                # Muted, and the client sends on: that waits in the socket.
-                self.loop.watch(self, self.interest & ~READ)
+                self._on_unwanted_input()
             else:
                 self.receive()
             return
@@ -104,6 +103,19 @@ class Endpoint:
             self.on_event(READ)
         elif mask & ~WRITE:
             self.loop.close(self, "the client hung up")
+
+    def _on_unwanted_input(self) -> None:
+        """Leave in the socket what a muted client sends, unless it is a farewell: then nobody waits for the answer."""
+        try:
+            has_left = not self.socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return
+        except OSError:
+            has_left = True
+        if has_left:
+            self.loop.close(self, "the client left without waiting for its answer")
+        else:
+            self.loop.watch(self, self.interest & ~READ)
 
     # -- receiving ---------------------------------------------------------------------------------------------------
 

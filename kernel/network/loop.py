@@ -372,6 +372,6 @@ class Loop(ABC):
             malformed_count=self.malformed_count,
             failures_count=self.failures_count,
             accept_failures_count=self.accept_failures_count,
-            block_bytes=self.memory.block_bytes,
+            block_bytes=self.memory.block_bytes + self.memory.owed_bytes,
             idle_ratio=min(1.0, idle / elapsed) if elapsed > 0 else 1.0,
         )

@@ -50,13 +50,15 @@ def block_capacity(size_bytes: int) -> int:
 class ReceiveMemory:
     """The receive memory of one loop; used by that loop's task alone.
 
-    Invariant: `block_bytes` is the sum of the capacities of all blocks lent and not yet given back; `lend` keeps it
-    within `limit_bytes`, but for a single block that alone is larger.
+    Invariants: `block_bytes` is the sum of the capacities of all blocks lent by `lend` and not yet given back; it stays
+    within `limit_bytes`, but for a single block that alone is larger, so somebody always gets on. `owed_bytes` is the
+    same of `lend_owed`: at most what one read brings, for each connection that waits.
 
     Attributes:
         limit_bytes: How many bytes of blocks all connections together may hold.
         spare_limit_bytes: How many bytes of given-back blocks are kept for the next frame.
-        block_bytes: How many bytes of blocks are lent.
+        block_bytes: How many bytes of blocks are lent for frames to come.
+        owed_bytes: How many bytes of blocks keep what came for whom there was no room.
         arena_view: The arena that is received into; `Connection.writable` cuts its windows from it.
         arena_position: Where its free part begins.
     """
@@ -64,6 +66,7 @@ class ReceiveMemory:
     limit_bytes: int
     spare_limit_bytes: int = 8 * 1024 * 1024
     block_bytes: int = attrs.field(default=0, init=False)
+    owed_bytes: int = attrs.field(default=0, init=False)
     _arena: bytearray = attrs.field(init=False, factory=lambda: bytearray(ARENA_BYTES))
     arena_view: memoryview = attrs.field(init=False)
     arena_position: int = attrs.field(default=0, init=False)
@@ -95,23 +98,30 @@ class ReceiveMemory:
 
     def lend(self, size_bytes: int) -> bytearray | None:
         """Return a block of at least `size_bytes`, > 0; None while the limit leaves no room."""
-        if self.block_bytes and self.block_bytes + block_capacity(size_bytes) > self.limit_bytes:
+        capacity = block_capacity(size_bytes)
+        if self.block_bytes and self.block_bytes + capacity > self.limit_bytes:
             return None
-        return self.lend_owed(size_bytes)
+        self.block_bytes += capacity
+        return self._take(capacity)
 
     def lend_owed(self, size_bytes: int) -> bytearray:
         """Return a block for bytes that arrived already and must be kept: the limit does not count."""
-        capacity = block_capacity(size_bytes)
-        self.block_bytes += capacity
+        self.owed_bytes += block_capacity(size_bytes)
+        return self._take(block_capacity(size_bytes))
+
+    def _take(self, capacity: int) -> bytearray:
         spares = self._spare_blocks.get(capacity)
         if spares:
             self._spare_bytes -= capacity
             return spares.pop()
         return bytearray(capacity)
 
-    def give_back(self, block: bytearray) -> None:
-        """Return a block that `lend` gave; it is used again once nobody views it (`reclaim` looks)."""
-        self.block_bytes -= len(block)
+    def give_back(self, block: bytearray, *, is_owed: bool) -> None:
+        """Return a block that `lend` or `lend_owed` gave; used again once nobody views it (`reclaim` looks)."""
+        if is_owed:
+            self.owed_bytes -= len(block)
+        else:
+            self.block_bytes -= len(block)
         self._returned.append(block)
 
     def reclaim(self) -> None:

@@ -1,0 +1,144 @@
+"""A server on a free port with a receiver that tests can tell what to do."""
+
+import struct
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import attrs
+import pytest
+import trio
+
+from odradek.kernel.clock import SystemClock
+from odradek.kernel.errors import MalformedRequestError
+from odradek.kernel.network.connection import Connection, ReplySlot
+from odradek.kernel.network.server import NetworkServer
+from odradek.kernel.network.settings import ListenerSettings, LoopKind, NetworkSettings
+
+
+def framed(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+class Service:
+    """Answers by the first byte of a request; keeps what happened.
+
+    e: echo; n: no answer; p: park until told; h: the same and hold; m: malformed; b: a bug; s: what `slices` holds;
+    z: as many zeros as the request says; t: echo when the turn ends.
+    """
+
+    def __init__(self) -> None:
+        self.opened: list[Connection] = []
+        self.closed: list[Connection] = []
+        self.frames: list[bytes] = []
+        self.parked: list[ReplySlot] = []
+        self.slices: list[Any] = []
+        self.turns = 0
+        self.fails_at_turns_end = False
+        self._at_turns_end: list[tuple[ReplySlot, bytes]] = []
+
+    def connection_opened(self, connection: Connection) -> None:
+        self.opened.append(connection)
+
+    def connection_closed(self, connection: Connection) -> None:
+        self.closed.append(connection)
+
+    def turn_ended(self) -> None:
+        self.turns += 1
+        if self.fails_at_turns_end:
+            self.fails_at_turns_end = False
+            raise RuntimeError("a bug at the turn's end")
+        for slot, body in self._at_turns_end:
+            slot.complete([framed(body)])
+        self._at_turns_end.clear()
+
+    def frame_received(self, connection: Connection, frame: memoryview) -> None:
+        body = bytes(frame)
+        self.frames.append(body)
+        kind = body[:1]
+        if kind == b"m":
+            raise MalformedRequestError("not a request")
+        if kind == b"b":
+            raise RuntimeError("a bug")
+        slot = connection.open_reply()
+        if kind == b"n":
+            slot.complete(None)
+        elif kind in (b"p", b"h"):
+            self.parked.append(slot)
+            if kind == b"h":
+                slot.hold()
+        elif kind == b"s":
+            size = sum(each.size_bytes for each in self.slices)
+            slot.complete([struct.pack(">i", size + 2), b"<", *self.slices, b">"])
+        elif kind == b"z":
+            size = int(body[1:])
+            slot.complete([struct.pack(">i", size), bytes(size)])
+        elif kind == b"t":
+            self._at_turns_end.append((slot, body))
+        else:
+            slot.complete([framed(body)])
+
+
+@attrs.define
+class Serving:
+    """What a test gets: the server, its receiver, and a way in."""
+
+    server: NetworkServer
+    service: Service
+    addresses: dict[str, tuple[str, int]]
+
+    async def connect(self, listener: str = "PLAINTEXT") -> trio.SocketStream:
+        return await trio.open_tcp_stream(*self.addresses[listener])
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Let the others run until it is so."""
+        while not condition():
+            await trio.lowlevel.checkpoint()
+
+    async def ask(self, stream: trio.abc.Stream, body: bytes) -> bytes:
+        await stream.send_all(framed(body))
+        return await self.answer(stream)
+
+    async def answer(self, stream: trio.abc.Stream) -> bytes:
+        (size,) = struct.unpack(">i", await receive_exactly(stream, 4))
+        return await receive_exactly(stream, size)
+
+
+async def receive_exactly(stream: trio.abc.Stream, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        piece = await stream.receive_some(size - len(data))
+        if not piece:
+            raise EOFError(f"{len(data)} of {size} bytes came")
+        data += piece
+    return bytes(data)
+
+
+Serve = Callable[..., AbstractAsyncContextManager[Serving]]
+
+
+@pytest.fixture
+def serve() -> Serve:
+    """Return `async with serve(loop_kind, **settings) as serving`."""
+
+    @asynccontextmanager
+    async def serving(
+        loop: LoopKind, *, listeners: tuple[ListenerSettings, ...] = (), **settings: Any
+    ) -> AsyncIterator[Serving]:
+        service = Service()
+        chosen = listeners or (ListenerSettings("PLAINTEXT", "127.0.0.1", 0),)
+        server = NetworkServer(service, NetworkSettings(chosen, loop=loop, **settings), SystemClock())
+        with trio.fail_after(10):
+            async with trio.open_nursery() as nursery:
+                addresses = await nursery.start(server.run)
+                yield Serving(server, service, dict(addresses))
+                nursery.cancel_scope.cancel()
+
+    return serving
+
+
+@pytest.fixture(params=[LoopKind.EPOLL, LoopKind.PORTABLE], ids=lambda kind: kind.value)
+def loop_kind(request: pytest.FixtureRequest) -> LoopKind:
+    """Both loops."""
+    kind: LoopKind = request.param
+    return kind

@@ -1,0 +1,409 @@
+"""The connection's own behaviour: frames, order, muting, memory."""
+
+import struct
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from odradek.kernel.errors import MalformedRequestError
+from odradek.kernel.network.connection import (
+    FIRST_BLOCK_BYTES_MAX,
+    FRAMES_PER_TURN_MAX,
+    Connection,
+    ReplySlot,
+    Turn,
+)
+from odradek.kernel.network.receive_memory import ReceiveMemory
+
+LIMIT = 8 * 1024 * 1024
+
+
+def framed(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+class Recorder:
+    """A receiver that keeps what it got, and opens a slot for every frame."""
+
+    def __init__(self, *, answers: bool = True, holds: bool = False) -> None:
+        self.frames: list[bytes] = []
+        self.slots: list[ReplySlot] = []
+        self._answers = answers
+        self._holds = holds
+
+    def connection_opened(self, connection: Connection) -> None: ...
+
+    def frame_received(self, connection: Connection, frame: memoryview) -> None:
+        self.frames.append(bytes(frame))
+        if self._answers:
+            slot = connection.open_reply()
+            self.slots.append(slot)
+            if self._holds:
+                slot.hold()
+
+    def turn_ended(self) -> None: ...
+
+    def connection_closed(self, connection: Connection) -> None: ...
+
+
+class Wakes:
+    """A driver that counts, and stands in for the loop."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def wake(self) -> None:
+        self.count += 1
+
+    def flush(self) -> None: ...
+
+
+def make_connection(memory_bytes: int = 64 * 1024 * 1024) -> tuple[Connection, Wakes, ReceiveMemory]:
+    wakes = Wakes()
+    memory = ReceiveMemory(memory_bytes)
+    return connect(memory, wakes), wakes, memory
+
+
+def connect(memory: ReceiveMemory, wakes: Wakes) -> Connection:
+    connection = Connection(
+        connection_id=1,
+        listener_name="PLAINTEXT",
+        client_host="127.0.0.1",
+        client_port=5,
+        frame_limit_bytes=LIMIT,
+        turn=Turn(wakes.wake),
+        memory=memory,
+    )
+    connection.driver = wakes
+    return connection
+
+
+def sent(connection: Connection) -> bytes:
+    pieces: list[Any] = connection.outgoing
+    data = b"".join(pieces)
+    connection.outgoing.clear()
+    connection.is_dirty = False
+    return data
+
+
+def test_a_frame_reaches_the_receiver_without_its_size() -> None:
+    connection, _, _ = make_connection()
+    receiver = Recorder()
+
+    connection.receive_data(framed(b"hello"), receiver)
+
+    assert receiver.frames == [b"hello"]
+
+
+def test_an_empty_frame_is_a_frame() -> None:
+    connection, _, _ = make_connection()
+    receiver = Recorder()
+
+    connection.receive_data(framed(b""), receiver)
+
+    assert receiver.frames == [b""]
+
+
+@given(st.lists(st.binary(max_size=300), max_size=20), st.data())
+def test_any_chunking_gives_the_same_frames(bodies: list[bytes], data: st.DataObject) -> None:
+    connection, _, memory = make_connection()
+    receiver = Recorder(answers=False)
+    stream = b"".join(map(framed, bodies))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=30)))
+
+    for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
+        connection.receive_data(stream[start:end], receiver)
+
+    assert receiver.frames == bodies
+    assert memory.block_bytes == 0
+
+
+@given(st.lists(st.sampled_from([0, 3, 70_000, 140_000, 600_000]), max_size=8), st.data())
+def test_any_chunking_gives_the_same_large_frames(sizes: list[int], data: st.DataObject) -> None:
+    connection, _, memory = make_connection()
+    receiver = Recorder(answers=False)
+    bodies = [bytes([number]) * size for number, size in enumerate(sizes)]
+    stream = b"".join(map(framed, bodies))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=10)))
+
+    for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
+        connection.receive_data(stream[start:end], receiver)
+
+    assert receiver.frames == bodies
+    assert memory.block_bytes == 0
+
+
+@given(st.permutations(range(6)), st.lists(st.booleans(), min_size=6, max_size=6))
+def test_answers_leave_in_the_order_of_requests_whatever_order_they_come_in(
+    order: list[int], is_answered: list[bool]
+) -> None:
+    connection, _, _ = make_connection()
+    receiver = Recorder()
+    connection.receive_data(b"".join(framed(b"%d" % number) for number in range(6)), receiver)
+    left = b""
+
+    for number in order:
+        receiver.slots[number].complete([b"<%d" % number, b">"] if is_answered[number] else None)
+        left += sent(connection)
+
+    assert b"".join(b"<%d>" % number for number in range(6) if is_answered[number]) == left
+    assert connection.wants_input
+
+
+def test_nothing_is_received_while_an_answer_is_owed() -> None:
+    connection, _, _ = make_connection()
+    receiver = Recorder()
+    connection.receive_data(framed(b"a"), receiver)
+
+    assert not connection.wants_input
+
+
+def test_nothing_is_received_while_an_answer_has_not_left() -> None:
+    connection, _, _ = make_connection()
+    receiver = Recorder()
+    connection.receive_data(framed(b"a"), receiver)
+
+    receiver.slots[0].complete([b"answer"])
+
+    assert not connection.wants_input
+    assert sent(connection) == b"answer"
+    assert connection.wants_input
+
+
+def test_a_request_without_an_answer_makes_room_for_the_next() -> None:
+    connection, wakes, _ = make_connection()
+    receiver = Recorder()
+    connection.receive_data(framed(b"a"), receiver)
+
+    receiver.slots[0].complete(None)
+
+    assert connection.wants_input
+    assert wakes.count == 1
+
+
+def test_a_held_answer_keeps_the_frames_behind_it_waiting_even_in_the_same_turn() -> None:
+    connection, _, _ = make_connection()
+    receiver = Recorder(holds=True)
+    connection.receive_data(framed(b"a") + framed(b"b") + framed(b"c"), receiver)
+    assert receiver.frames == [b"a"]
+
+    receiver.slots[0].complete(None)
+    assert connection.has_frame_to_take
+    assert not connection.wants_input
+    connection.process(receiver)
+
+    assert receiver.frames == [b"a", b"b"]
+
+
+def test_a_held_answer_behind_an_owed_one_is_let_go_with_it() -> None:
+    connection, _, _ = make_connection()
+    receiver = Recorder()
+    connection.receive_data(framed(b"a") + framed(b"b"), receiver)
+    receiver.slots[1].hold()
+
+    receiver.slots[1].complete([b"second"])
+    receiver.slots[0].complete([b"first"])
+
+    assert connection.held_by is None
+    assert sent(connection) == b"firstsecond"
+
+
+def test_a_turn_takes_a_bounded_number_of_frames() -> None:
+    connection, _, _ = make_connection()
+    receiver = Recorder(answers=False)
+    connection.receive_data(framed(b"x") * (FRAMES_PER_TURN_MAX + 5), receiver)
+    assert len(receiver.frames) == FRAMES_PER_TURN_MAX
+
+    assert connection.has_frame_to_take
+    connection.process(receiver)
+
+    assert len(receiver.frames) == FRAMES_PER_TURN_MAX + 5
+    assert connection.wants_input
+
+
+def test_an_answer_wakes_the_loop_once_until_it_was_looked_after() -> None:
+    connection, wakes, _ = make_connection()
+    receiver = Recorder()
+    connection.receive_data(framed(b"a") + framed(b"b"), receiver)
+
+    for slot in receiver.slots:
+        slot.complete([b"x"])
+
+    assert wakes.count == 1
+    assert connection.turn.dirty == [wakes]
+
+
+def test_an_answer_within_a_turn_does_not_wake_the_loop() -> None:
+    connection, wakes, _ = make_connection()
+    receiver = Recorder()
+    connection.receive_data(framed(b"a"), receiver)
+
+    connection.turn.is_active = True
+    receiver.slots[0].complete([b"x"])
+
+    assert wakes.count == 0
+    assert connection.turn.dirty == [wakes]
+
+
+def test_a_request_is_answered_once() -> None:
+    connection, _, _ = make_connection()
+    receiver = Recorder()
+    connection.receive_data(framed(b"a"), receiver)
+    slot = receiver.slots[0]
+    assert not slot.is_complete
+    slot.complete(None)
+    assert slot.is_complete
+
+    with pytest.raises(AssertionError, match="once"):
+        slot.complete(None)
+
+
+@pytest.mark.parametrize("size", [-1, -(2**31), LIMIT + 1, 2**31 - 1, int.from_bytes(b"GET ", "big")])
+def test_a_size_out_of_bounds_is_refused_before_memory_is_taken(size: int) -> None:
+    connection, _, memory = make_connection()
+
+    with pytest.raises(MalformedRequestError, match=str(size)):
+        connection.receive_data(struct.pack(">i", size), Recorder())
+
+    assert memory.block_bytes == 0
+
+
+def test_the_limit_may_be_raised_once_the_client_is_known() -> None:
+    connection, _, _ = make_connection()
+    connection.frame_limit_bytes = 3
+    receiver = Recorder(answers=False)
+    with pytest.raises(MalformedRequestError):
+        connection.receive_data(framed(b"long"), receiver)
+
+    other, _, _ = make_connection()
+    other.frame_limit_bytes = 4
+    other.receive_data(framed(b"long"), receiver)
+
+    assert receiver.frames == [b"long"]
+
+
+def test_the_word_of_a_giant_frame_takes_little_memory() -> None:
+    connection, _, memory = make_connection()
+
+    connection.receive_data(struct.pack(">i", LIMIT) + b"x", Recorder())
+
+    assert memory.block_bytes <= FIRST_BLOCK_BYTES_MAX
+
+
+def test_a_frame_larger_than_the_first_block_is_received_whole() -> None:
+    connection, _, memory = make_connection()
+    receiver = Recorder(answers=False)
+    body = bytes(range(256)) * (5 * 1024 * 4)
+
+    connection.receive_data(framed(body), receiver)
+
+    assert receiver.frames == [body]
+    assert memory.block_bytes == 0
+
+
+def test_an_idle_connection_owns_no_memory() -> None:
+    connection, _, memory = make_connection()
+    receiver = Recorder(answers=False)
+
+    connection.receive_data(framed(bytes(100_000)) + framed(b"small"), receiver)
+
+    assert memory.block_bytes == 0
+    assert connection.begun_block_bytes == 0
+
+
+def test_a_connection_beyond_the_memory_limit_waits_until_another_is_done() -> None:
+    memory = ReceiveMemory(1024 * 1024)
+    first, second = connect(memory, Wakes()), connect(memory, Wakes())
+    receiver = Recorder(answers=False)
+    body = bytes(900_000)
+    first.receive_data(framed(body)[:10], receiver)
+    second.receive_data(framed(body)[:10], receiver)
+    assert not second.wants_input
+    assert not second.retry_memory()
+
+    first.receive_data(framed(body)[10:], receiver)
+    assert second.retry_memory()
+    assert second.wants_input
+    second.receive_data(framed(body)[10:], receiver)
+
+    assert receiver.frames == [body, body]
+    assert memory.block_bytes == 0
+
+
+def test_a_frame_larger_than_the_memory_limit_is_received_when_it_is_alone() -> None:
+    connection, _, memory = make_connection(1000)
+    receiver = Recorder(answers=False)
+
+    connection.receive_data(framed(bytes(200_000)), receiver)
+
+    assert [len(frame) for frame in receiver.frames] == [200_000]
+    assert memory.block_bytes == 0
+
+
+def test_a_closing_connection_takes_no_frame_and_is_finished_when_all_is_answered() -> None:
+    connection, _, _ = make_connection()
+    receiver = Recorder()
+    connection.receive_data(framed(b"a"), receiver)
+
+    connection.close("because")
+    assert not connection.is_finished
+    receiver.slots[0].complete([b"x"])
+    assert not connection.is_finished
+    assert sent(connection) == b"x"
+
+    assert connection.is_finished
+    assert connection.close_reason == "because"
+    assert connection.process(receiver) == 0
+
+
+def test_an_answer_for_a_client_that_is_gone_goes_nowhere() -> None:
+    connection, wakes, _ = make_connection()
+    receiver = Recorder()
+    connection.receive_data(framed(b"a"), receiver)
+
+    connection.closed()
+    receiver.slots[0].complete([b"x"])
+
+    assert connection.outgoing == []
+    assert wakes.count == 0
+    assert not connection.is_open
+
+
+def test_a_receiver_may_close_the_connection_between_two_frames() -> None:
+    connection, _, _ = make_connection()
+
+    class Closing(Recorder):
+        def frame_received(self, connection: Connection, frame: memoryview) -> None:
+            super().frame_received(connection, frame)
+            connection.close("enough")
+
+    receiver = Closing(answers=False)
+    connection.receive_data(framed(b"a") + framed(b"b"), receiver)
+
+    assert receiver.frames == [b"a"]
+
+
+def test_a_kept_view_is_never_overwritten() -> None:
+    connection, _, memory = make_connection()
+    kept: list[memoryview] = []
+
+    class Keeping(Recorder):
+        def frame_received(self, connection: Connection, frame: memoryview) -> None:
+            kept.append(frame)
+
+    sizes = [10, 200_000, 10, 65_700] * 20
+    for number, size in enumerate(sizes):
+        connection.receive_data(framed(bytes([number]) * size), Keeping())
+        memory.reclaim()
+
+    for number, size in enumerate(sizes):
+        assert kept[number] == bytes([number]) * size
+
+
+def test_the_repr_tells_the_state() -> None:
+    connection, _, _ = make_connection()
+    connection.receive_data(framed(b"a") + b"\0\0", Recorder())
+
+    assert repr(connection) == ("<Connection 1 127.0.0.1:5 by PLAINTEXT, open, 1 owed, 0 to send, 2 bytes begun>")

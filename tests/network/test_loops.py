@@ -1,0 +1,436 @@
+"""What both loops do with real sockets on loopback."""
+
+import os
+import socket
+import struct
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import trio
+
+from odradek.kernel.network.endpoint import READ_AHEAD_BYTES
+from odradek.kernel.network.settings import LoopKind
+
+ROUND_TRIP = b"echo me"
+
+
+@attrs.define
+class Slice:
+    """A piece of a file; says it is cold as often as told."""
+
+    file: Any
+    position: int
+    size_bytes: int
+    is_cached: bool = True
+
+    def fileno(self) -> int:
+        number: int = self.file.fileno()
+        return number
+
+    def read(self) -> bytes:
+        return os.pread(self.fileno(), self.size_bytes, self.position)
+
+
+@pytest.fixture
+def file_of(tmp_path: Path) -> Callable[[bytes], Any]:
+    def make(data: bytes) -> Any:
+        path = tmp_path / "segment.log"
+        path.write_bytes(data)
+        return path.open("rb")
+
+    return make
+
+
+def test_a_request_is_answered(serve: Any, loop_kind: LoopKind) -> None:
+    async def main() -> None:
+        async with serve(loop_kind) as serving, await serving.connect() as client:
+            assert await serving.ask(client, ROUND_TRIP) == ROUND_TRIP
+
+    trio.run(main)
+
+
+def test_large_requests_and_answers_pass_whole(serve: Any, loop_kind: LoopKind) -> None:
+    body = b"e" + os.urandom(3_000_000)
+
+    async def main() -> None:
+        async with serve(loop_kind) as serving, await serving.connect() as client, trio.open_nursery() as nursery:
+            nursery.start_soon(client.send_all, struct.pack(">i", len(body)) + body)
+            assert await serving.answer(client) == body
+            statistics = serving.server.statistics()
+            assert (statistics.bytes_in, statistics.block_bytes) == (len(body) + 4, 0)
+
+    trio.run(main)
+
+
+def test_pipelined_requests_are_answered_in_order(serve: Any, loop_kind: LoopKind) -> None:
+    bodies = [b"%s%d" % (b"te"[number % 2 : number % 2 + 1], number) for number in range(500)]
+
+    async def main() -> None:
+        async with serve(loop_kind) as serving, await serving.connect() as client:
+            await client.send_all(b"".join(struct.pack(">i", len(body)) + body for body in bodies))
+
+            assert [await serving.answer(client) for _ in bodies] == bodies
+
+    trio.run(main)
+
+
+def test_a_parked_request_is_answered_from_outside_a_turn_and_mutes_meanwhile(serve: Any, loop_kind: LoopKind) -> None:
+    async def main() -> None:
+        async with serve(loop_kind) as serving, await serving.connect() as client:
+            service = serving.service
+            await client.send_all(struct.pack(">i", 1) + b"p")
+            await serving.until(lambda: bool(service.parked))
+            await client.send_all(struct.pack(">i", 2) + b"e2")
+            async with await serving.connect() as other:
+                assert await serving.ask(other, ROUND_TRIP) == ROUND_TRIP
+            assert service.frames == [b"p", ROUND_TRIP]
+
+            service.parked[0].complete([struct.pack(">i", 6) + b"parked"])
+
+            assert await serving.answer(client) == b"parked"
+            assert await serving.answer(client) == b"e2"
+
+    trio.run(main)
+
+
+def test_a_held_request_keeps_those_behind_it_waiting(serve: Any, loop_kind: LoopKind) -> None:
+    async def main() -> None:
+        async with serve(loop_kind) as serving, await serving.connect() as client:
+            service = serving.service
+            await client.send_all(b"".join(struct.pack(">i", 1) + kind for kind in (b"h", b"e", b"h", b"e")))
+            await serving.until(lambda: len(service.parked) == 1)
+            assert service.frames == [b"h"]
+            service.parked[0].complete(None)
+            await serving.until(lambda: len(service.parked) == 2)
+            service.parked[1].complete(None)
+
+            assert await serving.answer(client) == b"e"
+            assert await serving.answer(client) == b"e"
+
+    trio.run(main)
+
+
+def test_a_completion_in_one_connections_turn_reaches_another(serve: Any, loop_kind: LoopKind) -> None:
+    async def main() -> None:
+        async with serve(loop_kind) as serving, await serving.connect() as waiting, await serving.connect() as other:
+            service = serving.service
+            await waiting.send_all(struct.pack(">i", 1) + b"p")
+            await serving.until(lambda: bool(service.parked))
+            ended = service.turn_ended
+
+            def turn_ended() -> None:
+                ended()
+                service.parked.pop().complete([struct.pack(">i", 4) + b"done"])
+
+            service.turn_ended = turn_ended
+            assert await serving.ask(other, ROUND_TRIP) == ROUND_TRIP
+
+            assert await serving.answer(waiting) == b"done"
+
+    trio.run(main)
+
+
+def test_a_request_without_an_answer_lets_the_next_pass(serve: Any, loop_kind: LoopKind) -> None:
+    async def main() -> None:
+        async with serve(loop_kind) as serving, await serving.connect() as client:
+            await client.send_all(struct.pack(">i", 1) + b"n")
+
+            assert await serving.ask(client, ROUND_TRIP) == ROUND_TRIP
+
+    trio.run(main)
+
+
+@pytest.mark.parametrize("is_cached", [True, False])
+def test_file_slices_are_sent_between_memory_in_order(
+    serve: Any, loop_kind: LoopKind, file_of: Callable[[bytes], Any], is_cached: bool
+) -> None:
+    data = os.urandom(READ_AHEAD_BYTES + 1_500_000)
+
+    async def main() -> None:
+        with file_of(data) as file:
+            async with serve(loop_kind) as serving, await serving.connect() as client:
+                serving.service.slices = [
+                    Slice(file, 100, len(data) - 100, is_cached),
+                    Slice(file, 0, 10, is_cached),
+                ]
+
+                assert await serving.ask(client, b"s") == b"<" + data[100:] + data[:10] + b">"
+                assert await serving.ask(client, ROUND_TRIP) == ROUND_TRIP
+
+    trio.run(main)
+
+
+def test_a_file_shorter_than_promised_closes_that_connection(
+    serve: Any, loop_kind: LoopKind, file_of: Callable[[bytes], Any]
+) -> None:
+    async def main() -> None:
+        with file_of(b"short") as file:
+            async with serve(loop_kind) as serving, await serving.connect() as client:
+                serving.service.slices = [Slice(file, 0, 50)]
+                with pytest.raises((EOFError, trio.BrokenResourceError)):
+                    await serving.ask(client, b"s")
+                async with await serving.connect() as other:
+                    assert await serving.ask(other, ROUND_TRIP) == ROUND_TRIP
+
+    trio.run(main)
+
+
+def test_a_cold_file_that_cannot_be_read_closes_that_connection(
+    serve: Any, loop_kind: LoopKind, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        descriptor = os.open(tmp_path, os.O_RDONLY)
+
+        @attrs.define
+        class Folder(Slice):
+            def fileno(self) -> int:
+                return descriptor
+
+        try:
+            async with serve(loop_kind) as serving, await serving.connect() as client:
+                serving.service.slices = [Folder(None, 0, 50, is_cached=False)]
+                with pytest.raises((EOFError, trio.BrokenResourceError)):
+                    await serving.ask(client, b"s")
+                assert serving.server.statistics().failures_count == 1
+        finally:
+            os.close(descriptor)
+
+    trio.run(main)
+
+
+def test_a_slow_reader_waits_alone_and_gets_everything(serve: Any, loop_kind: LoopKind) -> None:
+    async def main() -> None:
+        async with serve(loop_kind) as serving, await serving.connect() as slow, await serving.connect() as other:
+            await slow.send_all(struct.pack(">i", 8) + b"z9000000" + struct.pack(">i", 1) + b"e")
+            await serving.until(lambda: len(serving.service.frames) == 2)
+            for _ in range(20):
+                assert await serving.ask(other, ROUND_TRIP) == ROUND_TRIP
+            # What the slow one sends now is not even read.
+            await slow.send_all(struct.pack(">i", 6) + b"unread")
+            assert await serving.ask(other, ROUND_TRIP) == ROUND_TRIP
+            assert b"unread" not in serving.service.frames
+
+            assert len(await serving.answer(slow)) == 9_000_000
+            assert await serving.answer(slow) == b"e"
+            assert await serving.answer(slow) == b"unread"
+
+    trio.run(main)
+
+
+HOSTILE = {
+    "a web browser": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a TLS client": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(100),
+    "a giant length": struct.pack(">i", 2**31 - 1),
+    "a negative length": struct.pack(">i", -1) + b"rest",
+    "a malformed request": struct.pack(">i", 1) + b"m",
+    "a request that finds a bug": struct.pack(">i", 1) + b"b",
+    "half a frame": struct.pack(">i", 100) + b"half",
+    "half a large frame": struct.pack(">i", 1_000_000) + bytes(300_000),
+    "half a length": b"\0\0",
+    "nothing": b"",
+}
+
+
+@pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE.keys())
+def test_a_hostile_client_is_closed_and_others_are_served(serve: Any, loop_kind: LoopKind, data: bytes) -> None:
+    async def main() -> None:
+        async with serve(loop_kind) as serving, await serving.connect() as other:
+            assert await serving.ask(other, ROUND_TRIP) == ROUND_TRIP
+            hostile = await serving.connect()
+            with suppress(trio.BrokenResourceError):
+                await hostile.send_all(data)
+                await hostile.send_eof()
+                assert await hostile.receive_some() == b""
+            await serving.until(lambda: len(serving.service.closed) == 1)
+            await hostile.aclose()
+
+            assert await serving.ask(other, ROUND_TRIP) == ROUND_TRIP
+            statistics = serving.server.statistics()
+            assert (statistics.connections_count, statistics.block_bytes) == (1, 0)
+
+    trio.run(main)
+
+
+def test_what_was_asked_before_half_closing_is_answered(serve: Any, loop_kind: LoopKind) -> None:
+    async def main() -> None:
+        async with serve(loop_kind) as serving, await serving.connect() as client:
+            await client.send_all(struct.pack(">i", 1) + b"e")
+            await client.send_eof()
+
+            assert await serving.answer(client) == b"e"
+            assert await client.receive_some() == b""
+
+    trio.run(main)
+
+
+def reset(client: trio.SocketStream) -> None:
+    """Close without a farewell: the peer meets ECONNRESET."""
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.socket.close()
+
+
+def test_a_client_that_resets_in_the_midst_of_a_file_is_forgotten(
+    serve: Any, loop_kind: LoopKind, file_of: Callable[[bytes], Any]
+) -> None:
+    async def main() -> None:
+        with file_of(bytes(20_000_000)) as file:
+            async with serve(loop_kind) as serving, await serving.connect() as other:
+                client = await serving.connect()
+                serving.service.slices = [Slice(file, 0, 20_000_000)]
+                await client.send_all(struct.pack(">i", 1) + b"s")
+                await client.receive_some(1000)
+                reset(client)
+                await serving.until(lambda: len(serving.service.closed) == 1)
+
+                assert await serving.ask(other, ROUND_TRIP) == ROUND_TRIP
+
+    trio.run(main)
+
+
+def test_a_client_that_resets_while_an_answer_is_owed_is_forgotten(serve: Any, loop_kind: LoopKind) -> None:
+    async def main() -> None:
+        async with serve(loop_kind) as serving, await serving.connect() as other:
+            client = await serving.connect()
+            await client.send_all(struct.pack(">i", 1) + b"p")
+            await serving.until(lambda: bool(serving.service.parked))
+            reset(client)
+            await serving.until(lambda: len(serving.service.closed) == 1)
+            serving.service.parked[0].complete([b"too late"])
+
+            assert await serving.ask(other, ROUND_TRIP) == ROUND_TRIP
+
+    trio.run(main)
+
+
+def test_a_bug_at_a_turns_end_closes_whom_an_answer_is_owed(serve: Any, loop_kind: LoopKind) -> None:
+    async def main() -> None:
+        async with serve(loop_kind) as serving, await serving.connect() as owed, await serving.connect() as other:
+            assert await serving.ask(other, ROUND_TRIP) == ROUND_TRIP
+            serving.service.fails_at_turns_end = True
+            await owed.send_all(struct.pack(">i", 1) + b"t")
+            assert await owed.receive_some() == b""
+
+            assert await serving.ask(other, ROUND_TRIP) == ROUND_TRIP
+            assert serving.server.statistics().failures_count == 1
+
+    trio.run(main)
+
+
+def test_a_turn_is_ended_once_for_all_frames_of_a_read(serve: Any, loop_kind: LoopKind) -> None:
+    async def main() -> None:
+        async with serve(loop_kind) as serving, await serving.connect() as client:
+            await client.send_all((struct.pack(">i", 1) + b"t") * 10)
+            for _ in range(10):
+                await serving.answer(client)
+
+            assert serving.service.turns == 1
+
+    trio.run(main)
+
+
+def test_an_idle_connection_is_closed_but_not_while_an_answer_is_owed(serve: Any, loop_kind: LoopKind) -> None:
+    async def main() -> None:
+        async with serve(loop_kind, connections_idle_ms_max=100) as serving:
+            idle, owed = await serving.connect(), await serving.connect()
+            await owed.send_all(struct.pack(">i", 1) + b"p")
+
+            assert await idle.receive_some() == b""
+
+            serving.service.parked[0].complete([struct.pack(">i", 2) + b"ok"])
+            assert await serving.answer(owed) == b"ok"
+            assert await owed.receive_some() == b""
+            assert serving.server.statistics().connections_idle_closed_count == 2
+            await idle.aclose()
+            await owed.aclose()
+
+    trio.run(main)
+
+
+def test_draining_answers_what_is_in_flight_and_ends_the_service(serve: Any, loop_kind: LoopKind) -> None:
+    async def main() -> None:
+        async with serve(loop_kind) as serving, await serving.connect() as idle, await serving.connect() as owed:
+            service = serving.service
+            await owed.send_all(struct.pack(">i", 1) + b"p")
+            await serving.until(lambda: bool(service.parked))
+            await serving.ask(idle, ROUND_TRIP)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(serving.server.drain)
+                assert await idle.receive_some() == b""
+                with pytest.raises(OSError, match="all attempts to connect"):
+                    await serving.connect()
+                service.parked[0].complete([struct.pack(">i", 4) + b"last"])
+                assert await serving.answer(owed) == b"last"
+                assert await owed.receive_some() == b""
+
+            assert serving.server.statistics().connections_count == 0
+
+    trio.run(main)
+
+
+def test_draining_gives_up_on_answers_that_do_not_come(serve: Any, loop_kind: LoopKind) -> None:
+    async def main() -> None:
+        async with serve(loop_kind, drain_timeout_ms=50) as serving, await serving.connect() as owed:
+            await owed.send_all(struct.pack(">i", 1) + b"p")
+            await serving.until(lambda: bool(serving.service.parked))
+
+            await serving.server.drain()
+
+            assert await owed.receive_some() == b""
+
+    trio.run(main)
+
+
+@pytest.mark.parametrize(
+    "phase", ["before a client", "with an idle client", "half a frame", "parked", "sending", "cold"]
+)
+def test_cancelling_closes_everything_in_any_phase(
+    serve: Any, loop_kind: LoopKind, phase: str, file_of: Callable[[bytes], Any]
+) -> None:
+    async def main() -> None:
+        with file_of(bytes(9_000_000)) as file:
+            async with serve(loop_kind) as serving:
+                service = serving.service
+                clients = [] if phase == "before a client" else [await serving.connect()]
+                sends = {
+                    "half a frame": b"\0\0\0\1",
+                    "parked": b"\0\0\0\1p",
+                    "sending": b"\0\0\0\1s",
+                    "cold": b"\0\0\0\1s",
+                }
+                service.slices = [Slice(file, 0, 9_000_000, is_cached=phase != "cold")]
+                for client in clients:
+                    await client.send_all(sends.get(phase, b""))
+                    await serving.until(lambda: bool(service.opened))
+                if phase in ("parked", "sending", "cold"):
+                    await serving.until(lambda: bool(service.frames))
+
+            assert len(service.closed) == len(clients)
+            assert serving.server.statistics().connections_count == 0
+            for client in clients:
+                await client.aclose()
+
+    trio.run(main)
+
+
+def test_memory_in_flight_is_bounded_and_everyone_gets_a_turn(serve: Any, loop_kind: LoopKind) -> None:
+    async def main() -> None:
+        async with serve(loop_kind, request_memory_bytes=1_000_000) as serving, trio.open_nursery() as nursery:
+            most = 0
+
+            async def ask(number: int) -> None:
+                nonlocal most
+                body = b"e" + bytes([number]) * 600_000
+                async with await serving.connect() as client, trio.open_nursery() as both:
+                    both.start_soon(client.send_all, struct.pack(">i", len(body)) + body)
+                    assert await serving.answer(client) == body
+                    most = max(most, serving.server.statistics().block_bytes)
+
+            for number in range(6):
+                nursery.start_soon(ask, number)
+        assert most <= 1_000_000 + 6 * 150_000
+
+    trio.run(main)
