@@ -89,6 +89,20 @@ def alter_group(
     return after
 
 
+def alter_client_metrics(
+    config: BrokerConfig, overrides: Mapping[str, str], alterations: Sequence[Alteration]
+) -> dict[str, str]:
+    """Apply alterations to what is set on a client metrics subscription; refusals are INVALID_REQUEST."""
+    keys = config.registry.keys[Scope.CLIENT_METRICS]
+    after = _apply(keys.get, overrides, alterations, lambda key: resolve_key(key, config, overrides))
+    for name, text in after.items():
+        key = keys.get(name)
+        if key is None:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {name}")
+        _parse(key, text, ErrorCode.INVALID_REQUEST)
+    return after
+
+
 def _check_bound(
     config: BrokerConfig, name: str, value: Value, bound: str, word: str, holds: Callable[[int, int], bool]
 ) -> None:

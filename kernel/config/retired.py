@@ -69,6 +69,13 @@ HINTS: Final[dict[tuple[Scope | None, str], str]] = {
             "ssl.ocsp.enable",
         )
     },
+    (None, "offsets.commit.required.acks"): "removed in Kafka 4.0, offset commits always wait for all; remove it",
+    (None, "auto.include.jmx.reporter"): "removed in Kafka 4.0; 'metric.reporters' names the reporters",
+    (None, "group.coordinator.new.enable"): "removed in Kafka 4.0, the new coordinator is the only one; remove it",
+    (None, "group.share.enable"): "removed in Kafka 4.2; 'group.coordinator.rebalance.protocols' names the protocols",
+    (None, "group.share.max.groups"): "removed in Kafka 4.1; remove it",
+    (None, "eligible.leader.replicas.enable"): "Kafka 4 has the feature eligible.leader.replicas.version instead",
+    (None, "unstable.metadata.versions.enable"): "renamed 'unstable.feature.versions.enable'",
     # Renamed.
     (None, "host.name"): "removed in Kafka 3.0; set 'listeners'",
     (None, "port"): "removed in Kafka 3.0; set 'listeners'",
@@ -110,6 +117,10 @@ HINTS: Final[dict[tuple[Scope | None, str], str]] = {
         None,
         "max.partation.fetch.bytes",
     ): "a consumer's key is 'max.partition.fetch.bytes', the broker has no such setting",
+    (
+        None,
+        "partitions.assignment.strategy",
+    ): "a consumer's key is 'partition.assignment.strategy'",
     (None, "fetch.timeout.ms"): "a consumer's key is 'fetch.max.wait.ms', the broker has no such setting",
 }
 """(Scope, or `None` for any; name) to what to say."""

@@ -1,0 +1,43 @@
+"""The reference page, and that it tells the truth about what is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from odradek.kernel.config.keys import Scope
+from odradek.kernel.config.reference import render_key, render_page
+from odradek.kernel.config.registry import builtin_registry
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "reference" / "configuration.md"
+
+
+def test_the_reference_page_is_fresh() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+
+    assert page == render_page(builtin_registry()), "run: python -m odradek.kernel.config.reference"
+
+
+def test_the_reference_page_names_every_key() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    missing = [
+        key.name
+        for known in builtin_registry().keys.values()
+        for key in known.values()
+        if not key.is_internal and f"| `{key.name}` |" not in page
+    ]
+
+    assert missing == []
+
+
+def test_a_key_is_told_on_the_terminal_with_its_facts() -> None:
+    registry = builtin_registry()
+
+    assert render_key(registry.get(Scope.BROKER, "num.partitions")) == (
+        "num.partitions (broker)\n"
+        "    int, default 1, valid [1,...], medium importance\n"
+        "    Partitions of a topic that is created without saying how many."
+    )
+    assert render_key(registry.get(Scope.TOPIC, "retention.ms")).endswith(
+        "    Taken with a warning: it belongs to retention and compaction, which are not built yet."
+    )

@@ -1,0 +1,306 @@
+"""Files, environment and options: what is read, which wins, and how a wrong setting is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from odradek.kernel.config.broker import BrokerConfig, ConfigSource
+from odradek.kernel.config.registry import builtin_registry
+from odradek.kernel.config.settings import default_data_dir, listen_settings, read_settings
+from odradek.kernel.errors import ConfigError
+
+DATA = Path("/data/odradek")
+
+
+def resolve(
+    text: str = "", *, name: str = "odradek.toml", folder: Path | None = None, options: tuple[str, ...] = (), **env: str
+) -> BrokerConfig:
+    file = None
+    if folder:
+        file = folder / name
+        file.write_text(text, encoding="utf-8")
+    settings = read_settings(config=file, environment=env, options=options)
+    return settings.resolve(builtin_registry(), data_dir=DATA)
+
+
+def test_no_configuration_is_a_configuration() -> None:
+    config = resolve()
+
+    assert config.node_id == 1
+    assert config.log_dirs == (str(DATA),)
+    assert config.metadata_log_dir == str(DATA)
+    assert config.get_list("listeners") == ("PLAINTEXT://127.0.0.1:9092",)
+    assert config.warnings() == []
+
+
+def test_an_option_wins_over_the_environment_over_the_file(tmp_path: Path) -> None:
+    text = '[broker]\n"num.partitions" = 2\n"log.dirs" = ["/a", "/b"]\n"message.max.bytes" = 7\n'
+    config = resolve(
+        text,
+        folder=tmp_path,
+        options=("num.partitions=4",),
+        ODRADEK_NUM_PARTITIONS="3",
+        ODRADEK_MESSAGE_MAX_BYTES="8",
+    )
+
+    assert config.get_int("num.partitions") == 4
+    assert config.get_int("message.max.bytes") == 8
+    assert config.log_dirs == ("/a", "/b")
+
+
+def test_the_last_option_of_a_key_counts() -> None:
+    assert resolve(options=("num.partitions=4", "num.partitions=5")).get_int("num.partitions") == 5
+
+
+def test_dynamic_layers_win_over_static_ones_and_fall_back() -> None:
+    static = resolve(options=("message.max.bytes=10",))
+    config = static.with_dynamic(cluster={"message.max.bytes": "20"}, broker={"message.max.bytes": "30"})
+
+    assert [(s.text, s.source) for s in config.layers("message.max.bytes")] == [
+        ("30", ConfigSource.DYNAMIC_BROKER),
+        ("20", ConfigSource.DYNAMIC_DEFAULT_BROKER),
+        ("10", ConfigSource.STATIC_BROKER),
+        ("1048588", ConfigSource.DEFAULT),
+    ]
+    assert config.get_int("message.max.bytes") == 30
+    assert static.get_int("message.max.bytes") == 10
+
+
+def test_a_dynamic_value_of_another_version_gives_way_to_the_next_layer() -> None:
+    config = resolve().with_dynamic(cluster={"message.max.bytes": "20"}, broker={"message.max.bytes": "much"})
+
+    assert config.get_int("message.max.bytes") == 20
+
+
+@pytest.mark.parametrize(
+    ("variable", "name"),
+    [
+        ("ODRADEK_NUM_PARTITIONS", "num.partitions"),
+        ("ODRADEK_LOG_DIRS", "log.dirs"),
+        ("ODRADEK_ODRADEK_STORAGE", "odradek.storage"),
+        ("ODRADEK_STORAGE", "odradek.storage"),
+        ("ODRADEK_PRODUCE_VALIDATION", "odradek.produce.validation"),
+    ],
+)
+def test_a_variable_names_its_key(variable: str, name: str) -> None:
+    text = {"num.partitions": "3", "odradek.produce.validation": "full"}.get(name, "memory")
+    read = read_settings(environment={variable: text})
+    config = read.resolve(builtin_registry(), data_dir=DATA)
+
+    assert config.is_set(name)
+    assert config.where(name) == f"environment variable {variable}"
+
+
+def test_no_two_keys_share_a_variable() -> None:
+    from odradek.kernel.config.keys import Scope
+
+    names = builtin_registry().keys[Scope.BROKER]
+
+    assert len({name.upper().replace(".", "_") for name in names}) == len(names)
+
+
+def test_variables_that_are_no_settings_are_left_alone() -> None:
+    resolve(
+        ODRADEK_PEERS="/somewhere",
+        ODRADEK_PORT="tcp://10.0.0.1:9092",
+        ODRADEK_PORT_9092_TCP_ADDR="10.0.0.1",
+        ODRADEK_SERVICE_HOST="10.0.0.1",
+        PATH="/bin",
+    )
+
+
+def test_broker_id_and_node_id_stand_for_each_other() -> None:
+    assert resolve(options=("broker.id=7",)).node_id == 7
+    assert resolve(options=("node.id=7",)).get_int("broker.id") == 7
+    assert resolve(options=("node.id=7", "broker.id=7")).node_id == 7
+
+
+def test_kafkas_own_server_properties_is_read_as_it_is(tmp_path: Path) -> None:
+    text = """\
+# Licensed to the Apache Software Foundation
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/tmp/kraft-combined-logs
+num.partitions=1
+num.recovery.threads.per.data.dir=1
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+#log.flush.interval.messages=10000
+log.retention.hours=168
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+"""
+    config = resolve(text, name="server.properties", folder=tmp_path)
+    warned = {line.split(": ", 1)[1].split(" ", 1)[0] for line in config.warnings()}
+
+    assert config.log_dirs == ("/tmp/kraft-combined-logs",)
+    assert config.where("log.dirs") == f"{tmp_path / 'server.properties'}, line 15"
+    assert {"num.io.threads", "log.retention.hours", "offsets.topic.replication.factor"} <= warned
+    assert "log.segment.bytes" not in warned
+
+
+def test_a_key_of_a_part_that_is_not_built_earns_one_line() -> None:
+    config = resolve(options=("group.initial.rebalance.delay.ms=0",))
+
+    assert config.warnings() == [
+        "--set group.initial.rebalance.delay.ms=0: group.initial.rebalance.delay.ms "
+        "belongs to consumer groups, which are not built yet; it has no effect"
+    ]
+    assert config.get_int("group.initial.rebalance.delay.ms") == 0
+
+
+WRONG_TOML = {
+    '[broker]\n\n"num.partition" = 1\n': ("line 3", "unknown broker key 'num.partition'", "num.partitions"),
+    '[broker]\n"num.partitions" = "x"\n': ("line 2", "Not a number of type INT", ""),
+    '[broker]\n"num.partitions" = 0\n': ("line 2", "Value must be at least 1", ""),
+    "[broker]\nnum.partitions = 0\n": ("line 2", "Value must be at least 1", ""),
+    '[broker]\n"node.id" = 1.5\n': ("line 2", "Not a number of type INT", ""),
+    '[broker]\n"log.dirs" = [[1]]\n': ("line 2", "must be a text, a number, a boolean or a list of texts", ""),
+    '[broker]\n"log.dirs" = 1979-05-27\n': ("line 2", "not a date", ""),
+    '[broker]\n"create.topic.policy.class.name" = "a.B"\n': ("line 2", "a Java policy cannot run here", ""),
+    '"num.partitions" = 1\n': ("line 1", "unknown section or key 'num.partitions'", "[broker]"),
+    "[brokers]\n": ("line 1", "unknown section or key 'brokers'", "[broker]"),
+    "broker = 1\n": ("line 1", "broker must be a table", "[broker]"),
+    "[plugins]\nenable = 3\n": ("line 2", "plugins.enable must be a list of texts", ""),
+    "[plugins]\ndelay = 3\n": ("line 2", "plugins.delay must be a table", "[plugins.delay]"),
+    "[topics]\norders = 3\n": ("line 2", "topics.orders must be a table", ""),
+    "[topics.orders]\npartitions = 0\n": ("line 2", "partitions must be a whole number of at least 1", ""),
+    '[topics.orders]\n"retention.ms" = -7\n': ("line 2", "Value must be at least -1", ""),
+    '[topics.orders]\n"log.retention.ms" = 1\n': ("line 2", "the topic's is 'retention.ms'", ""),
+    '[topics."a.b"]\n"retention.ms" = -7\n': ("line 2", "Value must be at least -1", ""),
+    "[broker\n": ("", "not TOML", ""),
+}
+
+
+@pytest.mark.parametrize("text", WRONG_TOML)
+def test_a_wrong_file_is_refused_with_its_line(tmp_path: Path, text: str) -> None:
+    line, what, hint = WRONG_TOML[text]
+    with pytest.raises(ConfigError) as refusal:
+        resolve(text, folder=tmp_path)
+
+    assert what in refusal.value.message
+    assert hint in refusal.value.hint
+    assert refusal.value.where == ", ".join(part for part in (str(tmp_path / "odradek.toml"), line) if part)
+
+
+@pytest.mark.parametrize(
+    ("option", "what"),
+    [
+        ("num.partitions", "expected key=value"),
+        ("=4", "expected key=value"),
+        ("num.partitions=", "Not a number of type INT"),
+        ("acks=all", "unknown broker key 'acks'"),
+        ("log.cleaner.enable=maybe", "Expected value to be either true or false"),
+        ("process.roles=controller", "process.roles names no broker"),
+        ("log.retention.hours=0", "must be unlimited (-1)"),
+        ("queued.max.request.bytes=5", "must be -1 or at least socket.request.max.bytes"),
+        ("max.connections.per.ip=0", "can be 0 only where"),
+        ("max.connections.per.ip.overrides=here", "is not HOST:COUNT"),
+        ("log.cleaner.max.compaction.lag.ms=1", ""),
+        ("log.cleaner.min.compaction.lag.ms=99999999999999", ""),
+    ],
+)
+def test_a_wrong_option_is_refused_by_name(option: str, what: str) -> None:
+    if not what:
+        resolve(options=(option,))  # one alone is fine
+        return
+    with pytest.raises(ConfigError) as refusal:
+        resolve(options=(option,))
+
+    assert what in refusal.value.message
+    assert refusal.value.where == f"--set {option}"
+
+
+def test_settings_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"broker\.id is 1 and node\.id is 2"):
+        resolve(options=("broker.id=1", "node.id=2"))
+    with pytest.raises(ConfigError, match="compaction"):
+        resolve(options=("log.cleaner.max.compaction.lag.ms=1", "log.cleaner.min.compaction.lag.ms=2"))
+
+
+def test_an_unknown_variable_is_refused_by_name() -> None:
+    with pytest.raises(ConfigError) as refusal:
+        resolve(ODRADEK_NUM_PARTITION="1")
+
+    assert refusal.value.where == "environment variable ODRADEK_NUM_PARTITION"
+    assert "num.partitions" in refusal.value.hint
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot read the configuration: No such file"):
+        read_settings(config=tmp_path / "none.toml")
+    broken = tmp_path / "latin.properties"
+    broken.write_bytes(b"a=\xe9")
+    with pytest.raises(ConfigError, match="not UTF-8"):
+        read_settings(config=broken)
+
+
+def test_plugins_and_topics_come_from_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "odradek.toml"
+    file.write_text(
+        """
+[plugins]
+enable = ["my.plugin"]
+disable = ["storage_memory"]
+
+[plugins.delay]
+levels = ["5s", "10s"]
+
+[topics.orders]
+partitions = 6
+"replication.factor" = 1
+"retention.ms" = 86400000
+"cleanup.policy" = ["compact", "delete"]
+
+[topics.clicks]
+"""
+    )
+    read = read_settings(config=file).file
+    orders, clicks = read.topics
+
+    assert read.enable == ("my.plugin",)
+    assert read.disable == ("storage_memory",)
+    assert read.plugins == {"delay": {"levels": ["5s", "10s"]}}
+    assert (orders.name, orders.partitions, orders.replication_factor) == ("orders", 6, 1)
+    assert {name: setting.text for name, setting in orders.configs.items()} == {
+        "retention.ms": "86400000",
+        "cleanup.policy": "compact,delete",
+    }
+    assert (clicks.partitions, clicks.configs, clicks.where) == (None, {}, f"{file}, line 15")
+
+
+def test_listen_options_set_listeners_and_what_is_advertised() -> None:
+    texts = {name: s.text for name, s in listen_settings(["127.0.0.1:0", "[::1]:9093", "0.0.0.0:9094"]).items()}
+
+    assert texts["listeners"] == "PLAINTEXT://127.0.0.1:0,PLAINTEXT2://[::1]:9093,PLAINTEXT3://:9094"
+    assert texts["advertised.listeners"] == texts["listeners"]
+    assert texts["listener.security.protocol.map"] == "PLAINTEXT:PLAINTEXT,PLAINTEXT2:PLAINTEXT,PLAINTEXT3:PLAINTEXT"
+    assert listen_settings([]) == {}
+
+
+@pytest.mark.parametrize("address", ["9092", "host:", "host:x", "host:70000", ""])
+def test_a_wrong_listen_option_is_refused(address: str) -> None:
+    with pytest.raises(ConfigError, match="expected HOST:PORT"):
+        listen_settings([address])
+
+
+def test_data_goes_to_the_users_data_directory() -> None:
+    home = Path("/home/me")
+
+    assert default_data_dir({}, home) == Path("/home/me/.local/share/odradek")
+    assert default_data_dir({"XDG_DATA_HOME": "/x"}, home) == Path("/x/odradek")
+    assert default_data_dir({"XDG_DATA_HOME": "relative"}, home) == Path("/home/me/.local/share/odradek")
