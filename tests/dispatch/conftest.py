@@ -1,0 +1,13 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .hosted import Hosted
+
+
+@pytest.fixture
+def hosted(tmp_path: Path) -> Iterator[Hosted]:
+    hosted = Hosted(tmp_path)
+    yield hosted
+    hosted.replicas.close()

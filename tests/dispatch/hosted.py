@@ -1,0 +1,85 @@
+"""A replica manager over real segment files, as handlers meet it."""
+
+import random
+import uuid
+from pathlib import Path
+
+from odradek.kernel.clock import ManualClock
+from odradek.kernel.contracts.election import PartitionState
+from odradek.kernel.contracts.storage import LogConfig, StorageContext
+from odradek.kernel.ids import RandomIds
+from odradek.kernel.partitions.replica import Replica, TopicSettings
+from odradek.kernel.partitions.replica_manager import ReplicaManager
+from odradek.kernel.partitions.topic_plan import TopicPlan
+from odradek.kernel.records.batch import read_header
+from odradek.kernel.records.builder import BatchBuilder
+from odradek.kernel.records.validation import ValidationRules
+from odradek.plugins.election_isr.factory import IsrElectionFactory
+from odradek.plugins.storage_segment.engine import SegmentEngine
+
+
+class Hosted:
+    """A replica manager over real segment files in two log directories, with what a test needs to fill it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.clock = ManualClock()
+        self.dirs = [str(directory / name) for name in ("one", "two")]
+        for path in self.dirs:
+            Path(path).mkdir()
+        self.replicas = ReplicaManager(
+            broker_id=1,
+            engines={"segment": self.make_engine()},
+            elections={"isr": IsrElectionFactory()},
+            stages={},
+            clock=self.clock,
+            random_source=random.Random(0),
+            producer_id_expiration_ms=86_400_000,
+            on_progress=lambda replica: None,
+            on_flush_wanted=lambda: None,
+            on_leader_changed=lambda partition, leader_id, leader_epoch: None,
+        )
+        list(self.replicas.start())
+
+    def make_engine(self) -> SegmentEngine:
+        return SegmentEngine(
+            StorageContext(
+                log_dirs=self.dirs,
+                node_id=1,
+                cluster_id="",
+                settings={},
+                now_ms=self.clock.now_ms,
+                random=random.Random(0),
+                new_id=RandomIds(random.Random(0)).new_id,
+            )
+        )
+
+    def open(self, topic: str, partitions: int = 1, *, leader: int = 1) -> None:
+        plan = TopicPlan(
+            storage="segment",
+            election="isr",
+            stages=(),
+            log_config=LogConfig(),
+            settings=TopicSettings(rules=ValidationRules(), compression_type="producer", min_insync_replicas=1),
+            values={},
+        )
+        state = PartitionState(
+            leader=leader, leader_epoch=0, partition_epoch=0, replicas=tuple({1, leader}), isr=tuple({1, leader})
+        )
+        self.replicas.open_topic(
+            topic, uuid.uuid5(uuid.NAMESPACE_DNS, topic), plan, dict.fromkeys(range(partitions), state)
+        )
+
+    def produce(
+        self, topic: str, sequence: int, count: int = 1, *, producer_id: int = 5, epoch: int = 0, txn: bool = False
+    ) -> Replica:
+        replica = self.replicas.get(topic, 0)
+        builder = BatchBuilder(
+            producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, is_transactional=txn
+        )
+        for _ in range(count):
+            builder.append(None, b"v", timestamp=self.clock.now_ms())
+        batch = builder.build()
+        replica.append_as_leader(memoryview(batch), read_header(batch), 1)
+        self.replicas.stage(replica)
+        self.replicas.write_staged()
+        return replica
