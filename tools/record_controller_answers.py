@@ -29,7 +29,11 @@ REQUESTS = import_module("controller_requests").REQUESTS
 def plain(value: Any) -> Any:
     """Return a message as JSON can write it."""
     if isinstance(value, Message):
-        return {name: plain(getattr(value, name)) for name in value.__slots__}
+        fields = {name: plain(getattr(value, name)) for name in value.__slots__}
+        if fields.get("configs"):
+            rows = ((row["name"], f"{row['value']} ({row['config_source']})") for row in fields["configs"])
+            fields["configs"] = dict(rows)
+        return fields
     if isinstance(value, list):
         return [plain(item) for item in value]
     return str(value) if isinstance(value, uuid.UUID) else value

@@ -9,15 +9,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import brokers, partition_changes, topic_creation, topic_deletion, topic_growth
+from . import (
+    brokers,
+    config_changes,
+    feature_changes,
+    partition_changes,
+    reassignments,
+    topic_creation,
+    topic_deletion,
+    topic_growth,
+)
 from .image_builder import ImageBuilder
 
 if TYPE_CHECKING:
     from ..contracts.coordinator import CoordinatorResult
     from ..wire.messages.api_19_create_topics import CreateTopicsRequest, CreateTopicsResponse
     from ..wire.messages.api_20_delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+    from ..wire.messages.api_33_alter_configs import AlterConfigsRequest, AlterConfigsResponse
     from ..wire.messages.api_37_create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
     from ..wire.messages.api_43_elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+    from ..wire.messages.api_44_incremental_alter_configs import (
+        IncrementalAlterConfigsRequest,
+        IncrementalAlterConfigsResponse,
+    )
+    from ..wire.messages.api_45_alter_partition_reassignments import (
+        AlterPartitionReassignmentsRequest,
+        AlterPartitionReassignmentsResponse,
+    )
+    from ..wire.messages.api_57_update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
     from ..wire.messages.api_64_unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
     from .brokers import ProducerIdBlock, Registration
     from .image import MetadataDelta, MetadataImage
@@ -108,3 +127,27 @@ class Controller:
     def elect_leaders(self, request: ElectLeadersRequest) -> CoordinatorResult[MetadataRecord, ElectLeadersResponse]:
         """Answer ElectLeaders."""
         return partition_changes.elect_leaders(self.image, self._rules, request)
+
+    def alter_partition_reassignments(
+        self, request: AlterPartitionReassignmentsRequest
+    ) -> CoordinatorResult[MetadataRecord, AlterPartitionReassignmentsResponse]:
+        """Answer AlterPartitionReassignments."""
+        return reassignments.alter_partition_reassignments(self.image, self._rules, request)
+
+    # ------------------------------------------------------------------------------------------- configs and features
+
+    def alter_configs(self, request: AlterConfigsRequest) -> CoordinatorResult[MetadataRecord, AlterConfigsResponse]:
+        """Answer AlterConfigs."""
+        return config_changes.alter_configs(self.image, self._rules, request)
+
+    def incremental_alter_configs(
+        self, request: IncrementalAlterConfigsRequest
+    ) -> CoordinatorResult[MetadataRecord, IncrementalAlterConfigsResponse]:
+        """Answer IncrementalAlterConfigs."""
+        return config_changes.incremental_alter_configs(self.image, self._rules, request)
+
+    def update_features(
+        self, request: UpdateFeaturesRequest
+    ) -> CoordinatorResult[MetadataRecord, UpdateFeaturesResponse]:
+        """Answer UpdateFeatures."""
+        return feature_changes.update_features(self.image, self._rules, request)

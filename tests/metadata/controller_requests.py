@@ -6,6 +6,8 @@ earlier rows made. `python -m tools.record_controller_answers HOST:PORT` asks a 
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from odradek.kernel.ids import ZERO_ID
 from odradek.kernel.wire.message import Message
 from odradek.kernel.wire.messages import (
@@ -328,20 +330,23 @@ REQUESTS: list[tuple[str, int, Message]] = [
     ("a negative level", 2, update_features(("metadata.version", -1, 2), validate_only=True)),
     ("no features", 2, update_features()),
     ("an unknown feature, version 1", 1, update_features(("no.such.feature", 1, 1))),
+    ("kraft.version up", 2, update_features(("kraft.version", 1, 1), validate_only=True)),
+    ("kraft.version too far", 2, update_features(("kraft.version", 2, 1), validate_only=True)),
     ("kraft.version", 2, update_features(("kraft.version", 0, 2), validate_only=True)),
     ("unregister an unknown broker", 0, unregister.UnregisterBrokerRequest(broker_id=9)),
     # --- DeleteTopics -----------------------------------------------------------------------------------------------
     ("delete a topic by name", 6, delete_topics("hand")),
     ("delete it again", 6, delete_topics("hand")),
     ("delete it again, in an old version", 3, delete.DeleteTopicsRequest(topic_names=["hand"], timeout_ms=30_000)),
-    ("delete a bad name", 6, delete_topics("a b", "")),
+    ("delete a bad name", 6, delete_topics("a b")),
+    ("delete the empty name", 6, delete_topics("")),
     ("delete a topic twice in one request", 6, delete_topics("plain", "plain", "defaults")),
     ("delete nothing", 6, delete_topics()),
     (
         "delete by an unknown id",
         6,
         delete.DeleteTopicsRequest(
-            topics=[delete.DeleteTopicState(name=None, topic_id=__import__("uuid").UUID(int=77))], timeout_ms=30_000
+            topics=[delete.DeleteTopicState(name=None, topic_id=UUID(int=77))], timeout_ms=30_000
         ),
     ),
     (
@@ -353,7 +358,7 @@ REQUESTS: list[tuple[str, int, Message]] = [
         "delete by name and id",
         6,
         delete.DeleteTopicsRequest(
-            topics=[delete.DeleteTopicState(name="configured", topic_id=__import__("uuid").UUID(int=77))],
+            topics=[delete.DeleteTopicState(name="configured", topic_id=UUID(int=77))],
             timeout_ms=30_000,
         ),
     ),
