@@ -41,6 +41,7 @@ from .contracts.storage import (
     StorageEngine,
     StorageFactory,
 )
+from .epochs import EpochCache
 from .errors import (
     ConfigError,
     CorruptionError,
@@ -116,6 +117,7 @@ __all__ = [
     "ElectionFactory",
     "ElectionInput",
     "ElectionReason",
+    "EpochCache",
     "EpochEnd",
     "ErrorCode",
     "FileHandle",

@@ -166,6 +166,14 @@ class SegmentEngine:
                 self._guard(log_dir, log_dir.mark_clean, "write")
             log_dir.release()
 
+    def abandon(self) -> None:
+        """Let go of everything as a crash of the process would: nothing is flushed, closed or marked; for tests."""
+        for log in self._logs.values():
+            log.set_offline("the engine was abandoned")
+            log.release()
+        for log_dir in self._dirs:
+            log_dir.release()
+
     def _forget_unchecked(self) -> None:
         """Drop the recovery points of logs that were not opened since a crash, so that they are checked then."""
         for log_dir in self._dirs:

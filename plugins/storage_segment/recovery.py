@@ -20,10 +20,9 @@ import logging
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from odradek.kernel.api import CorruptionError, read_file
+from odradek.kernel.api import CorruptionError, EpochCache, read_file
 
 from .directory import LogDirectory
-from .epochs import EpochCache
 from .formats import (
     CLEANED,
     DELETED,
@@ -149,8 +148,6 @@ def _recover(
         if last.size_bytes == 0 or recovery_point > last.base_offset:
             # What a clean shutdown wrote down last; seen to be true before the first append.
             last.next_offset = recovery_point if last.size_bytes else last.base_offset
-    else:
-        epochs.truncate_from_end(segments[first_unsafe].base_offset)
     for number, segment in enumerate(segments):
         is_unsafe = number >= first_unsafe
         if not is_unsafe and _has_sound_indexes(segment, entries, is_clean=is_clean):

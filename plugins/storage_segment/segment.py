@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from odradek.kernel.api import BatchHeader, Buffer, Files
+    from odradek.kernel.api import BatchHeader, Buffer, EpochCache, Files
 
-    from .epochs import EpochCache
 
 OFFSETS_MAX: Final = (1 << 31) - 1
 """An index holds offsets relative to the base offset, in a signed 32-bit number."""

@@ -1,4 +1,4 @@
-"""Pure core: which leader epoch begins at which offset of a log.
+"""Pure core: which leader epoch begins at which offset of a log, for every storage plugin.
 
 Entries (epoch, start offset) grow strictly in both columns. *Source:* KIP-101, KIP-279; LeaderEpochFileCache.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from odradek.kernel.api import EpochEnd
+from .contracts.storage import EpochEnd
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,0 +1,96 @@
+"""What the storage kit's tests share: engines in a directory, small logs, batches in them."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from typing import TYPE_CHECKING, ClassVar
+
+from ...contracts.storage import LogConfig, StorageContext
+from ...types import TopicIdPartition
+from ..batches import make_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from ...contracts.storage import LogRead, PartitionLog, StorageEngine
+
+PARTITION = TopicIdPartition(uuid.UUID(int=77), "orders", 3)
+SMALL = LogConfig(segment_bytes=1_000, segment_index_bytes=240, index_interval_bytes=200)
+"""Segments of six batches of `make_batch`'s usual size."""
+
+NOW_MS = 1_700_000_000_000
+
+
+def make_context(directory: Path, *, cluster_id: str = "", node_id: int = 1, dirs: int = 1) -> StorageContext:
+    """Return a context with `dirs` log directories below `directory`, fixed time and seeded randomness."""
+    source = random.Random(7)
+    return StorageContext(
+        log_dirs=[str(directory / f"logs{number}") for number in range(dirs)],
+        node_id=node_id,
+        cluster_id=cluster_id,
+        settings={},
+        now_ms=lambda: NOW_MS,
+        random=source,
+        new_id=lambda: uuid.UUID(int=source.getrandbits(128)),
+    )
+
+
+def read_bytes(read: LogRead) -> bytes:
+    """Return a read's bytes, wherever they are."""
+    data = read.data if isinstance(read.data, bytes | memoryview) else read.data.read()
+    assert len(data) == read.size_bytes, "a read has as many bytes as it says"
+    return bytes(data)
+
+
+def fill(log: PartitionLog, start: int, end: int, *, epoch: int = 0, timestamp: int | None = None) -> list[bytes]:
+    """Append and write one batch an offset in `[start, end)`; timestamps are 1000 + offset unless given."""
+    written = []
+    for offset in range(start, end):
+        stamp = 1_000 + offset if timestamp is None else timestamp
+        written.append(make_batch(offset, epoch=epoch, timestamp=stamp))
+        log.append(written[-1], offset, offset, stamp)
+    log.write_pending()
+    return written
+
+
+def all_bytes(log: PartitionLog) -> list[bytes]:
+    """Return all batches from the log start on."""
+    return [bytes(batch) for batch in log.batches(log.log_start_offset)]
+
+
+class StorageKit:
+    """How the tests come to engines and logs."""
+
+    is_durable: ClassVar[bool] = True
+    recovers: ClassVar[bool] = True
+
+    def make_engine(self, context: StorageContext) -> StorageEngine:
+        """Return a new engine, not started."""
+        raise NotImplementedError
+
+    def crash(self, engine: StorageEngine) -> None:
+        """Let go of what would keep another engine from taking over, but flush and close nothing."""
+
+    def start(self, directory: Path) -> StorageEngine:
+        """Return a new engine, started."""
+        engine = self.make_engine(make_context(directory))
+        engine.start()
+        return engine
+
+    def open(self, directory: Path, config: LogConfig = SMALL) -> PartitionLog:
+        """Return `PARTITION`'s log of a new engine."""
+        return self.start(directory).open_log(PARTITION, config)
+
+    def reopen(self, engine: StorageEngine, directory: Path, *, cleanly: bool) -> PartitionLog:
+        """End `engine` in one of two ways and return the log from a new one."""
+        if cleanly:
+            engine.close({})
+        else:
+            self.crash(engine)
+        return self.open(directory)
+
+    def ends(self) -> Sequence[bool]:
+        """Return the ways of `reopen` that the storage's level survives."""
+        return [cleanly for cleanly, has in ((True, self.is_durable), (False, self.recovers)) if has]
