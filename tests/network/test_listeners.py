@@ -1,0 +1,171 @@
+"""Listeners: binding, limits on connections, and what an operator is told."""
+
+import resource
+import socket
+import struct
+from typing import Any
+
+import pytest
+import trio
+
+from odradek.kernel.clock import SystemClock
+from odradek.kernel.errors import ConfigError
+from odradek.kernel.network.listener import bind, plain_host
+from odradek.kernel.network.server import NetworkServer, make_loop
+from odradek.kernel.network.settings import ListenerSettings, LoopKind, NetworkSettings
+
+
+def settings(*listeners: ListenerSettings, **others: Any) -> NetworkSettings:
+    return NetworkSettings(listeners, **others)
+
+
+def test_several_listeners_are_served_and_a_connection_knows_its_own(serve: Any, loop_kind: LoopKind) -> None:
+    both = (ListenerSettings("ONE", "127.0.0.1", 0), ListenerSettings("TWO", "127.0.0.1", 0))
+
+    async def main() -> None:
+        async with serve(loop_kind, listeners=both) as serving:
+            for name in ("ONE", "TWO"):
+                async with await serving.connect(name) as client:
+                    assert await serving.ask(client, b"e") == b"e"
+                    assert serving.service.opened[-1].listener_name == name
+                    assert serving.server.statistics().connections_by_listener[name] == 1
+
+    trio.run(main)
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="this machine has no IPv6")
+def test_all_addresses_means_both_families(serve: Any, loop_kind: LoopKind) -> None:
+    async def main() -> None:
+        async with serve(loop_kind, listeners=(ListenerSettings("ANY", "", 0),)) as serving:
+            port = serving.addresses["ANY"][1]
+            for host in ("127.0.0.1", "::1"):
+                async with await trio.open_tcp_stream(host, port) as client:
+                    assert await serving.ask(client, b"e") == b"e"
+                    assert serving.service.opened[-1].client_host == host
+
+    trio.run(main)
+
+
+def test_a_wrapped_address_is_shown_plain() -> None:
+    assert [plain_host(host) for host in ("::ffff:10.0.0.1", "::1", "10.0.0.1")] == ["10.0.0.1", "::1", "10.0.0.1"]
+
+
+def test_a_port_in_use_is_said_clearly_and_nothing_stays_bound() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        server = NetworkServer(
+            None,  # type: ignore[arg-type]  # it is never asked
+            settings(ListenerSettings("FREE", "127.0.0.1", 0), ListenerSettings("TAKEN", "127.0.0.1", port)),
+            SystemClock(),
+        )
+
+        with pytest.raises(ConfigError) as caught:
+            server.bind()
+
+    assert caught.value.where == "listeners"
+    assert f"127.0.0.1:{port}" in str(caught.value)
+    assert "another port" in caught.value.hint
+
+
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "203.0.113.7"])
+def test_a_host_that_is_not_ours_is_said_clearly(host: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        bind(ListenerSettings("BAD", host, 0), settings())
+
+    assert "BAD" in str(caught.value)
+    assert caught.value.hint
+
+
+def test_epoll_where_there_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("odradek.kernel.network.server.IS_AVAILABLE", False)
+
+    with pytest.raises(ConfigError, match="auto or portable"):
+        make_loop(None, settings(loop=LoopKind.EPOLL), SystemClock())  # type: ignore[arg-type]  # it is never asked
+
+
+def test_automatic_takes_the_portable_loop_where_there_is_no_epoll(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("odradek.kernel.network.server.IS_AVAILABLE", False)
+
+    loop = make_loop(None, settings(), SystemClock())  # type: ignore[arg-type]  # it is never asked
+
+    assert type(loop).__name__ == "PortableLoop"
+
+
+def test_beyond_the_limit_clients_wait_until_one_leaves(serve: Any, loop_kind: LoopKind) -> None:
+    async def main() -> None:
+        async with serve(loop_kind, connections_max=2) as serving:
+            first, second, third = [await serving.connect() for _ in range(3)]
+            assert await serving.ask(first, b"e") == b"e"
+            assert await serving.ask(second, b"e") == b"e"
+            await third.send_all(struct.pack(">i", 1) + b"e")
+            assert await serving.ask(first, b"e") == b"e"
+            assert len(serving.service.opened) == 2
+
+            await first.aclose()
+
+            assert await serving.answer(third) == b"e"
+            await second.aclose()
+            await third.aclose()
+
+    trio.run(main)
+
+
+@pytest.mark.parametrize(
+    "limits", [{"connections_per_ip_max": 1}, {"connections_per_ip_overrides": {"127.0.0.1": 1}}], ids=str
+)
+def test_beyond_the_limit_of_an_address_a_client_is_closed_at_once(
+    serve: Any, loop_kind: LoopKind, limits: dict[str, Any]
+) -> None:
+    async def main() -> None:
+        async with serve(loop_kind, **limits) as serving:
+            first = await serving.connect()
+            assert await serving.ask(first, b"e") == b"e"
+            async with await serving.connect() as second:
+                assert await second.receive_some() == b""
+            assert serving.server.statistics().connections_refused_count == 1
+
+            await first.aclose()
+            await serving.until(lambda: len(serving.service.closed) == 1)
+            async with await serving.connect() as third:
+                assert await serving.ask(third, b"e") == b"e"
+
+    trio.run(main)
+
+
+def test_want_of_descriptors_pauses_accepting_and_disturbs_nobody(serve: Any, loop_kind: LoopKind) -> None:
+    async def main() -> None:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        async with serve(loop_kind) as serving, await serving.connect() as first:
+            assert await serving.ask(first, b"e") == b"e"
+            waiting = socket.socket()
+            waiting.setblocking(False)
+            highest = waiting.fileno()
+            try:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1, hard))
+                waiting.connect_ex(serving.addresses["PLAINTEXT"])
+                await serving.until(lambda: serving.server.statistics().accept_failures_count > 0)
+                for _ in range(50):
+                    assert await serving.ask(first, b"e") == b"e"
+                assert serving.server.statistics().accept_failures_count < 5
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            async with trio.SocketStream(trio.socket.from_stdlib_socket(waiting)) as second:
+                assert await serving.ask(second, b"e") == b"e"
+
+    trio.run(main)
+
+
+def test_the_limit_of_unknown_clients_is_the_listeners(serve: Any, loop_kind: LoopKind) -> None:
+    listener = ListenerSettings("SASL", "127.0.0.1", 0, frame_limit_bytes=100)
+
+    async def main() -> None:
+        async with serve(loop_kind, listeners=(listener,)) as serving, await serving.connect("SASL") as client:
+            assert await serving.ask(client, b"e" * 100) == b"e" * 100
+            serving.service.opened[0].frame_limit_bytes = 200
+            assert await serving.ask(client, b"e" * 200) == b"e" * 200
+            await client.send_all(struct.pack(">i", 201))
+            assert await client.receive_some() == b""
+
+    trio.run(main)
