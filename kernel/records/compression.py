@@ -18,6 +18,7 @@ snappy-java's stream format.
 from __future__ import annotations
 
 import struct
+import zlib
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
@@ -41,6 +42,11 @@ _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK_BYTES: Final = 32 * 1024
 _INT32: Final = struct.Struct(">i")
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_GZIP_WINDOW: Final = 31
+"""zlib's way of saying: a gzip header, and any window."""
+_LZ4_DEFAULT_LEVEL: Final = 9
+_LZ4_FAST: Final = 1
 
 
 class CompressionType(IntEnum):
@@ -125,7 +131,8 @@ def _stored_bounded(data: Buffer, limit: int) -> bytes:
 
 
 def _gzip(data: Buffer, level: int | None) -> bytes:
-    return bytes(cramjam.gzip.compress(data, level))
+    deflater = zlib.compressobj(zlib.Z_DEFAULT_COMPRESSION if level is None else level, zlib.DEFLATED, _GZIP_WINDOW)
+    return deflater.compress(data) + deflater.flush()
 
 
 def _snappy_xerial(data: Buffer, level: int | None) -> bytes:
@@ -138,9 +145,31 @@ def _snappy_xerial(data: Buffer, level: int | None) -> bytes:
     return b"".join(parts)
 
 
+def _gzip_bounded(data: Buffer, limit: int) -> bytes:
+    """Decompress by the standard library, which is bounded of its own; the rare stream of several members by cramjam.
+
+    zlib hands back what follows a member as a copy, so many tiny members would cost time quadratic in the batch's size.
+    What follows and is no member is ignored, as Java ignores it.
+    """
+    inflater = zlib.decompressobj(_GZIP_WINDOW)
+    try:
+        out = inflater.decompress(data, limit + 1)
+    except zlib.error as exc:
+        raise CorruptRecordsError(f"cannot decompress: {exc}") from exc
+    if len(out) > limit:
+        raise DecompressedTooLargeError(f"decompresses to more than {limit} bytes")
+    if not inflater.eof:
+        raise CorruptRecordsError("gzip member cut off")
+    if inflater.unused_data.startswith(_GZIP_MAGIC):
+        return _gzip_members_bounded(data, limit)
+    return out
+
+
 def _lz4(data: Buffer, level: int | None) -> bytes:
-    # Java's reader refuses frames whose blocks depend on each other, which is cramjam's default.
-    compressor = cramjam.lz4.Compressor(level, False, False)
+    # Java's reader refuses frames whose blocks depend on each other, which is cramjam's default. Kafka's default level,
+    # 9, means the fast compressor; any other is a level of the slow one.
+    is_fast = level is None or level == _LZ4_DEFAULT_LEVEL
+    compressor = cramjam.lz4.Compressor(_LZ4_FAST if is_fast else level, False, False)
     compressor.compress(data)
     return bytes(compressor.finish())
 
@@ -173,6 +202,9 @@ def _bounded(decompress_into: Callable[[Buffer, bytearray], int]) -> Callable[[B
             size = min(limit + 1, _GUESSED_RATIO * size)
 
     return decompress_bounded
+
+
+_gzip_members_bounded: Final = _bounded(cramjam.gzip.decompress_into)
 
 
 def _snappy_bounded(data: Buffer, limit: int) -> bytes:
@@ -209,7 +241,7 @@ def _snappy_block(block: memoryview, limit: int) -> bytes:
 
 CODECS: Final = (
     Codec(CompressionType.NONE, "none", _stored, _stored_bounded),
-    Codec(CompressionType.GZIP, "gzip", _gzip, _bounded(cramjam.gzip.decompress_into), 1, 9),
+    Codec(CompressionType.GZIP, "gzip", _gzip, _gzip_bounded, 1, 9),
     Codec(CompressionType.SNAPPY, "snappy", _snappy_xerial, _snappy_bounded),
     Codec(CompressionType.LZ4, "lz4", _lz4, _bounded(cramjam.lz4.decompress_into), 1, 17),
     Codec(CompressionType.ZSTD, "zstd", _zstd, _bounded(cramjam.zstd.decompress_into), -131072, 22),

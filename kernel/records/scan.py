@@ -1,14 +1,27 @@
 """Pure core: walks the records of one batch without making objects of them; what full validation needs to know.
 
-`scan_records` is the compiled kernel's where that was built, else the one written here. Both give the same answers.
+`scan_records` is the compiled kernel's (`_kernel.c`) where that was built, else the one written here. Both give the
+same answers; only the words of an error differ.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .batch import CorruptRecordsError
 from .record import VARINT_BYTES_MAX, VARLONG_BYTES_MAX, decode_varint, long_varint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..types import Buffer
+
+try:
+    from . import _kernel
+except ImportError:  # no compiler where the package was built
+    HAS_COMPILED_KERNEL = False
+else:
+    HAS_COMPILED_KERNEL = True
 
 
 class RecordsScan(NamedTuple):
@@ -27,14 +40,27 @@ class RecordsScan(NamedTuple):
     has_offset_gaps: bool
 
 
-def scan_records(payload: bytes, count: int) -> RecordsScan:
-    """Walk `count` records of `payload`, what follows the header of a batch, decompressed.
+def scan_records_compiled(payload: Buffer, count: int) -> RecordsScan:
+    """Do as `scan_records`, by the compiled kernel.
+
+    Raises:
+        CorruptRecordsError: as there.
+    """
+    try:
+        return RecordsScan._make(_kernel.scan_records(payload, count))
+    except ValueError as exc:
+        raise CorruptRecordsError(str(exc)) from exc
+
+
+def scan_records_in_python(payload: Buffer, count: int) -> RecordsScan:
+    """Do as `scan_records`, in Python.
 
     The varints' common one-byte form is read in place: a call each would triple the cost.
 
     Raises:
-        CorruptRecordsError: a record is malformed, or they are fewer or more than `count`.
+        CorruptRecordsError: as there.
     """
+    payload = bytes(payload)  # bytes are indexed faster than views
     position = 0
     deltas: list[int] = []
     null_keys: list[int] = []
@@ -89,3 +115,13 @@ def _skip_headers(payload: bytes, position: int) -> int:
     if after > len(payload):
         raise CorruptRecordsError("record cut off", position=position)
     return after
+
+
+scan_records: Final[Callable[[Buffer, int], RecordsScan]] = (
+    scan_records_compiled if HAS_COMPILED_KERNEL else scan_records_in_python
+)
+"""Walk `count` records of `payload`, what follows the header of a batch, decompressed.
+
+Raises:
+    CorruptRecordsError: a record is malformed, or they are fewer or more than `count`.
+"""

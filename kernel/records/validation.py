@@ -309,12 +309,7 @@ def _walk(
     partition_name: str,
 ) -> ValidatedBatch:
     """Check every record, then set the max timestamp or build the batch anew."""
-    try:
-        payload = read_payload(buffer, position, header, decompressed_bytes_max=rules.decompressed_bytes_max)
-    except DecompressedTooLargeError as exc:
-        raise InvalidBatchError(ErrorCode.MESSAGE_TOO_LARGE, str(exc)) from exc
-    except CorruptRecordsError as exc:
-        raise InvalidBatchError(ErrorCode.UNKNOWN_SERVER_ERROR, is_from_log=True) from exc
+    payload = _payload(buffer, position, header, rules)
     try:
         scan = scan_records(payload, header.records_count)
     except CorruptRecordsError as exc:
@@ -337,6 +332,18 @@ def _walk(
     return ValidatedBatch(header)
 
 
+def _payload(buffer: Buffer, position: int, header: BatchHeader, rules: ValidationRules) -> Buffer:
+    """Return the records' bytes, borrowed where they are not compressed."""
+    if not header.attributes & COMPRESSION_MASK:
+        return memoryview(buffer)[position + HEADER_SIZE : position + header.length_bytes]
+    try:
+        return read_payload(buffer, position, header, decompressed_bytes_max=rules.decompressed_bytes_max)
+    except DecompressedTooLargeError as exc:
+        raise InvalidBatchError(ErrorCode.MESSAGE_TOO_LARGE, str(exc)) from exc
+    except CorruptRecordsError as exc:
+        raise InvalidBatchError(ErrorCode.UNKNOWN_SERVER_ERROR, is_from_log=True) from exc
+
+
 def _is_suspicious(scan: RecordsScan, header: BatchHeader, rules: ValidationRules, now_ms: int) -> bool:
     """Say whether some record may have to be refused."""
     if rules.is_compacted and scan.null_keys:
@@ -351,11 +358,11 @@ def _is_suspicious(scan: RecordsScan, header: BatchHeader, rules: ValidationRule
     )
 
 
-def _decode(payload: bytes, header: BatchHeader) -> list[Record]:
+def _decode(payload: Buffer, header: BatchHeader) -> list[Record]:
     """Return the records, which a scan has already found well formed."""
     return list(
         decode_records(
-            payload,
+            bytes(payload),
             header.records_count,
             base_timestamp=header.base_timestamp,
             log_append_time=header.max_timestamp if header.attributes & TIMESTAMP_TYPE_FLAG else None,
@@ -364,7 +371,7 @@ def _decode(payload: bytes, header: BatchHeader) -> list[Record]:
 
 
 def _check_records(
-    payload: bytes, header: BatchHeader, rules: ValidationRules, now_ms: int, partition_name: str
+    payload: Buffer, header: BatchHeader, rules: ValidationRules, now_ms: int, partition_name: str
 ) -> None:
     """Refuse a batch for its records, with a line for each that is wrong.
 
@@ -417,7 +424,7 @@ def _records_error(errors: list[tuple[int, str]], *, has_bad_timestamp: bool) ->
     return InvalidBatchError(code, text, record_errors=tuple(errors), is_from_log=True)
 
 
-def _rebuild(payload: bytes, header: BatchHeader, rules: ValidationRules, now_ms: int) -> ValidatedBatch:
+def _rebuild(payload: Buffer, header: BatchHeader, rules: ValidationRules, now_ms: int) -> ValidatedBatch:
     """Build the batch anew with the topic's codec: gaps close, the horizon and unknown attribute bits go."""
     assert rules.compression is not None
     builder = BatchBuilder(
