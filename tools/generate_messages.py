@@ -1,6 +1,6 @@
-"""Writes `kernel/wire/messages/` from the message definitions that Apache Kafka ships inside its client jar.
+"""Writes `kernel/wire/messages/` from the message definitions that Apache Kafka ships inside its jars.
 
-    python tools/generate_messages.py kafka-clients-4.3.1.jar
+    python tools/generate_messages.py kafka-clients-4.3.1.jar kafka-*-coordinator-4.3.1.jar
 
 Takes the facts (names, types, versions, defaults) and none of the sentences. Run it for a new version of Kafka, look
 at the difference, format with ruff, run the tests of `tests/wire`. What is written is source like any other: it may
@@ -14,6 +14,7 @@ import json
 import keyword
 import re
 import sys
+import textwrap
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -36,17 +37,40 @@ PLAIN = {"bool": ("boolean", "bool"), "float64": ("float64", "float"), "bytes": 
         "string": "str",
     }.items()
 }
-DATA_GROUPS = {
-    "ConsumerProtocolSubscription": "data_consumer_protocol",
-    "ConsumerProtocolAssignment": "data_consumer_protocol",
-    "DefaultPrincipalData": "data_principal",
+DATA_MODULES = {
+    "ConsumerProtocol": "data_consumer_protocol",
+    "DefaultPrincipal": "data_principal",
+    "ConsumerGroup": "data_consumer_group_records",
+    "ShareGroup": "data_share_group_records",
+    "StreamsGroup": "data_streams_group_records",
+    "GroupMetadata": "data_group_records",
+    "OffsetCommit": "data_group_records",
+    "LegacyOffsetCommit": "data_group_records",
+    "TransactionLog": "data_transaction_records",
+    "Share": "data_share_state_records",
+    "": "data_control_records",
 }
-DATA_DEFAULT = "data_control_records"
+"""The module of a definition that is no request or response, by the beginning of its name; the first that fits."""
+
 DATA_TITLES = {
-    "data_consumer_protocol": "What members of a classic group tell each other through the group coordinator.",
-    "data_principal": "A principal inside an Envelope request.",
-    "data_control_records": "The values of control records, and the records that begin and end a snapshot.",
+    "data_consumer_protocol": "what members of a classic group tell each other through the group coordinator",
+    "data_principal": "a principal inside an Envelope request",
+    "data_control_records": "the values of control records, and the records that begin and end a snapshot",
+    "data_consumer_group_records": "records in `__consumer_offsets` of groups of the consumer protocol (KIP-848)",
+    "data_share_group_records": "records in `__consumer_offsets` of share groups (KIP-932)",
+    "data_streams_group_records": "records in `__consumer_offsets` of streams groups (KIP-1071)",
+    "data_group_records": "records in `__consumer_offsets` of committed offsets and of classic groups",
+    "data_transaction_records": "records in `__transaction_state`",
+    "data_share_state_records": "records in `__share_group_state` (KIP-932)",
 }
+TITLES = {
+    "request": "The request.",
+    "response": "The response.",
+    "data": "{0}, to be coded by itself.",
+    "coordinator-key": "{0}: what a record is about.",
+    "coordinator-value": "{0}: what a record says.",
+}
+SKIPPED = {"QuorumStateData"}  # a file of JSON, not of bytes
 
 
 def snake(name: str) -> str:
@@ -56,14 +80,15 @@ def snake(name: str) -> str:
 
 
 def read_definitions(jar: Path) -> list[Definition]:
-    """Return every definition in the jar that has a version and is no header."""
+    """Return every definition in a jar that has a version and is no header."""
     definitions = []
     with zipfile.ZipFile(jar) as archive:
         for name in sorted(archive.namelist()):
             if name.startswith("common/message/") and name.endswith(".json"):
                 text = re.sub(r"^\s*//.*$", "", archive.read(name).decode(), flags=re.MULTILINE)
                 definition = json.loads(text)
-                if definition["type"] != "header" and definition["validVersions"] != "none":
+                wanted = definition["type"] != "header" and definition["name"] not in SKIPPED
+                if wanted and definition["validVersions"] != "none":
                     definitions.append(definition)
     unstable = {d["apiKey"] for d in definitions if d.get("latestVersionUnstable")}
     for definition in definitions:
@@ -102,15 +127,15 @@ class Writer:
         key = f"key={definition['apiKey']}, " if "apiKey" in definition else ""
         flexible = "" if definition["flexibleVersions"] == "none" else f', flexible="{definition["flexibleVersions"]}"'
         head = f'class {name}(Message, {key}versions="{versions}"{flexible}):'
-        what = f"The {definition['type']}." if key else f"{name}, a record or a part of one."
+        what = TITLES.get(definition["type"], "").format(name)
         self.emit(head, what, definition["fields"], versions, name)
         return self.classes
 
     def emit(self, head: str, title: str, fields: list[Definition], versions: Versions, owner: str) -> None:
         """Write one class."""
-        lines = [head, f'    """{title}"""', ""]
+        lines = [head, *textwrap.wrap(f'"""{title}"""', 118, initial_indent="    ", subsequent_indent="    "), ""]
         for field in fields:
-            kept = meet(parse_versions(field["versions"]), versions)
+            kept = meet(parse_versions(field.get("versions") or field["taggedVersions"]), versions)
             if kept != NO_VERSIONS:
                 lines.append("    " + self.field(field, kept, versions, owner))
         self.classes.append("\n".join(lines).rstrip())
@@ -121,7 +146,8 @@ class Writer:
             return self.names[kind]
         name = kind
         if name in self.taken:
-            name = ("Request" if self.definition["type"] == "request" else "Response") + kind
+            kinds = {"request": "Request", "response": "Response"}
+            name = kinds.get(str(self.definition["type"]), str(self.definition["name"])) + kind
         self.names[kind] = name
         self.taken.add(name)
         shared = kind in self.common
@@ -151,7 +177,7 @@ class Writer:
         if function != "records":
             arguments += self.default(field, kind)
         if "tag" in field:
-            assert field["taggedVersions"] == field["versions"], field
+            assert field["taggedVersions"] == field.get("versions", field["taggedVersions"]), field
             arguments.append(f"tag={field['tag']}")
         if field.get("ignorable"):
             arguments.append("ignorable=True")
@@ -173,9 +199,9 @@ class Writer:
 
     def default(self, field: Definition, kind: str) -> list[str]:
         """Return the default, if it is not the type's own."""
-        if "default" not in field or (kind[0].isupper() and field["default"] == "null"):
+        if "default" not in field or (kind[0].isupper() and field["default"] in ("null", None)):
             return []
-        text = str(field["default"])
+        text = "null" if field["default"] is None else str(field["default"])
         if text == "null":
             return ["default=None"]
         if kind == "bool":
@@ -214,21 +240,20 @@ def module_source(title: str, definitions: list[Definition]) -> str:
 def main() -> int:
     """Write all modules; return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("jar", type=Path, help="kafka-clients-<version>.jar")
-    jar = parser.parse_args().jar
+    parser.add_argument("jars", nargs="+", type=Path, help="kafka-clients-<version>.jar and others of it")
     modules: dict[str, list[Definition]] = {}
     titles = dict(DATA_TITLES)
-    for definition in read_definitions(jar):
-        if "apiKey" in definition:
-            api = definition["name"].removesuffix("Request").removesuffix("Response")
+    for definition in [found for jar in parser.parse_args().jars for found in read_definitions(jar)]:
+        name = definition["name"]
+        if definition["type"] in ("request", "response"):
+            api = name.removesuffix("Request").removesuffix("Response")
             module = f"api_{definition['apiKey']:02d}_{snake(api)}"
-            versions = stable(definition)
-            titles[module] = f"{api}, API key {definition['apiKey']}, versions {versions}."
+            titles[module] = f"{api}, API key {definition['apiKey']}, versions {stable(definition)}"
         else:
-            module = DATA_GROUPS.get(definition["name"], DATA_DEFAULT)
+            module = next(module for start, module in DATA_MODULES.items() if name.startswith(start))
         modules.setdefault(module, []).append(definition)
     for module, definitions in sorted(modules.items()):
-        (MESSAGES / f"{module}.py").write_text(module_source(titles[module], definitions))
+        (MESSAGES / f"{module}.py").write_text(module_source(f"{titles[module]}.", definitions))
     print(f"{len(modules)} modules in {MESSAGES}")
     return 0
 

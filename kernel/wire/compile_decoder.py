@@ -305,7 +305,7 @@ class _Decoder:
 def decoder_source(cls: type[Message], version: int) -> tuple[str, dict[str, Any]]:
     """Return the source of a decoder and the names that it needs."""
     views = holds_records(cls, version)
-    writer = _Decoder(version, version in cls.__flexible__, views)
+    writer = _Decoder(version, version >= cls.__flexible_from__, views)
     writer.structure(cls, "m0")
     lines = [
         "def decode(buf, p, budget):",

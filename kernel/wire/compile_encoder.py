@@ -268,7 +268,7 @@ class _Encoder:
 
 def encoder_source(cls: type[Message], version: int) -> tuple[str, dict[str, Any]]:
     """Return the source of an encoder and the names that it needs."""
-    writer = _Encoder(version, version >= cls.__flexible__.lowest)
+    writer = _Encoder(version, version >= cls.__flexible_from__)
     writer.structure(cls, "m0")
     if holds_records(cls, version):
         start = ["        parts = []"]

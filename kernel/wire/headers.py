@@ -13,10 +13,10 @@ the future.
 from __future__ import annotations
 
 import struct
-from typing import Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from ..types import Buffer
-from .codec import ELEMENTS_MAX, encode
+from .codec import ELEMENTS_MAX, encode, encoder
 from .errors import DecodeError, EncodeError
 from .message import Message
 from .records import Encoded
@@ -66,7 +66,7 @@ def decode_request_header(frame: Buffer) -> RequestHeader:
         api = APIS.get(api_key)
         if api is None:
             raise DecodeError(f"API key {api_key} is unknown")
-        if api_version >= api.flexible.lowest:
+        if api_version >= api.flexible_from:
             if frame[position]:
                 position, _ = skip_tags(frame, position, len(frame), ELEMENTS_MAX)
             else:
@@ -89,7 +89,7 @@ def encode_request(message: Message, version: int, correlation_id: int, client_i
         header = _REQUEST.pack(message.__api_key__, version, correlation_id, length) + name
     except struct.error as error:
         raise EncodeError(f"request header: {error}") from error
-    if version >= message.__flexible__.lowest:
+    if version >= message.__flexible_from__:
         header += b"\0"
     parts[0] = _RESPONSE.pack(len(header) + size_bytes) + header + cast(bytes, parts[0])
     return Encoded(parts, 4 + len(header) + size_bytes)
@@ -101,14 +101,16 @@ def encode_response(message: Message, version: int, correlation_id: int) -> Enco
     Raises:
         EncodeError: As `encode`.
     """
-    parts, size_bytes = encode(message, version)
-    if version >= message.__flexible__.lowest and message.__api_key__ != API_VERSIONS_KEY:
+    cls = type(message)
+    parts, size_bytes = (cls.__encoders__.get(version) or encoder(cls, version))(message)
+    if version >= cls.__flexible_from__ and cls.__api_key__ != API_VERSIONS_KEY:
         head = _FRAMED_RESPONSE_TAGS.pack(size_bytes + 5, correlation_id)
     else:
         head = _FRAMED_RESPONSE.pack(size_bytes + 4, correlation_id)
     # The first part is bytes made by the encoder, never the caller's: records have their length before them.
-    parts[0] = head + cast(bytes, parts[0])
-    return Encoded(parts, size_bytes + len(head))
+    first: Any = parts[0]
+    parts[0] = head + first
+    return _tuple_new(Encoded, (parts, size_bytes + len(head)))
 
 
 def decode_response_header(frame: Buffer, api_key: int, version: int) -> tuple[int, int]:

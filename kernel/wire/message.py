@@ -52,6 +52,7 @@ class MessageMeta(type):
         namespace["__api_key__"] = key
         namespace["__versions__"] = parse_versions(versions) if versions != "none" else NO_VERSIONS
         namespace["__flexible__"] = parse_versions(flexible) if flexible != "none" else NO_VERSIONS
+        namespace["__flexible_from__"] = namespace["__flexible__"].lowest
         namespace["__decoders__"] = {}
         namespace["__encoders__"] = {}
         return super().__new__(cls, name, bases, namespace)
@@ -90,6 +91,7 @@ class Message(metaclass=MessageMeta):
     __api_key__: ClassVar[int]
     __versions__: ClassVar[Versions]
     __flexible__: ClassVar[Versions]
+    __flexible_from__: ClassVar[int]
     __decoders__: ClassVar[dict[int, Callable[..., tuple[Any, int]]]]
     __encoders__: ClassVar[dict[int, Callable[[Any], Encoded]]]
 

@@ -12,7 +12,7 @@ encoded it may be
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
 
 from ..types import Buffer
 
@@ -63,31 +63,33 @@ JOIN_BYTES_MAX: Final = 512
 _BUFFERS: Final = frozenset({bytes, bytearray, memoryview})
 
 
-def records_size(records: Records) -> int:
+def records_size(records: Any) -> int:
     """Return the number of bytes that the value of a records field stands for."""
     kind = type(records)
     if kind is memoryview:
-        return cast(memoryview, records).nbytes
+        view: memoryview = records
+        return view.nbytes
     if kind is bytes or kind is bytearray:
-        return len(cast(bytes, records))
+        return len(records)
     if kind is list or kind is tuple:
-        return sum(map(records_size, cast("list[Part]", records)))
-    return cast(RecordsSlice, records).size_bytes
+        return sum(map(records_size, records))
+    piece: RecordsSlice = records
+    return piece.size_bytes
 
 
-def place_records(records: Records, size_bytes: int, small: list[bytes], parts: list[Part]) -> None:
+def place_records(records: Any, size_bytes: int, small: list[bytes], parts: list[Part]) -> None:
     """Put records behind what is written: among the small things if small, else in a place of their own."""
     kind = type(records)
     if kind is list or kind is tuple:
-        for piece in cast("list[Part]", records):
+        for piece in records:
             place_records(piece, records_size(piece), small, parts)
     elif size_bytes <= JOIN_BYTES_MAX and kind in _BUFFERS:
-        small.append(cast(bytes, records))
+        small.append(records)
     elif size_bytes:
         if small:
             parts.append(b"".join(small))
             small.clear()
-        parts.append(cast(Part, records))
+        parts.append(records)
 
 
 def finish(small: list[bytes], parts: list[Part]) -> Encoded:

@@ -38,16 +38,18 @@ class Api:
         versions: The versions to advertise. For Produce they begin at 0 although the messages begin at 3: older
             librdkafka turns compression off when 0 is missing (KAFKA-18659).
         flexible: The versions with compact lengths and tagged fields, also in the headers (KIP-482).
+        flexible_from: The first of them; above every version if there is none.
         listeners: The kinds of listener that Kafka answers it on.
     """
 
-    __slots__ = ("_messages", "flexible", "key", "listeners", "name", "versions")
+    __slots__ = ("_messages", "flexible", "flexible_from", "key", "listeners", "name", "versions")
 
     def __init__(self, key: int, name: str, versions: str, flexible: str, listeners: ListenerKind) -> None:
         self.key = key
         self.name = name
         self.versions: Versions = parse_versions(versions)
         self.flexible: Versions = parse_versions(flexible)
+        self.flexible_from = self.flexible.lowest
         self.listeners = listeners
         self._messages: tuple[type[Message], type[Message]] | None = None
 
@@ -77,14 +79,14 @@ class Api:
 
     def request_header_version(self, version: int) -> int:
         """Return 2 for a flexible version, else 1."""
-        return 2 if version >= self.flexible.lowest else 1
+        return 2 if version >= self.flexible_from else 1
 
     def response_header_version(self, version: int) -> int:
         """Return 1 for a flexible version, else 0; always 0 for ApiVersions.
 
         A client that asks with a version we do not know must be able to read the answer (KIP-511).
         """
-        return 1 if version >= self.flexible.lowest and self.key != API_VERSIONS_KEY else 0
+        return 1 if version >= self.flexible_from and self.key != API_VERSIONS_KEY else 0
 
     def __repr__(self) -> str:
         return f"<{self.name} ({self.key}) {self.versions}>"

@@ -35,6 +35,8 @@ from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest, Metada
 from odradek.kernel.wire.messages.api_12_heartbeat import HeartbeatResponse
 from odradek.kernel.wire.messages.api_18_api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from odradek.kernel.wire.messages.data_control_records import EndTxnMarker
+from odradek.kernel.wire.messages.data_group_records import OffsetCommitKey, OffsetCommitValue
+from odradek.kernel.wire.messages.data_transaction_records import TransactionLogValue
 
 
 def bytes_of(text: str) -> bytes:
@@ -116,6 +118,36 @@ def test_golden_heartbeat_response_v4_has_a_header_with_tags() -> None:
 
 def test_golden_end_transaction_marker() -> None:
     assert bytes_of("00000007") == encode_bytes(EndTxnMarker(coordinator_epoch=7), 0)
+
+
+def test_golden_offset_commit_record() -> None:
+    key = OffsetCommitKey(group="g", topic="t", partition=2)
+    value = OffsetCommitValue(offset=5, leader_epoch=1, metadata="m", commit_timestamp=9)
+
+    assert bytes_of("0001 67 0001 74 00000002") == encode_bytes(key, 0)
+    assert bytes_of("0000000000000005 00000001 0001 6d 0000000000000009") == encode_bytes(value, 3)
+    assert bytes_of("0000000000000005 00000001 02 6d 0000000000000009 00") == encode_bytes(value, 4)
+
+
+def test_golden_transaction_record() -> None:
+    value = TransactionLogValue(
+        producer_id=1,
+        producer_epoch=2,
+        transaction_timeout_ms=3,
+        transaction_status=4,
+        transaction_partitions=None,
+        transaction_last_update_timestamp_ms=5,
+        transaction_start_timestamp_ms=6,
+        client_transaction_version=2,
+    )
+    expected = bytes_of("""
+        0000000000000001 0002 00000003 04 00     # no partitions: null
+        0000000000000005 0000000000000006
+        01 02 02 0002                            # one tag: number 2, two bytes, transaction version 2
+    """)
+
+    assert expected == encode_bytes(value, 1)
+    assert value == decode(TransactionLogValue, expected, 1, exact=True)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Pure core: What members of a classic group tell each other through the group coordinator."""
+"""Pure core: what members of a classic group tell each other through the group coordinator."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class TopicPartition(Message):
 
 
 class ConsumerProtocolAssignment(Message, versions="0-3"):
-    """ConsumerProtocolAssignment, a record or a part of one."""
+    """ConsumerProtocolAssignment, to be coded by itself."""
 
     assigned_partitions: list[TopicPartition] = f.array(TopicPartition)
     user_data: bytes | None = f.binary(nullable="0+", default=None)
 
 
-class ResponseTopicPartition(Message):
+class ConsumerProtocolSubscriptionTopicPartition(Message):
     """An item of `ConsumerProtocolSubscription.owned_partitions`."""
 
     topic: str = f.string()
@@ -33,10 +33,12 @@ class ResponseTopicPartition(Message):
 
 
 class ConsumerProtocolSubscription(Message, versions="0-3"):
-    """ConsumerProtocolSubscription, a record or a part of one."""
+    """ConsumerProtocolSubscription, to be coded by itself."""
 
     topics: list[str] = f.strings()
     user_data: bytes | None = f.binary(nullable="0+", default=None)
-    owned_partitions: list[ResponseTopicPartition] = f.array(ResponseTopicPartition, "1+", ignorable=True)
+    owned_partitions: list[ConsumerProtocolSubscriptionTopicPartition] = f.array(
+        ConsumerProtocolSubscriptionTopicPartition, "1+", ignorable=True
+    )
     generation_id: int = f.int32("2+", default=-1, ignorable=True)
     rack_id: str | None = f.string("3+", nullable="3+", default=None, ignorable=True)

@@ -1,4 +1,4 @@
-"""Pure core: The values of control records, and the records that begin and end a snapshot."""
+"""Pure core: the values of control records, and the records that begin and end a snapshot."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ __all__ = [
 
 
 class ControlRecordTypeSchema(Message, versions="0"):
-    """ControlRecordTypeSchema, a record or a part of one."""
+    """ControlRecordTypeSchema, to be coded by itself."""
 
     type: int = f.int16()
 
 
 class EndTxnMarker(Message, versions="0"):
-    """EndTxnMarker, a record or a part of one."""
+    """EndTxnMarker, to be coded by itself."""
 
     coordinator_epoch: int = f.int32()
 
 
 class KRaftVersionRecord(Message, versions="0", flexible="0+"):
-    """KRaftVersionRecord, a record or a part of one."""
+    """KRaftVersionRecord, to be coded by itself."""
 
     version: int = f.int16()
     kraft_version: int = f.int16()
@@ -45,7 +45,7 @@ class Voter(Message):
 
 
 class LeaderChangeMessage(Message, versions="0-1", flexible="0+"):
-    """LeaderChangeMessage, a record or a part of one."""
+    """LeaderChangeMessage, to be coded by itself."""
 
     version: int = f.int16()
     leader_id: int = f.int32()
@@ -54,20 +54,20 @@ class LeaderChangeMessage(Message, versions="0-1", flexible="0+"):
 
 
 class SnapshotFooterRecord(Message, versions="0", flexible="0+"):
-    """SnapshotFooterRecord, a record or a part of one."""
+    """SnapshotFooterRecord, to be coded by itself."""
 
     version: int = f.int16()
 
 
 class SnapshotHeaderRecord(Message, versions="0", flexible="0+"):
-    """SnapshotHeaderRecord, a record or a part of one."""
+    """SnapshotHeaderRecord, to be coded by itself."""
 
     version: int = f.int16()
     last_contained_log_timestamp: int = f.int64()
 
 
 class Endpoint(Message):
-    """An item of `ResponseVoter.endpoints`."""
+    """An item of `VotersRecordVoter.endpoints`."""
 
     name: str = f.string()
     host: str = f.string()
@@ -75,13 +75,13 @@ class Endpoint(Message):
 
 
 class KRaftVersionFeature(Message):
-    """The value of `ResponseVoter.kraft_version_feature`."""
+    """The value of `VotersRecordVoter.kraft_version_feature`."""
 
     min_supported_version: int = f.int16()
     max_supported_version: int = f.int16()
 
 
-class ResponseVoter(Message):
+class VotersRecordVoter(Message):
     """An item of `VotersRecord.voters`."""
 
     voter_id: int = f.int32()
@@ -91,7 +91,7 @@ class ResponseVoter(Message):
 
 
 class VotersRecord(Message, versions="0", flexible="0+"):
-    """VotersRecord, a record or a part of one."""
+    """VotersRecord, to be coded by itself."""
 
     version: int = f.int16()
-    voters: list[ResponseVoter] = f.array(ResponseVoter)
+    voters: list[VotersRecordVoter] = f.array(VotersRecordVoter)

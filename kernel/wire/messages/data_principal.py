@@ -1,4 +1,4 @@
-"""Pure core: A principal inside an Envelope request."""
+"""Pure core: a principal inside an Envelope request."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = [
 
 
 class DefaultPrincipalData(Message, versions="0", flexible="0+"):
-    """DefaultPrincipalData, a record or a part of one."""
+    """DefaultPrincipalData, to be coded by itself."""
 
     type: str = f.string()
     name: str = f.string()
