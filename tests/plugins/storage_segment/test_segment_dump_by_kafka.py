@@ -1,0 +1,87 @@
+"""Apache Kafka's DumpLogSegments reads every file that we write, and finds nothing to complain about."""
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import attrs
+import pytest
+
+from odradek.kernel.api import LogConfig, PartitionLog
+from odradek.kernel.records.builder import BatchBuilder
+from odradek.kernel.records.compression import CompressionType
+from odradek.kernel.testing.contracts.storage_base import PARTITION, make_context
+from odradek.plugins.storage_segment.engine import SegmentEngine
+
+PEERS = Path(os.environ.get("ODRADEK_PEERS") or Path(__file__).parents[4] / "shared" / "peers") / "peers.py"
+CONFIG = LogConfig(segment_bytes=60_000, index_interval_bytes=1_000, segment_index_bytes=1_200)
+
+
+def verify(*directories: Path) -> None:
+    """Have Kafka's tool read the directories."""
+    if not PEERS.exists() or shutil.which("java") is None:
+        reason = f"Apache Kafka's tools are not on this machine: ODRADEK_PEERS, java ({PEERS})"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    result = subprocess.run(
+        [sys.executable, str(PEERS), "verify-log", *map(str, directories)], capture_output=True, text=True, check=False
+    )
+
+    assert result.returncode == 0, result.stdout[-3_000:] + result.stderr[-3_000:]
+
+
+def fill(log: PartitionLog, source: random.Random, count: int, epoch: int) -> None:
+    log.assign_epoch(epoch, log.log_end_offset)
+    for number in range(count):
+        builder = BatchBuilder(
+            compression=source.choice(list(CompressionType)),
+            base_offset=log.log_end_offset,
+            partition_leader_epoch=epoch,
+        )
+        base, timestamp = builder.base_offset, 1_700_000_000_000 + source.randrange(10**6)
+        for _ in range(source.randrange(1, 12)):
+            builder.append(b"key", source.randbytes(source.randrange(200)), timestamp=timestamp)
+        log.append(builder.build(), base, base + builder.records_count - 1, timestamp)
+        if number % 5 == 0:
+            log.write_pending()
+    log.write_pending()
+
+
+@pytest.mark.interop
+def test_kafka_reads_what_every_way_of_writing_leaves(tmp_path: Path) -> None:
+    source = random.Random(5)
+    engine = SegmentEngine(make_context(tmp_path))
+    engine.start()
+    plain = engine.open_log(PARTITION, CONFIG)
+    fill(plain, source, 400, epoch=0)
+    fill(plain, source, 100, epoch=3)
+    recovered = engine.open_log(PARTITION._replace(topic="recovered"), CONFIG)
+    fill(recovered, source, 300, epoch=1)
+    cut = engine.open_log(PARTITION._replace(topic="cut"), attrs.evolve(CONFIG, preallocate=True))
+    fill(cut, source, 300, epoch=0)
+    cut.truncate_to(cut.log_end_offset // 2)
+    fill(cut, source, 50, epoch=1)
+    replaced = engine.open_log(PARTITION._replace(topic="replaced"), CONFIG)
+    fill(replaced, source, 300, epoch=0)
+    # Nothing is left out: the tool takes the gaps of compaction for damage.
+    first, second, third = replaced.segments()[:3]
+    batches = [bytes(b) for b in replaced.batches(0, third.base_offset)]
+    replaced.replace_segments([first.base_offset, second.base_offset], [batches])
+    live = tmp_path / "live"
+    plain.flush()
+    shutil.copytree(tmp_path / "logs0" / "orders-3", live / "orders-3")
+    engine.abandon()
+    torn = max((tmp_path / "logs0" / "recovered-3").glob("*.log"))
+    with torn.open("ab") as file:
+        file.write(bytes(100))
+    engine = SegmentEngine(make_context(tmp_path))
+    for found in engine.start():
+        engine.open_log(found.partition, CONFIG)
+    engine.close({})
+
+    assert len(list((tmp_path / "logs0" / "orders-3").glob("*.log"))) > 3
+    verify(tmp_path / "logs0", live)
