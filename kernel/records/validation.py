@@ -37,6 +37,7 @@ import attrs
 from crc32c import crc32c
 
 from ..errors import ErrorCode, KafkaError
+from ..types import NO_TIMESTAMP
 from .batch import (
     ATTRIBUTES_POSITION,
     COMPRESSION_MASK,
@@ -59,7 +60,7 @@ from .record import Record, decode_records
 from .scan import RecordsScan, scan_records
 
 if TYPE_CHECKING:
-    from ..types import Buffer
+    from ..types import Buffer, TopicPartition
 
 MAX_MESSAGE_BYTES: Final = 1_048_588
 """Kafka's default of `max.message.bytes`."""
@@ -157,7 +158,7 @@ class ValidatedBatch:
     @property
     def log_append_time_ms(self) -> int:
         """For the answer: the broker's time with LogAppendTime, else -1."""
-        return self.header.max_timestamp if self.header.attributes & TIMESTAMP_TYPE_FLAG else -1
+        return self.header.max_timestamp if self.header.attributes & TIMESTAMP_TYPE_FLAG else NO_TIMESTAMP
 
 
 def validate_batch(
@@ -168,7 +169,7 @@ def validate_batch(
     *,
     now_ms: int,
     produce_version: int,
-    partition_name: str = "",
+    partition_name: TopicPartition | str = "",
 ) -> ValidatedBatch:
     """Check the records field of a Produce request for one partition, and rewrite what the topic wants rewritten.
 
@@ -182,7 +183,7 @@ def validate_batch(
         rules: The topic's.
         now_ms: The wall clock.
         produce_version: API version of the request.
-        partition_name: As in `orders-0`, for messages.
+        partition_name: As in `orders-0`, for messages; made text only when one is written.
 
     Raises:
         InvalidBatchError: it is refused, with everything for the answer.
@@ -306,7 +307,7 @@ def _walk(
     header: BatchHeader,
     rules: ValidationRules,
     now_ms: int,
-    partition_name: str,
+    partition_name: TopicPartition | str,
 ) -> ValidatedBatch:
     """Check every record, then set the max timestamp or build the batch anew."""
     payload = _payload(buffer, position, header, rules)
@@ -318,17 +319,20 @@ def _walk(
         raise InvalidBatchError(ErrorCode.INVALID_TIMESTAMP, is_from_log=True)
     if _is_suspicious(scan, header, rules, now_ms):
         _check_records(payload, header, rules, now_ms, partition_name)
-    if rules.compression is not None and rules.compression != header.compression_id:
+    if rules.compression is not None and rules.compression != header.attributes & COMPRESSION_MASK:
         return _rebuild(payload, header, rules, now_ms)
-    if scan.has_offset_gaps and header.compression_id:
+    attributes = header.attributes
+    if scan.has_offset_gaps and attributes & COMPRESSION_MASK:
         raise InvalidBatchError(ErrorCode.UNKNOWN_SERVER_ERROR, is_from_log=True)
-    max_timestamp = now_ms
-    if rules.timestamp_type is TimestampType.CREATE_TIME:
-        is_stamped = header.timestamp_type is TimestampType.LOG_APPEND_TIME
-        max_timestamp = header.max_timestamp if is_stamped else header.base_timestamp + scan.timestamp_delta_max
-        max_timestamp = max(max_timestamp, -1)
-    if max_timestamp != header.max_timestamp or rules.timestamp_type is not header.timestamp_type:
-        patch_max_timestamp(buffer, position, header, rules.timestamp_type, max_timestamp)
+    is_stamped = attributes & TIMESTAMP_TYPE_FLAG
+    if rules.timestamp_type:
+        patch_max_timestamp(buffer, position, header, rules.timestamp_type, now_ms)
+        return ValidatedBatch(header)
+    max_timestamp = header.max_timestamp if is_stamped else header.base_timestamp + scan.timestamp_delta_max
+    if max_timestamp < NO_TIMESTAMP:
+        max_timestamp = NO_TIMESTAMP
+    if is_stamped or max_timestamp != header.max_timestamp:
+        patch_max_timestamp(buffer, position, header, TimestampType.CREATE_TIME, max_timestamp)
     return ValidatedBatch(header)
 
 
@@ -348,9 +352,9 @@ def _is_suspicious(scan: RecordsScan, header: BatchHeader, rules: ValidationRule
     """Say whether some record may have to be refused."""
     if rules.is_compacted and scan.null_keys:
         return True
-    if header.timestamp_type is TimestampType.LOG_APPEND_TIME:
+    if header.attributes & TIMESTAMP_TYPE_FLAG:
         return True
-    if rules.timestamp_type is TimestampType.LOG_APPEND_TIME:
+    if rules.timestamp_type:
         return False
     return (
         header.base_timestamp + scan.timestamp_delta_min < now_ms - rules.timestamp_before_max_ms
@@ -371,7 +375,7 @@ def _decode(payload: Buffer, header: BatchHeader) -> list[Record]:
 
 
 def _check_records(
-    payload: Buffer, header: BatchHeader, rules: ValidationRules, now_ms: int, partition_name: str
+    payload: Buffer, header: BatchHeader, rules: ValidationRules, now_ms: int, partition_name: TopicPartition | str
 ) -> None:
     """Refuse a batch for its records, with a line for each that is wrong.
 
@@ -396,7 +400,7 @@ def _check_records(
                 f"value={null_size if record.value is None else len(record.value)} bytes). "
                 f"Producer should not set timestamp type to LogAppendTime."
             )
-        elif rules.timestamp_type or record.timestamp == -1 or earliest <= record.timestamp <= latest:
+        elif rules.timestamp_type or record.timestamp == NO_TIMESTAMP or earliest <= record.timestamp <= latest:
             continue
         else:
             text = (
