@@ -57,6 +57,7 @@ class Conversation:
         self.steps: list[Step] = []
         self._address = (host, port)
         self._connections: dict[str, Connection] = {}
+        self._settled = 0
         self.normaliser = Normaliser(host=host, port=port, now_ms=time.time_ns() // 1_000_000)
         self.normaliser.keep(UNKNOWN_ID)
 
@@ -106,8 +107,7 @@ class Conversation:
         answer = self._exchange(api, version, body, on, SILENCE_S if expects_silence else ANSWER_LIMIT_S)
         if isinstance(answer, dict) and own:
             answer[own] = self._own(answer[own])
-        noted = answer.value if isinstance(answer, NoAnswer) else self.normaliser.answer(api, answer)
-        self.steps.append(Step(api, version, note, noted))
+        self.note_answer(api, version, note, answer)
         return answer
 
     def _own(self, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -153,14 +153,14 @@ class Conversation:
         connection.send(frame)
         answer = connection.receive(SILENCE_S if expects_silence else ANSWER_LIMIT_S)
         connection.close()
-        return self.note_answer(as_api, as_version, answer, 1, note=note)
-
-    def note_answer(self, api: str, version: int, answer: bytes | NoAnswer, correlation_id: int, *, note: str) -> Any:
-        """Decode and note down what a connection received, for requests sent by `send`."""
-        decoded = answer if isinstance(answer, NoAnswer) else decode_answer(api, version, correlation_id, answer)
-        noted = decoded.value if isinstance(decoded, NoAnswer) else self.normaliser.answer(api, decoded)
-        self.note(api, version, note, noted)
+        decoded = decode_answer(as_api, as_version, 1, answer)
+        self.note_answer(as_api, as_version, note, decoded)
         return decoded
+
+    def note_answer(self, api: str, version: int, note: str, answer: Any) -> None:
+        """Note down a decoded answer, or what came instead of one."""
+        noted = answer.value if isinstance(answer, NoAnswer) else self.normaliser.answer(api, answer)
+        self.note(api, version, note, noted)
 
     def note(self, api: str, version: int, note: str, answer: Any) -> None:
         """Note down a step that `ask` cannot express; `answer` is comparable already."""
@@ -173,8 +173,7 @@ class Conversation:
     def _exchange(self, api: str, version: int, body: bytes, on: str, limit_s: float) -> Any:
         connection = self.connection(on)
         correlation_id = self.send(api, version, body, on=on)
-        answer = connection.receive(limit_s)
-        return answer if isinstance(answer, NoAnswer) else decode_answer(api, version, correlation_id, answer)
+        return decode_answer(api, version, correlation_id, connection.receive(limit_s))
 
     def send(self, api: str, version: int, body: bytes, *, on: str = "main", key: int | None = None) -> int:
         """Send a request without waiting; return its correlation id.
@@ -221,6 +220,15 @@ class Conversation:
                 raise SetupError(f"{name} is not served: {answer}")
             time.sleep(0.005)
 
+    def settle(self) -> None:
+        """Wait until the broker has seen every change of metadata that was answered before.
+
+        Changes are answered when they are committed and applied a little later, in order: so once a topic created
+        now is served, everything before it is applied.
+        """
+        self._settled += 1
+        self.create(f"settled-{self._settled}")
+
     def until_ready(self, api: str, version: int, fields: Fields) -> None:
         """Ask until the answer is no COORDINATOR_LOAD_IN_PROGRESS: a new broker has no producer ids yet."""
         deadline = time.monotonic() + SETUP_LIMIT_S  # noqa: TID251
@@ -245,8 +253,10 @@ class Conversation:
                 raise SetupError(f"{topic} did not take a batch: {answer}")
 
 
-def decode_answer(api: str, version: int, correlation_id: int, answer: bytes) -> dict[str, Any]:
+def decode_answer(api: str, version: int, correlation_id: int, answer: bytes | NoAnswer) -> Any:
     """Decode a whole answer; a wrong header, what cannot be decoded and what is left over show in the result."""
+    if isinstance(answer, NoAnswer):
+        return answer
     start = 4
     if int.from_bytes(answer[:4], "big", signed=True) != correlation_id:
         return {"wrong_correlation_id": answer.hex()}

@@ -75,8 +75,7 @@ def describe_broker_configs(talk: Conversation) -> None:
         answer = talk.quietly("DescribeConfigs", version, fields)
         for result in answer["results"]:
             result["configs"] = [config for config in result["configs"] if config["name"] not in OF_THE_MACHINE]
-        noted = talk.normaliser.answer("DescribeConfigs", answer)
-        talk.note("DescribeConfigs", version, "all of the broker", noted)
+        talk.note_answer("DescribeConfigs", version, "all of the broker", answer)
     keys = ["num.partitions", "log.retention.ms", "log.retention.hours", "no.such.config", "log.cleaner.threads"]
     talk.every("DescribeConfigs", _describe(_BROKER, "1", keys, include_synonyms=True), note="some of the broker")
     for name in ("2", "-1", "01", "x", "1 ", "99999999999"):
@@ -93,6 +92,7 @@ def _alter(kind: int, name: str, *configs: tuple[str, str | None], **more: Any) 
 
 
 def _show(talk: Conversation, kind: int, name: str, note: str, keys: Iterable[str]) -> None:
+    talk.settle()
     fields = _describe(kind, name, list(keys), include_synonyms=True)
     talk.ask("DescribeConfigs", 4, fields, note=note)
 

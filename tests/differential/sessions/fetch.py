@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..batches import GZIP, ZSTD, batch, record, records
 from ..codec import encode_request
-from ..conversation import UNKNOWN_ID
+from ..conversation import UNKNOWN_ID, decode_answer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -108,7 +108,10 @@ def fetch_waits(talk: Conversation) -> None:
         connection = talk.connection("waiting")
         correlation_id = talk.send("Fetch", version, encode_request("Fetch", version, fields), on="waiting")
         talk.produce(name, batch(records(b"new")))
-        talk.note_answer("Fetch", version, connection.receive(), correlation_id, note="woken by a produce")
+        answer = decode_answer("Fetch", version, correlation_id, connection.receive())
+        for partition in answer["responses"][0]["partitions"]:
+            partition["high_watermark"] = partition["last_stable_offset"] = "<before or after the produce>"
+        talk.note_answer("Fetch", version, "woken by a produce", answer)
 
 
 def fetch_epochs(talk: Conversation) -> None:

@@ -125,14 +125,15 @@ def create_partitions(talk: Conversation) -> None:
     for count in (6, 5, 0, -1):
         talk.every("CreatePartitions", fields(name, count), note=f"from 6 to {count}", versions=(0, 3))
     for what, placed in (
-        ("assigned", [[1]]),
         ("assigned to an unknown broker", [[2]]),
         ("too many assigned", [[1], [1]]),
         ("none assigned", []),
         ("assigned to nobody", [[]]),
         ("two replicas assigned", [[1, 2]]),
+        ("assigned", [[1]]),
     ):
         talk.ask("CreatePartitions", 3, fields(name, 7, placed), note=f"7, {what}")
+        talk.settle()
         talk.ask("Metadata", 5, {"topics": [{"name": name}]}, note=f"after 7, {what}")
     talk.every("CreatePartitions", fields(talk.topic("none"), 3), note="unknown topic", versions=(0, 3))
     talk.ask("CreatePartitions", 3, fields("", 3), note="empty name")
@@ -199,7 +200,7 @@ def describe_log_dirs(talk: Conversation) -> None:
     everything = talk.quietly("DescribeLogDirs", 4, {"topics": None})
     for result in everything["results"]:
         result["topics"] = [topic for topic in result["topics"] if topic["name"] == name]
-    talk.note("DescribeLogDirs", 4, "all topics", talk.normaliser.answer("DescribeLogDirs", everything))
+    talk.note_answer("DescribeLogDirs", 4, "all topics", everything)
     for what, path in (("unknown dir", "/nowhere"), ("relative dir", "nowhere"), ("empty dir", "")):
         moves = [{"path": path, "topics": [{"name": name, "partitions": [0, 9]}]}]
         talk.every("AlterReplicaLogDirs", {"dirs": moves}, note=what, versions=(1, 2))
