@@ -33,9 +33,9 @@ def all_messages() -> list[type[Message]]:
     return found
 
 
-def every_version() -> list[tuple[type[Message], int]]:
-    """Every class with each of its versions."""
-    return [(cls, v) for cls in all_messages() for v in range(cls.__versions__.lowest, cls.__versions__.highest + 1)]
+def versions_of(cls: type[Message]) -> range:
+    """Every version of a class."""
+    return range(cls.__versions__.lowest, cls.__versions__.highest + 1)
 
 
 def random_message(cls: type[Message], version: int, source: random.Random, items_max: int = 3) -> Any:

@@ -363,11 +363,11 @@ def test_compact_text_longer_than_kafka_allows_is_refused() -> None:
         decode(ApiVersionsRequest, data, 3)
 
 
-def test_a_hundred_thousand_ids_do_not_grow_the_memory_of_known_ids_without_end() -> None:
-    message = Everything(batch=b"", identifiers=[UUID(int=number) for number in range(100_000)])
+def test_many_ids_do_not_grow_the_memory_of_known_ids_without_end() -> None:
+    message = Everything(batch=b"", identifiers=[UUID(int=number) for number in range(70_000)])
 
     assert message == decode(Everything, encode_bytes(message, 1), 1)
-    assert len(IDS) < 70_000
+    assert len(IDS) <= 65536
 
 
 def test_a_field_prints_its_type_and_its_versions() -> None:
