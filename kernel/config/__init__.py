@@ -6,7 +6,7 @@
 | `keys`, `definitions` | what is known of each key; which parts of the product stand |
 | `registry` | all keys by scope and name; unknown names and their hints |
 | `retired` | names that Kafka removed, renamed, or that belong to clients |
-| `properties`, `toml_file`, `settings` | files, environment, options: merged into settings that know their place |
+| `properties`, `toml_file`, `sections`, `settings` | files, environment, options: settings that know their place |
 | `broker`, `topic` | resolved values, typed, each with its source and its synonyms |
 | `listeners` | `listeners`, `advertised.listeners` and the security protocol map as endpoints |
 | `describe`, `alter` | what DescribeConfigs, AlterConfigs and IncrementalAlterConfigs need |

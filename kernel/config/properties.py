@@ -60,22 +60,22 @@ def parse_properties(text: str, name: str) -> list[Property]:
 
 def _logical_lines(text: str) -> Iterator[tuple[str, int]]:
     """Join continued lines; drop comments and blank lines."""
-    gathered: str | None = None
-    first = 0
+    gathered = ""
+    first = 0  # the number of the line that began what is gathered; 0 when nothing is
     for number, natural in enumerate(_LINE_END.split(text), start=1):
         line = natural.lstrip(_BLANKS)
-        if gathered is None:
+        if not first:
             if not line or line[0] in "#!":
                 continue
-            gathered, first = "", number
+            first = number
         gathered += line
         backslashes = len(line) - len(line.rstrip("\\"))
         if backslashes % 2:
             gathered = gathered[:-1]
             continue
         yield gathered, first
-        gathered = None
-    if gathered is not None:
+        gathered, first = "", 0
+    if first:
         yield gathered, first
 
 

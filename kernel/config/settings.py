@@ -18,9 +18,8 @@ from .broker import BrokerConfig, Setting
 from .checks import check_together
 from .keys import Scope
 from .listeners import MAX_PORT, META_ADDRESSES
-from .properties import parse_properties
 from .registry import Registry
-from .toml_file import TomlFile, parse_toml
+from .sections import FileSections
 from .topic import check_topic
 
 _PREFIX: Final = "ODRADEK_"
@@ -38,7 +37,7 @@ class Settings:
         options: What the command line says, by key; the last word of each counts.
     """
 
-    file: TomlFile = attrs.field(factory=TomlFile)
+    file: FileSections = attrs.field(factory=FileSections)
     environment: Mapping[str, str] = attrs.field(factory=dict)
     options: Mapping[str, Setting] = attrs.field(factory=dict)
 
@@ -129,10 +128,10 @@ def read_settings(
         for name, text in (environment or {}).items()
         if name.startswith(_PREFIX) and not _NOT_SETTINGS.fullmatch(name)
     }
-    return Settings(_read_file(config) if config else TomlFile(), variables, _parse_options(options))
+    return Settings(_read_file(config) if config else FileSections(), variables, _parse_options(options))
 
 
-def _read_file(path: Path) -> TomlFile:
+def _read_file(path: Path) -> FileSections:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -140,9 +139,14 @@ def _read_file(path: Path) -> TomlFile:
         raise ConfigError(f"cannot read the configuration: {why}", where=str(path)) from error
     except UnicodeDecodeError as error:
         raise ConfigError("the configuration is not UTF-8", where=str(path)) from error
+    # The parsers are loaded where there is something to parse: a start without a file does not pay for them.
     if path.suffix == ".properties":
+        from .properties import parse_properties
+
         entries = parse_properties(text, str(path))
-        return TomlFile({entry.key: Setting(entry.value, f"{path}, line {entry.line}") for entry in entries})
+        return FileSections({entry.key: Setting(entry.value, f"{path}, line {entry.line}") for entry in entries})
+    from .toml_file import parse_toml
+
     return parse_toml(text, str(path))
 
 

@@ -24,54 +24,15 @@ import tomllib
 from collections.abc import Mapping
 from typing import Final
 
-import attrs
-
 from ..errors import ConfigError
 from .broker import Setting
+from .sections import FileSections, StartTopic
 
 _SECTIONS: Final = ("broker", "plugins", "topics")
 _HEADER: Final = re.compile(r"\s*\[\s*(.+?)\s*\]\s*(#.*)?")
 
 
-@attrs.frozen
-class StartTopic:
-    """A topic to have at start.
-
-    Attributes:
-        name: Its name.
-        partitions: How many; `None` takes `num.partitions`.
-        replication_factor: How many replicas of each; `None` takes `default.replication.factor`.
-        configs: Its overrides.
-        where: File and line.
-    """
-
-    name: str
-    partitions: int | None
-    replication_factor: int | None
-    configs: Mapping[str, Setting]
-    where: str
-
-
-@attrs.frozen
-class TomlFile:
-    """What an `odradek.toml` says.
-
-    Attributes:
-        broker: The broker's keys.
-        enable: The plugins to load: names or module paths; None: all that are installed.
-        disable: Names of plugins not to load.
-        plugins: Name of a plugin to its own settings, as TOML gives them.
-        topics: Topics to have at start, in the order of the file.
-    """
-
-    broker: Mapping[str, Setting] = attrs.field(factory=dict)
-    enable: tuple[str, ...] | None = None
-    disable: tuple[str, ...] = ()
-    plugins: Mapping[str, Mapping[str, object]] = attrs.field(factory=dict)
-    topics: tuple[StartTopic, ...] = ()
-
-
-def parse_toml(text: str, name: str) -> TomlFile:
+def parse_toml(text: str, name: str) -> FileSections:
     """Parse the text of an `odradek.toml`.
 
     Args:
@@ -95,7 +56,7 @@ class _Reader:
         self._lines = text.splitlines()
         self._name = name
 
-    def read(self, document: dict[str, object]) -> TomlFile:
+    def read(self, document: dict[str, object]) -> FileSections:
         for section in document:
             if section not in _SECTIONS:
                 hint = "an odradek.toml has [broker], [plugins] and [topics.NAME]; the broker's keys stand in [broker]"
@@ -103,7 +64,7 @@ class _Reader:
         broker = self._settings(("broker",), self._table(document, (), "broker"))
         plugins = self._table(document, (), "plugins")
         topics = self._table(document, (), "topics")
-        return TomlFile(
+        return FileSections(
             broker,
             self._names(plugins, "enable") if "enable" in plugins else None,
             self._names(plugins, "disable"),

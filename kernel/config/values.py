@@ -117,7 +117,11 @@ def _render_double(value: float) -> str:
 
 
 class Validator(Protocol):
-    """What a key demands of a value beyond its type."""
+    """What a key demands of a value beyond its type.
+
+    Nobody compares or prints validators, and each method that attrs generates costs the start of a broker 0.2 ms: so
+    they are made without.
+    """
 
     def check(self, name: str, value: Value) -> None:
         """Accept a parsed value, or say what is wrong with it.
@@ -132,7 +136,7 @@ class Validator(Protocol):
         ...
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class AtLeast:
     """A number not below `low`."""
 
@@ -148,7 +152,7 @@ class AtLeast:
         return f"[{self.low},...]"
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class Between:
     """A number from `low` to `high`, both included."""
 
@@ -168,7 +172,7 @@ class Between:
         return f"[{self.low},...,{self.high}]"
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class BetweenOr:
     """A number from `low` to `high`, or one `special` number."""
 
@@ -187,7 +191,7 @@ class BetweenOr:
         return f"[{self.low},...,{self.high}] or {self.special}"
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class OneOf:
     """A text out of a few."""
 
@@ -203,7 +207,7 @@ class OneOf:
         return f"[{', '.join(self.choices)}]"
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class OneOfAnyCase:
     """A text out of a few, in capitals or not."""
 
@@ -220,7 +224,6 @@ class OneOfAnyCase:
         return f"(case insensitive) [{', '.join(self.choices)}]"
 
 
-@attrs.frozen
 class NotEmpty:
     """A text that, where it is given, is not empty."""
 
@@ -234,7 +237,7 @@ class NotEmpty:
         return "non-empty string"
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class ListOf:
     """A list without repetition and without empty entries.
 
@@ -266,7 +269,7 @@ class ListOf:
         return f"[{', '.join(self.choices)}]" if self.choices else ""
 
 
-@attrs.frozen
+@attrs.frozen(eq=False, repr=False)
 class Shaped:
     """A text, or a list whose every entry, matches a regular expression.
 
@@ -292,7 +295,6 @@ class Shaped:
         return self.shown
 
 
-@attrs.frozen
 class ThrottledReplicas:
     """`*`, or a list of `partition:broker`."""
 
