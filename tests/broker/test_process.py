@@ -1,0 +1,167 @@
+"""A broker as a process: what it promises across a clean end, a crash, and trouble at its start."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from odradek.kernel.errors import ErrorCode
+from odradek.kernel.records.batch import iterate_batches
+from odradek.kernel.records.reader import read_batch
+from odradek.kernel.wire.messages.api_00_produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+
+from .broker_process import BrokerProcess, Client, batch_of, broker_process
+
+
+def create(client: Client, topic: str) -> None:
+    """Have a topic created by asking for its metadata until it is there."""
+    for _ in range(1000):
+        response = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 9)
+        assert isinstance(response, MetadataResponse)
+        if response.topics[0].error_code == ErrorCode.NONE:
+            return
+    raise AssertionError(f"topic {topic} was not created")
+
+
+def produce(client: Client, topic: str, batch: bytes, acks: int = -1) -> tuple[int, int]:
+    """Produce one batch; return error code and base offset."""
+    data = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=batch)])]
+    response = client.ask(ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=data), 9)
+    assert isinstance(response, ProduceResponse)
+    (part,) = response.responses[0].partition_responses
+    return part.error_code, part.base_offset
+
+
+def fetch(client: Client, topic: str, offset: int = 0) -> tuple[list[bytes], int]:
+    """Read from an offset to the end; return the values and the high watermark."""
+    values: list[bytes] = []
+    while True:
+        wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
+        request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=[FetchTopic(topic=topic, partitions=[wanted])])
+        response = client.ask(request, 11)
+        assert isinstance(response, FetchResponse)
+        (part,) = response.responses[0].partitions
+        assert part.error_code == ErrorCode.NONE
+        records = part.records
+        if not records:
+            return values, part.high_watermark
+        assert isinstance(records, memoryview)
+        for position, header in iterate_batches(records):
+            values += [bytes(record.value or b"") for record in read_batch(records, position, header)]
+            offset = header.next_offset
+
+
+def test_what_was_acknowledged_survives_a_kill_and_offsets_go_on(tmp_path: Path) -> None:
+    acknowledged: list[bytes] = []
+    for life in range(3):
+        with broker_process(tmp_path) as broker, Client(broker.address) as client:
+            create(client, "orders")
+            values, high_watermark = fetch(client, "orders")
+            assert values == acknowledged
+            assert high_watermark == len(acknowledged)
+            for number in range(20):
+                value = b"%d-%d" % (life, number)
+                assert produce(client, "orders", batch_of(value)) == (ErrorCode.NONE, len(acknowledged))
+                acknowledged.append(value)
+            broker.kill()
+
+
+def test_a_clean_end_exits_with_0_and_leaves_its_mark(tmp_path: Path) -> None:
+    with broker_process(tmp_path) as broker:
+        with Client(broker.address) as client:
+            create(client, "orders")
+            produce(client, "orders", batch_of(b"one"))
+        status, _ = broker.terminate()
+
+    assert status == 0
+    assert (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+def test_duplicates_are_known_across_a_kill(tmp_path: Path) -> None:
+    batch = batch_of(b"once", producer_id=7, producer_epoch=0, base_sequence=0)
+    with broker_process(tmp_path) as broker, Client(broker.address) as client:
+        create(client, "orders")
+        assert produce(client, "orders", batch) == (ErrorCode.NONE, 0)
+        broker.kill()
+    with broker_process(tmp_path) as broker, Client(broker.address) as client:
+        assert produce(client, "orders", batch) == (ErrorCode.NONE, 0)
+
+        assert fetch(client, "orders") == ([b"once"], 1)
+
+
+def test_a_topic_of_the_configuration_is_there_at_start(tmp_path: Path) -> None:
+    config = tmp_path / "odradek.toml"
+    config.write_text('[topics.orders]\npartitions = 3\n"retention.ms" = 1000\n')
+    broker = BrokerProcess.from_config(tmp_path / "data", config)
+    try:
+        with Client(broker.wait_ready()) as client:
+            response = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="orders")]), 9)
+    finally:
+        broker.terminate()
+        broker.close()
+
+    assert isinstance(response, MetadataResponse)
+    assert len(response.topics[0].partitions) == 3
+
+
+@pytest.mark.parametrize(
+    ("option", "expected"),
+    [
+        ("num.partition=4", "unknown broker key 'num.partition' (did you mean 'num.partitions'?)"),
+        ("num.partitions=many", "num.partitions"),
+        ("zookeeper.connect=localhost:2181", "zookeeper.connect"),
+        ("odradek.storage=glacier", "no active plugin offers this storage"),
+    ],
+)
+def test_a_bad_setting_stops_the_start_with_one_line(tmp_path: Path, option: str, expected: str) -> None:
+    broker = BrokerProcess(tmp_path, option)
+    status, err = broker.finish()
+
+    assert status != 0
+    assert expected in err
+    assert "Traceback" not in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_a_port_in_use_stops_the_start_with_one_line(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        broker = BrokerProcess(tmp_path, listen=f"127.0.0.1:{taken.getsockname()[1]}")
+        status, err = broker.finish()
+
+    assert status != 0
+    assert "in use" in err
+    assert "Traceback" not in err
+
+
+def test_a_second_broker_on_the_same_directory_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+    with broker_process(tmp_path) as first:
+        status, err = BrokerProcess(tmp_path).finish()
+        with Client(first.address) as client:
+            create(client, "orders")
+
+            assert produce(client, "orders", batch_of(b"one")) == (ErrorCode.NONE, 0)
+    assert status != 0
+    assert "in use by another broker" in err
+    assert "Traceback" not in err
+
+
+def test_garbage_on_the_port_disturbs_nobody_else(tmp_path: Path) -> None:
+    with broker_process(tmp_path) as broker, Client(broker.address) as client:
+        create(client, "orders")
+        for garbage in (b"GET / HTTP/1.1\r\n\r\n", b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\x00\x00\x00\x04abcd"):
+            with socket.create_connection(client.socket.getpeername(), 30) as stranger:
+                stranger.sendall(garbage)
+                assert stranger.recv(1) == b""
+
+        assert produce(client, "orders", batch_of(b"one")) == (ErrorCode.NONE, 0)
