@@ -3,8 +3,11 @@
     python -m benchmarks.echo [--seconds 1] [--rounds 5] [--connections 8,500] [--ingest] [--loops epoll,portable]
 
 The server runs in a process of its own on one core, a C client (compiled on first use with `cc`) on another. Rounds
-alternate between the servers, so that what the machine does meanwhile meets them all; medians are printed. Rates drift by
-half as the machine likes: trust the ratios.
+alternate between the servers, so that what the machine does meanwhile meets them all; medians are printed. Rates drift
+by half as the machine likes: trust the ratios, and CPU a request where others share the cores.
+
+`raw` sends back what it received, whatever it is; `framed` is the same loop that finds the requests and answers each;
+`epoll` and `portable` are ours; `c` is the raw loop in C.
 """
 
 from __future__ import annotations
@@ -12,7 +15,6 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import selectors
 import signal
 import socket
 import statistics
@@ -21,22 +23,34 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 ECHO_BYTES = 104
+SIZE = struct.Struct(">i")
+PREFIX = SIZE.pack(ECHO_BYTES - 4)
 HERE = Path(__file__).parent
-SERVERS = ("raw", "epoll", "portable", "c")
+SERVERS = ("raw", "framed", "epoll", "portable", "c")
+
+
+class Load(NamedTuple):
+    """What the client does: one request in flight on each connection."""
+
+    mode: str
+    connections: int
+    frame_bytes: int
 
 
 def serve(kind: str, mode: str) -> None:
     """Run one of the servers until it is ended; prints its port."""
     os.sched_setaffinity(0, {0})
-    if kind == "raw":
-        serve_raw(mode)
+    if kind in ("raw", "framed"):
+        serve_raw("framed" if kind == "framed" and mode == "echo" else mode)
     else:
         serve_odradek(kind, mode)
 
 
 def listen() -> socket.socket:
+    """Return a listening socket; prints its port."""
     listening = socket.socket()
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listening.bind(("127.0.0.1", 0))
@@ -75,6 +89,8 @@ def serve_raw(mode: str) -> None:
                 clients.pop(descriptor).close()
             elif mode == "echo":
                 client.send(buffer[:size])
+            elif mode == "framed":
+                client.send(b"".join(echo_frames(buffer, size)))
             else:
                 # One request in flight: what comes is never more than the frame.
                 if not missing[descriptor]:
@@ -82,6 +98,19 @@ def serve_raw(mode: str) -> None:
                 missing[descriptor] -= size
                 if not missing[descriptor]:
                     client.send(b"\0\0\0\0")
+
+
+def echo_frames(buffer: memoryview, size: int) -> list[bytes]:
+    """Return an answer for every request; none is ever cut in two here, as each client waits for its answer."""
+    answers = []
+    position = 0
+    while size - position >= 4:
+        (length,) = SIZE.unpack_from(buffer, position)
+        if not 0 <= length <= 104_857_600 or position + 4 + length > size:
+            raise ValueError("not a whole request")
+        answers.append(PREFIX + buffer[position + 4 : position + 4 + length])
+        position += 4 + length
+    return answers
 
 
 def serve_odradek(kind: str, mode: str) -> None:
@@ -93,13 +122,11 @@ def serve_odradek(kind: str, mode: str) -> None:
     from odradek.kernel.network.server import NetworkServer
     from odradek.kernel.network.settings import ListenerSettings, LoopKind, NetworkSettings
 
-    prefix = struct.pack(">i", ECHO_BYTES - 4)
-
     class Echo:
         def connection_opened(self, connection: Connection) -> None: ...
 
         def frame_received(self, connection: Connection, frame: memoryview) -> None:
-            connection.open_reply().complete([prefix + frame])
+            connection.open_reply().complete([PREFIX + frame])
 
         def turn_ended(self) -> None: ...
 
@@ -148,19 +175,94 @@ def cpu_microseconds(pid: int) -> float:
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1000
 
 
-def measure(kind: str, mode: str, program: Path, connections: int, frame_bytes: int, seconds: float) -> tuple[float, ...]:
-    """Start a server, load it, and return requests a second, p50 and p99 in microseconds, and CPU microseconds a request."""
+def measure(kind: str, load: Load, program: Path, seconds: float) -> tuple[float, ...]:
+    """Start a server and load it.
+
+    Returns:
+        Requests a second, their median and 99th percentile in microseconds, and the server's CPU microseconds a request.
+    """
     if kind == "c":
-        arguments = [str(program), "serve", mode]
+        arguments = [str(program), "serve", load.mode]
     else:
-        arguments = [sys.executable, "-m", "benchmarks.echo", "--serve", kind, mode]
+        arguments = [sys.executable, "-m", "benchmarks.echo", "--serve", kind, load.mode]
     server = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, cwd=HERE.parent)
     assert server.stdout is not None
     try:
         port = server.stdout.readline().strip()
-        load = [str(program), "load", port, str(connections), str(frame_bytes), str(seconds), mode]
+        client = [str(program), "load", port, str(load.connections), str(load.frame_bytes), str(seconds), load.mode]
         cpu_before = cpu_microseconds(server.pid)
-        output = subprocess.run(load, check=True, capture_output=True, text=True).stdout.split()
+        output = subprocess.run(client, check=True, capture_output=True, text=True).stdout.split()
+        requests, p50, p99 = (float(each) for each in output)
+        return requests / seconds, p50, p99, (cpu_microseconds(server.pid) - cpu_before) / requests
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def compare(kinds: list[str], load: Load, program: Path, seconds: float, rounds: int) -> None:
+    """Measure all servers in turn, again and again, and print the medians."""
+    results: dict[str, list[tuple[float, ...]]] = {kind: [] for kind in kinds}
+    for _ in range(rounds):
+        for kind in kinds:
+            results[kind].append(measure(kind, load, program, seconds))
+    print(f"\n{load.mode}, {load.frame_bytes} B, {load.connections} connections, {rounds} rounds of {seconds} s")
+    medians = {kind: [statistics.median(column) for column in zip(*results[kind], strict=True)] for kind in kinds}
+    for kind, (rate, p50, p99, cpu) in medians.items():
+        ratio, cpu_ratio = rate / medians[kinds[0]][0], medians[kinds[0]][3] / cpu
+        megabytes = rate * load.frame_bytes / 1e6
+        print(
+            f"  {kind:9}{rate:10,.0f}/s {ratio:6.2f} of {kinds[0]} {megabytes:8,.0f} MB/s"
+            f"   p50 {p50:6.0f} us  p99 {p99:6.0f} us   CPU {cpu:6.1f} us a request, {cpu_ratio:.2f} of {kinds[0]}"
+        )
+
+
+def main() -> None:
+        server = NetworkServer(Echo() if mode == "echo" else Ingest(), settings, SystemClock())
+        print(server.bind()["PLAINTEXT"][1], flush=True)
+        await server.run()
+
+    if os.environ.get("PROFILE"):
+        import cProfile
+
+        profile = cProfile.Profile()
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+        try:
+            profile.runcall(trio.run, main)
+        except BaseException:
+            profile.print_stats("tottime")
+            raise
+    trio.run(main)
+
+
+def compile_client(folder: Path) -> Path:
+    """Return the client's program, compiled from `echo_client.c`."""
+    program = folder / "echo_client"
+    subprocess.run(["cc", "-O2", "-o", str(program), str(HERE / "echo_client.c")], check=True)
+    return program
+
+
+def cpu_microseconds(pid: int) -> float:
+    """Return how long the process's first thread has run so far."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1000
+
+
+def measure(kind: str, load: Load, program: Path, seconds: float) -> tuple[float, ...]:
+    """Start a server and load it.
+
+    Returns:
+        Requests a second, their median and 99th percentile in microseconds, and the server's CPU microseconds a request.
+    """
+    if kind == "c":
+        arguments = [str(program), "serve", load.mode]
+    else:
+        arguments = [sys.executable, "-m", "benchmarks.echo", "--serve", kind, load.mode]
+    server = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, cwd=HERE.parent)
+    assert server.stdout is not None
+    try:
+        port = server.stdout.readline().strip()
+        client = [str(program), "load", port, str(load.connections), str(load.frame_bytes), str(seconds), load.mode]
+        cpu_before = cpu_microseconds(server.pid)
+        output = subprocess.run(client, check=True, capture_output=True, text=True).stdout.split()
         requests, p50, p99 = (float(each) for each in output)
         return requests / seconds, p50, p99, (cpu_microseconds(server.pid) - cpu_before) / requests
     finally:
@@ -185,12 +287,13 @@ def compare(kinds: list[str], mode: str, program: Path, connections: int, frame_
 
 
 def main() -> None:
+    """Read the options and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--connections", default="8,500")
     parser.add_argument("--ingest", action="store_true", help="receive 64 KiB and 1 MiB frames, too")
-    parser.add_argument("--loops", default="raw,epoll,portable,c", help=f"which of {', '.join(SERVERS)}")
+    parser.add_argument("--loops", default=",".join(SERVERS), help=f"which of {', '.join(SERVERS)}")
     parser.add_argument("--serve", nargs=2, metavar=("KIND", "MODE"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
@@ -201,10 +304,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         program = compile_client(Path(folder))
         for connections in (int(each) for each in options.connections.split(",")):
-            compare(kinds, "echo", program, connections, ECHO_BYTES, options.seconds, options.rounds)
+            compare(kinds, Load("echo", connections, ECHO_BYTES), program, options.seconds, options.rounds)
         if options.ingest:
             for connections, frame_bytes in ((1, 1 << 20), (1, 65_700), (4, 65_700), (4, 16_500)):
-                compare(kinds, "ingest", program, connections, frame_bytes, options.seconds, options.rounds)
+                compare(kinds, Load("ingest", connections, frame_bytes), program, options.seconds, options.rounds)
 
 
 if __name__ == "__main__":

@@ -248,32 +248,20 @@ class Connection:
         return memory.arena_view[position : position + (_SIZE_BYTES if self._expects_large else WINDOW_BYTES)]
 
     def received(self, window: memoryview, size_bytes: int, receiver: FrameReceiver) -> int:
-        """Take the first `size_bytes`, > 0, of `window`, given by `writable` last, as received bytes, and process them.
+        """Take the first `size_bytes` of `window`, given by `writable` last, and give every whole frame to `receiver`.
 
         Returns:
-            How many frames were given to `receiver`.
-
-        Raises:
-            MalformedRequestError: As `process`.
-        """
-        if self._input is None:
-            # The next window begins behind these bytes, on a cache line of its own.
-            self._memory.arena_position += (size_bytes + 63) & -64
-            return self._process(window, 0, size_bytes, receiver)
-        self._filled += size_bytes
-        return self._process(self._input, self._taken, self._filled, receiver)
-
-    def process(self, receiver: FrameReceiver) -> int:
-        """Give every whole frame that is here to `receiver`, at most `FRAMES_PER_TURN_MAX`; return how many.
+            How many frames were given, at most `FRAMES_PER_TURN_MAX`.
 
         Raises:
             MalformedRequestError: A size is negative or beyond the limit, or the receiver said so.
         """
-        if self._input is None or self.is_closing:
-            return 0
-        return self._process(self._input, self._taken, self._filled, receiver)
-
-    def _process(self, data: memoryview, taken: int, filled: int, receiver: FrameReceiver) -> int:
+        if self._input is None:
+            # The next window begins behind these bytes, on a cache line of its own.
+            self._memory.arena_position += (size_bytes + 63) & -64
+            data, taken, filled = window, 0, size_bytes
+        else:
+            data, taken, filled = self._input, self._taken, self._filled + size_bytes
         frames_count = 0
         frame_bytes = -1
         has_frame = False
@@ -301,6 +289,12 @@ class Connection:
             self._taken, self._filled = taken, filled
             self._keep_rest(data)
         return frames_count
+
+    def process(self, receiver: FrameReceiver) -> int:
+        """Give whole frames that are here already to `receiver`, as `received` does with those that come."""
+        if self._input is None or self.is_closing:
+            return 0
+        return self.received(self._input, 0, receiver)
 
     def _update_stopped(self) -> None:
         self.is_stopped = self._has_frame or self.waits_for_memory or self.is_closing

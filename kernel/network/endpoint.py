@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import attrs
 
@@ -80,6 +80,7 @@ class Endpoint:
     is_write_blocked: bool = attrs.field(default=False, init=False)
     has_unsent: bool = attrs.field(default=False, init=False)
     has_input: bool = attrs.field(default=False, init=False)
+    _is_plain: ClassVar[bool] = True
     _is_at_eof: bool = attrs.field(default=False, init=False)
     _is_reading_ahead: bool = attrs.field(default=False, init=False)
     _slice: SliceProgress | None = attrs.field(default=None, init=False)
@@ -87,41 +88,21 @@ class Endpoint:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.connection!r}>"
 
-    def on_event(self, mask: int) -> None:
-        """Go on after the loop saw what was watched for, or a hang-up (any other bit)."""
-        if mask == READ:
-            connection = self.connection
-            if connection.slots or connection.outgoing or connection.is_stopped:
-                self._on_unwanted_input()
-            else:
-                self.receive()
-            return
-        if mask & WRITE:
-            self.is_write_blocked = False
-            self.connection.mark_dirty()
-        if mask & READ:
-            self.on_event(READ)
-        elif mask & ~WRITE:
-            self.loop.close(self, "the client hung up")
-
-    def _on_unwanted_input(self) -> None:
-        """Leave in the socket what a muted client sends, unless it is a farewell: then nobody waits for the answer."""
-        try:
-            has_left = not self.socket.recv(1, socket.MSG_PEEK)
-        except BlockingIOError:
-            return
-        except OSError:
-            has_left = True
-        if has_left:
-            self.loop.close(self, "the client left without waiting for its answer")
-        else:
-            self.loop.watch(self, self.interest & ~READ)
-
     # -- receiving ---------------------------------------------------------------------------------------------------
 
-    def receive(self) -> None:
-        """Read what is there, up to a bound, and process it; a broken client ends only its own connection."""
+    def on_event(self, mask: int) -> None:
+        """Go on after the loop saw what was watched for (or a hang-up, any other bit).
+
+        Reads what is there, up to a bound, and processes it; a broken client ends only its own connection.
+        """
+        if mask != READ:
+            self._on_other_event(mask)
+            return
         connection = self.connection
+        is_muted = connection.slots or connection.outgoing or connection.is_stopped
+        if is_muted:
+            self._on_unwanted_input()
+            return
         loop = self.loop
         try:
             window = connection.writable()
@@ -142,6 +123,28 @@ class Endpoint:
             self._fail(error)
         if connection.is_stopped:
             self._after_receiving()
+
+    def _on_other_event(self, mask: int) -> None:
+        if mask & WRITE:
+            self.is_write_blocked = False
+            self.connection.mark_dirty()
+        if mask & READ:
+            self.on_event(READ)
+        elif mask & ~WRITE:
+            self.loop.close(self, "the client hung up")
+
+    def _on_unwanted_input(self) -> None:
+        """Leave in the socket what a muted client sends, unless it is a farewell: then nobody waits for the answer."""
+        try:
+            has_left = not self.socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return
+        except OSError:
+            has_left = True
+        if has_left:
+            self.loop.close(self, "the client left without waiting for its answer")
+        else:
+            self.loop.watch(self, self.interest & ~READ)
 
     def _receive_more(self, received_bytes: int) -> None:
         """Go on as long as windows get full, up to a bound: a short one was the last for now."""
@@ -179,7 +182,7 @@ class Endpoint:
                 self._fail(error)
             self._after_receiving()
         elif self.has_input and self.connection.wants_input:
-            self.receive()
+            self.on_event(READ)
 
     def _fail(self, error: Exception) -> None:
         if isinstance(error, MalformedRequestError):
@@ -198,14 +201,25 @@ class Endpoint:
         connection = self.connection
         connection.is_dirty = False
         outgoing = connection.outgoing
-        if (outgoing or self.has_unsent) and not self.is_write_blocked and not self._is_reading_ahead:
-            try:
-                self._send(outgoing)
-            except BlockingIOError:
-                self._wait_writable()
-            except OSError as error:
-                self.loop.close(self, f"sending failed: {error.strerror or error}")
+        try:
+            if self.is_write_blocked or self._is_reading_ahead:
                 return
+            if self._is_plain and len(outgoing) == 1 and isinstance(first := outgoing[0], MEMORY):
+                # Nearly every answer: one small piece.
+                size_bytes = self.socket.send(first)
+                self.loop.bytes_out += size_bytes
+                if size_bytes == len(first):
+                    outgoing.clear()
+                else:
+                    consume(outgoing, size_bytes)
+                    self._wait_writable()
+            elif outgoing or self.has_unsent:
+                self._send(outgoing)
+        except BlockingIOError:
+            self._wait_writable()
+        except OSError as error:
+            self.loop.close(self, f"sending failed: {error.strerror or error}")
+            return
         if outgoing or self.has_unsent:
             return
         if connection.is_stopped or self.has_input or self.interest != READ:
@@ -230,15 +244,6 @@ class Endpoint:
 
     def _send(self, outgoing: list[Outgoing]) -> None:
         """Send until everything left, the socket is full, the bound is reached or a file must be read ahead."""
-        first = outgoing[0]
-        if len(outgoing) == 1 and isinstance(first, MEMORY):
-            # Nearly every answer: one small piece.
-            size_bytes = self.socket.send(first)
-            self.loop.bytes_out += size_bytes
-            if size_bytes == len(first):
-                outgoing.clear()
-                return
-            consume(outgoing, size_bytes)
         budget_bytes = SEND_BYTES_PER_TURN
         while outgoing:
             if budget_bytes <= 0:

@@ -12,13 +12,13 @@ import ssl
 import tempfile
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 import attrs
 
 from ..errors import ConfigError
 from .connection import MEMORY
-from .endpoint import RECEIVE_BYTES_PER_TURN, SEND_BYTES_PER_TURN, Endpoint, consume, read_slice
+from .endpoint import READ, RECEIVE_BYTES_PER_TURN, SEND_BYTES_PER_TURN, Endpoint, consume, read_slice
 from .settings import ClientAuth
 
 if TYPE_CHECKING:
@@ -135,6 +135,7 @@ class TlsEndpoint(Endpoint):
     for a slow reader stays bounded.
     """
 
+    _is_plain: ClassVar[bool] = False
     _tls: ssl.SSLObject = attrs.field(kw_only=True)
     _incoming: ssl.MemoryBIO = attrs.field(kw_only=True)
     _encrypted: ssl.MemoryBIO = attrs.field(kw_only=True)
@@ -142,8 +143,16 @@ class TlsEndpoint(Endpoint):
     _ciphertext: memoryview = attrs.field(init=False, factory=lambda: memoryview(b""))
     _is_handshaken: bool = attrs.field(init=False, default=False)
 
-    def receive(self) -> None:
-        """Read, decrypt and process what is there, up to a bound."""
+    def on_event(self, mask: int) -> None:
+        """Go on after an event: read, decrypt and process what is there, up to a bound."""
+        if mask != READ:
+            self._on_other_event(mask)
+        elif self.connection.wants_input:
+            self._receive()
+        else:
+            self._on_unwanted_input()
+
+    def _receive(self) -> None:
         connection = self.connection
         received_bytes = self.loop.bytes_in
         try:
