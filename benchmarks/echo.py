@@ -179,7 +179,7 @@ def measure(kind: str, load: Load, program: Path, seconds: float) -> tuple[float
     """Start a server and load it.
 
     Returns:
-        Requests a second, their median and 99th percentile in microseconds, and the server's CPU microseconds a request.
+        Requests a second, their median and 99th percentile in us, and the server's CPU us a request.
     """
     if kind == "c":
         arguments = [str(program), "serve", load.mode]
@@ -213,76 +213,6 @@ def compare(kinds: list[str], load: Load, program: Path, seconds: float, rounds:
         print(
             f"  {kind:9}{rate:10,.0f}/s {ratio:6.2f} of {kinds[0]} {megabytes:8,.0f} MB/s"
             f"   p50 {p50:6.0f} us  p99 {p99:6.0f} us   CPU {cpu:6.1f} us a request, {cpu_ratio:.2f} of {kinds[0]}"
-        )
-
-
-def main() -> None:
-        server = NetworkServer(Echo() if mode == "echo" else Ingest(), settings, SystemClock())
-        print(server.bind()["PLAINTEXT"][1], flush=True)
-        await server.run()
-
-    if os.environ.get("PROFILE"):
-        import cProfile
-
-        profile = cProfile.Profile()
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit())
-        try:
-            profile.runcall(trio.run, main)
-        except BaseException:
-            profile.print_stats("tottime")
-            raise
-    trio.run(main)
-
-
-def compile_client(folder: Path) -> Path:
-    """Return the client's program, compiled from `echo_client.c`."""
-    program = folder / "echo_client"
-    subprocess.run(["cc", "-O2", "-o", str(program), str(HERE / "echo_client.c")], check=True)
-    return program
-
-
-def cpu_microseconds(pid: int) -> float:
-    """Return how long the process's first thread has run so far."""
-    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1000
-
-
-def measure(kind: str, load: Load, program: Path, seconds: float) -> tuple[float, ...]:
-    """Start a server and load it.
-
-    Returns:
-        Requests a second, their median and 99th percentile in microseconds, and the server's CPU microseconds a request.
-    """
-    if kind == "c":
-        arguments = [str(program), "serve", load.mode]
-    else:
-        arguments = [sys.executable, "-m", "benchmarks.echo", "--serve", kind, load.mode]
-    server = subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, cwd=HERE.parent)
-    assert server.stdout is not None
-    try:
-        port = server.stdout.readline().strip()
-        client = [str(program), "load", port, str(load.connections), str(load.frame_bytes), str(seconds), load.mode]
-        cpu_before = cpu_microseconds(server.pid)
-        output = subprocess.run(client, check=True, capture_output=True, text=True).stdout.split()
-        requests, p50, p99 = (float(each) for each in output)
-        return requests / seconds, p50, p99, (cpu_microseconds(server.pid) - cpu_before) / requests
-    finally:
-        server.terminate()
-        server.wait()
-
-
-def compare(kinds: list[str], mode: str, program: Path, connections: int, frame_bytes: int, seconds: float, rounds: int) -> None:
-    results: dict[str, list[tuple[float, ...]]] = {kind: [] for kind in kinds}
-    for _ in range(rounds):
-        for kind in kinds:
-            results[kind].append(measure(kind, mode, program, connections, frame_bytes, seconds))
-    print(f"\n{mode}, {frame_bytes} B, {connections} connections, one request in flight each; {rounds} rounds of {seconds} s")
-    medians = {kind: [statistics.median(column) for column in zip(*results[kind], strict=True)] for kind in kinds}
-    for kind, (rate, p50, p99, cpu) in medians.items():
-        ratio, cpu_ratio = rate / medians["raw"][0], medians["raw"][3] / cpu
-        megabytes = rate * frame_bytes / 1e6
-        print(
-            f"  {kind:9}{rate:10,.0f}/s {ratio:6.2f} of raw {megabytes:8,.0f} MB/s"
-            f"   p50 {p50:6.0f} us  p99 {p99:6.0f} us   CPU {cpu:6.1f} us a request, {cpu_ratio:.2f} of raw"
         )
 
 
