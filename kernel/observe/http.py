@@ -1,0 +1,175 @@
+"""Shell: a small HTTP service for `/metrics`, `/healthz` and `/readyz`; off unless `odradek.http.listener` is set.
+
+HTTP/1.1 is parsed by h11. GET and HEAD only, no request bodies. Whoever connects may be anybody on that network, so
+everything is bounded: connections at once, bytes of a request's head, seconds for a request and for its answer.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, NoReturn
+
+import attrs
+import h11
+import trio
+
+from ..errors import ConfigError
+
+log = logging.getLogger(__name__)
+
+CONNECTIONS_MAX: Final = 16
+HEAD_BYTES_MAX: Final = 8 * 1024
+REQUEST_SECONDS_MAX: Final = 30.0
+"""For a whole request to come, from the connection's begin or the answer before."""
+ANSWER_SECONDS_MAX: Final = 10.0
+"""For an answer to be made and taken."""
+
+_RECEIVE_BYTES: Final = 4096
+
+
+@attrs.frozen
+class Page:
+    """An answer.
+
+    Attributes:
+        body: Its text.
+        status: HTTP's number.
+        content_type: Of the body.
+    """
+
+    body: str
+    status: int = 200
+    content_type: str = "text/plain; charset=utf-8"
+
+
+PageMaker = Callable[[], Awaitable[Page]]
+
+NOT_FOUND: Final = Page("not found\n", 404)
+NOT_ALLOWED: Final = Page("only GET and HEAD\n", 405)
+TOO_MANY: Final = Page("too many connections\n", 503)
+FAILED: Final = Page("failed\n", 500)
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """Return host and port of `HOST:PORT` or `[HOST]:PORT`.
+
+    Raises:
+        ConfigError: It is no such thing.
+    """
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise ConfigError(f"odradek.http.listener={text!r} is not HOST:PORT", hint="for example 127.0.0.1:9404")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+class HttpService:
+    """Serves pages by path. Life: made, `run` in a nursery until cancelled."""
+
+    def __init__(self, address: tuple[str, int], pages: Mapping[str, PageMaker]) -> None:
+        """Make the service.
+
+        Args:
+            address: Host and port to listen on; port 0 takes a free one.
+            pages: What makes the page of each path.
+        """
+        self._address = address
+        self._pages = pages
+        self._connections_count = 0
+
+    async def run(self, *, task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED) -> NoReturn:
+        """Serve until cancelled; requests under way are then cut off.
+
+        Args:
+            task_status: Told the address that is listened on.
+
+        Raises:
+            ConfigError: The port is taken, or the host is not this machine's.
+        """
+        host, port = self._address
+        try:
+            listeners = await trio.open_tcp_listeners(port, host=host or None)
+        except OSError as error:
+            raise ConfigError(f"cannot serve HTTP on {host}:{port}: {error.strerror or error}") from error
+        bound = listeners[0].socket.getsockname()
+        task_status.started((bound[0], bound[1]))
+        await trio.serve_listeners(self.serve_connection, listeners)
+
+    async def serve_connection(self, stream: trio.abc.Stream) -> None:
+        """Answer the requests of one connection, one after another, and close it. If cancelled, it is cut off."""
+        self._connections_count += 1
+        try:
+            async with stream:
+                is_refused = self._connections_count > CONNECTIONS_MAX
+                connection = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES_MAX)
+                while await self._serve_request(stream, connection, is_refused=is_refused):
+                    connection.start_next_cycle()
+        except trio.BrokenResourceError:
+            log.debug("an HTTP client went away")
+        finally:
+            self._connections_count -= 1
+
+    async def _serve_request(self, stream: trio.abc.Stream, connection: h11.Connection, *, is_refused: bool) -> bool:
+        """Answer one request; return whether another one may follow."""
+        try:
+            with trio.fail_after(REQUEST_SECONDS_MAX):
+                request = await _receive_request(stream, connection)
+            if request is None:
+                return False
+            with trio.fail_after(ANSWER_SECONDS_MAX):
+                page = TOO_MANY if is_refused else await self._make_page(request)
+                await _send_page(stream, connection, page, with_body=request.method != b"HEAD")
+        except trio.TooSlowError:
+            return False
+        except h11.RemoteProtocolError as error:
+            if connection.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+                with trio.move_on_after(ANSWER_SECONDS_MAX):
+                    await _send_page(stream, connection, Page("bad request\n", error.error_status_hint))
+            return False
+        return connection.our_state is h11.DONE and connection.their_state is h11.DONE
+
+    async def _make_page(self, request: h11.Request) -> Page:
+        if request.method not in (b"GET", b"HEAD"):
+            return NOT_ALLOWED
+        make = self._pages.get(request.target.partition(b"?")[0].decode("ascii", "replace"))
+        if make is None:
+            return NOT_FOUND
+        try:
+            return await make()
+        except Exception:
+            log.exception("an HTTP page failed", extra={"path": request.target})
+            return FAILED
+
+
+async def _receive_request(stream: trio.abc.Stream, connection: h11.Connection) -> h11.Request | None:
+    """Return the next request once it is here wholly, None when the client has closed the connection."""
+    request: h11.Request | None = None
+    while True:
+        event = connection.next_event()
+        if event is h11.NEED_DATA:
+            connection.receive_data(bytes(await stream.receive_some(_RECEIVE_BYTES)))
+        elif isinstance(event, h11.Request):
+            request = event
+        elif isinstance(event, h11.Data):
+            raise h11.RemoteProtocolError("a request with a body", error_status_hint=413)
+        elif isinstance(event, h11.EndOfMessage):
+            return request
+        else:
+            return None
+
+
+async def _send_page(
+    stream: trio.abc.Stream, connection: h11.Connection, page: Page, *, with_body: bool = True
+) -> None:
+    body = page.body.encode()
+    headers = [
+        ("content-type", page.content_type),
+        ("content-length", str(len(body))),
+        ("cache-control", "no-store"),
+        *([("connection", "close")] if page.status >= 400 else []),
+    ]
+    parts = [connection.send(h11.Response(status_code=page.status, headers=headers))]
+    if with_body:
+        parts.append(connection.send(h11.Data(data=body)))
+    parts.append(connection.send(h11.EndOfMessage()))
+    await stream.send_all(b"".join(filter(None, parts)))

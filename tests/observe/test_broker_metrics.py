@@ -1,0 +1,172 @@
+import logging
+import random
+import uuid
+
+import attrs
+import pytest
+
+from odradek.kernel.clock import ManualClock
+from odradek.kernel.contracts.election import PartitionState
+from odradek.kernel.contracts.services import Metric
+from odradek.kernel.contracts.storage import LogConfig, StorageContext
+from odradek.kernel.dispatch.handlers.api_23_offset_for_leader_epoch import OffsetForLeaderEpochHandler
+from odradek.kernel.dispatch.routes import Route
+from odradek.kernel.ids import RandomIds
+from odradek.kernel.network.statistics import NetworkStatistics
+from odradek.kernel.observe.broker_metrics import (
+    network_metrics,
+    replica_metrics,
+    request_metrics,
+    topic_metrics,
+    waiting_metrics,
+)
+from odradek.kernel.observe.idle_monitor import SAMPLES_BEFORE_WARNING, IdleMonitor
+from odradek.kernel.partitions.fetch_session import FetchSessionCache
+from odradek.kernel.partitions.replica import TopicSettings
+from odradek.kernel.partitions.replica_manager import ReplicaManager
+from odradek.kernel.partitions.topic_plan import TopicPlan
+from odradek.kernel.purgatory.purgatory import Purgatory
+from odradek.kernel.purgatory.timing_wheel import TimingWheel
+from odradek.kernel.records.validation import ValidationRules
+from odradek.kernel.wire.registry import APIS
+from odradek.plugins.election_isr.factory import IsrElectionFactory
+from odradek.plugins.storage_memory.engine import MemoryEngine
+
+QUIET = NetworkStatistics(
+    bytes_in=10,
+    bytes_out=20,
+    requests_count=3,
+    turns_count=2,
+    connections_count=1,
+    connections_created_count=4,
+    connections_closed_count=3,
+    connections_refused_count=0,
+    connections_idle_closed_count=0,
+    connections_by_listener={"PLAINTEXT": 1},
+    malformed_count=0,
+    failures_count=0,
+    accept_failures_count=0,
+    block_bytes=0,
+    idle_ratio=0.9,
+)
+
+
+@pytest.fixture
+def replicas() -> ReplicaManager:
+    clock = ManualClock()
+    context = StorageContext(
+        log_dirs=(),
+        node_id=1,
+        cluster_id="",
+        settings={},
+        now_ms=clock.now_ms,
+        random=random.Random(0),
+        new_id=RandomIds(random.Random(0)).new_id,
+    )
+    replicas = ReplicaManager(
+        broker_id=1,
+        engines={"memory": MemoryEngine(context)},
+        elections={"isr": IsrElectionFactory()},
+        stages={},
+        clock=clock,
+        random_source=random.Random(0),
+        producer_id_expiration_ms=1,
+        on_progress=lambda replica: None,
+        on_flush_wanted=lambda: None,
+        on_leader_changed=lambda partition, leader_id, leader_epoch: None,
+    )
+    for topic in ("a", "b"):
+        open_topic(replicas, topic)
+    return replicas
+
+
+def open_topic(replicas: ReplicaManager, topic: str) -> None:
+    plan = TopicPlan(
+        storage="memory",
+        election="isr",
+        stages=(),
+        log_config=LogConfig(),
+        settings=TopicSettings(rules=ValidationRules(), compression_type="producer", min_insync_replicas=1),
+        values={},
+    )
+    state = PartitionState(leader=1, leader_epoch=0, partition_epoch=0, replicas=(1,), isr=(1,))
+    replicas.open_topic(topic, uuid.uuid5(uuid.NAMESPACE_DNS, topic), plan, {0: state, 1: state})
+
+
+def by_name(*metrics: Metric) -> dict[str, Metric]:
+    return {metric.name: metric for metric in metrics}
+
+
+def test_topics_are_counted_one_by_one_and_together_even_after_a_topic_is_deleted(replicas: ReplicaManager) -> None:
+    bytes_in = by_name(*topic_metrics(replicas))["kafka_server_brokertopicmetrics_bytesin_total"]
+    replicas.topics["a"].counters.bytes_in = 5
+    replicas.topics["b"].counters.bytes_in = 7
+    first = dict(bytes_in.read())
+    replicas.delete_topic("a")
+    replicas.topics["b"].counters.bytes_in = 8
+
+    assert first == {("",): 12, ("a",): 5, ("b",): 7}
+    assert bytes_in.read() == {("",): 13, ("b",): 8}
+
+
+def test_replicas_are_counted_and_their_logs_measured(replicas: ReplicaManager) -> None:
+    replicas.get("b", 1).go_offline("a test")
+    metrics = by_name(*replica_metrics(replicas))
+
+    assert metrics["kafka_server_replicamanager_partitioncount"].read() == {(): 4}
+    assert metrics["kafka_server_replicamanager_leadercount"].read() == {(): 3}
+    assert metrics["kafka_server_replicamanager_offlinereplicacount"].read() == {(): 1}
+    assert metrics["kafka_log_log_size"].read() == {("a", "0"): 0, ("a", "1"): 0, ("b", "0"): 0}
+    assert metrics["kafka_log_log_logendoffset"].read()["a", "0"] == 0
+    assert metrics["kafka_log_log_numlogsegments"].read()["a", "0"] == 1
+
+
+def test_requests_are_counted_and_timed_by_api(replicas: ReplicaManager) -> None:
+    route = Route(APIS[23], OffsetForLeaderEpochHandler(replicas=replicas), "", lambda: 0.0)
+    route.counters.requests_count = 2
+    route.counters.errors_count = 1
+    route.latency_ms.record(4)
+    metrics = by_name(*request_metrics({23: route}))
+
+    assert metrics["kafka_network_requestmetrics_requests_total"].read() == {(route.name,): 2}
+    assert metrics["kafka_network_requestmetrics_errors_total"].read() == {(route.name,): 1}
+    assert metrics["kafka_network_requestmetrics_totaltimems_count"].read() == {(route.name,): 1}
+    assert metrics["kafka_network_requestmetrics_totaltimems"].read()[route.name, "0.99"] == 4
+
+
+def test_what_waits_is_counted() -> None:
+    purgatory = Purgatory("Fetch", TimingWheel(now_ms=0), on_error=lambda operation, error: None)
+    sessions = FetchSessionCache(slots=1, random_source=random.Random(0))
+    sessions.create({}, 0, is_privileged=False, uses_topic_ids=True)
+    metrics = by_name(*waiting_metrics([purgatory], sessions))
+
+    assert metrics["kafka_server_delayedoperationpurgatory_purgatorysize"].read() == {("Fetch",): 0}
+    assert metrics["kafka_server_delayedoperationpurgatory_numdelayedoperations"].read() == {("Fetch",): 0}
+    assert metrics["kafka_server_fetchsessioncache_numincrementalfetchsessions"].read() == {(): 1}
+    assert metrics["kafka_server_fetchsessioncache_incrementalfetchsessionevictions_total"].read() == {(): 0}
+
+
+def test_the_network_is_shown_once_it_was_sampled() -> None:
+    monitor = IdleMonitor(lambda: QUIET)
+    metrics = by_name(*network_metrics(lambda: monitor.last))
+    idle = metrics["kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent"]
+    before = idle.read()
+    monitor.sample()
+
+    assert before == {}
+    assert idle.read() == {(): 0.9}
+    assert metrics["kafka_network_socketserver_networkprocessoravgidle_percent"].read() == {(): 0.9}
+    assert metrics["kafka_server_socket_server_metrics_incoming_byte_total"].read() == {(): 10}
+
+
+def test_a_reactor_that_stays_busy_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    busy = attrs.evolve(QUIET, idle_ratio=0.1)
+    samples = [None, busy, QUIET, *[busy] * (2 * SAMPLES_BEFORE_WARNING), QUIET, QUIET]
+    monitor = IdleMonitor(lambda: samples.pop(0))
+    with caplog.at_level(logging.WARNING):
+        while samples:
+            monitor.sample()
+
+    assert ["is busy" in caplog.messages[0], "room again" in caplog.messages[1]] == [True, True]
+    assert len(caplog.messages) == 2
+    assert vars(caplog.records[0])["idle_percent"] == 10

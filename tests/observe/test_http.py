@@ -1,0 +1,177 @@
+import pytest
+import trio
+import trio.testing
+
+from odradek.kernel.contracts.services import Metric
+from odradek.kernel.errors import ConfigError
+from odradek.kernel.observe import http
+from odradek.kernel.observe.http import HttpService, Page, parse_address
+from odradek.kernel.observe.metrics import MetricsRegistry
+from odradek.kernel.observe.pages import make_pages
+
+
+async def broken() -> Page:
+    await trio.lowlevel.checkpoint()
+    raise ValueError("broken page")
+
+
+async def slow() -> Page:
+    await trio.sleep_forever()
+    raise AssertionError
+
+
+def make_service(*, ready: bool = True) -> HttpService:
+    registry = MetricsRegistry(on_error=lambda metric, error: None)
+    registry.add(Metric("m", "Help.", "gauge", lambda: {(): 3}))
+    pages = make_pages(registry, lambda: ready)
+    return HttpService(("127.0.0.1", 0), {**pages, "/broken": broken, "/slow": slow})
+
+
+def talk(sent: bytes, *, service: HttpService | None = None, close: bool = True) -> bytes:
+    """Return everything that the service answers to `sent`; its time is a mock clock's."""
+    service = service or make_service()
+    got = bytearray()
+
+    async def main() -> None:
+        client, server = trio.testing.memory_stream_pair()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(service.serve_connection, server)
+            await client.send_all(sent)
+            if close:
+                await client.send_eof()
+            async for data in client:
+                got.extend(data)
+
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+    return bytes(got)
+
+
+def get(path: str, method: str = "GET") -> bytes:
+    return f"{method} {path} HTTP/1.1\r\nHost: h\r\n\r\n".encode()
+
+
+def status_of(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1])
+
+
+def test_metrics_are_shown_in_prometheus_form() -> None:
+    head, body = talk(get("/metrics?x=1")).split(b"\r\n\r\n")
+
+    assert head.startswith(b"HTTP/1.1 200")
+    assert b"content-type: text/plain; version=0.0.4; charset=utf-8" in head
+    assert body == b"# HELP m Help.\n# TYPE m gauge\nm 3\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "ready", "status"),
+    [
+        ("/healthz", False, 200),
+        ("/readyz", True, 200),
+        ("/readyz", False, 503),
+        ("/", True, 404),
+        ("/broken", True, 500),
+    ],
+)
+def test_pages_have_their_status(path: str, ready: bool, status: int) -> None:
+    assert status_of(talk(get(path), service=make_service(ready=ready))) == status
+
+
+def test_a_head_request_gets_no_body() -> None:
+    answer = talk(get("/healthz", "HEAD"))
+
+    assert b"content-length: 3" in answer
+    assert answer.endswith(b"\r\n\r\n")
+
+
+def test_several_requests_use_one_connection() -> None:
+    assert talk(get("/healthz") * 3).count(b"HTTP/1.1 200") == 3
+
+
+def test_an_error_closes_the_connection() -> None:
+    assert talk(get("/nope") + get("/healthz")).count(b"HTTP/1.1") == 1
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (get("/metrics", "DELETE"), 405),
+        (b"nonsense\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: h\r\nX: " + b"x" * (2 * http.HEAD_BYTES_MAX), 431),
+        (b"POST /metrics HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc", 413),
+        (b"\x16\x03\x01\x02\x00", 400),
+    ],
+)
+def test_bad_requests_are_refused(sent: bytes, status: int) -> None:
+    assert status_of(talk(sent)) == status
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /heal"])
+def test_a_client_that_sends_no_whole_request_is_cut_off_in_time(sent: bytes) -> None:
+    assert talk(sent, close=False) == b""
+
+
+def test_a_page_that_takes_too_long_is_given_up() -> None:
+    assert talk(get("/slow"), close=False) == b""
+
+
+def test_connections_are_limited() -> None:
+    service = make_service()
+    answers: list[bytes] = []
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            waiting = []
+            for _ in range(http.CONNECTIONS_MAX):
+                client, server = trio.testing.memory_stream_pair()
+                nursery.start_soon(service.serve_connection, server)
+                waiting.append(client)
+            await trio.testing.wait_all_tasks_blocked()
+            client, server = trio.testing.memory_stream_pair()
+            nursery.start_soon(service.serve_connection, server)
+            await client.send_all(get("/healthz"))
+            answers.append(bytes(await client.receive_some(4096)))
+            nursery.cancel_scope.cancel()
+
+    trio.run(main)
+
+    assert status_of(answers[0]) == 503
+    assert service._connections_count == 0
+
+
+def test_it_listens_on_a_real_port_and_ends_when_cancelled() -> None:
+    async def main() -> bytes:
+        async with trio.open_nursery() as nursery:
+            host, port = await nursery.start(make_service().run)
+            stream = await trio.open_tcp_stream(host, port)
+            await stream.send_all(get("/healthz"))
+            answer = bytes(await stream.receive_some(4096))
+            await stream.aclose()
+            nursery.cancel_scope.cancel()
+        return answer
+
+    assert status_of(trio.run(main)) == 200
+
+
+def test_a_port_that_is_taken_is_the_operators_problem() -> None:
+    async def main() -> None:
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        port = listener.socket.getsockname()[1]
+        with pytest.raises(ConfigError, match=str(port)):
+            await HttpService(("127.0.0.1", port), {}).run()
+        await listener.aclose()
+
+    trio.run(main)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("127.0.0.1:9404", ("127.0.0.1", 9404)), ("[::1]:0", ("::1", 0)), (":9404", ("", 9404))],
+)
+def test_addresses_are_read(text: str, expected: tuple[str, int]) -> None:
+    assert parse_address(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "9404", "h:", "h:x", "h:70000", "h:²"])
+def test_a_wrong_address_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="HOST:PORT"):
+        parse_address(text)

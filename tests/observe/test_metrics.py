@@ -1,0 +1,82 @@
+import math
+
+import pytest
+
+from odradek.kernel.contracts.services import Metric
+from odradek.kernel.errors import PluginError
+from odradek.kernel.observe.histogram import Histogram
+from odradek.kernel.observe.metrics import MetricsRegistry, histogram_metrics, metric_name, render_metric
+
+
+@pytest.mark.parametrize(
+    ("group", "bean_type", "name", "expected"),
+    [
+        ("kafka.server", "BrokerTopicMetrics", "BytesInPerSec", "kafka_server_brokertopicmetrics_bytesin_total"),
+        ("kafka.server", "ReplicaManager", "LeaderCount", "kafka_server_replicamanager_leadercount"),
+        (
+            "kafka.network",
+            "SocketServer",
+            "NetworkProcessorAvgIdlePercent",
+            "kafka_network_socketserver_networkprocessoravgidle_percent",
+        ),
+        ("kafka.log", "Log", "Size", "kafka_log_log_size"),
+        ("kafka.server", "socket-server-metrics", "x y", "kafka_server_socket_server_metrics_x_y"),
+    ],
+)
+def test_names_are_those_of_the_jmx_exporter(group: str, bean_type: str, name: str, expected: str) -> None:
+    assert metric_name(group, bean_type, name) == expected
+
+
+def test_a_metric_is_rendered_with_help_type_labels_and_values() -> None:
+    metric = Metric("m", "Two\nlines \\.", "counter", dict, ("topic", "partition"))
+
+    assert render_metric(metric, {("t", "0"): 7, ("", ""): 1.5, ('q"\\\n', ""): 2**70}) == (
+        "# HELP m Two\\nlines \\\\.\n"
+        "# TYPE m counter\n"
+        'm{topic="t",partition="0"} 7\n'
+        "m 1.5\n"
+        'm{topic="q\\"\\\\\\n"} 1180591620717411303424\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(math.inf, "+Inf"), (-math.inf, "-Inf"), (math.nan, "NaN"), (0.1, "0.1"), (True, "1")]
+)
+def test_numbers_are_written_as_prometheus_reads_them(value: float, text: str) -> None:
+    assert render_metric(Metric("m", "h", "gauge", dict), {(): value}).endswith(f"m {text}\n")
+
+
+def test_a_histogram_becomes_quantiles_and_a_count() -> None:
+    histogram = Histogram()
+    for value in range(1, 101):
+        histogram.record(value)
+    quantiles, count = histogram_metrics("h", "Help.", lambda: {("Produce",): histogram}, ("request",))
+
+    assert count.read() == {("Produce",): 100}
+    assert quantiles.labels == ("request", "quantile")
+    assert 50 <= quantiles.read()["Produce", "0.50"] <= 62.5
+    assert 99 <= quantiles.read()["Produce", "0.99"] <= 100
+
+
+def test_a_metric_that_fails_costs_no_other() -> None:
+    errors: list[tuple[str, str]] = []
+    registry = MetricsRegistry(on_error=lambda metric, error: errors.append((metric.name, str(error))))
+
+    def fail() -> dict[tuple[str, ...], float]:
+        raise ValueError("broken")
+
+    registry.add(Metric("broken", "h", "gauge", fail))
+    registry.add(Metric("sound", "h", "gauge", lambda: {(): 3}))
+
+    assert "".join(registry.render()) == "# HELP sound h\n# TYPE sound gauge\nsound 3\n"
+    assert errors == [("broken", "broken")]
+    assert len(registry) == 2
+
+
+@pytest.mark.parametrize(("name", "kind"), [("taken", "gauge"), ("no name", "gauge"), ("good", "summary")])
+def test_a_wrong_or_doubled_metric_names_its_plugin(name: str, kind: str) -> None:
+    registry = MetricsRegistry(on_error=lambda metric, error: None)
+    registry.add(Metric("taken", "h", "gauge", dict))
+
+    with pytest.raises(PluginError, match="myplugin"):
+        registry.add(Metric(name, "h", kind, dict), "myplugin")
