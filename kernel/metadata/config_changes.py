@@ -7,6 +7,7 @@ What keys and values are possible is the configuration's business (`odradek.kern
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 Change: TypeAlias = "Sequence[Alteration] | Mapping[str, str | None]"
 """What is to become of a resource: single alterations, or a mapping that replaces everything set on it."""
+
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,10}")
 
 Alter: TypeAlias = "Callable[[ControllerRules, MetadataImage, str, Change], dict[str, str]]"
 
@@ -102,6 +105,8 @@ def _alter_one(
     alter_resource = _ALTER.get(kind)
     if alter_resource is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
+    if kind == ResourceType.BROKER and name:
+        name = str(_broker_id(rules, image, name))
     after = alter_resource(rules, image, name, change)
     return config_records(kind, name, image.config(kind, name), after)
 
@@ -119,11 +124,8 @@ def _alter_topic(rules: ControllerRules, image: MetadataImage, name: str, change
 
 
 def _alter_broker(rules: ControllerRules, image: MetadataImage, name: str, change: Change) -> dict[str, str]:
-    broker_id = rules.node_id
-    if name:
-        broker_id = _broker_id(rules, image, name)
     config: BrokerConfig = rules.config_at(image)
-    if broker_id != rules.node_id:
+    if name and int(name) != rules.node_id:
         config = config.with_dynamic(cluster=config.cluster, broker=image.config(ResourceType.BROKER, name))
     if isinstance(change, Mapping):
         return alter.replace_broker(config, change, whole_cluster=not name)
@@ -131,10 +133,9 @@ def _alter_broker(rules: ControllerRules, image: MetadataImage, name: str, chang
 
 
 def _broker_id(rules: ControllerRules, image: MetadataImage, name: str) -> int:
-    try:
-        broker_id = int(name)
-    except ValueError:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}") from None
+    if not _INTEGER.fullmatch(name):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+    broker_id = int(name)
     if broker_id not in image.brokers and broker_id != rules.node_id:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {rules.node_id}, but received {name}"

@@ -1,0 +1,66 @@
+"""Shell: the handlers of the APIs that administer a cluster, each with the parts it needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .api_19_create_topics import CreateTopicsHandler
+from .api_20_delete_topics import DeleteTopicsHandler
+from .api_22_init_producer_id import InitProducerIdHandler, ProducerIdSource
+from .api_32_describe_configs import DescribeConfigsHandler
+from .api_33_alter_configs import AlterConfigsHandler
+from .api_37_create_partitions import CreatePartitionsHandler
+from .api_43_elect_leaders import ElectLeadersHandler
+from .api_44_incremental_alter_configs import IncrementalAlterConfigsHandler
+from .api_45_alter_partition_reassignments import AlterPartitionReassignmentsHandler
+from .api_46_list_partition_reassignments import ListPartitionReassignmentsHandler
+from .api_55_describe_quorum import DescribeQuorumHandler
+from .api_57_update_features import UpdateFeaturesHandler
+from .api_60_describe_cluster import DescribeClusterHandler
+from .api_64_unregister_broker import UnregisterBrokerHandler
+from .api_74_list_config_resources import ListConfigResourcesHandler
+from .api_75_describe_topic_partitions import PARTITIONS_MAX, DescribeTopicPartitionsHandler
+from .controller_call import MetadataLogCall
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ...clock import Clock
+    from ...config.broker import BrokerConfig
+    from ...contracts.api_handler import ApiHandler, AsyncApiHandler
+    from ...metadata.image import MetadataImage
+    from ...metadata.metadata_log import MetadataLog
+
+
+def admin_handlers(
+    *, broker_id: int, metadata: Callable[[], MetadataLog], config: Callable[[], BrokerConfig], clock: Clock
+) -> Iterator[ApiHandler | AsyncApiHandler]:
+    """Iterate over the handlers that the controller and the image answer.
+
+    Args:
+        broker_id: This broker.
+        metadata: Returns the metadata log; asked at each request, so it may be made later.
+        config: Returns this broker's configuration with its dynamic layers.
+        clock: For DescribeQuorum.
+    """
+    submit = MetadataLogCall(metadata).submit
+
+    def image() -> MetadataImage:
+        return metadata().image
+
+    yield CreateTopicsHandler(submit=submit)
+    yield DeleteTopicsHandler(submit=submit)
+    yield InitProducerIdHandler(producer_ids=ProducerIdSource(broker_id=broker_id, submit=submit))
+    yield DescribeConfigsHandler(broker_id=broker_id, image=image, config=config)
+    yield AlterConfigsHandler(submit=submit)
+    yield CreatePartitionsHandler(submit=submit)
+    yield ElectLeadersHandler(submit=submit)
+    yield IncrementalAlterConfigsHandler(submit=submit)
+    yield AlterPartitionReassignmentsHandler(submit=submit)
+    yield ListPartitionReassignmentsHandler(image=image)
+    yield DescribeQuorumHandler(broker_id=broker_id, metadata=metadata, clock=clock)
+    yield UpdateFeaturesHandler(submit=submit)
+    yield DescribeClusterHandler(broker_id=broker_id, image=image)
+    yield UnregisterBrokerHandler(submit=submit)
+    yield ListConfigResourcesHandler(image=image)
+    yield DescribeTopicPartitionsHandler(image=image, partitions_max=lambda: config().get_int(PARTITIONS_MAX))

@@ -1,0 +1,44 @@
+"""Shell: CreateTopics (key 19): the controller decides; durable when answered.
+
+*Source:* KIP-4, KIP-464 (defaults), KIP-525 (configs in the answer).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...wire.messages.api_19_create_topics import CreatableTopicResult, CreateTopicsResponse
+from .controller_call import Submit, message_of, submit_within
+
+if TYPE_CHECKING:
+    from ...contracts.api_handler import Answer, RequestContext
+    from ...errors import ErrorCode
+    from ...wire.messages.api_19_create_topics import CreateTopicsRequest
+
+
+class CreateTopicsHandler:
+    """Answers CreateTopics through the controller."""
+
+    api_key = 19
+
+    def __init__(self, *, submit: Submit) -> None:
+        """Make the handler; `submit` is `MetadataLog.submit`."""
+        self._submit = submit
+
+    async def handle_async(self, request: CreateTopicsRequest, context: RequestContext) -> Answer:
+        """Answer once the topics are durable. Cancelled: the broker is stopping."""
+        return await submit_within(
+            self._submit, lambda controller, _: controller.create_topics(request), request.timeout_ms
+        )
+
+    def error_response(
+        self, request: CreateTopicsRequest, context: RequestContext, code: ErrorCode, detail: str
+    ) -> Answer:
+        """Return the response that gives every topic this error."""
+        message = message_of(code, detail)
+        return CreateTopicsResponse(
+            topics=[
+                CreatableTopicResult(name=topic.name, error_code=code, error_message=message, configs=[])
+                for topic in request.topics
+            ]
+        )

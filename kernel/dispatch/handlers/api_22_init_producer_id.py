@@ -1,0 +1,83 @@
+"""Shell: InitProducerId (key 22): producer ids for idempotent producers, out of blocks that the controller gives.
+
+Transactional ids belong to the transaction coordinator; while no plugin offers one, they are answered as by a cluster
+whose coordinator is not there.
+
+*Source:* KIP-98, KIP-360 (epochs in the request), KIP-730 (blocks).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from ...errors import ErrorCode
+from ...types import NO_EPOCH, NO_PRODUCER_ID
+from ...wire.messages.api_22_init_producer_id import InitProducerIdResponse
+from .controller_call import Submit
+
+if TYPE_CHECKING:
+    from ...contracts.api_handler import Answer, RequestContext
+    from ...wire.messages.api_22_init_producer_id import InitProducerIdRequest
+
+FIRST_EPOCH: Final = 0
+
+
+class ProducerIdSource:
+    """Gives out producer ids that no other producer of the cluster has. Safe to use from many tasks."""
+
+    def __init__(self, *, broker_id: int, submit: Submit) -> None:
+        """Make a source without a block; the first id fetches one."""
+        self._broker_id = broker_id
+        self._submit = submit
+        self._next_id = 0
+        self._end = 0
+        self._lock = trio.Lock()
+
+    def __repr__(self) -> str:
+        return f"ProducerIdSource(next {self._next_id}, until {self._end})"
+
+    async def new_producer_id(self) -> int:
+        """Return a producer id. If it is cancelled, at most a block of ids is lost.
+
+        Raises:
+            KafkaError: The controller cannot give a block now.
+        """
+        while self._next_id >= self._end:
+            async with self._lock:
+                if self._next_id >= self._end:
+                    block = await self._submit(lambda controller, _: controller.allocate_producer_ids(self._broker_id))
+                    self._next_id, self._end = block.first, block.first + block.count
+        self._next_id += 1
+        return self._next_id - 1
+
+
+class InitProducerIdHandler:
+    """Answers InitProducerId without a transactional id."""
+
+    api_key = 22
+
+    def __init__(self, *, producer_ids: ProducerIdSource) -> None:
+        """Make the handler."""
+        self._producer_ids = producer_ids
+
+    async def handle_async(self, request: InitProducerIdRequest, context: RequestContext) -> Answer:
+        """Answer with a fresh id; at once but for the first of a block. Cancelled: the broker is stopping."""
+        if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_EPOCH):
+            return _failed(ErrorCode.INVALID_REQUEST)
+        if request.transactional_id is not None:
+            is_empty = not request.transactional_id
+            return _failed(ErrorCode.INVALID_REQUEST if is_empty else ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        producer_id = await self._producer_ids.new_producer_id()
+        return InitProducerIdResponse(producer_id=producer_id, producer_epoch=FIRST_EPOCH)
+
+    def error_response(
+        self, request: InitProducerIdRequest, context: RequestContext, code: ErrorCode, detail: str
+    ) -> Answer:
+        """Return the response that fails."""
+        return _failed(code)
+
+
+def _failed(code: ErrorCode) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=code, producer_id=NO_PRODUCER_ID, producer_epoch=NO_EPOCH)

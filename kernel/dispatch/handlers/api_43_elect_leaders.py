@@ -1,0 +1,39 @@
+"""Shell: ElectLeaders (key 43): preferred and unclean elections, asked for by an operator.
+
+*Source:* KIP-183, KIP-460.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...errors import KafkaError
+from ...metadata.partition_changes import elections_failed
+from .controller_call import Submit, submit_within
+
+if TYPE_CHECKING:
+    from ...contracts.api_handler import Answer, RequestContext
+    from ...errors import ErrorCode
+    from ...wire.messages.api_43_elect_leaders import ElectLeadersRequest
+
+
+class ElectLeadersHandler:
+    """Answers ElectLeaders through the controller."""
+
+    api_key = 43
+
+    def __init__(self, *, submit: Submit) -> None:
+        """Make the handler; `submit` is `MetadataLog.submit`."""
+        self._submit = submit
+
+    async def handle_async(self, request: ElectLeadersRequest, context: RequestContext) -> Answer:
+        """Answer once the elections are durable. Cancelled: the broker is stopping."""
+        return await submit_within(
+            self._submit, lambda controller, _: controller.elect_leaders(request), request.timeout_ms
+        )
+
+    def error_response(
+        self, request: ElectLeadersRequest, context: RequestContext, code: ErrorCode, detail: str
+    ) -> Answer:
+        """Return the response that gives every partition this error."""
+        return elections_failed(request, KafkaError(code, detail))

@@ -1,0 +1,49 @@
+"""Shell: IncrementalAlterConfigs (key 44): the controller decides; durable when answered.
+
+*Source:* KIP-339.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...wire.messages.api_44_incremental_alter_configs import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsResponse,
+)
+from .controller_call import Submit, message_of
+
+if TYPE_CHECKING:
+    from ...contracts.api_handler import Answer, RequestContext
+    from ...errors import ErrorCode
+    from ...wire.messages.api_44_incremental_alter_configs import IncrementalAlterConfigsRequest
+
+
+class IncrementalAlterConfigsHandler:
+    """Answers IncrementalAlterConfigs through the controller."""
+
+    api_key = 44
+
+    def __init__(self, *, submit: Submit) -> None:
+        """Make the handler; `submit` is `MetadataLog.submit`."""
+        self._submit = submit
+
+    async def handle_async(self, request: IncrementalAlterConfigsRequest, context: RequestContext) -> Answer:
+        """Answer once the change is durable. Cancelled: the broker is stopping."""
+        return await self._submit(lambda controller, _: controller.incremental_alter_configs(request))
+
+    def error_response(
+        self, request: IncrementalAlterConfigsRequest, context: RequestContext, code: ErrorCode, detail: str
+    ) -> Answer:
+        """Return the response that gives every resource this error."""
+        return IncrementalAlterConfigsResponse(
+            responses=[
+                AlterConfigsResourceResponse(
+                    error_code=code,
+                    error_message=message_of(code, detail),
+                    resource_type=resource.resource_type,
+                    resource_name=resource.resource_name,
+                )
+                for resource in request.resources
+            ]
+        )

@@ -1,0 +1,38 @@
+"""Shell: AlterPartitionReassignments (key 45): begins and cancels moves of partitions.
+
+*Source:* KIP-455, KIP-860 (replication factor).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...wire.messages.api_45_alter_partition_reassignments import AlterPartitionReassignmentsResponse
+from .controller_call import Submit, message_of, submit_within
+
+if TYPE_CHECKING:
+    from ...contracts.api_handler import Answer, RequestContext
+    from ...errors import ErrorCode
+    from ...wire.messages.api_45_alter_partition_reassignments import AlterPartitionReassignmentsRequest
+
+
+class AlterPartitionReassignmentsHandler:
+    """Answers AlterPartitionReassignments through the controller."""
+
+    api_key = 45
+
+    def __init__(self, *, submit: Submit) -> None:
+        """Make the handler; `submit` is `MetadataLog.submit`."""
+        self._submit = submit
+
+    async def handle_async(self, request: AlterPartitionReassignmentsRequest, context: RequestContext) -> Answer:
+        """Answer once the change is durable. Cancelled: the broker is stopping."""
+        return await submit_within(
+            self._submit, lambda controller, _: controller.alter_partition_reassignments(request), request.timeout_ms
+        )
+
+    def error_response(
+        self, request: AlterPartitionReassignmentsRequest, context: RequestContext, code: ErrorCode, detail: str
+    ) -> Answer:
+        """Return the response that fails as a whole."""
+        return AlterPartitionReassignmentsResponse(error_code=code, error_message=message_of(code, detail))

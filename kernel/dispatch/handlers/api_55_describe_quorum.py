@@ -1,0 +1,108 @@
+"""Shell: DescribeQuorum (key 55): who leads the metadata log and how far its voters are: here, one.
+
+*Source:* KIP-595, KIP-836 (times), KIP-853 (directory ids, nodes).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ...errors import ErrorCode
+from ...ids import ZERO_ID
+from ...types import METADATA_TOPIC
+from ...wire.messages.api_55_describe_quorum import (
+    DescribeQuorumResponse,
+    Listener,
+    Node,
+    ReplicaState,
+    ResponsePartitionData,
+    ResponseTopicData,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...clock import Clock
+    from ...contracts.api_handler import Answer, RequestContext
+    from ...metadata.metadata_log import MetadataLog
+    from ...wire.messages.api_55_describe_quorum import DescribeQuorumRequest
+
+UNKNOWN: Final = "This server does not host this topic-partition."
+
+
+class DescribeQuorumHandler:
+    """Answers DescribeQuorum from the metadata log."""
+
+    api_key = 55
+
+    def __init__(self, *, broker_id: int, metadata: Callable[[], MetadataLog], clock: Clock) -> None:
+        """Make the handler.
+
+        Args:
+            broker_id: This node, the only voter.
+            metadata: Returns the metadata log.
+            clock: The only voter has always fetched just now.
+        """
+        self._broker_id = broker_id
+        self._metadata = metadata
+        self._clock = clock
+
+    def handle(self, request: DescribeQuorumRequest, context: RequestContext) -> Answer:
+        """Answer at once; Kafka answers for the metadata partition only when nothing else is asked for."""
+        asked = [(topic.topic_name, item.partition_index) for topic in request.topics for item in topic.partitions]
+        if asked == [(METADATA_TOPIC, 0)]:
+            return self._quorum()
+        return _unknown(request, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN)
+
+    def _quorum(self) -> DescribeQuorumResponse:
+        metadata, now_ms = self._metadata(), self._clock.now_ms()
+        image = metadata.image
+        broker = image.brokers.get(self._broker_id)
+        voter = ReplicaState(
+            replica_id=self._broker_id,
+            replica_directory_id=broker.log_dirs[0] if broker is not None and broker.log_dirs else ZERO_ID,
+            log_end_offset=metadata.end_offset,
+            last_fetch_timestamp=now_ms,
+            last_caught_up_timestamp=now_ms,
+        )
+        partition = ResponsePartitionData(
+            error_message="",
+            leader_id=self._broker_id,
+            leader_epoch=metadata.leader_epoch,
+            high_watermark=image.offset + 1,
+            current_voters=[voter],
+        )
+        listeners = broker.listeners.values() if broker is not None else ()
+        node = Node(
+            node_id=self._broker_id,
+            listeners=[Listener(name=item.name, host=item.host, port=item.port) for item in listeners],
+        )
+        return DescribeQuorumResponse(
+            error_message="",
+            topics=[ResponseTopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
+            nodes=[node],
+        )
+
+    def error_response(
+        self, request: DescribeQuorumRequest, context: RequestContext, code: ErrorCode, detail: str
+    ) -> Answer:
+        """Return the response that gives every partition this error."""
+        return _unknown(request, code, detail)
+
+
+def _unknown(request: DescribeQuorumRequest, code: ErrorCode, detail: str) -> DescribeQuorumResponse:
+    return DescribeQuorumResponse(
+        error_message="",
+        topics=[
+            ResponseTopicData(
+                topic_name=topic.topic_name,
+                partitions=[
+                    ResponsePartitionData(
+                        partition_index=partition.partition_index, error_code=code, error_message=detail
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )

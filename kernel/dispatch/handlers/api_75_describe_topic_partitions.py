@@ -1,0 +1,134 @@
+"""Shell: DescribeTopicPartitions (key 75): topics page by page, for admin clients.
+
+Topics are in the order of their names; a page ends after so many partitions, and its cursor says where the next begins.
+
+*Source:* KIP-966; answers compared with Apache Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ...errors import ErrorCode, KafkaError
+from ...metadata.names import is_valid_topic_name
+from ...types import INTERNAL_TOPICS
+from ...wire.messages.api_75_describe_topic_partitions import (
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+    ResponseCursor,
+)
+from .api_03_metadata import TOPIC_OPERATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...contracts.api_handler import Answer, RequestContext
+    from ...contracts.election import PartitionState
+    from ...metadata.image import MetadataImage, TopicImage
+    from ...wire.messages.api_75_describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest
+
+PARTITIONS_MAX: Final = "max.request.partition.size.limit"
+
+
+class DescribeTopicPartitionsHandler:
+    """Answers DescribeTopicPartitions from the current image."""
+
+    api_key = 75
+
+    def __init__(self, *, image: Callable[[], MetadataImage], partitions_max: Callable[[], int]) -> None:
+        """Make the handler.
+
+        Args:
+            image: Returns the current image.
+            partitions_max: `max.request.partition.size.limit`.
+        """
+        self._image = image
+        self._partitions_max = partitions_max
+
+    def handle(self, request: DescribeTopicPartitionsRequest, context: RequestContext) -> Answer:
+        """Answer at once."""
+        image = self._image()
+        names = sorted({topic.name for topic in request.topics}) or sorted(image.topics_by_name)
+        if "" in names:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        first = 0
+        if request.cursor is not None:
+            _check_cursor(request.cursor, names, asked_for_all=not request.topics)
+            names = [name for name in names if name >= request.cursor.topic_name]
+            first = request.cursor.partition_index if names[:1] == [request.cursor.topic_name] else 0
+        limit = max(min(request.response_partition_limit, self._partitions_max()), 1)
+        return _page(image, names, first, limit)
+
+    def error_response(
+        self, request: DescribeTopicPartitionsRequest, context: RequestContext, code: ErrorCode, detail: str
+    ) -> Answer:
+        """Return the response that gives every topic this error."""
+        return DescribeTopicPartitionsResponse(
+            topics=[DescribeTopicPartitionsResponseTopic(error_code=code, name=topic.name) for topic in request.topics]
+        )
+
+
+def _check_cursor(cursor: Cursor, names: list[str], *, asked_for_all: bool) -> None:
+    if cursor.partition_index < 0:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "The cursor's partition is negative.")
+    if not asked_for_all and cursor.topic_name not in names:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "The cursor's topic is none of those asked for.")
+
+
+def _page(image: MetadataImage, names: list[str], first: int, limit: int) -> DescribeTopicPartitionsResponse:
+    known: list[DescribeTopicPartitionsResponseTopic] = []
+    unknown: list[DescribeTopicPartitionsResponseTopic] = []
+    live = frozenset(image.live_brokers())
+    next_cursor = None
+    for name in names:
+        topic = image.topics_by_name.get(name)
+        if topic is None:
+            unknown.append(_missing(name))
+            continue
+        if limit == 0:
+            next_cursor = ResponseCursor(topic_name=name, partition_index=0)
+            break
+        end = min(len(topic.partitions), first + limit)
+        known.append(_topic(topic, range(first, end), live))
+        limit -= max(end - first, 0)
+        if end < len(topic.partitions):
+            next_cursor = ResponseCursor(topic_name=name, partition_index=end)
+            break
+        first = 0
+    return DescribeTopicPartitionsResponse(topics=known + unknown, next_cursor=next_cursor)
+
+
+def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
+    is_valid = is_valid_topic_name(name)
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_valid else ErrorCode.INVALID_TOPIC_EXCEPTION,
+        name=name,
+        is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )
+
+
+def _topic(topic: TopicImage, indexes: range, live: frozenset[int]) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=[_partition(index, topic.partitions[index], live) for index in indexes],
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )
+
+
+def _partition(index: int, state: PartitionState, live: frozenset[int]) -> DescribeTopicPartitionsResponsePartition:
+    has_leader = state.leader in live
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
+        partition_index=index,
+        leader_id=state.leader if has_leader else -1,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=list(state.replicas),
+        isr_nodes=list(state.isr),
+        eligible_leader_replicas=[],
+        last_known_elr=[],
+        offline_replicas=[replica for replica in state.replicas if replica not in live],
+    )
