@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound=Message)
 
-ELEMENTS_MAX: Final = 1_000_000
-"""How many array items and unknown tagged fields one message may hold.
+ELEMENTS_MAX: Final = 500_000
+"""How many array items and unknown tagged fields one message may hold; arrays of numbers and ids do not count.
 
-Two million empty names fit into 4 MB and would hold the reactor for seconds. A request for every partition of a
-cluster at Kafka's recommended limit (200,000) stays far below this.
+Two million empty names fit into 4 MB and would hold the reactor for seconds; this many take about 0.3 s. The largest
+honest request is a follower's full fetch of every partition of a cluster at Kafka's recommended limit: 200,000
+partitions in as many topics. Whoever decodes the answer to a request of his own may allow more.
 """
 
 

@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from odradek.kernel.wire import DecodeError, Message, decode, encode_bytes
+from odradek.kernel.wire import ELEMENTS_MAX, DecodeError, Message, decode, encode_bytes
 from odradek.kernel.wire.messages.api_00_produce import ProduceRequest
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest
 from odradek.kernel.wire.messages.api_18_api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -105,7 +105,7 @@ def test_an_array_longer_than_its_bytes_is_refused_before_anything_is_made() -> 
 
 
 def test_the_element_budget_ends_a_message_of_empty_names() -> None:
-    count = 1_000_001
+    count = ELEMENTS_MAX + 1
     data = unsigned_varint(count + 1) + b"\x01\x00" * count + b"\x01\x00\x00"
 
     with pytest.raises(DecodeError, match="more elements than one message may hold"):
