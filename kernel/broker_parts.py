@@ -28,6 +28,7 @@ from .plugin_manager import choose_offer
 from .purgatory import clockwork
 from .purgatory.purgatory import Purgatory
 from .purgatory.timing_wheel import TimingWheel
+from .records.scan import HAS_COMPILED_KERNEL
 from .records.validation import ValidationMode
 from .types import METADATA_TOPIC, TopicIdPartition
 
@@ -165,7 +166,7 @@ class BrokerParts:
             TopicConfig.resolve(config, image.topic_config(topic.name)),
             stages=tuple(self.stages),
             validation=ValidationMode(config.get_text("odradek.produce.validation")),
-            has_compiled_kernel=False,
+            has_compiled_kernel=HAS_COMPILED_KERNEL,
         )
 
     def open_topics(self) -> None:

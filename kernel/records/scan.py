@@ -17,12 +17,18 @@ if TYPE_CHECKING:
 
     from ..types import Buffer
 
-try:
-    from . import _kernel
-except ImportError:  # no compiler where the package was built
-    HAS_COMPILED_KERNEL = False
-else:
-    HAS_COMPILED_KERNEL = True
+
+def _load_kernel() -> Callable[[Buffer, int], tuple[int, int, list[int], bool]] | None:
+    """Return the compiled walk; None where there was no compiler when the package was built."""
+    try:
+        from . import _kernel
+    except ImportError:
+        return None
+    return _kernel.scan_records
+
+
+_kernel_scan: Final = _load_kernel()
+HAS_COMPILED_KERNEL: Final = _kernel_scan is not None
 
 
 class RecordsScan(NamedTuple):
@@ -51,8 +57,9 @@ def scan_records_compiled(payload: Buffer, count: int) -> RecordsScan:
     Raises:
         CorruptRecordsError: as there.
     """
+    assert _kernel_scan is not None, "the record kernel was not compiled"
     try:
-        return _make_scan(_kernel.scan_records(payload, count))
+        return _make_scan(_kernel_scan(payload, count))
     except ValueError as exc:
         raise CorruptRecordsError(str(exc)) from exc
 
