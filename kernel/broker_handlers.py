@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .dispatch.handlers.admin import admin_handlers
 from .dispatch.handlers.api_01_fetch import FetchHandler
 from .dispatch.handlers.api_02_list_offsets import ListOffsetsHandler
 from .dispatch.handlers.api_03_metadata import MetadataHandler
@@ -36,3 +37,9 @@ def kernel_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler
         create_topics=parts.topic_maker.create_soon,
     )
     yield ApiVersionsHandler(routes=parts.router.routes, image=image, supported_features=supported_ranges())
+    yield from admin_handlers(
+        broker_id=config.node_id,
+        metadata=lambda: parts.metadata,
+        config=lambda: parts.effective_config(image()),
+        clock=clock,
+    )
