@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from .config.broker import BrokerConfig
-    from .config.toml_file import StartTopic
+    from .config.sections import StartTopic
 
 log = logging.getLogger(__name__)
 

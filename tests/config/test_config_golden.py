@@ -158,7 +158,6 @@ LAYERED = PLAIN | {
     "log.roll.hours": "3",
     "log.cleaner.min.cleanable.ratio": "0.25",
     "group.consumer.session.timeout.ms": "45500",
-    "ssl.keystore.password": "x",
     "listener.name.plaintext.ssl.client.auth": "required",
     "log.initial.task.delay.ms": "1000",
     "sasl.enabled.mechanisms": "PLAIN, GSSAPI",
@@ -209,11 +208,13 @@ def test_layers_are_described_as_kafka_does() -> None:
     )
     # Kafka takes unknown names; we do not. Once a dynamic synonym is set, it shows the static ones at their defaults,
     # though they stay what they were: we show what they are.
-    unknown = {"foo.bar"}
+    # Nor do we take a password for a key store, which is PEM here.
+    unknown = {"foo.bar", "ssl.keystore.password"}
     but = frozenset({"log.retention.hours", "log.retention.minutes", "log.roll.hours"})
 
     broker = [row for row in kept("describe_layers:broker") if row[0] not in unknown]
-    same(broker, rows(describe_broker(layered)), but=but)
+    ours = [row for row in rows(describe_broker(layered)) if row[0] not in unknown]
+    same(broker, ours, but=but)
     cluster = [row for row in kept("describe_layers:cluster") if row[0] not in unknown]
     same(cluster, rows(describe_cluster(layered)))
     same(kept("describe_layers:topic"), rows(describe_topic(layered, {})))

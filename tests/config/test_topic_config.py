@@ -190,11 +190,11 @@ def test_a_list_is_edited_as_a_list(edits: list[tuple[Operation, str]]) -> None:
 
 
 def test_secrets_are_never_shown() -> None:
-    config = broker(ssl_keystore_password="hunter2")
+    config = broker(ssl_key_password="hunter2")
     shown = [row for row in describe_broker(config) if "hunter2" in repr(row)]
 
     assert shown == []
-    assert config.shown("ssl.keystore.password") == "[hidden]"
+    assert config.shown("ssl.key.password") == "[hidden]"
     assert config.shown("num.partitions") == "1"
 
 

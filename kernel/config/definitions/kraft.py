@@ -132,4 +132,9 @@ _INTERNAL: Final = frozenset(
     }
 )
 
-KEYS: Final[tuple[ConfigKey, ...]] = build(_ROWS, _DOCS, scope=Scope.BROKER, internal=_INTERNAL)
+_REFUSED: Final = {
+    "metadata.max.retention.bytes": "old metadata snapshots are not deleted by size yet",
+    "metadata.max.retention.ms": "old metadata snapshots are not deleted by age yet",
+}
+
+KEYS: Final[tuple[ConfigKey, ...]] = build(_ROWS, _DOCS, scope=Scope.BROKER, internal=_INTERNAL, refused=_REFUSED)

@@ -17,7 +17,6 @@ from .vocabulary import (
     LONG,
     LOW,
     MEDIUM,
-    NOT_NEGATIVE,
     PASSWORD,
     PER_BROKER,
     POSITIVE,
@@ -105,8 +104,6 @@ _ROWS: Final[tuple[Row, ...]] = (
     ("delegation.token.max.lifetime.ms", LONG, 604_800_000, POSITIVE, MEDIUM, READ_ONLY, Part.SECURITY),
     ("delegation.token.expiry.time.ms", LONG, 86_400_000, POSITIVE, MEDIUM, READ_ONLY, Part.SECURITY),
     ("delegation.token.expiry.check.interval.ms", LONG, 3_600_000, POSITIVE, LOW, READ_ONLY, Part.SECURITY),
-    ("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, NOT_NEGATIVE, HIGH, READ_ONLY, Part.TRANSACTIONS),
-    ("add.partitions.to.txn.retry.backoff.ms", INT, 20, POSITIVE, HIGH, READ_ONLY, Part.TRANSACTIONS),
 )
 
 _DOCS: Final = """
@@ -262,12 +259,6 @@ delegation.token.expiry.time.ms
 
 delegation.token.expiry.check.interval.ms
     How often expired delegation tokens are removed.
-
-add.partitions.to.txn.retry.backoff.max.ms
-    How long the server itself keeps trying to add a partition to a transaction.
-
-add.partitions.to.txn.retry.backoff.ms
-    The pause between such tries.
 """
 
 KEYS: Final[tuple[ConfigKey, ...]] = build(_ROWS, _DOCS, scope=Scope.BROKER)

@@ -124,4 +124,11 @@ ssl.engine.factory.class
     The Java class that makes TLS engines.
 """
 
-KEYS: Final[tuple[ConfigKey, ...]] = build(_ROWS, _DOCS, scope=Scope.BROKER)
+_REFUSED: Final = {
+    "ssl.protocol": "ssl.enabled.protocols alone decides which versions are spoken",
+    "ssl.keystore.password": "key stores are PEM here, whose private key has ssl.key.password",
+    "ssl.truststore.password": "trust stores are PEM here, which have no password",
+    "ssl.cipher.suites": "Java's names of cipher suites mean nothing to the TLS library here",
+}
+
+KEYS: Final[tuple[ConfigKey, ...]] = build(_ROWS, _DOCS, scope=Scope.BROKER, refused=_REFUSED)

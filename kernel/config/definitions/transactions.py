@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ..keys import Part, Scope, build
-from .vocabulary import BOOLEAN, CLUSTER_WIDE, HIGH, INT, LOW, POSITIVE, READ_ONLY, SHORT
+from .vocabulary import BOOLEAN, CLUSTER_WIDE, HIGH, INT, LOW, NOT_NEGATIVE, POSITIVE, READ_ONLY, SHORT
 
 if TYPE_CHECKING:
     from ..keys import ConfigKey, Row
@@ -40,6 +40,8 @@ _ROWS: Final[tuple[Row, ...]] = (
         Part.TRANSACTIONS,
     ),
     ("transaction.two.phase.commit.enable", BOOLEAN, False, None, LOW, READ_ONLY, Part.TRANSACTIONS),
+    ("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, NOT_NEGATIVE, HIGH, READ_ONLY, Part.TRANSACTIONS),
+    ("add.partitions.to.txn.retry.backoff.ms", INT, 20, POSITIVE, HIGH, READ_ONLY, Part.TRANSACTIONS),
 )
 
 _DOCS: Final = """
@@ -81,6 +83,12 @@ transaction.remove.expired.transaction.cleanup.interval.ms
 
 transaction.two.phase.commit.enable
     Whether producers may take part in two-phase commit, where transactions never run out of time.
+
+add.partitions.to.txn.retry.backoff.max.ms
+    How long the server itself keeps trying to add a partition to a transaction.
+
+add.partitions.to.txn.retry.backoff.ms
+    The pause between such tries.
 """
 
 _INTERNAL: Final = frozenset(
