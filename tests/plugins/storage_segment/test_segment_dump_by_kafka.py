@@ -30,8 +30,13 @@ def verify(*directories: Path) -> None:
     result = subprocess.run(
         [sys.executable, str(PEERS), "verify-log", *map(str, directories)], capture_output=True, text=True, check=False
     )
+    # Kafka 4.3.1's tool says of every segment that does not begin at 0, its own too, that its offsets have a gap.
+    damaged = [
+        line for line in result.stdout.splitlines() if line.startswith("damaged") and "Non-consecutive" not in line
+    ]
 
-    assert result.returncode == 0, result.stdout[-3_000:] + result.stderr[-3_000:]
+    assert damaged == []
+    assert "files read" in result.stdout, result.stderr
 
 
 def fill(log: PartitionLog, source: random.Random, count: int, epoch: int) -> None:
@@ -39,7 +44,7 @@ def fill(log: PartitionLog, source: random.Random, count: int, epoch: int) -> No
     for number in range(count):
         builder = BatchBuilder(
             compression=source.choice(list(CompressionType)),
-            base_offset=log.log_end_offset,
+            base_offset=log.log_end_offset + source.choice((0, 0, 0, 3)),
             partition_leader_epoch=epoch,
         )
         base, timestamp = builder.base_offset, 1_700_000_000_000 + source.randrange(10**6)
@@ -67,10 +72,9 @@ def test_kafka_reads_what_every_way_of_writing_leaves(tmp_path: Path) -> None:
     fill(cut, source, 50, epoch=1)
     replaced = engine.open_log(PARTITION._replace(topic="replaced"), CONFIG)
     fill(replaced, source, 300, epoch=0)
-    # Nothing is left out: the tool takes the gaps of compaction for damage.
     first, second, third = replaced.segments()[:3]
     batches = [bytes(b) for b in replaced.batches(0, third.base_offset)]
-    replaced.replace_segments([first.base_offset, second.base_offset], [batches])
+    replaced.replace_segments([first.base_offset, second.base_offset], [[*batches[::3], batches[-1]]])
     live = tmp_path / "live"
     plain.flush()
     shutil.copytree(tmp_path / "logs0" / "orders-3", live / "orders-3")
