@@ -64,7 +64,7 @@ def parse_address(text: str) -> tuple[str, int]:
 
 
 class HttpService:
-    """Serves pages by path. Life: made, `run` in a nursery until cancelled."""
+    """Serves pages by path. Life: made, `bind`, `run` in a nursery until cancelled."""
 
     def __init__(self, address: tuple[str, int], pages: Mapping[str, PageMaker]) -> None:
         """Make the service.
@@ -75,24 +75,34 @@ class HttpService:
         """
         self._address = address
         self._pages = pages
+        self._listeners: list[trio.SocketListener] = []
         self._connections_count = 0
 
-    async def run(self, *, task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED) -> NoReturn:
-        """Serve until cancelled; requests under way are then cut off.
-
-        Args:
-            task_status: Told the address that is listened on.
+    async def bind(self) -> tuple[str, int]:
+        """Take the port, so that a wrong one stops the start, and return what is listened on.
 
         Raises:
             ConfigError: The port is taken, or the host is not this machine's.
         """
         host, port = self._address
         try:
-            listeners = await trio.open_tcp_listeners(port, host=host or None)
+            self._listeners = await trio.open_tcp_listeners(port, host=host or None)
         except OSError as error:
             raise ConfigError(f"cannot serve HTTP on {host}:{port}: {error.strerror or error}") from error
-        bound = listeners[0].socket.getsockname()
-        task_status.started((bound[0], bound[1]))
+        bound = self._listeners[0].socket.getsockname()
+        self._address = bound[0], bound[1]
+        return self._address
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> NoReturn:
+        """Serve until cancelled; requests under way are then cut off. Binds again when it was run before.
+
+        Raises:
+            ConfigError: As `bind`.
+        """
+        if not self._listeners:
+            await self.bind()
+        listeners, self._listeners = self._listeners, []
+        task_status.started()
         await trio.serve_listeners(self.serve_connection, listeners)
 
     async def serve_connection(self, stream: trio.abc.Stream) -> None:

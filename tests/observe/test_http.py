@@ -141,7 +141,9 @@ def test_connections_are_limited() -> None:
 def test_it_listens_on_a_real_port_and_ends_when_cancelled() -> None:
     async def main() -> bytes:
         async with trio.open_nursery() as nursery:
-            host, port = await nursery.start(make_service().run)
+            service = make_service()
+            host, port = await service.bind()
+            await nursery.start(service.run)
             stream = await trio.open_tcp_stream(host, port)
             await stream.send_all(get("/healthz"))
             answer = bytes(await stream.receive_some(4096))
@@ -157,7 +159,7 @@ def test_a_port_that_is_taken_is_the_operators_problem() -> None:
         (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
         port = listener.socket.getsockname()[1]
         with pytest.raises(ConfigError, match=str(port)):
-            await HttpService(("127.0.0.1", port), {}).run()
+            await HttpService(("127.0.0.1", port), {}).run()  # which binds
         await listener.aclose()
 
     trio.run(main)
