@@ -80,6 +80,11 @@ class RequestContext(Protocol):
         ...
 
     @property
+    def correlation_id(self) -> int:
+        """What the client calls this request; the answer carries it."""
+        ...
+
+    @property
     def client_id(self) -> str | None:
         """What the client calls itself."""
         ...
@@ -91,6 +96,10 @@ class RequestContext(Protocol):
 
     def reply(self, response: Any) -> None:
         """Answer a request whose handler returned `PENDING`; once; nothing happens when the client is gone."""
+        ...
+
+    def reply_frame(self, frame: bytearray) -> None:
+        """Like `reply`, with a whole frame that is encoded already, its size and header in front."""
         ...
 
 

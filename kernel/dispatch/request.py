@@ -42,3 +42,8 @@ class Request:
     def reply(self, response: Any) -> None:
         """Answer; None means that no answer is sent. Nothing happens when the client is gone."""
         self.route.send(self, response)
+
+    def reply_frame(self, frame: bytearray) -> None:
+        """Answer with a whole frame that is encoded already, its size in front."""
+        self.route.note_answered(self)
+        self.slot.complete([frame])

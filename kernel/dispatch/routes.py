@@ -91,10 +91,14 @@ class Route:
             decode = self._decoders[version] = decoder(self.api.request, version)
         return decode(frame, position, ELEMENTS_MAX)[0]
 
-    def send(self, request: Request, response: Any) -> None:
-        """Encode a response and hand it to the request's place in its connection's order; None sends nothing."""
+    def note_answered(self, request: Request) -> None:
+        """Count a request and how long it took."""
         self.counters.requests_count += 1
         self.latency_ms.record((self._timer() - request.received_s) * 1000)
+
+    def send(self, request: Request, response: Any) -> None:
+        """Encode a response and hand it to the request's place in its connection's order; None sends nothing."""
+        self.note_answered(request)
         if response is None:
             request.slot.complete(None)
             return

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ..contracts.storage import PartitionLog
     from ..records.batch import BatchHeader
     from ..records.validation import ValidationRules
+    from ..wire.frame_template import FrameTemplate
     from .producer_state import ProducerStateTable
 
 ACKS_ALL: Final = -1
@@ -79,6 +80,7 @@ class Replica:
     """
 
     __slots__ = (
+        "answer_templates",
         "appended_offset",
         "election",
         "epoch_start_offset",
@@ -88,6 +90,7 @@ class Replica:
         "leader_epoch",
         "leader_id",
         "log",
+        "name",
         "offline_reason",
         "partition",
         "producers",
@@ -108,6 +111,8 @@ class Replica:
         stages: tuple[AppendStage, ...] = (),
     ) -> None:
         self.partition = partition
+        self.name = str(partition)
+        self.answer_templates: dict[int, FrameTemplate] = {}
         self.log = log
         self.election = election
         self.producers = producers

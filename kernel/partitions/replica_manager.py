@@ -16,7 +16,7 @@ import attrs
 
 from ..contracts.election import ElectionContext
 from ..errors import ErrorCode, KafkaError, StorageError
-from ..types import TopicIdPartition
+from ..types import INTERNAL_TOPICS, TopicIdPartition
 from .producer_state import ProducerStateTable
 from .recovery import recover_producers
 from .replica import Replica
@@ -49,14 +49,18 @@ class AppendCounters:
 
 
 class TopicReplicas:
-    """The replicas of one topic on this broker, by partition, and the topic's counters."""
+    """The replicas of one topic on this broker, by partition, and the topic's counters.
 
-    __slots__ = ("counters", "name", "partitions", "plan", "topic_id")
+    `is_plain` says that clients may produce to it and no stage looks at what they do.
+    """
+
+    __slots__ = ("counters", "is_plain", "name", "partitions", "plan", "topic_id")
 
     def __init__(self, name: str, topic_id: uuid.UUID, plan: TopicPlan) -> None:
         self.name = name
         self.topic_id = topic_id
         self.plan = plan
+        self.is_plain = not plan.stages and name not in INTERNAL_TOPICS
         self.partitions: dict[int, Replica] = {}
         self.counters = AppendCounters()
 

@@ -20,6 +20,7 @@ from ...purgatory.delayed_operation import Outcome
 from ...records.batch import TIMESTAMP_TYPE_FLAG, TRANSACTIONAL_FLAG
 from ...records.validation import InvalidBatchError, validate_batch
 from ...types import INTERNAL_TOPICS
+from ...wire.frame_template import FrameTemplate, mark
 from ...wire.messages.api_00_produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from ...clock import Clock
     from ...contracts.api_handler import Answer, RequestContext
-    from ...partitions.replica import Replica
+    from ...partitions.replica import Appended, Replica
     from ...partitions.replica_manager import ReplicaManager, TopicReplicas
     from ...purgatory.purgatory import Purgatory
     from ...records.batch import BatchHeader
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+FIRST_VERSION_WITH_LOG_START: Final = 5
 FIRST_VERSION_WITH_IDS: Final = 13
 PRODUCER_ERRORS: Final = frozenset(
     {
@@ -55,6 +57,26 @@ UNKNOWN_TOPIC_ID: Final = ErrorCode.UNKNOWN_TOPIC_ID
 UNKNOWN_TOPIC_OR_PARTITION: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
+class StagedOne:
+    """A request of one partition whose batch is staged: what its answer needs."""
+
+    __slots__ = ("appended", "context", "log_append_time_ms", "replica", "request")
+
+    def __init__(
+        self,
+        context: RequestContext,
+        request: ProduceRequest,
+        replica: Replica,
+        appended: Appended,
+        log_append_time_ms: int,
+    ) -> None:
+        self.context = context
+        self.request = request
+        self.replica = replica
+        self.appended = appended
+        self.log_append_time_ms = log_append_time_ms
+
+
 class ProduceHandler:
     """Answers Produce. Owned by the reactor's task."""
 
@@ -65,9 +87,86 @@ class ProduceHandler:
         self._purgatory = purgatory
         self._clock = clock
         self._staged: list[ProduceOperation] = []
+        self._staged_ones: list[StagedOne] = []
 
     def handle(self, request: ProduceRequest, context: RequestContext) -> Answer:
         """Stage every batch of the request."""
+        acks = request.acks
+        topics = request.topic_data
+        if len(topics) == 1 and len(topics[0].partition_data) == 1 and (acks == -1 or acks == 1):
+            return self._handle_one(request, topics[0], topics[0].partition_data[0], context)
+        return self._handle_many(request, context)
+
+    def _handle_one(
+        self, request: ProduceRequest, topic: TopicProduceData, part: PartitionProduceData, context: RequestContext
+    ) -> Answer:
+        """Stage the only batch of a request: what almost every Produce is. Anything odd is left to `_handle_many`."""
+        version = context.api_version
+        if version >= FIRST_VERSION_WITH_IDS:
+            replicas = self._replicas.topics_by_id.get(topic.topic_id)
+        else:
+            replicas = self._replicas.topics.get(topic.name)
+        replica = replicas.partitions.get(part.index) if replicas is not None else None
+        records = part.records
+        if replica is None or replicas is None or not replicas.is_plain or type(records) is not memoryview:
+            return self._handle_many(request, context)
+        counters = replicas.counters
+        counters.produce_requests += 1
+        try:
+            valid = validate_batch(
+                records,
+                0,
+                len(records),
+                replica.settings.rules,
+                now_ms=self._clock.now_ms(),
+                produce_version=version,
+                partition_name=replica.name,
+            )
+            header = valid.header
+            data = memoryview(valid.rewritten) if valid.rewritten is not None else records[: header.length_bytes]
+            check_staged(header, replicas, request)
+            appended = replica.append_as_leader(data, header, request.acks)
+        except KafkaError as error:
+            answer = PartitionProduceResponse(index=part.index)
+            self._fail(replicas, error, answer)
+            return one_answer(topic, answer)
+        self._replicas.stage(replica)
+        counters.messages_in += header.records_count
+        counters.bytes_in += header.length_bytes
+        self._staged_ones.append(StagedOne(context, request, replica, appended, valid.log_append_time_ms))
+        return PENDING
+
+    def _settle_one(self, one: StagedOne) -> None:
+        """Answer a request of one partition, by template where all went well; else as every other."""
+        replica, appended = one.replica, one.appended
+        reached = replica.high_watermark if one.request.acks == -1 else replica.appended_offset
+        log_append_time_ms = appended.log_append_time_ms if appended.is_duplicate else one.log_append_time_ms
+        version = one.context.api_version
+        topic = one.request.topic_data[0]
+        if appended.required_offset <= reached and replica.is_leader:
+            template = replica.answer_templates.get(version)
+            if template is None:
+                template = replica.answer_templates[version] = answer_template(topic, version)
+            numbers = (appended.base_offset, log_append_time_ms, replica.log.log_start_offset)
+            one.context.reply_frame(template.fill(one.context.correlation_id, numbers))
+            return
+        answer = PartitionProduceResponse(
+            index=topic.partition_data[0].index,
+            base_offset=appended.base_offset,
+            log_append_time_ms=log_append_time_ms,
+            log_start_offset=replica.log.log_start_offset,
+        )
+        self._settle(
+            self._operation(
+                one.request,
+                one.context,
+                one_answer(topic, answer),
+                [WaitingPartition(replica, appended.required_offset, answer)],
+            )
+        )
+
+    def _handle_many(self, request: ProduceRequest, context: RequestContext) -> Answer:
+        """Stage every batch of a request, each answered for itself."""
         acks = request.acks
         if not -1 <= acks <= 1:
             return self.error_response(request, context, ErrorCode.INVALID_REQUIRED_ACKS, "")
@@ -101,16 +200,23 @@ class ProduceHandler:
         response = ProduceResponse(responses=answers)
         if not waiting:
             return response
-        self._staged.append(
-            ProduceOperation(
-                deadline_ms=self._clock.monotonic_ms() + max(request.timeout_ms, 0),
-                context=context,
-                response=response,
-                waiting=waiting,
-                needs_high_watermark=acks == -1,
-            )
-        )
+        self._staged.append(self._operation(request, context, response, waiting))
         return PENDING
+
+    def _operation(
+        self,
+        request: ProduceRequest,
+        context: RequestContext,
+        response: ProduceResponse,
+        waiting: list[WaitingPartition],
+    ) -> ProduceOperation:
+        return ProduceOperation(
+            deadline_ms=self._clock.monotonic_ms() + max(request.timeout_ms, 0),
+            context=context,
+            response=response,
+            waiting=waiting,
+            needs_high_watermark=request.acks == -1,
+        )
 
     def _append(
         self,
@@ -135,15 +241,7 @@ class ProduceHandler:
         if batch is None:
             return
         data, header = batch
-        if header.attributes & TRANSACTIONAL_FLAG:
-            # Nobody can have opened a transaction: that part is a plugin which answers this API's verification.
-            raise KafkaError(
-                ErrorCode.INVALID_TXN_STATE
-                if request.transactional_id
-                else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-            )
-        if header.length_bytes > topic.plan.log_config.segment_bytes:
-            raise KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE)
+        check_staged(header, topic, request)
         appended = replica.append_as_leader(data, header, request.acks)
         self._replicas.stage(replica)
         answer.base_offset = appended.base_offset
@@ -200,16 +298,21 @@ class ProduceHandler:
 
     def turn_ended(self) -> None:
         """Answer what is acknowledged now that everything staged is written; park the rest."""
-        staged = self._staged
-        if not staged:
-            return
-        self._staged = []
-        for operation in staged:
-            if operation.is_ready():
-                operation.finish(Outcome.READY)
-            else:
-                keys: dict[Replica, None] = dict.fromkeys(part.replica for part in operation.waiting)
-                self._purgatory.watch(operation, keys)
+        if self._staged_ones:
+            staged_ones, self._staged_ones = self._staged_ones, []
+            for one in staged_ones:
+                self._settle_one(one)
+        if self._staged:
+            staged, self._staged = self._staged, []
+            for operation in staged:
+                self._settle(operation)
+
+    def _settle(self, operation: ProduceOperation) -> None:
+        if operation.is_ready():
+            operation.finish(Outcome.READY)
+        else:
+            keys: dict[Replica, None] = dict.fromkeys(part.replica for part in operation.waiting)
+            self._purgatory.watch(operation, keys)
 
     def error_response(self, request: ProduceRequest, context: RequestContext, code: ErrorCode, detail: str) -> Answer:
         """Return the response that gives every partition this error."""
@@ -235,6 +338,39 @@ class ProduceHandler:
                 for topic in request.topic_data
             ]
         )
+
+
+def check_staged(header: BatchHeader, topic: TopicReplicas, request: ProduceRequest) -> None:
+    """Refuse what the batch's header alone does not tell.
+
+    Raises:
+        KafkaError: A transactional batch: nobody can have opened a transaction, that part is a plugin which is not
+            here; or one that is larger than a segment.
+    """
+    if header.attributes & TRANSACTIONAL_FLAG:
+        raise KafkaError(
+            ErrorCode.INVALID_TXN_STATE if request.transactional_id else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        )
+    if header.length_bytes > topic.plan.log_config.segment_bytes:
+        raise KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE)
+
+
+def one_answer(topic: TopicProduceData, answer: PartitionProduceResponse) -> ProduceResponse:
+    """Return the response of a request of one partition."""
+    return ProduceResponse(
+        responses=[TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[answer])]
+    )
+
+
+def answer_template(topic: TopicProduceData, version: int) -> FrameTemplate:
+    """Return the frame of a response of one partition without an error; to be filled with its offsets."""
+    answer = PartitionProduceResponse(
+        index=topic.partition_data[0].index,
+        base_offset=mark(0),
+        log_append_time_ms=mark(1),
+        log_start_offset=mark(2),
+    )
+    return FrameTemplate(one_answer(topic, answer), version, 3 if version >= FIRST_VERSION_WITH_LOG_START else 2)
 
 
 def merge_doubled(topics: list[TopicProduceData]) -> list[TopicProduceData]:
