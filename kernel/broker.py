@@ -31,6 +31,7 @@ from .metadata.brokers import Registration
 from .metadata.image import Listener as ImageListener
 from .network.configure import network_settings
 from .network.server import NetworkServer
+from .observe.observer import Observer
 from .services import supervise
 from .wire.messages.api_19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 
@@ -86,6 +87,7 @@ class Broker:
         self.timer = timer
         self.parts: BrokerParts | None = None
         self.listeners: tuple[BoundListener, ...] = ()
+        self._is_serving = False
         self._stopping = trio.Event()
         self._stopped = trio.Event()
 
@@ -136,6 +138,8 @@ class Broker:
         """
         parts = self.parts = BrokerParts(self)
         network = NetworkServer(parts.router, network_settings(self.options.config), self.clock)
+        observer = self._make_observer(parts, network)
+        await observer.bind()
         bound = network.bind()
         self.listeners = self._bound_listeners(bound)
         try:
@@ -146,10 +150,11 @@ class Broker:
                 parts.open_topics()
                 await self._create_start_topics(parts)
                 async with trio.open_nursery() as services:
-                    for name, run in parts.services():
+                    for name, run in (*parts.services(), *observer.services()):
                         await services.start(functools.partial(supervise, name, run, self.clock), name=name)
                     async with trio.open_nursery() as connections:
                         await connections.start(network.run)
+                        self._is_serving = True
                         task_status.started(self.listeners)
                         await self._stopping.wait()
                         await network.drain()
@@ -159,6 +164,18 @@ class Broker:
         finally:
             parts.close()
             self._stopped.set()
+
+    def _make_observer(self, parts: BrokerParts, network: NetworkServer) -> Observer:
+        return Observer(
+            replicas=parts.replicas,
+            routes=parts.router.routes,
+            purgatories=(parts.produce_purgatory, parts.fetch_purgatory),
+            sessions=parts.sessions,
+            network_statistics=network.statistics,
+            plugin_metrics=parts.plugins.metrics(self),
+            http_listener=self.options.config.get_text("odradek.http.listener"),
+            is_ready=lambda: self._is_serving and not self._stopping.is_set(),
+        )
 
     def _bound_listeners(self, bound: Mapping[str, tuple[str, int]]) -> tuple[BoundListener, ...]:
         machine = socket.gethostname()

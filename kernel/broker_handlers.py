@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import trio
+
+from .config.topic import TopicConfig
 from .dispatch.handlers.admin import admin_handlers
 from .dispatch.handlers.api_01_fetch import FetchHandler
 from .dispatch.handlers.api_02_list_offsets import ListOffsetsHandler
 from .dispatch.handlers.api_03_metadata import MetadataHandler
 from .dispatch.handlers.api_18_api_versions import ApiVersionsHandler
+from .dispatch.handlers.api_21_delete_records import DeleteRecordsHandler
+from .dispatch.handlers.api_23_offset_for_leader_epoch import OffsetForLeaderEpochHandler
+from .dispatch.handlers.api_34_alter_replica_log_dirs import AlterReplicaLogDirsHandler
+from .dispatch.handlers.api_35_describe_log_dirs import DescribeLogDirsHandler
+from .dispatch.handlers.api_61_describe_producers import DescribeProducersHandler
 from .metadata.features import supported_ranges
 
 if TYPE_CHECKING:
@@ -37,9 +45,25 @@ def kernel_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler
         create_topics=parts.topic_maker.create_soon,
     )
     yield ApiVersionsHandler(routes=parts.router.routes, image=image, supported_features=supported_ranges())
+    yield from _log_handlers(parts)
     yield from admin_handlers(
         broker_id=config.node_id,
         metadata=lambda: parts.metadata,
         config=lambda: parts.effective_config(image()),
         clock=clock,
     )
+
+
+def _log_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler]:
+    """Iterate over the handlers of what is asked about the logs of this broker."""
+
+    def has_delete_policy(topic: str) -> bool:
+        image = parts.image()
+        config = TopicConfig.resolve(parts.effective_config(image), image.topic_config(topic))
+        return "delete" in config.cleanup_policy
+
+    yield DeleteRecordsHandler(replicas=parts.replicas, has_delete_policy=has_delete_policy)
+    yield OffsetForLeaderEpochHandler(replicas=parts.replicas)
+    yield AlterReplicaLogDirsHandler(replicas=parts.replicas, limiter=trio.CapacityLimiter(1))
+    yield DescribeLogDirsHandler(replicas=parts.replicas)
+    yield DescribeProducersHandler(replicas=parts.replicas)
