@@ -179,6 +179,7 @@ def framing_cases() -> dict[str, bytes]:
     lengths = (0, 7, 12, 25, 26, 60, 61, len(GOOD) - 1, len(GOOD) + 1, 2**31 - 1)
     cases |= {f"length {length}": edit(GOOD, length_bytes=length) for length in lengths}
     cases |= {f"magic {magic}": edit(GOOD, magic=magic) for magic in (0, 1, 3, 127, -1)}
+    cases |= {f"batch of {size} bytes": edit(GOOD, length_bytes=size)[:size] for size in (25, 26, 30, 60, 61)}
     cases["magic 1 and two"] = edit(GOOD, magic=1) + GOOD
     return cases
 

@@ -77,6 +77,7 @@ def test_built_records_come_back(
     builder = BatchBuilder(compression=codec, base_offset=base_offset)
     builder.extend(expected)
     size_bytes = builder.size_bytes
+    assert len(records) == builder.records_count
     batch = builder.build()
 
     assert expected == list(read_records(batch))
