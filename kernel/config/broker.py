@@ -55,7 +55,7 @@ class Sourced(NamedTuple):
     source: ConfigSource
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, repr=False)
 class BrokerConfig:
     """A broker's effective configuration. Immutable; owned by nobody, shared by all.
 
@@ -88,6 +88,11 @@ class BrokerConfig:
             raise ConfigError(str(error), where=setting.where, hint=key.doc) from error
         if key.refused_because and value != key.default:
             raise ConfigError(f"{name} is refused: {key.refused_because}", where=setting.where, hint="remove it")
+
+    def __repr__(self) -> str:
+        # Values may be secrets.
+        dynamic = len(self.cluster) + len(self.broker)
+        return f"<BrokerConfig of node {self.node_id}, {len(self.static)} static, {dynamic} dynamic>"
 
     def with_dynamic(self, *, cluster: Mapping[str, str], broker: Mapping[str, str]) -> BrokerConfig:
         """Return the configuration with other dynamic layers.
@@ -181,10 +186,6 @@ class BrokerConfig:
         value = self.value(name)
         assert value is None or isinstance(value, tuple), f"{name} is no list"
         return value or ()
-
-    def get_optional_int(self, name: str) -> int | None:
-        """Return the effective value of a whole-number key, or `None` when it is not set."""
-        return None if self.value(name) is None else self.get_int(name)
 
     def first_of(self, names: tuple[str, ...]) -> Value:
         """Return the value of the first key that has one, hours and minutes turned into milliseconds."""

@@ -156,7 +156,8 @@ def _parse_options(options: Sequence[str]) -> dict[str, Setting]:
         key, separator, text = option.partition("=")
         if not separator or not key.strip():
             raise ConfigError("expected key=value", where=f"--set {option}", hint="--set num.partitions=4")
-        parsed[key.strip()] = Setting(text, f"--set {option}")
+        # The place names no value: it stands in warnings, and the value may be a secret.
+        parsed[key.strip()] = Setting(text, f"--set {key.strip()}")
     return parsed
 
 

@@ -7,9 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.kernel.config.alter import Alteration, Operation, alter_broker, alter_topic, replace_broker, replace_topic
+from odradek.kernel.config.alter import (
+    Alteration,
+    Operation,
+    alter_broker,
+    alter_client_metrics,
+    alter_topic,
+    replace_broker,
+    replace_topic,
+)
 from odradek.kernel.config.broker import BrokerConfig, Setting
-from odradek.kernel.config.describe import describe_broker, describe_topic
+from odradek.kernel.config.describe import describe_broker, describe_cluster, describe_topic
 from odradek.kernel.config.keys import ConfigKey, Importance, Part, Scope, UpdateMode
 from odradek.kernel.config.registry import Registry, builtin_registry
 from odradek.kernel.config.topic import TopicConfig, check_topic, topic_warnings
@@ -194,6 +202,7 @@ def test_secrets_are_never_shown() -> None:
     shown = [row for row in describe_broker(config) if "hunter2" in repr(row)]
 
     assert shown == []
+    assert "hunter2" not in repr(config)
     assert config.shown("ssl.key.password") == "[hidden]"
     assert config.shown("num.partitions") == "1"
 
@@ -209,3 +218,54 @@ def test_our_keys_are_described_with_their_synonyms() -> None:
 def test_asking_for_an_unknown_key_is_our_own_mistake() -> None:
     with pytest.raises(ConfigError):
         broker().get_int("no.such.key")
+
+
+def test_typed_access_reads_every_type() -> None:
+    config = broker(log_cleaner_min_cleanable_ratio="0.25", log_preallocate="TRUE")
+
+    assert config.get_float("log.cleaner.min.cleanable.ratio") == 0.25
+    assert config.get_bool("log.preallocate") is True
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "what"),
+    [
+        ("metrics", "*", ""),
+        ("interval.ms", "1", "Value must be at least 100"),
+        ("nope", "x", "Unknown client metrics configuration: nope"),
+    ],
+)
+def test_client_metrics_are_altered_by_their_own_keys(name: str, text: str, what: str) -> None:
+    change = [Alteration(name, Operation.SET, text)]
+    if not what:
+        assert alter_client_metrics(broker(), {}, change) == {name: text}
+        return
+    with pytest.raises(KafkaError) as refusal:
+        alter_client_metrics(broker(), {}, change)
+
+    assert refusal.value.code is ErrorCode.INVALID_REQUEST
+    assert what in refusal.value.detail
+
+
+def test_dynamic_keys_of_another_version_are_described_as_secrets() -> None:
+    config = broker().with_dynamic(cluster={"new.key": "1", "message.max.bytes": "much"}, broker={"new.key": "2"})
+    (row,) = describe_broker(config, ["new.key"])
+    cluster = {row.name: row for row in describe_cluster(config)}
+
+    assert (row.value, row.is_sensitive, row.read_only, row.type) == (None, True, True, 0)
+    assert [source.source for source in row.synonyms] == [2, 3]
+    assert cluster["new.key"].value is None
+    assert cluster["message.max.bytes"].value == "much"
+    assert [row.name for row in describe_cluster(config, ["new.key"])] == ["new.key"]
+    assert not row.is_default
+
+
+def test_a_refused_value_is_refused_while_running_too() -> None:
+    change = [Alteration("config.providers", Operation.SET, "vault")]
+    with pytest.raises(KafkaError, match="is refused: its Java classes cannot run here"):
+        alter_broker(broker(), change, whole_cluster=True)
+
+
+def test_an_unknown_operation_is_an_invalid_request() -> None:
+    with pytest.raises(KafkaError, match="Unknown config operation 9"):
+        alter_topic(broker(), {}, [Alteration("cleanup.policy", 9, "x")])
