@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import (
+    adoption,
     brokers,
     config_changes,
     feature_changes,
@@ -22,6 +23,8 @@ from . import (
 from .image_builder import ImageBuilder
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..contracts.coordinator import CoordinatorResult
     from ..wire.messages.api_19_create_topics import CreateTopicsRequest, CreateTopicsResponse
     from ..wire.messages.api_20_delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     )
     from ..wire.messages.api_57_update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
     from ..wire.messages.api_64_unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+    from .adoption import AdoptedTopic, FoundPartition
     from .brokers import ProducerIdBlock, Registration
     from .image import MetadataDelta, MetadataImage
     from .records import MetadataRecord
@@ -121,6 +125,10 @@ class Controller:
             KafkaError: TOPIC_DELETION_DISABLED.
         """
         return topic_deletion.delete_topics(self.image, self._rules, request)
+
+    def adopt_topics(self, found: Sequence[FoundPartition]) -> CoordinatorResult[MetadataRecord, list[AdoptedTopic]]:
+        """Register partition directories that another broker wrote; see `adoption.adopt_topics`."""
+        return adoption.adopt_topics(self.image, self._rules, found)
 
     # ----------------------------------------------------------------------------------------------------- partitions
 
