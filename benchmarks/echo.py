@@ -69,6 +69,8 @@ def serve_raw(mode: str) -> None:
     clients: dict[int, socket.socket] = {}
     missing: dict[int, int] = {}
     buffer = memoryview(bytearray(2 << 20))
+    frames: dict[int, memoryview] = {}
+    filled: dict[int, int] = {}
     while True:
         for descriptor, _ in poller.poll():
             if descriptor == listening.fileno():
@@ -76,12 +78,14 @@ def serve_raw(mode: str) -> None:
                 client.setblocking(False)
                 client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 clients[client.fileno()] = client
-                missing[client.fileno()] = 0
+                missing[client.fileno()] = filled[client.fileno()] = 0
+                frames[client.fileno()] = memoryview(bytearray(2 << 20)) if mode == "ingest" else buffer
                 poller.register(client.fileno(), select.EPOLLIN)
                 continue
             client = clients[descriptor]
             try:
-                size = client.recv_into(buffer)
+                place = buffer if mode != "ingest" else frames[descriptor][filled[descriptor] :]
+                size = client.recv_into(place)
             except ConnectionResetError:
                 size = 0
             if not size:
@@ -94,9 +98,11 @@ def serve_raw(mode: str) -> None:
             else:
                 # One request in flight: what comes is never more than the frame.
                 if not missing[descriptor]:
-                    missing[descriptor] = 4 + struct.unpack_from(">i", buffer)[0]
+                    missing[descriptor] = 4 + struct.unpack_from(">i", place)[0]
                 missing[descriptor] -= size
+                filled[descriptor] += size
                 if not missing[descriptor]:
+                    filled[descriptor] = 0
                     client.send(b"\0\0\0\0")
 
 

@@ -120,7 +120,8 @@ static void load(int port, int count, size_t size, double seconds, int is_echo) 
 
 static void serve(int is_echo) {
     static char buffer[2 << 20];
-    static size_t missing[65536];
+    static char *frames[65536];
+    static size_t missing[65536], filled[65536];
     pin(0);
     int listening = socket(AF_INET, SOCK_STREAM, 0), one = 1;
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
@@ -142,11 +143,15 @@ static void serve(int is_echo) {
                 descriptor = accept(listening, NULL, NULL);
                 setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
                 event.data.fd = descriptor;
-                missing[descriptor] = 0;
+                missing[descriptor] = filled[descriptor] = 0;
                 epoll_ctl(poller, EPOLL_CTL_ADD, descriptor, &event);
                 continue;
             }
-            ssize_t size = recv(descriptor, buffer, sizeof buffer, MSG_DONTWAIT);
+            /* A frame lies in one piece, as it must for whoever is to use it. */
+            if (!is_echo && !frames[descriptor])
+                frames[descriptor] = malloc(2 << 20);
+            char *place = is_echo ? buffer : frames[descriptor] + filled[descriptor];
+            ssize_t size = recv(descriptor, place, (2 << 20) - (is_echo ? 0 : filled[descriptor]), MSG_DONTWAIT);
             if (size <= 0) {
                 if (size == 0)
                     close(descriptor);
@@ -158,12 +163,15 @@ static void serve(int is_echo) {
             }
             if (!missing[descriptor]) {
                 uint32_t prefix;
-                memcpy(&prefix, buffer, 4);
+                memcpy(&prefix, place, 4);
                 missing[descriptor] = 4 + ntohl(prefix);
             }
             missing[descriptor] -= size;
-            if (!missing[descriptor])
+            filled[descriptor] += size;
+            if (!missing[descriptor]) {
+                filled[descriptor] = 0;
                 send(descriptor, "\0\0\0", 4, 0);
+            }
         }
     }
 }

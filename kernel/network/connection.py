@@ -179,6 +179,7 @@ class Connection:
         client_software_name: What the client said it is; set by the handler of ApiVersions.
         client_software_version: The version of that.
         principal: Who the client is; set by authentication.
+        missing_bytes: How much of the frame that has begun is still to come; 0 when none has, or its size has not come.
         held_by: The slot that lets no further frame be taken before it is complete.
         waits_for_memory: A frame was begun for which there is no room: to be tried again when blocks are given back.
     """
@@ -202,6 +203,7 @@ class Connection:
     client_software_version: str = attrs.field(default="", init=False)
     principal: str = attrs.field(default="User:ANONYMOUS", init=False)
     held_by: ReplySlot | None = attrs.field(default=None, init=False)
+    missing_bytes: int = attrs.field(default=0, init=False)
     waits_for_memory: bool = attrs.field(default=False, init=False)
     # Received bytes not yet taken are `_input[_taken:_filled]`: a window of the arena, or `_block`.
     _input: memoryview | None = attrs.field(default=None, init=False)
@@ -282,6 +284,7 @@ class Connection:
             self._has_frame = has_frame
             self._update_stopped()
         if taken == filled:
+            self.missing_bytes = 0
             self._expects_large = frame_bytes >= _LARGE_FRAME_BYTES
             if self._input is not None:
                 self._forget_input()
@@ -322,6 +325,7 @@ class Connection:
     def _keep_rest(self, data: memoryview) -> None:
         """Keep the bytes that are no whole frame yet where the rest of the frame has room."""
         rest_bytes = self._filled - self._taken
+        self.missing_bytes = 0
         if self._has_frame:
             if self._block is None:
                 self._move_to(self._memory.lend_owed(rest_bytes), rest_bytes, data, is_owed=True)
@@ -329,6 +333,7 @@ class Connection:
         needed_bytes = _SIZE_BYTES
         if rest_bytes >= _SIZE_BYTES:
             needed_bytes += _SIZE.unpack_from(data, self._taken)[0]
+            self.missing_bytes = needed_bytes - rest_bytes
         if self._block is not None and (len(data) - self._taken >= needed_bytes or self._filled < len(data)):
             return
         room_bytes = min(needed_bytes, max(FIRST_BLOCK_BYTES_MAX, 2 * rest_bytes))

@@ -35,6 +35,10 @@ SEND_BYTES_PER_TURN: Final = 1024 * 1024
 """Where one connection stops sending for this turn, so that a large fetch does not hold up the others."""
 READ_AHEAD_BYTES: Final = 4 * 1024 * 1024
 """How much of a file that is not in memory is read by a thread before it is sent."""
+LOW_WATER_BYTES_MAX: Final = 128 * 1024
+"""How much of a large frame may gather in the socket before it is read: half of that is worth a wake-up no more."""
+_LOW_WATER_BYTES_MIN: Final = 8 * 1024
+_HAS_LOW_WATER: Final = hasattr(socket, "MSG_MORE")
 _BUFFERS_PER_SEND_MAX: Final = 512
 _MSG_MORE: Final = getattr(socket, "MSG_MORE", 0)
 _HAS_SENDFILE: Final = hasattr(os, "sendfile") and hasattr(socket, "MSG_MORE")
@@ -81,6 +85,7 @@ class Endpoint:
     has_unsent: bool = attrs.field(default=False, init=False)
     has_input: bool = attrs.field(default=False, init=False)
     _is_plain: ClassVar[bool] = True
+    _low_water_bytes: int = attrs.field(default=1, init=False)
     _is_at_eof: bool = attrs.field(default=False, init=False)
     _is_reading_ahead: bool = attrs.field(default=False, init=False)
     _slice: SliceProgress | None = attrs.field(default=None, init=False)
@@ -113,6 +118,8 @@ class Endpoint:
                 loop.frames_count += connection.received(window, size_bytes, loop.receiver)
                 if size_bytes == len(window):
                     self._receive_more(size_bytes)
+                if connection.missing_bytes or self._low_water_bytes > 1:
+                    self._set_low_water(connection.missing_bytes)
             else:
                 self._end_of_input()
         except BlockingIOError:
@@ -161,6 +168,13 @@ class Endpoint:
             received_bytes += size_bytes
             loop.bytes_in += size_bytes
             loop.frames_count += connection.received(window, size_bytes, loop.receiver)
+
+    def _set_low_water(self, missing_bytes: int) -> None:
+        """Be woken for a large frame only when much of its rest has come, not for every segment."""
+        low_water_bytes = min(missing_bytes, LOW_WATER_BYTES_MAX) if missing_bytes >= _LOW_WATER_BYTES_MIN else 1
+        if low_water_bytes != self._low_water_bytes and _HAS_LOW_WATER:
+            self._low_water_bytes = low_water_bytes
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, low_water_bytes)
 
     def _end_of_input(self) -> None:
         self._is_at_eof = True
