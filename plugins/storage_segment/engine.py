@@ -61,6 +61,7 @@ class SegmentEngine:
         self._dirs = [LogDir(self._files, Path(path)) for path in dict.fromkeys(context.log_dirs)]
         self._logs: dict[TopicPartition, SegmentLog] = {}
         self._homes: dict[TopicPartition, LogDir] = {}
+        self._adopted: set[TopicPartition] = set()
         self._expiring: list[tuple[int, Path]] = []
         self.cluster_id = context.cluster_id
 
@@ -213,14 +214,19 @@ class SegmentEngine:
                 is_clean=is_new or (home.is_clean if previous is None else previous.is_closed),
                 recovery_point=0 if is_new else home.recovery_points.get(key),
                 log_start_offset=home.log_start_offsets.get(key, 0),
+                may_have_gaps=key in self._adopted,
             )
-            log = SegmentLog(partition, opened, config, self._context, on_failure=self._log_failed)
+            log = SegmentLog(partition, opened, config, self._context, owner=self)
         except OSError as exc:
             error = disk_error(exc, "open", path)
             if error.is_device_failing:
                 self._set_offline(home, error)
             raise error from exc
         self._logs[key] = log
+        if key in self._adopted:
+            log.flush()
+            self._guard(home, partial(self.keep_offsets, partition, log.recovery_point, log.log_start_offset), "write")
+            self._adopted.discard(key)
         return log
 
     def _choose_dir(self, wanted: str | None) -> LogDir:
@@ -247,9 +253,17 @@ class SegmentEngine:
                 "it is the log of a deleted topic of the same name; delete or move it"
             )
 
-    def _log_failed(self, partition: TopicIdPartition, error: DiskError) -> None:
+    def log_failed(self, partition: TopicIdPartition, error: DiskError) -> None:
+        """See `LogOwner.log_failed`."""
         if error.is_device_failing:
             self._set_offline(self._homes[partition.topic_partition], error)
+
+    def keep_offsets(self, partition: TopicIdPartition, recovery_point: int, log_start_offset: int) -> None:
+        """See `LogOwner.keep_offsets`."""
+        home = self._homes[partition.topic_partition]
+        home.recovery_points[partition.topic_partition] = recovery_point
+        home.log_start_offsets[partition.topic_partition] = log_start_offset
+        home.write_checkpoints()
 
     def _discard(self, path: Path, delay_ms: int) -> None:
         self._expiring.append((self._context.now_ms() + delay_ms, path))
@@ -314,6 +328,7 @@ class SegmentEngine:
             if found.partition.topic_partition == key:
                 home.topic_ids[key] = found.partition.topic_id
         self._homes[key] = home
+        self._adopted.add(key)
 
     def _copy_in(self, source: Path, target: LogDir, key: TopicPartition) -> None:
         future = target.path / marked_directory_name(key, self._context.new_id(), FUTURE_DIRECTORY)

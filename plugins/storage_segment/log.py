@@ -175,6 +175,7 @@ class SegmentLog(LogWriter):
                 self.truncate_fully(offset)
                 return
             with self._disk("truncate"):
+                self._lower_checkpoints(offset)
                 number = self._directory.floor(offset)
                 self._directory.discard_segments(number + 1, len(segments), self._delete_delay_ms)
                 segment = segments[number]
@@ -189,6 +190,7 @@ class SegmentLog(LogWriter):
         """See `PartitionLog.truncate_fully`."""
         self.write_pending()
         with self._disk("truncate"):
+            self._lower_checkpoints(start_offset)
             self._directory.discard_segments(0, len(self._directory.segments), self._delete_delay_ms)
             segment = self._directory.add_segment(start_offset, self.config)
             segment.sync()
@@ -197,6 +199,12 @@ class SegmentLog(LogWriter):
             self._after_cut()
         if self._epochs.clear():
             self._save_epochs()
+
+    def _lower_checkpoints(self, offset: int) -> None:
+        """Take the checkpoints back before the log: what is written anew behind `offset` must be checked."""
+        if offset < self.recovery_point or offset < self.log_start_offset:
+            self.recovery_point = min(self.recovery_point, offset)
+            self._owner.keep_offsets(self.partition, self.recovery_point, min(self.log_start_offset, offset))
 
     def _after_cut(self) -> None:
         self.recovery_point = min(self.recovery_point, self._written_end)
@@ -235,7 +243,11 @@ class SegmentLog(LogWriter):
 
     def replace_segments(self, base_offsets: Sequence[int], batches: Sequence[Sequence[Buffer]]) -> None:
         """See `PartitionLog.replace_segments`."""
+        self.write_pending()
+        self.flush()
         with self._disk("replace segments of"):
+            # Recovery must not take the gaps of compaction for holes: they stay behind the recovery point.
+            self._owner.keep_offsets(self.partition, self.recovery_point, self.log_start_offset)
             self._directory.replace(base_offsets, batches, self.config)
             segments = self._directory.segments
             for segment, following in pairwise(segments):
@@ -282,12 +294,17 @@ class SegmentLog(LogWriter):
                 segments = list(self._directory.segments)
                 for segment in segments[self._directory.floor(self.recovery_point) :]:
                     segment.sync()
-                    if segment is not segments[-1]:
-                        segment.index.sync()
-                        segment.time_index.sync()
                 self._flush_directory()
+                self._flush_closed_indexes()
                 self.recovery_point = end
         return self.recovery_point
+
+    def _flush_closed_indexes(self) -> None:
+        """Make the indexes durable of segments that were closed since: recovery trusts what lies before its point."""
+        while self._unsynced:
+            segment = self._unsynced.pop()
+            segment.index.sync()
+            segment.time_index.sync()
 
     def _flush_directory(self) -> None:
         if self._epochs_changed:
@@ -306,6 +323,7 @@ class SegmentLog(LogWriter):
             self.write_pending()
             self.flush()
             with self._disk("close"):
+                self._flush_closed_indexes()
                 active = self._active
                 if active.is_sealable:
                     active.close_indexes(self._index_bytes)

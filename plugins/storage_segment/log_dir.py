@@ -83,6 +83,7 @@ class LogDir:
         """
         for missing in [p for p in (*reversed(self.path.parents), self.path) if not p.exists()]:
             self._files.mkdir(missing)
+            self._files.fsync_directory(missing.parent)
         try:
             self._lock = self._files.lock(self.path / LOCK)
         except BlockingIOError as exc:

@@ -1,7 +1,8 @@
 """Shell: open a log's directory: finish what a crash left half done, check what may be broken, build what is missing.
 
 After a clean shutdown nothing is read but names and sizes. Otherwise every batch from the recovery point's segment on
-is checked, the log is cut before the first broken one, and indexes and leader epochs are built anew.
+is checked, the log is cut before the first broken one and before the first hole (a loss of power may keep a segment
+and lose the end of the one before it), and indexes and leader epochs are built anew.
 
 Leftovers, by the mark of their names (the order of renames stands in `directory.py`):
 
@@ -67,6 +68,7 @@ def open_directory(
     is_clean: bool,
     recovery_point: int | None,
     log_start_offset: int,
+    may_have_gaps: bool = False,
 ) -> OpenedLog:
     """Open the log in `path`, which is there.
 
@@ -78,6 +80,8 @@ def open_directory(
         is_clean: Whether the shutdown was.
         recovery_point: From the checkpoint; None when there is none: then everything is checked.
         log_start_offset: From the checkpoint; 0 when there is none.
+        may_have_gaps: Whether compaction may have left gaps between segments behind the recovery point. Our own logs
+            have none there (`SegmentLog` sees to it), so such a gap is a hole that a loss of power left.
 
     Raises:
         OSError: The disk fails.
@@ -93,7 +97,10 @@ def open_directory(
     if epochs is None:
         epochs, is_clean, recovery_point = EpochCache(), False, None
     is_clean = is_clean and recovery_point is not None
-    _recover(directory, config, entries, epochs, is_clean=is_clean, recovery_point=recovery_point or 0)
+    first_unsafe = len(directory.segments) if is_clean else directory.floor(recovery_point or 0)
+    if is_clean:
+        _trust(directory.segments[-1], recovery_point or 0)
+    _recover(directory, config, entries, epochs, first_unsafe=first_unsafe, may_have_gaps=may_have_gaps)
     log_end_offset = directory.segments[-1].find_next_offset()
     log_start_offset = max(log_start_offset, directory.segments[0].base_offset)
     if log_start_offset > log_end_offset:
@@ -101,8 +108,9 @@ def open_directory(
         directory.discard_segments(0, len(directory.segments), 0)
         directory.add_segment(log_start_offset, config)
         log_end_offset = log_start_offset
-    epochs.truncate_from_end(log_end_offset)
+    # In this order: of an epoch whose records are all hidden nothing is left.
     epochs.truncate_from_start(log_start_offset)
+    epochs.truncate_from_end(log_end_offset)
     point = log_end_offset if is_clean else min(recovery_point or 0, log_end_offset)
     return OpenedLog(directory, epochs, log_start_offset, point, is_clean)
 
@@ -138,30 +146,35 @@ def _recover(
     entries: dict[str, FileStat],
     epochs: EpochCache,
     *,
-    is_clean: bool,
-    recovery_point: int,
+    first_unsafe: int,
+    may_have_gaps: bool,
 ) -> None:
     segments = directory.segments
-    first_unsafe = len(segments) if is_clean else directory.floor(recovery_point)
-    if is_clean:
-        last = segments[-1]
-        if last.size_bytes == 0 or recovery_point > last.base_offset:
-            # What a clean shutdown wrote down last; seen to be true before the first append.
-            last.next_offset = recovery_point if last.size_bytes else last.base_offset
+    is_clean = first_unsafe == len(segments)
     for number, segment in enumerate(segments):
-        is_unsafe = number >= first_unsafe
-        if not is_unsafe and _has_sound_indexes(segment, entries, is_clean=is_clean):
+        if number < first_unsafe and _has_sound_indexes(segment, entries, is_clean=is_clean):
             continue
-        next_offset = segment.next_offset
+        expected = segment.next_offset
         dropped = segment.recover(config.index_interval_bytes, config.segment_index_bytes, epochs)
         if dropped:
             _logger.warning("%s: cut %d bytes that are no sound batches", segment.path, dropped)
-            if segment is not segments[-1]:
-                directory.discard_segments(number + 1, len(segments), 0)
-                return
-        elif segment is not segments[-1]:
-            segment.next_offset = next_offset
-            segment.forget()
+        if segment is segments[-1]:
+            return
+        has_hole = number >= first_unsafe and segment.next_offset < expected and not may_have_gaps
+        if dropped or has_hole:
+            _logger.warning("%s: ends at %d: what came after it is dropped", segment.path, segment.next_offset)
+            directory.discard_segments(number + 1, len(segments), config.file_delete_delay_ms)
+            return
+        segment.next_offset = expected
+        segment.forget()
+
+
+def _trust(last: Segment, recovery_point: int) -> None:
+    """Take the log's end from what a clean shutdown wrote down last; the first append sees whether it is true."""
+    if not last.size_bytes:
+        last.next_offset = last.base_offset
+    elif recovery_point > last.base_offset:
+        last.next_offset = recovery_point
 
 
 def _has_sound_indexes(segment: Segment, entries: dict[str, FileStat], *, is_clean: bool) -> bool:

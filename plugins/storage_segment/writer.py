@@ -39,11 +39,19 @@ _CAREFUL: Final = -2
 _batch_length = struct.Struct(">i").unpack_from
 
 
-class LogFailed(Protocol):
-    """Is told when a log went offline."""
+class LogOwner(Protocol):
+    """What a log asks of the engine that opened it."""
 
-    def __call__(self, partition: TopicIdPartition, error: DiskError) -> None:
-        """Take note of it."""
+    def log_failed(self, partition: TopicIdPartition, error: DiskError) -> None:
+        """Take note that the log went offline."""
+        ...
+
+    def keep_offsets(self, partition: TopicIdPartition, recovery_point: int, log_start_offset: int) -> None:
+        """Put these into the checkpoints; durable on return.
+
+        Raises:
+            OSError: The disk fails.
+        """
         ...
 
 
@@ -61,7 +69,7 @@ class LogWriter:
         config: LogConfig,
         context: StorageContext,
         *,
-        on_failure: LogFailed,
+        owner: LogOwner,
     ) -> None:
         self.partition = partition
         self.was_clean = opened.was_clean
@@ -71,11 +79,12 @@ class LogWriter:
         self._files = opened.directory.files
         self._epochs = opened.epochs
         self._context = context
-        self._on_failure = on_failure
+        self._owner = owner
         self._offline: str | None = None
         self._epochs_changed = False
         self._places: dict[int, tuple[Segment, int]] = {}
         self._staged: list[Buffer] = []
+        self._unsynced: list[Segment] = []
         self._flushed_ms = context.now_ms()
         self._active: Segment = opened.directory.segments[-1]
         self.is_closed = False
@@ -182,7 +191,9 @@ class LogWriter:
         if not self._is_open:
             self._open_active()
         if self._must_roll(len(batch), last_offset, max_timestamp):
-            self._roll(base_offset)
+            # Not at the batch's own offset, unless it is too far away: recovery takes a gap between two segments for
+            # a hole that a loss of power left.
+            self._roll(self.log_end_offset if self._end_position else base_offset)
         if not self._end_position and max_timestamp >= 0:
             # Without a timestamp the wall clock decides, and every append is looked at.
             self._roll_timestamp = max_timestamp + self._segment_ms
@@ -278,6 +289,7 @@ class LogWriter:
             old.close_indexes(self._index_bytes)
             old.trim()
             old.next_offset = base_offset
+            self._unsynced.append(old)
         self._directory.add_segment(base_offset, self.config)
         self._settle()
         self._open_active()
@@ -308,7 +320,7 @@ class LogWriter:
 
     def _go_offline(self, error: DiskError) -> DiskError:
         self.set_offline(str(error))
-        self._on_failure(self.partition, error)
+        self._owner.log_failed(self.partition, error)
         return error
 
     def set_offline(self, reason: str) -> None:
