@@ -88,6 +88,5 @@ def find_max_timestamp(log: PartitionLog) -> TimestampOffset | None:
     timestamp, last_offset = log.max_timestamp()
     if timestamp == NO_TIMESTAMP:
         return None
-    for batch in log.batches(last_offset):
-        return find_in_batch(batch, timestamp, 0)
-    return None
+    batch = next(iter(log.batches(last_offset)), None)
+    return None if batch is None else find_in_batch(batch, timestamp, 0)

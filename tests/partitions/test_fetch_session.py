@@ -226,6 +226,24 @@ def test_without_slots_there_are_no_sessions() -> None:
     assert open_session(make_cache(0)) == 0
 
 
+def test_two_sessions_never_have_one_id() -> None:
+    class Repeating(random.Random):
+        def randint(self, a: int, b: int) -> int:
+            return ids.pop(0)
+
+    ids = [7, 7, 8]
+    cache = FetchSessionCache(slots=2, random_source=Repeating())
+
+    assert (open_session(cache), open_session(cache)) == (7, 8)
+
+
+def test_ending_a_session_that_is_not_there_changes_nothing() -> None:
+    cache = make_cache()
+    cache.remove(5)
+
+    assert cache.statistics().partitions_count == 0
+
+
 def test_a_full_cache_keeps_young_sessions_and_gives_no_new_one() -> None:
     cache = make_cache(2)
     first, second = open_session(cache), open_session(cache)

@@ -1,11 +1,13 @@
 import os
 import shutil
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,6 +49,15 @@ def test_a_snapshot_with_any_byte_changed_or_cut_off_is_refused(golden_bytes: Ca
             decode_snapshot(damaged)
         with pytest.raises(CorruptionError):
             decode_snapshot(data[:position])
+
+
+def test_a_snapshot_whose_count_is_not_its_length_is_refused() -> None:
+    data = bytearray(encode_snapshot([]))
+    struct.pack_into(">i", data, 6, 1)
+    struct.pack_into(">I", data, 2, crc32c(data[6:]))
+
+    with pytest.raises(CorruptionError, match="cannot hold 1 producers"):
+        decode_snapshot(data)
 
 
 def test_a_transaction_index_that_kafka_wrote_is_read_and_written_the_same(
