@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from .config.broker import BrokerConfig
+    from .contracts.election import ElectionFactory
+    from .contracts.storage import StorageFactory
     from .config.sections import StartTopic
 
 log = logging.getLogger(__name__)
@@ -29,12 +31,16 @@ class BrokerOptions:
     Attributes:
         config: The static configuration.
         plugins: The active plugins, loaded.
+        storages: What the plugins offer, by name.
+        elections: What the plugins offer, by name.
         plugin_settings: Each plugin's own section, by its name.
         topics: Topics to have at start.
     """
 
     config: BrokerConfig
     plugins: PluginManager
+    storages: Mapping[str, StorageFactory]
+    elections: Mapping[str, ElectionFactory]
     plugin_settings: Mapping[str, Mapping[str, object]]
     topics: Sequence[StartTopic]
 
@@ -67,8 +73,10 @@ def read_broker_options(
     settings = attrs.evolve(settings, options={**settings.options, **more})
     plugins = PluginManager()
     plugins.load(choose_plugins(installed_plugins(), settings.file.enable, settings.file.disable))
+    storages, elections = plugins.storages(), plugins.elections()
     registry = Registry.of(key for _plugin, key in plugins.config_keys())
+    registry = registry.with_choices("odradek.storage", storages).with_choices("odradek.election", elections)
     resolved = settings.resolve(registry, data_dir=default_data_dir(environment, Path.home()))
     for line in resolved.warnings():
         log.warning("%s", line)
-    return BrokerOptions(resolved, plugins, settings.file.plugins, settings.file.topics)
+    return BrokerOptions(resolved, plugins, storages, elections, settings.file.plugins, settings.file.topics)

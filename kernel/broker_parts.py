@@ -67,7 +67,7 @@ class BrokerParts:
         self.wheel = TimingWheel(now_ms=clock.monotonic_ms())
         self.produce_purgatory = Purgatory("Produce", self.wheel, on_error=report_operation_error)
         self.fetch_purgatory = Purgatory("Fetch", self.wheel, on_error=report_operation_error)
-        self.elections = options.plugins.elections()
+        self.elections = options.elections
         self.stages = options.plugins.append_stages()
         self.replicas = ReplicaManager(
             broker_id=self.config.node_id,
@@ -109,7 +109,7 @@ class BrokerParts:
 
     def _make_engines(self) -> dict[str, StorageEngine]:
         broker, config = self.broker, self.config
-        factories = self.plugins.storages()
+        factories = broker.options.storages
         choose_offer(factories, config.get_text("odradek.storage"), "storage", "odradek.storage")
         choose_offer(self.elections, config.get_text("odradek.election"), "election", "odradek.election")
         return {

@@ -90,7 +90,6 @@ class Replica:
         "leader_epoch",
         "leader_id",
         "log",
-        "name",
         "offline_reason",
         "partition",
         "producers",
@@ -98,6 +97,7 @@ class Replica:
         "snapshot_offset",
         "stages",
         "state",
+        "topic_partition",
     )
 
     def __init__(
@@ -111,7 +111,7 @@ class Replica:
         stages: tuple[AppendStage, ...] = (),
     ) -> None:
         self.partition = partition
-        self.name = str(partition)
+        self.topic_partition = partition.topic_partition
         self.answer_templates: dict[int, FrameTemplate] = {}
         self.log = log
         self.election = election

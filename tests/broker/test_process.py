@@ -119,7 +119,7 @@ def test_a_topic_of_the_configuration_is_there_at_start(tmp_path: Path) -> None:
         ("num.partition=4", "unknown broker key 'num.partition' (did you mean 'num.partitions'?)"),
         ("num.partitions=many", "num.partitions"),
         ("zookeeper.connect=localhost:2181", "zookeeper.connect"),
-        ("odradek.storage=glacier", "no active plugin offers this storage"),
+        ("odradek.storage=glacier", "must be one of: memory, segment"),
     ],
 )
 def test_a_bad_setting_stops_the_start_with_one_line(tmp_path: Path, option: str, expected: str) -> None:

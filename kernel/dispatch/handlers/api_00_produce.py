@@ -120,7 +120,7 @@ class ProduceHandler:
                 replica.settings.rules,
                 now_ms=self._clock.now_ms(),
                 produce_version=version,
-                partition_name=replica.name,
+                partition_name=replica.topic_partition,
             )
             header = valid.header
             data = memoryview(valid.rewritten) if valid.rewritten is not None else records[: header.length_bytes]
@@ -261,7 +261,7 @@ class ProduceHandler:
     ) -> tuple[memoryview, BatchHeader] | None:
         """Return the batch as it will be appended, None when a stage took it away."""
         rules = replica.settings.rules
-        name = f"{replica.partition}" if rules.walks_records else ""
+        name = replica.topic_partition
         valid = validate_batch(
             records, 0, len(records), rules, now_ms=now_ms, produce_version=version, partition_name=name
         )

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ...metadata.metadata_log import MetadataLog
     from ...wire.messages.api_55_describe_quorum import DescribeQuorumRequest
 
+FIRST_VERSION_WITH_NODES: Final = 2
 UNKNOWN: Final = "This server does not host this topic-partition."
 
 
@@ -51,16 +52,18 @@ class DescribeQuorumHandler:
         """Answer at once; Kafka answers for the metadata partition only when nothing else is asked for."""
         asked = [(topic.topic_name, item.partition_index) for topic in request.topics for item in topic.partitions]
         if asked == [(METADATA_TOPIC, 0)]:
-            return self._quorum()
+            return self._quorum(with_nodes=context.api_version >= FIRST_VERSION_WITH_NODES)
         return _unknown(request, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN)
 
-    def _quorum(self) -> DescribeQuorumResponse:
+    def _quorum(self, *, with_nodes: bool) -> DescribeQuorumResponse:
         metadata, now_ms = self._metadata(), self._clock.now_ms()
         image = metadata.image
         broker = image.brokers.get(self._broker_id)
         voter = ReplicaState(
             replica_id=self._broker_id,
-            replica_directory_id=broker.log_dirs[0] if broker is not None and broker.log_dirs else ZERO_ID,
+            replica_directory_id=broker.log_dirs[0]
+            if with_nodes and broker is not None and broker.log_dirs
+            else ZERO_ID,
             log_end_offset=metadata.end_offset,
             last_fetch_timestamp=now_ms,
             last_caught_up_timestamp=now_ms,
@@ -80,7 +83,7 @@ class DescribeQuorumHandler:
         return DescribeQuorumResponse(
             error_message="",
             topics=[ResponseTopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
-            nodes=[node],
+            nodes=[node] if with_nodes else [],
         )
 
     def error_response(
