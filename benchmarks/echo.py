@@ -83,6 +83,7 @@ def serve_raw(mode: str) -> None:
                 poller.register(client.fileno(), select.EPOLLIN)
                 continue
             client = clients[descriptor]
+            place = buffer
             try:
                 place = buffer if mode != "ingest" else frames[descriptor][filled[descriptor] :]
                 size = client.recv_into(place)
@@ -142,7 +143,7 @@ def serve_odradek(kind: str, mode: str) -> None:
         def frame_received(self, connection: Connection, frame: memoryview) -> None:
             connection.open_reply().complete([b"\0\0\0\0"])
 
-    buffers = int(os.environ.get("BUFFERS", "102400"))
+    buffers = int(os.environ.get("BUFFERS", "-1"))
     settings = NetworkSettings(
         listeners=(ListenerSettings("PLAINTEXT", "127.0.0.1", 0),),
         loop=LoopKind(kind),

@@ -38,11 +38,16 @@ def network_settings(config: BrokerConfig) -> NetworkSettings:
         connections_idle_ms_max=config.get_int("connections.max.idle.ms"),
         request_limit_bytes=config.get_int("socket.request.max.bytes"),
         request_memory_bytes=request_memory_bytes,
-        receive_buffer_bytes=config.get_int("socket.receive.buffer.bytes"),
-        send_buffer_bytes=config.get_int("socket.send.buffer.bytes"),
+        receive_buffer_bytes=_buffer_bytes(config, "socket.receive.buffer.bytes"),
+        send_buffer_bytes=_buffer_bytes(config, "socket.send.buffer.bytes"),
         backlog=config.get_int("socket.listen.backlog.size"),
         drain_timeout_ms=config.get_int("odradek.shutdown.timeout.ms"),
     )
+
+
+def _buffer_bytes(config: BrokerConfig, key: str) -> int:
+    """Return what the operator set; else -1, the system's own choice: Kafka's default, fixed, halves large requests."""
+    return config.get_int(key) if config.is_set(key) else -1
 
 
 def _tls(config: BrokerConfig, listener_name: str) -> TlsSettings:

@@ -190,7 +190,7 @@ class Connection:
     client_port: int
     frame_limit_bytes: int
     turn: Turn
-    _memory: ReceiveMemory
+    _memory: ReceiveMemory = attrs.field(alias="memory")
     driver: Driver = attrs.field(init=False)
     is_dirty: bool = attrs.field(default=False, init=False)
     is_stopped: bool = attrs.field(default=False, init=False)

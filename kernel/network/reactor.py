@@ -1,7 +1,7 @@
 """Shell: the reactor: one trio task that serves all sockets over a nested epoll descriptor.
 
 trio watches one descriptor, ours; ours watches all sockets. Handling a ready socket is then a plain call, where a trio
-task per connection costs a wake-up each: `docs/decisions/0004-one-reactor-task.md` has the figures.
+task per connection costs a wake-up each: `docs/decisions/0005-one-reactor-task.md` has the figures.
 
 .. versionadded:: 0.1
 """

@@ -136,10 +136,10 @@ class TlsEndpoint(Endpoint):
     """
 
     _is_plain: ClassVar[bool] = False
-    _tls: ssl.SSLObject = attrs.field(kw_only=True)
-    _incoming: ssl.MemoryBIO = attrs.field(kw_only=True)
-    _encrypted: ssl.MemoryBIO = attrs.field(kw_only=True)
-    _expires_ms: int = attrs.field(kw_only=True)
+    _tls: ssl.SSLObject = attrs.field(kw_only=True, alias="tls")
+    _incoming: ssl.MemoryBIO = attrs.field(kw_only=True, alias="incoming")
+    _encrypted: ssl.MemoryBIO = attrs.field(kw_only=True, alias="encrypted")
+    _expires_ms: int = attrs.field(kw_only=True, alias="expires_ms")
     _ciphertext: memoryview = attrs.field(init=False, factory=lambda: memoryview(b""))
     _is_handshaken: bool = attrs.field(init=False, default=False)
 
