@@ -55,7 +55,6 @@ class Loop(ABC):
         clock: Measures idleness.
         now_ms: The monotonic clock, exact to a few milliseconds; kept by `_run_turns`.
         turn_state: What its connections tell it.
-        is_draining: No new connection and no new frame is taken.
         resumed: Endpoints that go on in the next turn without waiting for their sockets.
         frames_count: Frames taken.
         bytes_in: Bytes received.
@@ -75,7 +74,6 @@ class Loop(ABC):
     endpoints: dict[int, Endpoint] = attrs.field(init=False, factory=dict)
     on_room: list[Callable[[], None]] = attrs.field(init=False, factory=list)
     turn_state: Turn = attrs.field(init=False)
-    is_draining: bool = attrs.field(init=False, default=False)
     resumed: list[Endpoint] = attrs.field(init=False, factory=list)
     frames_count: int = attrs.field(init=False, default=0)
     bytes_in: int = attrs.field(init=False, default=0)
@@ -219,6 +217,8 @@ class Loop(ABC):
                 self._waiting_for_memory += waiting[index:]
                 return
             self.watch(endpoint, READ)
+            if endpoint.has_input:
+                self.resume(endpoint)
 
     # -- reading ahead -----------------------------------------------------------------------------------------------
 
@@ -311,7 +311,6 @@ class Loop(ABC):
 
         The listeners must be closed before. If it is cancelled (its caller's deadline), the rest is closed by `run`.
         """
-        self.is_draining = True
         for endpoint in list(self.endpoints.values()):
             endpoint.connection.close("the broker stops")
         if self.endpoints:

@@ -246,3 +246,25 @@ def test_a_tls_listener_without_certificates_is_refused(serve: Any) -> None:
         trio.run(main)
 
     assert caught.group_contains(ConfigError, match="no certificate")
+
+
+def test_memory_in_flight_is_bounded_over_tls_and_everyone_gets_a_turn(
+    serve: Any, loop_kind: LoopKind, certificates: Certificates
+) -> None:
+    async def main() -> None:
+        listening = listeners(certificates.server)
+        async with serve(loop_kind, listeners=listening, request_memory_bytes=500_000) as serving:
+
+            async def ask(number: int) -> None:
+                body = b"e" + bytes([number]) * 400_000
+                client = await secure(serving, certificates.client_context())
+                async with trio.open_nursery() as both:
+                    both.start_soon(client.send_all, struct.pack(">i", len(body)) + body)
+                    assert await serving.answer(client) == body
+                await client.aclose()
+
+            async with trio.open_nursery() as nursery:
+                for number in range(4):
+                    nursery.start_soon(ask, number)
+
+    trio.run(main)
