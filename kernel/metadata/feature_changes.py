@@ -49,7 +49,11 @@ def update_features(
 def _update(image: MetadataImage, node_id: int, update: FeatureUpdateKey) -> list[MetadataRecord]:
     name, level = update.feature, update.max_version_level
     current = image.features.get(name, 0)
+    if update.allow_downgrade:  # what version 0 has in the place of the type
+        update = FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=UpgradeType.SAFE_DOWNGRADE)
     _check_kind(update, current)
+    if level == 0 and not _is_known(name):
+        raise _invalid(name, level, f"Feature {name} not found.")
     _check_supported(node_id, name, level)
     if level == current:
         return []

@@ -78,6 +78,8 @@ def normalised(value: Any) -> Any:
             value["configs"] = {name: text for name, text in value["configs"].items() if name != ELR_DEFAULT}
         if "replica_election_results" in value:
             value["replica_election_results"].sort(key=lambda result: str(result["topic"]))
+        if "responses" in value:
+            value["responses"].sort(key=lambda response: str(response.get("name")))
         topic_id = value.get("topic_id", "0")
         if topic_id.strip("0-"):
             value["topic_id"] = "an id"

@@ -35,7 +35,8 @@ class UpdateFeaturesHandler:
         )
         if context.api_version < FIRST_VERSION_WITHOUT_RESULTS and response.error_code == 0:
             response.results = [
-                UpdatableFeatureResult(feature=update.feature, error_message=None) for update in request.feature_updates
+                UpdatableFeatureResult(feature=update.feature, error_message="NONE")
+                for update in request.feature_updates
             ]
         return response
 
