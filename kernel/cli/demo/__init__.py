@@ -1,0 +1,1 @@
+"""The parts of `odradek demo`: the data set, the story, its pictures."""
