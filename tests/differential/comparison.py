@@ -72,7 +72,8 @@ def compare(session: str, kafka: list[Step], ours: list[Step]) -> list[Differenc
     found = []
     for expected, actual in zip(kafka, ours, strict=False):
         if expected.name != actual.name:
-            found.append(Difference(session, expected.name, "(steps)", expected.name, actual.name))
+            instead = f"{actual.name}: {actual.answer}"
+            found.append(Difference(session, expected.name, "(steps)", expected.name, instead))
             return found
         found += [Difference(session, expected.name, *leaf) for leaf in _leaves("", expected.answer, actual.answer)]
     if len(kafka) != len(ours):

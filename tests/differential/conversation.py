@@ -25,7 +25,7 @@ Session: TypeAlias = "Callable[[Conversation], None]"
 SILENCE_S: Final = 0.7
 """How long "no answer" is waited for."""
 _COORDINATOR_LOAD_IN_PROGRESS: Final = 14
-SETUP_LIMIT_S: Final = 20.0
+SETUP_LIMIT_S: Final = 10.0
 UNKNOWN_ID: Final = uuid.UUID("deadbeef-0000-4000-8000-000000000001")
 """A topic id that no broker gave."""
 
@@ -214,7 +214,9 @@ class Conversation:
             answer = self.quietly(
                 "ListOffsets", 1, {"replica_id": -1, "topics": [{"name": name, "partitions": asked}]}, on="setup"
             )
-            if isinstance(answer, dict) and not any(p["error_code"] for p in answer["topics"][0]["partitions"]):
+            if isinstance(answer, NoAnswer):
+                raise SetupError(f"{name} is not served: {answer.value}")
+            if not any(p["error_code"] for p in answer["topics"][0]["partitions"]):
                 return
             if time.monotonic() > deadline:  # noqa: TID251
                 raise SetupError(f"{name} is not served: {answer}")

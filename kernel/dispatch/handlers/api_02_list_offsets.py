@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...errors import ErrorCode, KafkaError, StorageError
 from ...partitions.timestamp_lookup import TimestampOffset, find_by_timestamp, find_max_timestamp
-from ...types import IsolationLevel
+from ...types import NO_EPOCH, IsolationLevel
 from ...wire.messages.api_02_list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,
@@ -40,6 +40,8 @@ FIRST_VERSIONS: Final = {
     EARLIEST_PENDING_UPLOAD: 11,
 }
 """From which version on a special timestamp is known."""
+FIRST_WITH_EPOCH: Final = 4
+"""From which version on an answer tells the record's leader epoch."""
 NOTHING: Final = TimestampOffset(-1, -1, -1)
 ISOLATION_LEVELS: Final = {level.value: level for level in IsolationLevel}
 
@@ -77,7 +79,7 @@ class ListOffsetsHandler:
                             partition_index=index,
                             timestamp=found.timestamp,
                             offset=found.offset,
-                            leader_epoch=found.leader_epoch,
+                            leader_epoch=found.leader_epoch if context.api_version >= FIRST_WITH_EPOCH else NO_EPOCH,
                         )
                     )
             topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
