@@ -2,6 +2,7 @@
 
 import importlib.resources
 import io
+import itertools
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -52,7 +53,8 @@ def test_every_change_is_what_the_standard_library_makes_of_it(zone: str) -> Non
 def test_the_rule_goes_on_where_the_stored_changes_end(zone: str) -> None:
     clock = ZoneInfo.from_file(io.BytesIO(read_zone(zone)))  # not the system's, which may be another version
     days = [datetime(2008, 1, 1, 12, tzinfo=UTC) + timedelta(days=day) for day in range(18 * 365)]
-    changes = sum(a.astimezone(clock).utcoffset() != b.astimezone(clock).utcoffset() for a, b in zip(days, days[1:]))
+    offsets = [day.astimezone(clock).utcoffset() for day in days]
+    changes = sum(before != after for before, after in itertools.pairwise(offsets))
 
     assert changes == sum(
         days[0].timestamp() < transition.at < days[-1].timestamp()
