@@ -41,8 +41,7 @@ def alter_configs(
 ) -> CoordinatorResult[MetadataRecord, replacing.AlterConfigsResponse]:
     """Replace all that is set on resources; each is answered by itself."""
     changes: list[tuple[int, str, Change]] = [
-        (item.resource_type, item.resource_name, {config.name: config.value for config in item.configs})
-        for item in request.resources
+        (item.resource_type, item.resource_name, _replacement(item.configs)) for item in request.resources
     ]
     records, errors = _alter_all(image, rules, changes)
     responses = [
@@ -54,6 +53,14 @@ def alter_configs(
     return CoordinatorResult(
         () if request.validate_only else records, replacing.AlterConfigsResponse(responses=responses)
     )
+
+
+def _replacement(configs: Sequence[replacing.AlterableConfig]) -> Change:
+    """Return what is to be set; a name that comes twice makes it single alterations, which are refused for that."""
+    texts = {config.name: config.value for config in configs}
+    if len(texts) < len(configs):
+        return [Alteration(config.name, Operation.SET, config.value) for config in configs]
+    return texts
 
 
 def incremental_alter_configs(

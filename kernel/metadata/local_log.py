@@ -6,7 +6,7 @@ its election takes this one's place.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from ..errors import CorruptionError
 from ..records.batch import is_crc_valid, read_header
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..contracts.storage import PartitionLog
+
+
+FIRST_EPOCH: Final = 1
+"""Epoch 0 is a quorum's that has not elected anybody yet."""
 
 
 class LoggedRecord(NamedTuple):
@@ -78,7 +82,7 @@ class LocalLog:
     def __init__(self, log: PartitionLog) -> None:
         """Take an open log; appends nothing yet."""
         self._log = log
-        self._leader_epoch = log.latest_epoch + 1
+        self._leader_epoch = max(log.latest_epoch + 1, FIRST_EPOCH)
 
     def __repr__(self) -> str:
         return f"LocalLog([{self.start_offset}, {self.end_offset}), epoch {self._leader_epoch})"

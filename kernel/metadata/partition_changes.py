@@ -78,7 +78,7 @@ def elect_leaders(
     config = rules.config_at(image)
     live = image.live_brokers()
     records: list[MetadataRecord] = []
-    results: dict[str, ReplicaElectionResult] = {}
+    results = {topic.topic: ReplicaElectionResult(topic=topic.topic) for topic in request.topic_partitions or ()}
     for name, partition in _wanted(image, request):
         result = results.setdefault(name, ReplicaElectionResult(topic=name))
         answer = PartitionResult(partition_id=partition, error_message=None)

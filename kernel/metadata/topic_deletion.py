@@ -40,28 +40,31 @@ def delete_topics(
     wanted = [DeleteTopicState(name=name) for name in request.topic_names] + request.topics
     names = Counter(topic.name for topic in wanted if topic.name is not None)
     ids = Counter(topic.topic_id for topic in wanted if topic.topic_id != ZERO_ID)
-    results: list[DeletableTopicResult] = []
-    deleted: dict[UUID, RemoveTopicRecord] = {}
-    refused: set[tuple[str | None, object]] = set()
+    resolved = Counter(found.topic_id for topic in wanted if (found := _look_up(image, topic)) is not None)
+    results: dict[tuple[str | None, UUID], DeletableTopicResult] = {}
+    records: list[MetadataRecord] = []
     for topic in wanted:
+        name, topic_id = topic.name, topic.topic_id
+        result = DeletableTopicResult(name=name, topic_id=topic_id, error_message=None)
         try:
-            _check_once(names[topic.name or ""] if topic.name is not None else 0, "Duplicate topic name.")
-            _check_once(ids[topic.topic_id], "Duplicate topic id.")
+            _check_once(names[name or ""] if name is not None else 0, "Duplicate topic name.")
+            _check_once(ids[topic_id], "Duplicate topic id.")
             found = _find(image, topic)
-            times = 1 + (found.topic_id in deleted)
-            _check_once(times, "The provided topic name maps to an ID that was already supplied.")
+            result.name, result.topic_id = found.name, found.topic_id
+            _check_once(resolved[found.topic_id], "The provided topic name maps to an ID that was already supplied.")
         except KafkaError as error:
-            if (topic.name, topic.topic_id) not in refused:
-                refused.add((topic.name, topic.topic_id))
-                results.append(
-                    DeletableTopicResult(
-                        name=topic.name, topic_id=topic.topic_id, error_code=error.code, error_message=error.detail
-                    )
-                )
-            continue
-        deleted[found.topic_id] = RemoveTopicRecord(topic_id=found.topic_id)
-        results.append(DeletableTopicResult(name=found.name, topic_id=found.topic_id, error_message=None))
-    return CoordinatorResult(list(deleted.values()), DeleteTopicsResponse(responses=results))
+            result.error_code, result.error_message = error.code, error.detail
+        else:
+            records.append(RemoveTopicRecord(topic_id=found.topic_id))
+        results.setdefault((result.name, result.topic_id), result)
+    return CoordinatorResult(records, DeleteTopicsResponse(responses=list(results.values())))
+
+
+def _look_up(image: MetadataImage, wanted: DeleteTopicState) -> TopicImage | None:
+    """Return the topic that a name or an id means, if it means one."""
+    if wanted.name is None:
+        return image.topics_by_id.get(wanted.topic_id)
+    return image.topics_by_name.get(wanted.name) if wanted.topic_id == ZERO_ID else None
 
 
 def _check_once(times: int, detail: str) -> None:

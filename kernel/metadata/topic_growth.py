@@ -56,6 +56,9 @@ def create_partitions(
         else:
             records += made
         results.append(result)
+    results.sort(
+        key=lambda result: result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    )  # as Kafka: they come last
     return CoordinatorResult(() if request.validate_only else records, CreatePartitionsResponse(results=results))
 
 
