@@ -80,6 +80,7 @@ from .records.batch import (
     iterate_batches,
     read_header,
 )
+from .records.reader import read_batch
 from .types import Buffer, TopicIdPartition, TopicPartition
 
 hookimpl = pluggy.HookimplMarker("odradek")
@@ -159,6 +160,7 @@ __all__ = [
     "is_crc_valid",
     "iterate_batches",
     "parse_id",
+    "read_batch",
     "read_file",
     "read_header",
     "replace_file",

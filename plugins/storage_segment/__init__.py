@@ -9,6 +9,7 @@ from odradek.kernel.api import hookimpl
 from .engine import SegmentEngine
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Mapping
 
     from odradek.kernel.api import StorageFactory
@@ -18,3 +19,11 @@ if TYPE_CHECKING:
 def odradek_storages() -> Mapping[str, StorageFactory]:
     """Offer `odradek.storage=segment`."""
     return {"segment": SegmentEngine}
+
+
+@hookimpl
+def odradek_cli_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `odradek log dump`."""
+    from .cli import add_log_command
+
+    add_log_command(commands)

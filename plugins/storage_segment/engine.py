@@ -6,6 +6,7 @@ A directory whose device fails goes offline with its logs; the others go on. *So
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -198,7 +199,9 @@ class SegmentEngine:
         path = home.path / str(key)
         try:
             if is_new:
-                self._files.mkdir(path)
+                # A crash may have left it, without anything that makes it a log.
+                with suppress(FileExistsError):
+                    self._files.mkdir(path)
                 home.topic_ids[key] = ZERO_ID
                 self._homes[key] = home
             self._check_topic_id(home, partition)

@@ -37,7 +37,7 @@ from .formats import (
     parse_segment_file,
     segment_file_name,
 )
-from .segment import Segment
+from .segment import FAR, Segment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,6 +108,8 @@ def open_directory(
         directory.discard_segments(0, len(directory.segments), 0)
         directory.add_segment(log_start_offset, config)
         log_end_offset = log_start_offset
+    if not is_clean:
+        epochs = _with_missing_epochs(directory, epochs, log_start_offset)
     # In this order: of an epoch whose records are all hidden nothing is left.
     epochs.truncate_from_start(log_start_offset)
     epochs.truncate_from_end(log_end_offset)
@@ -160,13 +162,29 @@ def _recover(
             _logger.warning("%s: cut %d bytes that are no sound batches", segment.path, dropped)
         if segment is segments[-1]:
             return
-        has_hole = number >= first_unsafe and segment.next_offset < expected and not may_have_gaps
-        if dropped or has_hole:
+        is_hole = 0 < expected - segment.next_offset < FAR and not may_have_gaps
+        if dropped or (is_hole and number >= first_unsafe):
             _logger.warning("%s: ends at %d: what came after it is dropped", segment.path, segment.next_offset)
             directory.discard_segments(number + 1, len(segments), config.file_delete_delay_ms)
             return
         segment.next_offset = expected
         segment.forget()
+
+
+def _with_missing_epochs(directory: LogDirectory, epochs: EpochCache, log_start_offset: int) -> EpochCache:
+    """Return the epochs with those of the batches before the first known one.
+
+    The file forgets epochs when the log start moves, which only the next checkpoint keeps: after a crash between the
+    two, records are back whose epochs are not.
+    """
+    known = epochs.entries()
+    complete = EpochCache()
+    for segment in directory.segments[directory.floor(log_start_offset) :]:
+        for _, header in segment.headers(segment.position_of(log_start_offset)):
+            if known and header.base_offset >= known[0][1]:
+                return EpochCache([*complete.entries(), *known])
+            complete.assign(header.partition_leader_epoch, max(header.base_offset, log_start_offset))
+    return EpochCache([*complete.entries(), *known])
 
 
 def _trust(last: Segment, recovery_point: int) -> None:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 OFFSETS_MAX: Final = (1 << 31) - 1
 """An index holds offsets relative to the base offset, in a signed 32-bit number."""
 
+FAR: Final = 1 << 30
+"""A gap in the offsets so large that a new segment begins behind it."""
+
 POSITION_MAX: Final = (1 << 31) - 1
 
 _HEADERS_CHUNK: Final = 4096

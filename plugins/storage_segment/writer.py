@@ -16,13 +16,15 @@ from odradek.kernel.api import (
     IOV_MAX,
     LOG_OVERHEAD,
     NO_LIMIT,
+    CorruptionError,
     StorageError,
     disk_error,
     iterate_batches,
     write_all,
 )
 
-from .segment import OFFSETS_MAX, POSITION_MAX
+from .formats import CLEAN_SHUTDOWN
+from .segment import FAR, OFFSETS_MAX, POSITION_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,6 +109,8 @@ class LogWriter:
 
     def reconfigure(self, config: LogConfig) -> None:
         """See `PartitionLog.reconfigure`."""
+        if self._staged:
+            self._write_staged()
         self.config = config
         jitter = min(config.segment_jitter_ms, config.segment_ms)
         self._segment_ms = config.segment_ms - (self._context.random.randrange(0, jitter) if jitter > 0 else 0)
@@ -193,7 +197,7 @@ class LogWriter:
         if self._must_roll(len(batch), last_offset, max_timestamp):
             # Not at the batch's own offset, unless it is too far away: recovery takes a gap between two segments for
             # a hole that a loss of power left.
-            self._roll(self.log_end_offset if self._end_position else base_offset)
+            self._roll(self.log_end_offset if base_offset - self.log_end_offset < FAR else base_offset)
         if not self._end_position and max_timestamp >= 0:
             # Without a timestamp the wall clock decides, and every append is looked at.
             self._roll_timestamp = max_timestamp + self._segment_ms
@@ -218,6 +222,11 @@ class LogWriter:
 
     def _open_active(self) -> None:
         active = self._active
+        trusted, active.next_offset = active.next_offset, -1
+        if active.find_next_offset() != trusted:
+            reason = f"{active.path} ends at {active.next_offset}, its checkpoint of a clean shutdown says {trusted}"
+            self.set_offline(reason)
+            raise CorruptionError(f"{reason}: start the broker again without {CLEAN_SHUTDOWN} to have the log checked")
         active.handle()
         # Not later: an entry must not be staged beside a scan of what is already there.
         active.find_max_timestamp()

@@ -460,4 +460,4 @@ class StorageContract(StorageKit):
             assert (following.cluster_id, following.high_watermarks()) == (engine.cluster_id, {PARTITION: 0})
 
     def test_the_log_does_what_a_list_of_batches_would_do(self, tmp_path: Path) -> None:
-        check_against_model(self, tmp_path)
+        check_against_model(self, tmp_path, shrinks=self.shrinks)

@@ -65,6 +65,7 @@ class StorageKit:
 
     is_durable: ClassVar[bool] = True
     recovers: ClassVar[bool] = True
+    shrinks: ClassVar[bool] = True
 
     def make_engine(self, context: StorageContext) -> StorageEngine:
         """Return a new engine, not started."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -234,7 +234,9 @@ class _LogMachine(RuleBasedStateMachine):
         self.engine.close({})
 
 
-def check_against_model(kit: StorageKit, directory: Path, *, examples: int = 25, steps: int = 30) -> None:
+def check_against_model(
+    kit: StorageKit, directory: Path, *, examples: int = 25, steps: int = 30, shrinks: bool = True
+) -> None:
     """Run the machine over `kit`'s engine.
 
     Args:
@@ -242,6 +244,7 @@ def check_against_model(kit: StorageKit, directory: Path, *, examples: int = 25,
         directory: Where.
         examples: How many runs.
         steps: Calls in each.
+        shrinks: Whether to look for the shortest calls that show a difference, which takes a while.
 
     Raises:
         AssertionError: The log and the model disagree; Hypothesis prints the shortest calls that show it.
@@ -257,5 +260,6 @@ def check_against_model(kit: StorageKit, directory: Path, *, examples: int = 25,
                 suppress_health_check=list(HealthCheck),
                 derandomize=True,
                 database=None,
+                phases=[Phase.generate, *([Phase.shrink] if shrinks else [])],
             ),
         )

@@ -1,0 +1,301 @@
+"""The storage kit itself: a broken storage is found, and every test of the kit finds at least one."""
+
+import inspect
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from odradek.kernel.api import EMPTY_READ, EpochEnd, FoundLog, LogConfig, LogRead, StorageContext, TopicIdPartition
+from odradek.kernel.testing.contracts.storage import StorageContract
+from odradek.plugins.storage_memory.engine import MemoryEngine
+from odradek.plugins.storage_memory.log import MemoryLog
+
+MODEL_TEST = "test_the_log_does_what_a_list_of_batches_would_do"
+CONTRACT_TESTS = [name for name, _ in inspect.getmembers(StorageContract, inspect.isfunction) if name[:5] == "test_"]
+
+
+class Broken(MemoryLog):
+    """What a careless author might write; each subclass is one mistake."""
+
+    expected: Sequence[str] = ()
+
+
+class NothingIsNew(Broken):
+    expected = ("test_a_new_log_is_empty",)
+
+    @property
+    def latest_epoch(self) -> int:
+        return 0
+
+
+class WritesAtOnce(Broken):
+    expected = ("test_what_is_staged_counts_and_is_not_read_yet",)
+
+    def append(self, *args) -> None:  # type: ignore[no-untyped-def] # whatever the base takes
+        super().append(*args)
+        self.write_pending()
+
+
+class ChangesBytes(Broken):
+    expected = (
+        "test_what_was_written_is_read_byte_for_byte",
+        "test_a_read_begins_with_the_batch_that_holds_the_offset",
+        "test_batches_of_a_run_are_found_one_by_one",
+        "test_offsets_may_have_gaps",
+        "test_a_borrowed_buffer_may_change_after_it_was_written",
+    )
+
+    def read(self, *args, **kwargs) -> LogRead:  # type: ignore[no-untyped-def] # whatever the base takes
+        read = super().read(*args, **kwargs)
+        return read._replace(data=bytes(len(read.data))) if isinstance(read.data, bytes) else read
+
+
+class IgnoresMaxBytes(Broken):
+    expected = (
+        "test_a_read_is_cut_at_the_end_of_a_batch",
+        "test_a_first_batch_that_is_too_large_is_given_only_when_asked_for",
+        "test_a_read_stays_good_when_its_segment_goes",
+    )
+
+    def read(self, offset, max_bytes, end_offset=1 << 62, *, at_least_one=False) -> LogRead:  # type: ignore[no-untyped-def]
+        return super().read(offset, 1 << 40, end_offset, at_least_one=at_least_one)
+
+
+class IgnoresEndOffset(Broken):
+    expected = ("test_a_read_holds_nothing_at_or_above_the_end_offset", MODEL_TEST)
+
+    def read(self, offset, max_bytes, end_offset=1 << 62, *, at_least_one=False) -> LogRead:  # type: ignore[no-untyped-def]
+        return super().read(offset, max_bytes, at_least_one=at_least_one)
+
+
+class StopsAtSegments(Broken):
+    expected = ("test_reading_on_sees_every_batch_once_across_segments",)
+
+    def read(self, offset, max_bytes, end_offset=1 << 62, *, at_least_one=False) -> LogRead:  # type: ignore[no-untyped-def]
+        if offset >= self.segments()[0].next_offset:
+            return EMPTY_READ
+        return super().read(offset, max_bytes, end_offset, at_least_one=at_least_one)
+
+
+class TakesAnyOffset(Broken):
+    expected = ("test_an_append_before_the_end_is_a_bug",)
+
+    def append(self, batches, base_offset, last_offset, max_timestamp) -> None:  # type: ignore[no-untyped-def]
+        super().append(batches, max(base_offset, self.log_end_offset), last_offset, max_timestamp)
+
+
+class IteratesAll(Broken):
+    expected = ("test_batches_are_iterated_from_the_one_that_holds_the_offset",)
+
+    def batches(self, start_offset, end_offset=1 << 62):  # type: ignore[no-untyped-def]
+        return super().batches(0)
+
+
+class NeverRolls(Broken):
+    expected = (
+        "test_a_log_rolls_when_a_batch_does_not_fit_its_segment",
+        "test_a_roll_begins_a_segment_at_the_end",
+        "test_an_empty_segment_is_not_rolled",
+        "test_segments_tell_their_size_and_largest_timestamp",
+        "test_new_settings_are_followed",
+    )
+
+    def __init__(self, partition, config, now_ms) -> None:  # type: ignore[no-untyped-def]
+        super().__init__(partition, LogConfig(flush_messages=config.flush_messages), now_ms)
+
+    def reconfigure(self, config: LogConfig) -> None:
+        del config
+
+    def roll(self) -> None:
+        return
+
+
+class GivesUpNothing(Broken):
+    expected = ("test_segments_wholly_below_an_offset_are_given_up", "test_the_active_segment_is_never_given_up")
+
+    def delete_segments_below(self, offset: int) -> int:
+        del offset
+        return 0
+
+
+class ReplacesNothing(Broken):
+    expected = (
+        "test_new_segments_take_the_place_of_old_ones",
+        "test_a_segment_may_be_split",
+        "test_the_active_segment_is_not_replaced",
+    )
+
+    def replace_segments(self, base_offsets, batches) -> None:  # type: ignore[no-untyped-def]
+        del base_offsets, batches
+
+
+class TruncatesOneTooMany(Broken):
+    expected = (
+        "test_a_truncation_drops_every_batch_at_or_above_the_offset",
+        "test_a_truncation_beyond_the_end_changes_nothing",
+        "test_appends_go_on_after_a_truncation",
+    )
+
+    def truncate_to(self, offset: int) -> None:
+        super().truncate_to(min(offset, self.log_end_offset) - 1 if offset else 0)
+
+
+class TruncatesNothing(Broken):
+    expected = (
+        "test_a_batch_across_the_offset_is_dropped_whole",
+        "test_a_full_truncation_begins_anew_elsewhere",
+        "test_epochs_go_with_their_records",
+    )
+
+    def truncate_to(self, offset: int) -> None:
+        del offset
+        self.write_pending()
+
+    def truncate_fully(self, start_offset: int) -> None:
+        del start_offset
+
+
+class StartsAnywhere(Broken):
+    expected = ("test_the_log_start_only_moves_forward",)
+
+    def advance_log_start(self, offset: int) -> None:
+        self.log_start_offset = offset
+
+
+class FindsTheLastTimestamp(Broken):
+    expected = ("test_a_timestamp_finds_the_first_batch_that_is_as_late",)
+
+    def batch_for_timestamp(self, timestamp: int, start_offset: int) -> bytes | None:
+        return super().batch_for_timestamp(timestamp + 1, start_offset)
+
+
+class KnowsNoTimestamp(Broken):
+    expected = ("test_the_largest_timestamp_is_that_of_the_first_batch_that_has_it",)
+
+    def max_timestamp(self) -> tuple[int, int]:
+        return -1, -1
+
+
+class EpochsEndAtTheEnd(Broken):
+    expected = ("test_epochs_tell_where_they_end",)
+
+    def end_offset_for_epoch(self, leader_epoch: int) -> EpochEnd:
+        return EpochEnd(leader_epoch, self.log_end_offset)
+
+
+class FlushesNothing(Broken):
+    expected = (
+        "test_a_flush_moves_the_recovery_point_to_what_is_written",
+        "test_flush_messages_asks_for_a_flush",
+    )
+
+    def flush(self) -> int:
+        return 0
+
+
+class LosesSmallFiles(Broken):
+    expected = ("test_small_files_are_kept_beside_the_log",)
+
+    def write_sidecar(self, offset: int, kind: str, data: bytes) -> None:
+        del offset, kind, data
+
+
+class StaysOpen(Broken):
+    expected = ("test_a_closed_log_refuses",)
+
+    def _check_open(self) -> None:
+        return
+
+
+class ForgetsOnClose(Broken):
+    expected = ("test_a_log_closed_and_opened_again_goes_on",)
+
+    def reopen(self) -> None:
+        super().reopen()
+        self.truncate_fully(0)
+
+
+class Forgetful(MemoryEngine):
+    """An engine that makes every mistake there is with logs as a whole."""
+
+    def delete_log(self, partition: TopicIdPartition) -> None:
+        del partition
+
+    def open_log(self, partition, config, *, log_dir=None):  # type: ignore[no-untyped-def]
+        log = self._logs.get(partition.topic_partition)
+        return log or super().open_log(partition, config, log_dir=log_dir)
+
+    def start(self) -> Sequence[FoundLog]:
+        return ()
+
+    def high_watermarks(self) -> dict[TopicIdPartition, int]:
+        return {}
+
+
+FORGETFUL = (
+    "test_a_deleted_log_is_gone_and_its_namesake_begins_empty",
+    "test_a_log_of_another_topic_id_is_refused",
+    "test_the_engine_knows_a_cluster_id_after_its_start",
+    "test_a_checkpoint_keeps_high_watermarks",
+)
+LEVELS = (
+    "test_what_was_written_outlives_the_engine",
+    "test_a_checkpointed_log_start_outlives_the_engine",
+    "test_the_engine_finds_its_logs_at_start",
+)
+
+
+def fails(name: str, engine_class: type[MemoryEngine], *, is_durable: bool = False) -> bool:
+    """Say whether one test of the kit fails for an engine."""
+
+    class Kit(StorageContract):
+        recovers = is_durable
+        shrinks = False
+
+        def make_engine(self, context: StorageContext) -> MemoryEngine:
+            return engine_class(context)
+
+    Kit.is_durable = is_durable
+    with TemporaryDirectory() as directory:
+        try:
+            getattr(Kit(), name)(Path(directory))
+        except (Exception, pytest.fail.Exception):
+            return True
+    return False
+
+
+def engine_of(log_class: type[Broken]) -> type[MemoryEngine]:
+    class Engine(MemoryEngine):
+        def open_log(self, partition, config, *, log_dir=None):  # type: ignore[no-untyped-def]
+            if partition.topic_partition not in self._logs:
+                self._logs[partition.topic_partition] = log_class(partition, config, self._context.now_ms)
+                return self._logs[partition.topic_partition]
+            return super().open_log(partition, config, log_dir=log_dir)
+
+    return Engine
+
+
+@pytest.mark.parametrize("log_class", Broken.__subclasses__(), ids=lambda c: c.__name__)
+def test_the_kit_finds_a_broken_log(log_class: type[Broken]) -> None:
+    missed = [name for name in log_class.expected if not fails(name, engine_of(log_class))]
+
+    assert missed == []
+
+
+def test_the_kit_finds_a_broken_engine() -> None:
+    missed = [name for name in FORGETFUL if not fails(name, Forgetful)]
+    missed += [name for name in LEVELS if not fails(name, MemoryEngine, is_durable=True)]
+
+    assert missed == []
+
+
+def test_every_test_of_the_kit_finds_something() -> None:
+    finding = {name for broken in Broken.__subclasses__() for name in broken.expected} | {*FORGETFUL, *LEVELS}
+
+    assert sorted(set(CONTRACT_TESTS) - finding) == []
+
+
+def test_a_sound_storage_passes_what_the_broken_ones_fail() -> None:
+    assert [name for name in CONTRACT_TESTS if name != MODEL_TEST and fails(name, MemoryEngine)] == []

@@ -1,0 +1,248 @@
+"""Several log directories, their locks, their failures; leftovers; moves."""
+
+import errno
+import logging
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+import attrs
+import pytest
+
+from odradek.kernel.api import Files, LogConfig, OsFiles, PartitionLog, StorageError, TopicIdPartition
+from odradek.kernel.testing.batches import make_batch
+from odradek.kernel.testing.contracts.storage_base import NOW_MS, PARTITION, SMALL, all_bytes, fill, make_context
+from odradek.plugins.storage_segment.engine import SegmentEngine
+
+
+class FailingFiles(OsFiles):
+    """The machine's files, of which those below a path fail once told to."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+        self.error = 0
+        self.fsync = self._fsync
+
+    def _fsync(self, fd: int, /) -> None:
+        if self.error and str(self.path) in str(Path(f"/proc/self/fd/{fd}").readlink()):
+            raise OSError(self.error, "broken")
+
+
+def started(directory: Path, *, dirs: int = 1, files: Files | None = None) -> SegmentEngine:
+    engine = SegmentEngine(make_context(directory, dirs=dirs), files)
+    engine.start()
+    return engine
+
+
+def partition(number: int) -> TopicIdPartition:
+    return PARTITION._replace(partition=number)
+
+
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def test_a_new_log_goes_to_the_directory_with_the_fewest(tmp_path: Path) -> None:
+    engine = started(tmp_path, dirs=3)
+    engine.open_log(partition(0), SMALL, log_dir=str(tmp_path / "logs1"))
+    logs = [engine.open_log(partition(number), SMALL) for number in range(1, 6)]
+
+    assert [Path(log.log_dir).name for log in logs] == ["logs0", "logs2", "logs0", "logs1", "logs2"]
+    with pytest.raises(StorageError, match=r"no directory of log\.dirs"):
+        engine.open_log(partition(9), SMALL, log_dir="elsewhere")
+
+
+def test_a_failing_device_takes_its_logs_offline_and_no_others(tmp_path: Path) -> None:
+    files = FailingFiles(tmp_path / "logs0")
+    engine = started(tmp_path, dirs=2, files=files)
+    first, second, third = (engine.open_log(partition(number), SMALL) for number in range(3))
+    for log in (first, second, third):
+        fill(log, 0, 3)
+    files.error = errno.EIO
+    with pytest.raises(StorageError, match="the disk is failing"):
+        first.flush()
+    with pytest.raises(StorageError, match="the disk is failing"):
+        third.read(0, 100)
+    infos = engine.log_dirs()
+
+    assert second.flush() == 3
+    assert [bool(info.error) for info in infos] == [True, False]
+    assert (infos[0].total_bytes, infos[1].total_bytes > 0) == (-1, True)
+    assert Path(engine.open_log(partition(5), SMALL).log_dir).name == "logs1"
+    with pytest.raises(StorageError):
+        engine.open_log(partition(0), SMALL)
+    engine.close({})
+    assert (
+        ".kafka_cleanshutdown" in names(tmp_path / "logs0"),
+        ".kafka_cleanshutdown" in names(tmp_path / "logs1"),
+    ) == (
+        False,
+        True,
+    )
+
+
+def test_a_full_disk_takes_one_log_offline_until_it_is_opened_again(tmp_path: Path) -> None:
+    files = FailingFiles(tmp_path / "logs0" / str(partition(0)))
+    engine = started(tmp_path, files=files)
+    log, other = (engine.open_log(partition(number), SMALL) for number in range(2))
+    written = fill(log, 0, 3)
+    files.error = errno.ENOSPC
+    with pytest.raises(StorageError, match="the disk is full"):
+        log.flush()
+    fill(other, 0, 1)
+    files.error = 0
+    log = engine.open_log(partition(0), SMALL)
+
+    assert (all_bytes(log), log.was_clean, log.log_end_offset) == (written, False, 3)
+    assert fill(log, 3, 4)
+
+
+def test_a_directory_that_cannot_be_used_is_told_and_the_others_go_on(tmp_path: Path) -> None:
+    (tmp_path / "logs0").write_text("a file")
+    engine = started(tmp_path, dirs=2)
+
+    assert [bool(info.error) for info in engine.log_dirs()] == [True, False]
+    with pytest.raises(StorageError, match="cannot use"):
+        started(tmp_path)
+
+
+def test_no_directory_at_all_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="names no directory"):
+        SegmentEngine(attrs.evolve(make_context(tmp_path), log_dirs=[])).start()
+
+
+def test_a_directory_in_use_is_refused_to_this_process_and_others(tmp_path: Path) -> None:
+    engine = started(tmp_path)
+    with pytest.raises(StorageError, match="in use by another broker"):
+        started(tmp_path)
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom odradek.kernel.files import OsFiles\n"
+        "try:\n    OsFiles().lock(Path(sys.argv[1]))\nexcept BlockingIOError:\n    sys.exit(7)\n"
+    )
+    found = subprocess.run([sys.executable, "-c", code, str(tmp_path / "logs0" / ".lock")], check=False)
+    engine.close({})
+
+    assert found.returncode == 7
+    started(tmp_path).close({})
+
+
+def test_copied_directories_and_foreign_ones_are_refused(tmp_path: Path) -> None:
+    started(tmp_path, dirs=2).close({})
+    meta = (tmp_path / "logs0" / "meta.properties").read_bytes()
+    (tmp_path / "logs1" / "meta.properties").write_bytes(meta)
+    with pytest.raises(StorageError, match="one is a copy"):
+        started(tmp_path, dirs=2)
+    (tmp_path / "logs1" / "meta.properties").write_bytes(meta.replace(b"version=1", b"version=9"))
+    with pytest.raises(StorageError, match="version '9' is not known"):
+        started(tmp_path, dirs=2)
+
+
+def test_a_deleted_log_is_renamed_and_removed_when_its_delay_is_over(tmp_path: Path) -> None:
+    engine = started(tmp_path)
+    fill(engine.open_log(PARTITION, SMALL), 0, 20)
+    engine.delete_log(PARTITION)
+    marked = [name for name in names(tmp_path / "logs0") if name.startswith("orders")]
+
+    assert [(name[:9], len(name), name[-7:]) for name in marked] == [("orders-3.", 48, "-delete")]
+    assert (engine.delete_expired_files(NOW_MS + 59_999), engine.delete_expired_files(NOW_MS + 60_000)) == (0, 1)
+    assert not [name for name in names(tmp_path / "logs0") if name.startswith("orders")]
+
+
+def test_what_a_crash_left_of_deletions_and_moves_is_removed_after_the_next_start(tmp_path: Path) -> None:
+    engine = started(tmp_path)
+    engine.open_log(PARTITION, SMALL)
+    engine.delete_log(PARTITION)
+    future = tmp_path / "logs0" / f"orders-4.{uuid.UUID(int=4).hex}-future"
+    future.mkdir()
+    engine.abandon()
+    engine = started(tmp_path)
+
+    assert engine.delete_expired_files(NOW_MS) == 1
+    assert (future.exists(), engine.delete_expired_files(NOW_MS + 60_000)) == (False, 1)
+
+
+def test_a_moved_log_is_the_same_elsewhere(tmp_path: Path) -> None:
+    engine = started(tmp_path, dirs=2)
+    log = engine.open_log(PARTITION, SMALL)
+    written = fill(log, 0, 20)
+    log.write_sidecar(20, "snapshot", b"state")
+    log.close()
+    engine.move_log(PARTITION, str(tmp_path / "logs1"))
+    engine.move_log(PARTITION, str(tmp_path / "logs1"))
+    log = engine.open_log(PARTITION, SMALL)
+
+    assert (all_bytes(log), Path(log.log_dir).name, log.was_clean) == (written, "logs1", True)
+    assert log.read_sidecar(20, "snapshot") == b"state"
+    engine.close({PARTITION: 3})
+    engine = SegmentEngine(make_context(tmp_path, dirs=2))
+    assert [Path(found.log_dir).name for found in engine.start()] == ["logs1"]
+
+
+def test_the_second_copy_of_a_log_is_set_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    engine = started(tmp_path, dirs=2)
+    engine.open_log(PARTITION, SMALL)
+    engine.close({})
+    (tmp_path / "logs1" / str(PARTITION)).mkdir()
+    (tmp_path / "logs1" / str(PARTITION) / "00000000000000000000.log").touch()
+    with caplog.at_level(logging.WARNING):
+        found = SegmentEngine(make_context(tmp_path, dirs=2)).start()
+
+    assert (len(found), "set aside" in caplog.text) == (1, True)
+    assert [name[-6:] for name in names(tmp_path / "logs1") if name.startswith("orders")] == ["-stray"]
+
+
+def test_a_long_topic_name_can_be_deleted(tmp_path: Path) -> None:
+    engine = started(tmp_path)
+    long = PARTITION._replace(topic="t" * 249)
+    engine.open_log(long, SMALL)
+    engine.delete_log(long)
+
+    assert max(map(len, names(tmp_path / "logs0"))) == 255
+
+
+def test_a_wrong_end_in_the_checkpoint_is_found_before_the_first_append(tmp_path: Path) -> None:
+    engine = started(tmp_path)
+    fill(engine.open_log(PARTITION, SMALL), 0, 3)
+    engine.close({})
+    (tmp_path / "logs0" / "recovery-point-offset-checkpoint").write_text("0\n1\norders 3 99\n")
+    log = started(tmp_path).open_log(PARTITION, SMALL)
+    with pytest.raises(StorageError, match=r"ends at 3, its checkpoint of a clean shutdown says 99"):
+        log.append(make_batch(99), 99, 99, 5)
+
+
+def roll_times(log: PartitionLog, stamps: list[int]) -> list[int]:
+    for stamp in stamps:
+        offset = log.log_end_offset
+        log.append(make_batch(offset, timestamp=stamp), offset, offset, stamp)
+    log.write_pending()
+    return [segment.base_offset for segment in log.segments()]
+
+
+def test_a_log_rolls_by_the_first_timestamp_of_its_segment(tmp_path: Path) -> None:
+    log = started(tmp_path).open_log(PARTITION, LogConfig(segment_ms=100))
+
+    assert roll_times(log, [1_000, 1_100, 900, 1_101, 1_200, 1_202]) == [0, 3, 5]
+
+
+def test_jitter_makes_segments_shorter(tmp_path: Path) -> None:
+    log = started(tmp_path).open_log(PARTITION, LogConfig(segment_ms=1_000, segment_jitter_ms=900))
+
+    assert roll_times(log, [1_000, 2_000, 3_000]) == [0, 1, 2]
+
+
+def test_a_log_rolls_when_an_index_is_full(tmp_path: Path) -> None:
+    log = started(tmp_path).open_log(PARTITION, LogConfig(segment_index_bytes=36, index_interval_bytes=200))
+
+    assert len(roll_times(log, list(range(1_000, 1_020)))) > 3
+
+
+def test_a_log_rolls_before_an_offset_that_its_indexes_cannot_hold(tmp_path: Path) -> None:
+    log = started(tmp_path).open_log(PARTITION, SMALL)
+    for offset in (2**31 - 1, 2**31, 2**33):
+        log.append(make_batch(offset), offset, offset, 1_000)
+    log.write_pending()
+
+    assert [s.base_offset for s in log.segments()] == [0, 2**31, 2**33]
+    assert len(all_bytes(log)) == 3
