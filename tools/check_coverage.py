@@ -22,12 +22,10 @@ CORES_FLOOR_PERCENT: Final = 95.0
 
 def pure_cores() -> list[str]:
     """Return the modules whose docstring begins with "Pure core", as paths below the checkout."""
-    found = []
-    for room in ("kernel", "plugins"):
-        for path in sorted((SOURCES / room).rglob("*.py")):
-            if (ast.get_docstring(ast.parse(path.read_text())) or "").startswith("Pure core"):
-                found.append(str(path))
-    return found
+    modules = (path for room in ("kernel", "plugins") for path in sorted((SOURCES / room).rglob("*.py")))
+    return [
+        str(path) for path in modules if (ast.get_docstring(ast.parse(path.read_text())) or "").startswith("Pure core")
+    ]
 
 
 def main() -> int:
