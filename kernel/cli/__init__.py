@@ -1,7 +1,8 @@
 """Shell: the `odradek` command.
 
 Commands are modules of this package, imported only when they are the one that was asked for: `odradek --help` stays
-quick. Each has `configure(parser)` and `run(arguments) -> exit status`.
+quick. Each has `configure(parser)` and `run(arguments) -> exit status`. A command that a plugin brings is looked for
+among the plugins only when the kernel has none of its name.
 
 Exit status: 0 done, 1 it went wrong, 2 the command line or the configuration is wrong, 130 interrupted.
 """
@@ -10,7 +11,9 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ..errors import ConfigError, KafkaError, OdradekError
@@ -19,9 +22,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 COMMANDS: Final = {
+    "demo": "see it work: a broker, a real data set, checked, in a few seconds",
     "serve": "run a broker in the foreground",
+    "topics": "list, create, describe, alter, delete and adopt topics",
+    "configs": "show and change the settings of topics and brokers that run",
+    "produce": "write records from files or standard input",
+    "consume": "read records from any place in a topic",
+    "log": "show what is inside segments, indexes and checkpoints on disk",
+    "perf": "measure how fast a broker takes and gives records",
+    "plugins": "list what is installed, what is active, and who ships it",
+    "config": "explain every configuration key",
 }
-"""The kernel's commands, in the order in which `--help` lists them."""
+"""The commands that come with this distribution, in the order in which `--help` lists them."""
+
+OF_PLUGINS: Final = frozenset({"log"})
+"""Those among them that a plugin brings: the kernel knows how they are called, not who has them."""
 
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
@@ -38,22 +53,26 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    parser = build_parser(arguments)
-    parsed = parser.parse_args(arguments)
-    if "run" not in parsed:
-        parser.print_help()
-        return EXIT_USAGE
     try:
+        parser = build_parser(arguments)
+        parsed = parser.parse_args(arguments)
+        if "run" not in parsed:
+            parser.print_help()
+            return EXIT_USAGE
         status: int = parsed.run(parsed)
-    except (Exception, KeyboardInterrupt) as error:
+        sys.stdout.flush()
+    except (Exception, KeyboardInterrupt, BaseExceptionGroup) as error:
         status = report(innermost(error))
     return status
 
 
 def innermost(error: BaseException) -> BaseException:
-    """Return the one exception that groups of one hold; a group of several as it is."""
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
+    """Return the one exception that tells what happened: an interruption, or the only one of a group."""
+    while isinstance(error, BaseExceptionGroup):
+        interrupted = error.subgroup(KeyboardInterrupt)
+        if interrupted is None and len(error.exceptions) > 1:
+            break
+        error = (interrupted or error).exceptions[0]
     return error
 
 
@@ -67,42 +86,78 @@ def report(error: BaseException) -> int:
         case KeyboardInterrupt():
             return EXIT_INTERRUPTED
         case BrokenPipeError():  # the reader of our output has seen enough
-            sys.stderr.close()
+            _drop_output()
             return EXIT_FAILED
         case ConfigError():
-            print(f"odradek: {error}", file=sys.stderr)
-            return EXIT_USAGE
+            text, status = str(error), EXIT_USAGE
         case KafkaError():
-            print(f"odradek: {error.code.name}: {error.detail}", file=sys.stderr)
-            return EXIT_FAILED
+            text, status = f"{error.code.name}: {error.detail}", EXIT_FAILED
         case OdradekError():
-            print(f"odradek: {error}", file=sys.stderr)
-            return EXIT_FAILED
+            text, status = str(error), EXIT_FAILED
+        case OSError():
+            place = f"{error.filename}: " if error.filename else ""
+            text, status = f"{place}{error.strerror or error}", EXIT_FAILED
         case _:
             raise error
+    print(f"odradek: {text}", file=sys.stderr)
+    return status
+
+
+def _drop_output() -> None:
+    """Let what is still buffered go nowhere, so that flushing it at the end of the process does not fail again."""
+    with suppress(OSError, ValueError):  # it is no file
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """Return the parser, complete for the command that `arguments` ask for, a list of names for the others."""
+    """Return the parser, complete for the command that `arguments` ask for, a list of names for the others.
+
+    Raises:
+        ConfigError: There is no such command.
+    """
     from odradek import __version__
 
     parser = argparse.ArgumentParser(
         prog="odradek",
         description="An event-streaming broker that speaks the Kafka protocol.",
-        epilog="`odradek COMMAND --help` tells more of each. Start with `odradek demo`.",
+        epilog="`odradek COMMAND --help` tells more of each. Plugins may bring more commands: `odradek plugins list` "
+        "shows them. Start with `odradek demo`.",
     )
     parser.add_argument("--version", action="version", version=f"odradek {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     asked = next((argument for argument in arguments if not argument.startswith("-")), "")
+    asks_plugins = bool(asked) and (asked not in COMMANDS or asked in OF_PLUGINS)
     for name, summary in COMMANDS.items():
+        if asks_plugins and name in OF_PLUGINS:
+            continue  # the plugin adds it itself
         command = commands.add_parser(name, help=summary, description=summary)
         if name == asked:
             module = importlib.import_module(f".{name.replace('-', '_')}", __name__)
             module.configure(command)
             command.set_defaults(run=module.run)
-    if asked not in COMMANDS:
+    if asks_plugins:
         add_plugin_commands(commands)
+        _check_command(asked, list(commands.choices))
     return parser
+
+
+def _check_command(asked: str, known: Sequence[str]) -> None:
+    """See that somebody has the command.
+
+    Raises:
+        ConfigError: Nobody has; the hint names what was probably meant.
+    """
+    if asked in known:
+        return
+    if asked in COMMANDS:
+        raise ConfigError(f"the plugin that brings `odradek {asked}` is not installed", hint="odradek plugins list")
+    import difflib
+
+    nearest = difflib.get_close_matches(asked, [*known, *COMMANDS], n=1)
+    hint = f"did you mean {nearest[0]!r}?" if nearest else "odradek --help lists them"
+    raise ConfigError(f"there is no command {asked!r}", hint=hint)
 
 
 def add_plugin_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -1,0 +1,97 @@
+"""Shell: options that several commands share, and the form of their help."""
+
+from __future__ import annotations
+
+import argparse
+import textwrap
+from typing import TYPE_CHECKING, Final
+
+from ..errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+WIDTH: Final = 79
+DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
+EXIT_STATUS: Final = "0 done, 1 it went wrong, 2 wrong usage or configuration, 130 interrupted"
+
+
+def document(
+    parser: argparse.ArgumentParser,
+    text: str,
+    examples: Sequence[tuple[str, str]] = (),
+    *,
+    notes: str = "",
+    exit_status: str = EXIT_STATUS,
+) -> None:
+    """Give a command its help: what it does, examples, what its exit status says.
+
+    Args:
+        parser: The command's.
+        text: What it does, in paragraphs between empty lines.
+        examples: Command lines, without the leading `odradek`, each with what it does.
+        notes: Lines that stand as they are between the options and the examples.
+        exit_status: What the exit status says.
+    """
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.description = "\n\n".join(textwrap.fill(" ".join(part.split()), WIDTH) for part in text.split("\n\n"))
+    parts = [textwrap.dedent(notes).strip()] if notes else []
+    if examples:
+        lines = [f"  odradek {command}\n      {what}" for command, what in examples]
+        parts.append("examples:\n" + "\n".join(lines))
+    parts.append(textwrap.fill(f"exit status: {exit_status}", WIDTH, subsequent_indent="  "))
+    parser.epilog = "\n\n".join(parts)
+
+
+def add_client_options(parser: argparse.ArgumentParser) -> None:
+    """Let a command be told which broker to talk to, and how."""
+    group = parser.add_argument_group("connection")
+    group.add_argument(
+        "-b",
+        "--bootstrap",
+        default=DEFAULT_BOOTSTRAP,
+        metavar="HOST:PORT",
+        help=f"a broker of the cluster, or several between commas (default {DEFAULT_BOOTSTRAP})",
+    )
+    group.add_argument(
+        "-X",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="client_options",
+        help="a setting of the client under its name in Kafka, such as -X linger.ms=5; may be given several times",
+    )
+
+
+def add_json_option(parser: argparse.ArgumentParser) -> None:
+    """Let a command write JSON."""
+    parser.add_argument("--json", action="store_true", help="write JSON, for scripts")
+
+
+def client_settings(arguments: argparse.Namespace, **defaults: object) -> dict[str, object]:
+    """Return the settings of a client: what the command wants, under what the command line says.
+
+    Args:
+        arguments: Parsed by a parser with `add_client_options`.
+        defaults: The command's own wishes, dots as underscores.
+
+    Raises:
+        ConfigError: An option is no `key=value`.
+    """
+    settings: dict[str, object] = {key.replace("_", "."): value for key, value in defaults.items()}
+    return {**settings, "bootstrap.servers": arguments.bootstrap, **pairs(arguments.client_options, "-X")}
+
+
+def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
+    """Read `key=value` options.
+
+    Raises:
+        ConfigError: One is none.
+    """
+    read = {}
+    for text in texts:
+        key, separator, value = text.partition("=")
+        if not separator or not key.strip():
+            raise ConfigError("expected key=value", where=f"{option} {text}")
+        read[key.strip()] = value
+    return read

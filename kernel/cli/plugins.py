@@ -1,0 +1,83 @@
+"""Shell: `odradek plugins`: what is installed, what is active, which hooks it has, who ships it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..config.settings import read_settings
+from ..errors import PluginError
+from ..plugin_manager import PluginManager, choose_plugins, installed_plugins
+from .options import add_json_option, document
+from .output import print_json, print_table
+
+if TYPE_CHECKING:
+    import argparse
+
+    from ..plugin_manager import FoundPlugin
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's actions."""
+    document(
+        parser,
+        "Show the plugins of this installation. All that is installed is active, unless `[plugins]` of an "
+        "odradek.toml says otherwise with `enable` or `disable`.",
+        [("plugins list", "what is here"), ("plugins list --config odradek.toml", "what that file makes active")],
+    )
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    listing = actions.add_parser("list", help="list plugins")
+    document(
+        listing,
+        "List every installed plugin, whether it is active, broken (and why) or disabled, the hooks it "
+        "implements (without their odradek_ in front), and the distribution that ships it.",
+        [("plugins list --json", "the same for a script")],
+        exit_status="0 every active plugin can be loaded, 1 one cannot, 2 wrong usage or configuration",
+    )
+    listing.add_argument("--config", type=Path, metavar="FILE", help="the odradek.toml that chooses among them")
+    add_json_option(listing)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """List the plugins; return 1 when an active one is broken."""
+    file = read_settings(config=arguments.config).file
+    installed = installed_plugins()
+    active = choose_plugins(installed, file.enable, file.disable)
+    manager = PluginManager()
+    shown = [
+        _look_at(manager, plugin, is_active=plugin in active)
+        for plugin in sorted({*installed, *active}, key=lambda plugin: plugin.name)
+    ]
+    if arguments.json:
+        print_json(shown)
+    else:
+        columns = ("name", "state", "hooks", "shipped by", "what it is")
+        print_table(
+            columns,
+            [
+                (row["name"], row["state"], row["hooks"], row["distribution"] or row["module"], row["summary"])
+                for row in shown
+            ],
+        )
+    return 1 if any(row["state"] == "broken" for row in shown) else 0
+
+
+def _look_at(manager: PluginManager, plugin: FoundPlugin, *, is_active: bool) -> dict[str, Any]:
+    """Load one plugin and return what there is to say about it."""
+    row: dict[str, Any] = {
+        "name": plugin.name,
+        "state": "active" if is_active else "disabled",
+        "hooks": [],
+        "distribution": plugin.distribution,
+        "module": plugin.module,
+        "summary": "",
+    }
+    if is_active:
+        try:
+            manager.load([plugin])
+        except PluginError as error:
+            return {**row, "state": "broken", "summary": str(error)}
+        loaded = manager.loaded[-1]
+        row["hooks"] = [hook.removeprefix("odradek_") for hook in loaded.hooks]
+        row["summary"] = loaded.summary.partition(". ")[0].rstrip(".")
+    return row
