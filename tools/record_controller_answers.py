@@ -17,19 +17,18 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "metadata"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from metadata.controller_requests import REQUESTS
 
 from odradek.kernel.wire.codec import decode, encode_bytes
 from odradek.kernel.wire.message import Message
-
-REQUESTS = import_module("controller_requests").REQUESTS
 
 
 def plain(value: Any) -> Any:
     """Return a message as JSON can write it."""
     if isinstance(value, Message):
-        fields = {name: plain(getattr(value, name)) for name in value.__slots__}
+        fields = {name: plain(getattr(value, name)) for name in [spec.name for spec in value.__fields__]}
         if fields.get("configs"):
             rows = ((row["name"], f"{row['value']} ({row['config_source']})") for row in fields["configs"])
             fields["configs"] = dict(rows)
@@ -64,7 +63,7 @@ def main() -> None:
         assert name not in answers, name
         with socket.create_connection((host, int(port)), timeout=30) as connection:
             answers[name] = {"version": version, "answer": ask(connection, request, version)}
-    path = ROOT / "tests" / "metadata" / "golden" / "controller_answers.json"
+    path = Path(__file__).parents[1] / "tests" / "metadata" / "golden" / "controller_answers.json"
     text = {"origin": "Apache Kafka 4.3.1, one broker", "answers": answers}
     path.write_text(json.dumps(text, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(f"{len(answers)} answers in {path}")

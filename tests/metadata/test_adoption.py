@@ -5,12 +5,13 @@ from __future__ import annotations
 from uuid import UUID
 
 import pytest
-from controller_requests import create_topics, topic
-from metadata_helpers import DrivenController
 
 from odradek.kernel.errors import KafkaError
 from odradek.kernel.ids import ZERO_ID
 from odradek.kernel.metadata.adoption import FoundPartition
+
+from .controller_requests import create_topics, topic
+from .metadata_helpers import DrivenController
 
 ID = UUID(int=99)
 

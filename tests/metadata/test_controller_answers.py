@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from controller_requests import REQUESTS
-from metadata_helpers import DrivenController
 
 from odradek.kernel.metadata.reassignments import list_partition_reassignments
 from odradek.kernel.wire.codec import decode, encode_bytes
 from odradek.kernel.wire.message import Message
+from odradek.kernel.wire.messages.api_46_list_partition_reassignments import ListPartitionReassignmentsRequest
+
+from .controller_requests import REQUESTS
+from .metadata_helpers import DrivenController
 
 GOLDEN: dict[str, Any] = json.loads(
     (Path(__file__).parent / "golden" / "controller_answers.json").read_text(encoding="utf-8")
@@ -51,7 +53,8 @@ def run_conversation() -> dict[str, Any]:
             operation = getattr(driven.controller, OPERATIONS[request.__api_key__])
             response = driven.apply(operation(request))
         else:
-            response = list_partition_reassignments(driven.image, request)  # type: ignore[arg-type] # key 46
+            assert isinstance(request, ListPartitionReassignmentsRequest)
+            response = list_partition_reassignments(driven.image, request)
         module = import_module(type(request).__module__)
         response_class = getattr(module, type(request).__name__.replace("Request", "Response"))
         answers[name] = plain(decode(response_class, encode_bytes(response, version), version))
@@ -60,7 +63,7 @@ def run_conversation() -> dict[str, Any]:
 
 def plain(value: Any) -> Any:
     if isinstance(value, Message):
-        fields = {name: plain(getattr(value, name)) for name in value.__slots__}
+        fields = {name: plain(getattr(value, name)) for name in [spec.name for spec in value.__fields__]}
         if fields.get("configs"):
             rows = {row["name"]: f"{row['value']} ({row['config_source']})" for row in fields["configs"]}
             fields["configs"] = {name: text for name, text in rows.items() if not name.startswith("odradek.")}

@@ -6,15 +6,24 @@ import random
 from typing import Any
 
 import hypothesis.strategies as st
-from controller_requests import BROKER, TOPIC, create_partitions, create_topics, delete_topics, incremental_alter, topic
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from metadata_helpers import DrivenController, registration
 
 from odradek.kernel.metadata.image import MetadataImage
 from odradek.kernel.metadata.image_builder import ImageBuilder
 from odradek.kernel.metadata.records import decode_record, encode_record
 from odradek.kernel.metadata.snapshots import SnapshotId, decode_snapshot, encode_snapshot
+
+from .controller_requests import (
+    BROKER,
+    TOPIC,
+    create_partitions,
+    create_topics,
+    delete_topics,
+    incremental_alter,
+    topic,
+)
+from .metadata_helpers import DrivenController, registration
 
 NAMES = st.sampled_from(["a", "b", "c.d", "c_d", "e"])
 KEYS = st.sampled_from(["retention.ms", "segment.ms", "flush.ms"])

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 import trio.testing
-from controller_requests import create_topics, delete_topics, topic
-from metadata_helpers import CLUSTER_ID, make_rules, registration
 
 from odradek.kernel.clock import ManualClock
 from odradek.kernel.contracts.storage import LogConfig, StorageContext
@@ -25,6 +23,9 @@ from odradek.kernel.metadata.record_makers import image_records
 from odradek.kernel.metadata.records import FORMAT_VERSION, FormatRecord, encode_record
 from odradek.kernel.types import METADATA_TOPIC, TopicIdPartition
 from odradek.plugins import storage_segment
+
+from .controller_requests import create_topics, delete_topics, topic
+from .metadata_helpers import CLUSTER_ID, make_rules, registration
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
