@@ -21,6 +21,7 @@ from ..wire.messages.api_01_fetch import (
     LeaderIdAndEpoch,
     PartitionData,
 )
+from .fetch_session import UNKNOWN_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from .replica_manager import ReplicaManager
 
 FIRST_VERSION_WITH_IDS: Final = 13
+FIRST_VERSION_WITH_LEADERS: Final = 16
+"""From which version on an error says who leads instead (KIP-951)."""
 _LEADER_ERRORS: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 
@@ -75,6 +78,24 @@ class FetchResult:
     is_final: bool = False
 
 
+def note_positions(replicas: ReplicaManager, targets: Iterable[FetchTarget], limits: FetchLimits) -> None:
+    """Take note of what a follower has, once for each of its requests: that may commit records others wait for.
+
+    Targets that cannot be read are passed over here: reading them tells the follower why.
+    """
+    for target in targets:
+        try:
+            replica = find_replica(replicas, target, limits.version)
+            replica.check_leader(max(target.current_leader_epoch, NO_EPOCH))
+        except KafkaError:
+            continue
+        if replica.is_follower(limits.replica_id):
+            high_watermark = replica.high_watermark
+            replica.note_follower(limits.replica_id, target.fetch_offset, limits.now_ms)
+            if replica.high_watermark != high_watermark:
+                replicas.progressed(replica)
+
+
 def read_targets(replicas: ReplicaManager, targets: Iterable[FetchTarget], limits: FetchLimits) -> FetchResult:
     """Read every target once, in order, within the limits."""
     result = FetchResult([])
@@ -87,10 +108,10 @@ def read_targets(replicas: ReplicaManager, targets: Iterable[FetchTarget], limit
         try:
             _read_one(replicas, target, limits, result, answer)
         except KafkaError as error:
-            _fail(replicas, target, error.code, answer)
+            _fail(replicas, target, limits.version, error.code, answer)
             result.is_final = True
         except StorageError:
-            _fail(replicas, target, ErrorCode.KAFKA_STORAGE_ERROR, answer)
+            _fail(replicas, target, limits.version, ErrorCode.KAFKA_STORAGE_ERROR, answer)
             result.is_final = True
     return result
 
@@ -102,10 +123,8 @@ def _read_one(
     replica.check_leader(max(target.current_leader_epoch, NO_EPOCH))
     if target.max_bytes < 0 or (limits.max_bytes < 0 and not result.size_bytes):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-    if limits.is_follower:
-        if not replica.is_follower(limits.replica_id):
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        replica.note_follower(limits.replica_id, target.fetch_offset, limits.now_ms)
+    if limits.is_follower and not replica.is_follower(limits.replica_id):
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     answer.high_watermark = replica.high_watermark
     answer.last_stable_offset = replica.last_stable_offset
     answer.log_start_offset = replica.log.log_start_offset
@@ -160,11 +179,13 @@ def _diverges(replica: Replica, target: FetchTarget, answer: PartitionData) -> b
     return False
 
 
-def _fail(replicas: ReplicaManager, target: FetchTarget, code: ErrorCode, answer: PartitionData) -> None:
+def _fail(replicas: ReplicaManager, target: FetchTarget, version: int, code: ErrorCode, answer: PartitionData) -> None:
     answer.error_code = code
     answer.high_watermark = answer.last_stable_offset = answer.log_start_offset = -1
-    if code in _LEADER_ERRORS:
-        replica = replicas.get(target.topic, target.partition)
+    if code in UNKNOWN_ERRORS:
+        answer.aborted_transactions = []
+    elif code in _LEADER_ERRORS and version >= FIRST_VERSION_WITH_LEADERS:
+        replica = find_replica(replicas, target, version)
         answer.current_leader = LeaderIdAndEpoch(leader_id=replica.leader_id, leader_epoch=replica.leader_epoch)
 
 

@@ -241,6 +241,10 @@ class ReplicaManager:
         for topic in self.topics.values():
             yield from topic.partitions.values()
 
+    def progressed(self, replica: Replica) -> None:
+        """Wake whoever waits for a replica whose watermarks moved."""
+        self._on_progress(replica)
+
     def stage(self, replica: Replica) -> None:
         """Note that a replica has staged batches, to be written at the turn's end."""
         if not replica.is_dirty:

@@ -2,6 +2,7 @@
 
 import random
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 from odradek.kernel.clock import ManualClock
@@ -21,7 +22,7 @@ from odradek.plugins.storage_segment.engine import SegmentEngine
 class Hosted:
     """A replica manager over real segment files in two log directories, with what a test needs to fill it."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, on_progress: Callable[[Replica], None] = lambda replica: None) -> None:
         self.clock = ManualClock()
         self.dirs = [str(directory / name) for name in ("one", "two")]
         for path in self.dirs:
@@ -34,7 +35,7 @@ class Hosted:
             clock=self.clock,
             random_source=random.Random(0),
             producer_id_expiration_ms=86_400_000,
-            on_progress=lambda replica: None,
+            on_progress=on_progress,
             on_flush_wanted=lambda: None,
             on_leader_changed=lambda partition, leader_id, leader_epoch: None,
         )

@@ -18,6 +18,7 @@ from ...partitions.fetch_operation import (
     FetchOperation,
     FetchResult,
     find_watched,
+    note_positions,
     read_targets,
 )
 from ...types import CONSUMER_REPLICA_ID, IsolationLevel
@@ -84,6 +85,8 @@ class FetchHandler:
             now_ms=now_ms,
         )
         targets = session.targets
+        if is_follower:
+            note_positions(self._replicas, targets, limits)
         result = read_targets(self._replicas, targets, limits)
         if request.max_wait_ms <= 0 or not targets or result.is_final or result.size_bytes >= limits.min_bytes:
             return self._response(session, result)
@@ -122,7 +125,7 @@ class FetchHandler:
                             partition_index=part.partition,
                             error_code=code,
                             high_watermark=-1,
-                            aborted_transactions=None,
+                            aborted_transactions=[],
                             records=b"",
                         )
                         for part in topic.partitions

@@ -1,0 +1,405 @@
+"""Produce and Fetch through router, handlers, replicas and real segment files, one turn at a time."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from odradek.kernel.contracts.election import PartitionState
+from odradek.kernel.dispatch.handlers.api_00_produce import ProduceHandler
+from odradek.kernel.dispatch.handlers.api_01_fetch import FetchHandler
+from odradek.kernel.dispatch.router import Router
+from odradek.kernel.errors import ErrorCode
+from odradek.kernel.network.connection import Connection
+from odradek.kernel.partitions.fetch_session import FetchSessionCache
+from odradek.kernel.partitions.replica import Replica
+from odradek.kernel.purgatory.delayed_operation import DelayedOperation
+from odradek.kernel.purgatory.purgatory import Purgatory
+from odradek.kernel.purgatory.timing_wheel import TimingWheel
+from odradek.kernel.records.builder import BatchBuilder
+from odradek.kernel.records.reader import read_records
+from odradek.kernel.wire.messages.api_00_produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from odradek.kernel.wire.messages.api_01_fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+
+from .hosted import Hosted
+from .memory_client import MemoryClient
+
+
+class House:
+    """A replica manager with everything around it that Produce and Fetch need, and one client."""
+
+    def __init__(self, directory: Path) -> None:
+        self.hosted = Hosted(directory, on_progress=self.progressed)
+        self.clock = self.hosted.clock
+        self.wheel = TimingWheel(now_ms=self.clock.monotonic_ms())
+        self.produces = Purgatory("Produce", self.wheel, on_error=fail)
+        self.fetches = Purgatory("Fetch", self.wheel, on_error=fail)
+        self.produce = ProduceHandler(replicas=self.hosted.replicas, purgatory=self.produces, clock=self.clock)
+        self.router = Router(
+            timer=lambda: 0.0,
+            turn_enders=(self.hosted.replicas.write_staged, self.produce.turn_ended),
+            on_connection_closed=self.connection_closed,
+        )
+        self.router.add(self.produce)
+        self.router.add(
+            FetchHandler(
+                replicas=self.hosted.replicas,
+                sessions=FetchSessionCache(slots=10, random_source=random.Random(0)),
+                purgatory=self.fetches,
+                clock=self.clock,
+                max_bytes=lambda: 1 << 24,
+            )
+        )
+        self.client = MemoryClient(self.router)
+
+    def progressed(self, replica: Replica) -> None:
+        self.produces.check(replica)
+        self.fetches.check(replica)
+
+    def connection_closed(self, connection: Connection) -> None:
+        self.produces.cancel_for(connection)
+        self.fetches.cancel_for(connection)
+
+    def pass_time(self, duration_ms: int) -> None:
+        self.clock.advance(duration_ms)
+        for entry in self.wheel.advance(self.clock.monotonic_ms(), 1000):
+            entry.expire()
+
+
+def fail(operation: DelayedOperation, error: Exception) -> None:
+    raise AssertionError(operation) from error
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    house = House(tmp_path)
+    yield house
+    house.hosted.replicas.close()
+
+
+def batch(*values: bytes, **options: int) -> bytes:
+    builder = BatchBuilder(**options)  # type: ignore[arg-type] # tests pass what fits
+    for value in values:
+        builder.append(None, value, timestamp=1_700_000_000_000)
+    return bytes(builder.build())
+
+
+def produce_request(
+    *parts: tuple[int, bytes | None], topic: str = "t", acks: int = -1, timeout_ms: int = 1000
+) -> ProduceRequest:
+    data = [PartitionProduceData(index=index, records=records) for index, records in parts]
+    return ProduceRequest(
+        acks=acks, timeout_ms=timeout_ms, topic_data=[TopicProduceData(name=topic, partition_data=data)]
+    )
+
+
+def produce_parts(answer: object) -> list[PartitionProduceResponse]:
+    assert isinstance(answer, ProduceResponse)
+    return [part for topic in answer.responses for part in topic.partition_responses]
+
+
+def fetch_request(offset: int = 0, *, max_wait_ms: int = 500, min_bytes: int = 1, **more: int) -> FetchRequest:
+    wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
+    return FetchRequest(
+        max_wait_ms=max_wait_ms, min_bytes=min_bytes, topics=[FetchTopic(topic="t", partitions=[wanted])], **more
+    )
+
+
+def fetch_part(answer: object) -> PartitionData:
+    assert isinstance(answer, FetchResponse)
+    (topic,) = answer.responses
+    (part,) = topic.partitions
+    return part
+
+
+def values(part: PartitionData) -> list[bytes]:
+    assert isinstance(part.records, memoryview)
+    return [bytes(record.value or b"") for record in read_records(part.records)]
+
+
+# ------------------------------------------------------------------------------------------------------------- Produce
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+@pytest.mark.parametrize("version", range(3, 13))
+def test_one_batch_is_answered_alike_by_template_and_by_codec(house: House, acks: int, version: int) -> None:
+    house.hosted.open("t", 2)
+    for _ in range(2):
+        house.client.ask(produce_request((0, batch(b"a", b"b")), acks=acks), version)
+        house.client.ask(produce_request((0, batch(b"a")), (1, batch(b"a")), acks=acks), version)
+
+    (by_template,) = produce_parts(house.client.ask(produce_request((0, batch(b"c")), acks=acks), version))
+    by_codec, _ = produce_parts(
+        house.client.ask(produce_request((0, batch(b"d")), (1, batch(b"a")), acks=acks), version)
+    )
+
+    assert (by_template.base_offset, by_codec.base_offset) == (6, 7)
+    by_codec.base_offset = by_template.base_offset
+    assert by_template == by_codec
+
+
+def test_nothing_is_answered_or_visible_before_the_turn_ends(house: House) -> None:
+    house.hosted.open("t")
+    replica = house.hosted.replicas.get("t", 0)
+
+    house.client.send(produce_request((0, batch(b"a"))), 9)
+
+    assert house.client.received() == []
+    assert replica.high_watermark == 0
+    house.client.turn()
+    assert [part.error_code for answer in house.client.received() for part in produce_parts(answer)] == [0]
+    assert replica.high_watermark == 1
+
+
+def test_requests_of_one_turn_are_answered_in_order(house: House) -> None:
+    house.hosted.open("t")
+    for _ in range(3):
+        house.client.send(produce_request((0, batch(b"a"))), 9)
+    house.client.turn()
+
+    offsets = [part.base_offset for answer in house.client.received() for part in produce_parts(answer)]
+
+    assert offsets == [0, 1, 2]
+
+
+def test_each_partition_is_answered_for_itself(house: House) -> None:
+    house.hosted.open("t", 2)
+    broken = bytearray(batch(b"a"))
+    broken[-1] ^= 1
+
+    good, bad, null, unknown = produce_parts(
+        house.client.ask(produce_request((0, batch(b"a")), (1, bytes(broken)), (1 << 20, None), (7, batch(b"a"))), 9)
+    )
+
+    assert (good.error_code, good.base_offset) == (0, 0)
+    assert (bad.error_code, bad.base_offset) == (ErrorCode.CORRUPT_MESSAGE, -1)
+    assert null.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_odd_acks_are_refused(house: House) -> None:
+    house.hosted.open("t")
+
+    (part,) = produce_parts(house.client.ask(produce_request((0, batch(b"a")), acks=2), 9))
+
+    assert part.error_code == ErrorCode.INVALID_REQUIRED_ACKS
+
+
+def test_acks_0_is_never_answered_and_a_failure_closes_the_connection(house: House) -> None:
+    house.hosted.open("t")
+    house.client.send(produce_request((0, batch(b"a")), acks=0), 9)
+    house.client.turn()
+    assert house.client.frames() == []
+    assert not house.client.connection.is_closing
+    assert house.hosted.replicas.get("t", 0).high_watermark == 1
+
+    house.client.send(produce_request((3, batch(b"a")), acks=0), 9)
+    house.client.turn()
+
+    assert house.client.frames() == []
+    assert house.client.connection.is_closing
+
+
+def test_clients_may_not_write_to_internal_topics(house: House) -> None:
+    house.hosted.open("__consumer_offsets")
+
+    (part,) = produce_parts(house.client.ask(produce_request((0, batch(b"a")), topic="__consumer_offsets"), 9))
+
+    assert part.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+def test_a_duplicate_is_answered_with_the_original_offset_and_not_appended(house: House) -> None:
+    house.hosted.open("t")
+    twice = batch(b"a", producer_id=5, producer_epoch=0, base_sequence=0)
+    house.client.ask(produce_request((0, batch(b"x"))), 9)
+
+    first, second = (produce_parts(house.client.ask(produce_request((0, twice)), 9))[0] for _ in range(2))
+
+    assert (first.base_offset, second.base_offset) == (1, 1)
+    assert house.hosted.replicas.get("t", 0).high_watermark == 2
+
+
+# ------------------------------------------------------------------------------------------------- with a follower
+
+
+def followed(house: House) -> Replica:
+    """A partition that leads with a second replica in sync."""
+    house.hosted.open("t")
+    replica = house.hosted.replicas.get("t", 0)
+    house.hosted.replicas.apply_leadership(
+        replica, PartitionState(leader=1, leader_epoch=1, partition_epoch=1, replicas=(1, 2), isr=(1, 2))
+    )
+    return replica
+
+
+def test_acks_all_waits_for_the_follower_and_holds_back_later_requests(house: House) -> None:
+    followed(house)
+    house.client.send(produce_request((0, batch(b"a"))), 9)
+    house.client.turn()
+    assert house.client.received() == []
+
+    MemoryClient(house.router).ask(fetch_request(1, max_wait_ms=0, replica_id=2), 11)
+
+    (answer,) = house.client.received()
+    assert [part.error_code for part in produce_parts(answer)] == [0]
+
+
+def test_acks_all_gives_up_in_time_and_acks_1_does_not_wait(house: House) -> None:
+    followed(house)
+    other = MemoryClient(house.router)
+    house.client.send(produce_request((0, batch(b"a")), timeout_ms=100), 9)
+    house.client.turn()
+
+    (at_once,) = produce_parts(other.ask(produce_request((0, batch(b"b")), acks=1), 9))
+    house.pass_time(101)
+
+    (answer,) = house.client.received()
+    assert at_once.error_code == 0
+    assert [part.error_code for part in produce_parts(answer)] == [ErrorCode.REQUEST_TIMED_OUT]
+
+
+def test_losing_leadership_ends_the_wait_of_producers_and_consumers(house: House) -> None:
+    replica = followed(house)
+    consumer = MemoryClient(house.router)
+    house.client.send(produce_request((0, batch(b"a"))), 9)
+    consumer.send(fetch_request(0, max_wait_ms=60_000), 11)
+    house.client.turn()
+
+    house.hosted.replicas.apply_leadership(
+        replica, PartitionState(leader=2, leader_epoch=2, partition_epoch=2, replicas=(1, 2), isr=(2,))
+    )
+
+    (produced,) = house.client.received()
+    (fetched,) = consumer.received()
+    assert [part.error_code for part in produce_parts(produced)] == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert fetch_part(fetched).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_consumer_sees_nothing_that_a_follower_lacks(house: House) -> None:
+    followed(house)
+    house.client.ask(produce_request((0, batch(b"a")), acks=1), 9)
+
+    consumer = fetch_part(MemoryClient(house.router).ask(fetch_request(0, max_wait_ms=0), 11))
+    follower = fetch_part(MemoryClient(house.router).ask(fetch_request(0, max_wait_ms=0, replica_id=2), 11))
+
+    assert (values(consumer), consumer.high_watermark) == ([], 0)
+    assert values(follower) == [b"a"]
+
+
+# --------------------------------------------------------------------------------------------------------------- Fetch
+
+
+def test_a_fetch_gives_whole_batches_from_the_one_that_holds_the_offset(house: House) -> None:
+    house.hosted.open("t")
+    house.client.ask(produce_request((0, batch(b"a", b"b", b"c"))), 9)
+
+    part = fetch_part(house.client.ask(fetch_request(1, max_wait_ms=0), 11))
+
+    assert values(part) == [b"a", b"b", b"c"]
+    assert (part.high_watermark, part.last_stable_offset, part.log_start_offset) == (3, 3, 0)
+    assert part.aborted_transactions is None
+
+
+def test_a_long_poll_is_woken_by_an_append(house: House) -> None:
+    house.hosted.open("t")
+    consumer = MemoryClient(house.router)
+    consumer.send(fetch_request(0, max_wait_ms=60_000), 11)
+    consumer.turn()
+    assert consumer.received() == []
+
+    house.client.ask(produce_request((0, batch(b"a"))), 9)
+
+    (answer,) = consumer.received()
+    assert values(fetch_part(answer)) == [b"a"]
+
+
+def test_a_long_poll_waits_for_min_bytes(house: House) -> None:
+    house.hosted.open("t")
+    consumer = MemoryClient(house.router)
+    size_bytes = len(batch(b"a"))
+    consumer.send(fetch_request(0, max_wait_ms=60_000, min_bytes=2 * size_bytes), 11)
+    house.client.ask(produce_request((0, batch(b"a"))), 9)
+    assert consumer.received() == []
+
+    house.client.ask(produce_request((0, batch(b"b"))), 9)
+
+    (answer,) = consumer.received()
+    assert values(fetch_part(answer)) == [b"a", b"b"]
+
+
+def test_a_long_poll_ends_in_time_with_empty_and_not_null_records(house: House) -> None:
+    house.hosted.open("t")
+    house.client.send(fetch_request(0, max_wait_ms=500), 11)
+    house.client.turn()
+    house.pass_time(499)
+    assert house.client.received() == []
+
+    house.pass_time(2)
+
+    (answer,) = house.client.received()
+    assert fetch_part(answer).records == b""
+
+
+def test_a_poll_of_a_client_that_left_is_forgotten(house: House) -> None:
+    house.hosted.open("t")
+    consumer = MemoryClient(house.router)
+    consumer.send(fetch_request(0, max_wait_ms=60_000), 11)
+    consumer.turn()
+
+    consumer.leave()
+
+    assert house.fetches.statistics().delayed_count == 0
+    house.client.ask(produce_request((0, batch(b"a"))), 9)
+
+
+def test_deleting_a_topic_ends_its_polls(house: House) -> None:
+    house.hosted.open("t")
+    house.client.send(fetch_request(0, max_wait_ms=60_000), 11)
+    house.client.turn()
+
+    house.hosted.replicas.delete_topic("t")
+
+    (answer,) = house.client.received()
+    assert fetch_part(answer).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize(
+    ("offset", "expected"),
+    [(-1, ErrorCode.OFFSET_OUT_OF_RANGE), (2, ErrorCode.OFFSET_OUT_OF_RANGE), (1, ErrorCode.NONE)],
+)
+def test_offsets_outside_the_log_are_refused_at_once(house: House, offset: int, expected: ErrorCode) -> None:
+    house.hosted.open("t")
+    house.client.ask(produce_request((0, batch(b"a"))), 9)
+
+    part = fetch_part(house.client.ask(fetch_request(offset, max_wait_ms=0), 11))
+
+    assert part.error_code == expected
+
+
+@pytest.mark.parametrize(
+    ("epoch", "expected"),
+    [(0, ErrorCode.FENCED_LEADER_EPOCH), (1, ErrorCode.NONE), (2, ErrorCode.UNKNOWN_LEADER_EPOCH)],
+)
+def test_leader_epochs_are_checked(house: House, epoch: int, expected: ErrorCode) -> None:
+    replica = followed(house)
+    assert replica.leader_epoch == 1
+    wanted = FetchPartition(partition=0, current_leader_epoch=epoch, partition_max_bytes=1000)
+
+    answer = house.client.ask(FetchRequest(topics=[FetchTopic(topic="t", partitions=[wanted])]), 11)
+
+    assert fetch_part(answer).error_code == expected
