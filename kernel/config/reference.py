@@ -124,14 +124,12 @@ def render_key(key: ConfigKey) -> str:
 
 
 def main() -> None:
-    """Write the page where it belongs in a checkout."""
-    from pathlib import Path
+    """Print the page."""
+    import sys
 
     from .registry import builtin_registry
 
-    page = Path(__file__).resolve().parents[2] / "docs" / "reference" / "configuration.md"
-    page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(render_page(builtin_registry()), encoding="utf-8")
+    sys.stdout.write(render_page(builtin_registry()))
 
 
 if __name__ == "__main__":

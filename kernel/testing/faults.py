@@ -1,4 +1,4 @@
-"""Files that fail: the n-th operation refused, or the power lost after it.
+"""Shell: files that fail: the n-th operation refused, or the power lost after it.
 
 `FaultyFiles` works on a real directory and remembers what a disk would: of each file the bytes at its last fsync, of
 each directory the entries at its last fsync and every change since. `after_power_loss` writes what may be left into

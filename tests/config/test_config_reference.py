@@ -15,7 +15,9 @@ PAGE = ROOT / "docs" / "reference" / "configuration.md"
 def test_the_reference_page_is_fresh() -> None:
     page = PAGE.read_text(encoding="utf-8")
 
-    assert page == render_page(builtin_registry()), "run: python -m odradek.kernel.config.reference"
+    assert page == render_page(builtin_registry()), (
+        "run: python -m odradek.kernel.config.reference > docs/reference/configuration.md"
+    )
 
 
 def test_the_reference_page_names_every_key() -> None:

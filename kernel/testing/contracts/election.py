@@ -1,4 +1,4 @@
-"""The contract kit of elections: subclass `ElectionContract` and give `make_factory`.
+"""Shell: the contract kit of elections: subclass `ElectionContract` and give `make_factory`.
 
 Needs pytest. Each test's name is the promise it checks. Levels that a plugin declares by class attributes:
 

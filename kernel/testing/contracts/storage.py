@@ -1,4 +1,4 @@
-"""The contract kit of storages: subclass `StorageContract` and give `make_engine`.
+"""Shell: the contract kit of storages: subclass `StorageContract` and give `make_engine`.
 
 Needs pytest and hypothesis. Each test's name is the promise it checks. Levels that a plugin declares by class
 attributes:

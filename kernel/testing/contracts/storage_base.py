@@ -1,4 +1,4 @@
-"""What the storage kit's tests share: engines in a directory, small logs, batches in them."""
+"""Shell: what the storage kit's tests share: engines in a directory, small logs, batches in them."""
 
 from __future__ import annotations
 

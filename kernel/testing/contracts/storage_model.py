@@ -1,4 +1,4 @@
-"""A log against a naive model: Hypothesis looks for calls after which the two disagree.
+"""Shell: a log against a naive model: Hypothesis looks for calls after which the two disagree.
 
 The model is a list of batches. Where the contract leaves a choice (where segments begin), the model asks the log.
 """
