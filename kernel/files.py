@@ -386,12 +386,11 @@ def read_file(files: Files, path: Path) -> bytes:
     """Return all bytes of a small file."""
     fd = files.open(path, READ)
     try:
-        parts = []
-        position = 0
-        while part := files.pread(fd, max(files.size(fd) - position, 1), position):
-            parts.append(part)
-            position += len(part)
-        return b"".join(parts)
+        size = files.size(fd)
+        data = b""
+        while len(data) < size and (part := files.pread(fd, size - len(data), len(data))):
+            data += part
+        return data
     finally:
         files.close(fd)
 

@@ -89,6 +89,9 @@ class _MappedIndex:
             self._files.close(fd)
         if self.entries_count < 0:
             self.entries_count = self._capacity = size // self.entry.size
+            if self.entries_count > 1 and not any(self._entry_at(0)):
+                # Allocated, and the trimming of an empty index was lost with the power.
+                self.entries_count = 0
 
     @property
     def is_full(self) -> bool:

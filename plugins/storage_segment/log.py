@@ -327,8 +327,9 @@ class SegmentLog(LogWriter):
                 active = self._active
                 if active.is_sealable:
                     active.close_indexes(self._index_bytes)
-                    active.index.sync()
-                    active.time_index.sync()
+                    if active.size_bytes:
+                        active.index.sync()
+                        active.time_index.sync()
                     active.trim()
         self._offline = f"{self.partition} is closed"
         self.is_closed = True

