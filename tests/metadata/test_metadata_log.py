@@ -21,8 +21,9 @@ from odradek.kernel.metadata.local_log import LocalLog
 from odradek.kernel.metadata.metadata_log import MetadataLog, SnapshotSettings
 from odradek.kernel.metadata.record_makers import image_records
 from odradek.kernel.metadata.records import FORMAT_VERSION, FormatRecord, encode_record
+from odradek.kernel.testing.faults import FaultyFiles, PowerLoss
 from odradek.kernel.types import METADATA_TOPIC, TopicIdPartition
-from odradek.plugins import storage_segment
+from odradek.plugins.storage_segment.engine import SegmentEngine
 
 from .controller_requests import create_topics, delete_topics, topic
 from .metadata_helpers import CLUSTER_ID, make_rules, registration
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from odradek.kernel.files import Files
+
 PARTITION = TopicIdPartition(METADATA_TOPIC_ID, METADATA_TOPIC, 0)
 LOG_CONFIG = LogConfig(segment_bytes=1 << 20)
 
@@ -38,11 +41,11 @@ LOG_CONFIG = LogConfig(segment_bytes=1 << 20)
 class Storage:
     """A storage engine on a directory, as a starting broker makes it."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, files: Files | None = None) -> None:
         directory.mkdir(exist_ok=True)
         clock = ManualClock()
-        factory = dict(storage_segment.odradek_storages())["segment"]
-        self.engine = factory(
+        self.files = files or OsFiles()
+        self.engine = SegmentEngine(
             StorageContext(
                 log_dirs=[str(directory)],
                 node_id=1,
@@ -51,7 +54,8 @@ class Storage:
                 now_ms=clock.now_ms,
                 random=random.Random(1),
                 new_id=RandomIds(random.Random(1)).new_id,
-            )
+            ),
+            self.files,
         )
         self.engine.start()
         self.log = self.engine.open_log(PARTITION, LOG_CONFIG)
@@ -65,7 +69,7 @@ def make_metadata(storage: Storage, *, clock: ManualClock | None = None, bytes_b
         log=LocalLog(storage.log),
         rules=make_rules(),
         clock=clock or ManualClock(),
-        files=OsFiles(),
+        files=storage.files,
         cluster_id=CLUSTER_ID,
         limiter=trio.CapacityLimiter(1),
         snapshots=SnapshotSettings(bytes_between=bytes_between, interval_ms=1000),
@@ -355,3 +359,34 @@ def test_a_cancelled_log_answers_nothing_that_is_not_durable(tmp_path: Path) -> 
         assert outcomes == ["NOT_CONTROLLER"]
 
     trio.run(main)
+
+
+async def create_until_the_power_goes(files: FaultyFiles, directory: Path, names: str) -> list[str]:
+    """Return the topics whose creation was answered."""
+    answered: list[str] = []
+    try:
+        storage = Storage(directory, files)
+        async with running(make_metadata(storage, bytes_between=300)) as metadata:
+            for name in names:
+                await create(metadata, name)
+                answered.append(name)
+    except* (StorageError, KafkaError, OSError):
+        pass
+    return answered
+
+
+@pytest.mark.parametrize("style", PowerLoss)
+@pytest.mark.parametrize("power_lost_at", range(40, 200, 13))
+def test_what_was_answered_survives_a_loss_of_power(tmp_path: Path, style: PowerLoss, power_lost_at: int) -> None:
+    names = "abcdefgh"
+    root, left = tmp_path / "root", tmp_path / "left"
+    root.mkdir()
+    left.mkdir()
+    files = FaultyFiles(root, power_lost_at=power_lost_at)
+    answered = trio.run(create_until_the_power_goes, files, root / "d", names)
+    files.crash()
+    files.after_power_loss(left, style, random.Random(power_lost_at))
+    found = sorted(read_again(left / "d").topics_by_name)
+
+    assert set(answered) <= set(found)
+    assert list(names[: len(found)]) == found
