@@ -181,6 +181,11 @@ class OffsetIndex(_MappedIndex):
         count = self._count_up_to(position, 1)
         return self._entry_at(count - 1)[1] if count else 0
 
+    def last_entry(self) -> tuple[int, int]:
+        """Return (offset, position) of the last entry; there is one."""
+        relative, position = self._entry_at(self.entries_count - 1)
+        return self.base_offset + relative, position
+
     def truncate(self, offset: int) -> None:
         """Drop the entries at or above `offset`."""
         self.load()

@@ -295,8 +295,8 @@ class SegmentLog(LogWriter):
                 for segment in segments[self._directory.floor(self.recovery_point) :]:
                     segment.sync()
                 self._flush_directory()
-                self._flush_closed_indexes()
-                self.recovery_point = end
+            self._flush_closed_indexes()
+            self.recovery_point = end
         return self.recovery_point
 
     def _flush_closed_indexes(self) -> None:

@@ -203,8 +203,7 @@ def _has_sound_indexes(segment: Segment, entries: dict[str, FileStat], *, is_cle
     if is_clean:
         return True
     try:
-        segment.index.check(segment.size_bytes)
-        segment.time_index.check()
+        segment.check_indexes()
     except CorruptionError as exc:
         _logger.warning("%s: built anew", exc)
         return False

@@ -14,6 +14,7 @@ from odradek.kernel.api import (
     LOG_OVERHEAD,
     MAGIC,
     NO_LIMIT,
+    CorruptionError,
     CorruptRecordsError,
     FileHandle,
     is_crc_valid,
@@ -326,6 +327,28 @@ class Segment:
             next_offset <= header.base_offset <= header.last_offset <= self.base_offset + OFFSETS_MAX
             and is_crc_valid(batch, 0, header)
         )
+
+    def check_indexes(self) -> None:
+        """See whether the indexes can be this log's, by their last entries: what a loss of power tears is the end.
+
+        Raises:
+            CorruptionError: They are not.
+        """
+        self.index.check(self.size_bytes)
+        self.time_index.check()
+        if self.index.entries_count:
+            offset, position = self.index.last_entry()
+            self._check_entry(position, offset, None)
+        if self.time_index.entries_count:
+            timestamp, offset = self.time_index.last_entry()
+            self._check_entry(self.position_of(offset), offset, timestamp)
+
+    def _check_entry(self, position: int, last_offset: int, timestamp: int | None) -> None:
+        for _, header in self.headers(position):
+            if header.last_offset == last_offset and timestamp in (None, header.max_timestamp):
+                return
+            break
+        raise CorruptionError(f"{self.path}: an index ends with an entry for {last_offset} that fits no batch")
 
     def sync(self) -> None:
         """Make the log durable. Blocks."""
