@@ -1,0 +1,90 @@
+"""Every benchmark by one command: `python -m benchmarks [NAME ...]`; what it prints is kept in `benchmarks/results/`.
+
+| name | what |
+|---|---|
+| `broker` | the whole broker: small produces, ingest and fetch against bare C loops |
+| `echo` | the reactor alone against a raw epoll loop |
+| `start` | process start to the first answer, memory when idle, 5,000 partitions, 10,000 connections |
+| `peers` | the same client work on Apache Kafka and other brokers (`ODRADEK_PEERS`), in turns |
+| `storage`, `wire`, `records`, ... | the parts |
+
+Nothing here is gated by a timer: machines are noisy. Quote the ratios of a run, with the machine's facts at its top.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+PEERS = Path(os.environ.get("ODRADEK_PEERS", ROOT.parent / "shared" / "peers"))
+SERVE = f"{sys.executable} -m odradek serve --listen 127.0.0.1:{{port}} --data-dir {{data}}"
+
+COMMANDS = {
+    "broker": [sys.executable, "-m", "benchmarks.broker"],
+    "echo": [sys.executable, "-m", "benchmarks.echo"],
+    "start": [sys.executable, "-m", "benchmarks.start"],
+    "peers": [sys.executable, str(PEERS / "bench.py"), "kafka", f"odradek=cmd:{SERVE}", "--rounds", "3"],
+    "storage": [sys.executable, "-m", "benchmarks.storage"],
+    "wire": [sys.executable, "-m", "benchmarks.wire_codec"],
+    "records": [sys.executable, "-m", "benchmarks.records"],
+    "purgatory": [sys.executable, "-m", "benchmarks.purgatory"],
+    "fetch_session": [sys.executable, "-m", "benchmarks.fetch_session"],
+    "producer_state": [sys.executable, "-m", "benchmarks.producer_state"],
+}
+
+
+def machine_facts() -> str:
+    """Return what the figures were measured on."""
+    model = next(
+        (
+            line.partition(":")[2].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if "model name" in line
+        ),
+        platform.processor(),
+    )
+    load = os.getloadavg()[0]
+    return (
+        f"{model}, {os.cpu_count()} cores, Linux {platform.release()}, Python {platform.python_version()}, "
+        f"load {load:.1f} before"
+    )
+
+
+def main() -> int:
+    """Run what is asked for; return 1 if something failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", choices=[[], *COMMANDS], metavar="NAME", help=f"of {', '.join(COMMANDS)}")
+    names = parser.parse_args().names or list(COMMANDS)
+    now = datetime.datetime.now(datetime.UTC)
+    results = HERE / "results" / f"{now:%Y-%m-%d-%H%M}.txt"
+    results.parent.mkdir(exist_ok=True)
+    has_failed = False
+    with results.open("w") as file:
+        for line in (f"{now:%Y-%m-%d %H:%M} UTC", machine_facts()):
+            print(line)
+            file.write(line + "\n")
+        for name in names:
+            heading = f"\n== {name}\n"
+            print(heading, end="", flush=True)
+            file.write(heading)
+            process = subprocess.Popen(
+                COMMANDS[name], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
+            assert process.stdout is not None
+            for line in process.stdout:
+                print(line, end="", flush=True)
+                file.write(line)
+            has_failed |= process.wait() != 0
+    print(f"\nkept in {results.relative_to(ROOT)}")
+    return int(has_failed)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
