@@ -134,7 +134,7 @@ def is_legal(found: list[bytes], ledger: Ledger, kept: int) -> bool:
 
 
 def assert_consistent(log: PartitionLog, found: list[bytes]) -> None:
-    epochs = {}
+    epochs: dict[int, int] = {}
     for batch in found:
         offset, epoch = int.from_bytes(batch[:8], "big"), int.from_bytes(batch[12:16], "big")
         epochs.setdefault(epoch, offset)
