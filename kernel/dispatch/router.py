@@ -111,6 +111,8 @@ class Router:
         client_id = None
         if client_id_size >= 0:
             position += client_id_size
+            if position > len(frame):
+                raise MalformedRequestError("the client id does not end within the request")
             client_id = str(frame[_HEAD.size : position], "utf-8", "replace")
         if version >= route.first_flexible_version:
             position = skip_tagged_fields(frame, position)
@@ -159,7 +161,7 @@ class Router:
         """
         if route.api_key != API_VERSIONS_KEY:
             raise MalformedRequestError(f"{route.name} has no version {version}")
-        if len(frame) <= _HEAD.size + max(client_id_size, 0):
+        if version > route.max_version and len(frame) <= _HEAD.size + max(client_id_size, 0):
             raise MalformedRequestError("ApiVersions without a body")
         request = Request(route, 0, correlation_id, None, connection, connection.open_reply(), self._timer())
         known = ApiVersion(api_key=route.api_key, min_version=route.min_version, max_version=route.max_version)

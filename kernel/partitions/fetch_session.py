@@ -55,6 +55,8 @@ MIN_EVICTION_MS: Final = 120_000
 """Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS."""
 
 FIRST_VERSION_WITH_IDS: Final = 13
+UNKNOWN_ERRORS: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+"""Errors of what this broker does not have: answered last, and without regard to the isolation level."""
 _NOTHING_TOLD: Final = -1
 
 TargetKey: TypeAlias = "tuple[str | int, int]"
@@ -219,21 +221,38 @@ def _all_targets(request: FetchRequest, uses_topic_ids: bool) -> dict[TargetKey,
 
 
 class _TopicsBuilder:
-    """Gathers answers under their topics; neighbours of one topic share an entry, the order stays."""
+    """Gathers answers under their topics; neighbours of one topic share an entry.
 
-    __slots__ = ("_partitions", "_topic_key", "responses")
+    The order stays, but what this broker does not have comes last, as in Kafka.
+    """
+
+    __slots__ = ("_partitions", "_responses", "_topic_key", "_unknown")
 
     def __init__(self) -> None:
-        self.responses: list[FetchableTopicResponse] = []
+        self._responses: list[FetchableTopicResponse] = []
+        self._unknown: list[tuple[FetchTarget, PartitionData]] = []
         self._topic_key: str | int | None = None
         self._partitions: list[PartitionData] = []
 
     def add(self, target: FetchTarget, answer: PartitionData) -> None:
+        """Add an answer, unless it belongs at the end."""
+        if answer.error_code in UNKNOWN_ERRORS:
+            self._unknown.append((target, answer))
+        else:
+            self._place(target, answer)
+
+    def finish(self) -> list[FetchableTopicResponse]:
+        """Return everything that was added."""
+        for target, answer in self._unknown:
+            self._place(target, answer)
+        return self._responses
+
+    def _place(self, target: FetchTarget, answer: PartitionData) -> None:
         topic_key = target.key[0]
         if topic_key != self._topic_key:
             self._topic_key = topic_key
             self._partitions = []
-            self.responses.append(
+            self._responses.append(
                 FetchableTopicResponse(topic=target.topic, topic_id=target.topic_id, partitions=self._partitions)
             )
         self._partitions.append(answer)
@@ -244,7 +263,7 @@ def _build_all(targets: Sequence[FetchTarget], answers: Sequence[PartitionData |
     for target, answer in zip(targets, answers, strict=True):
         assert answer is not None, "outside an incremental fetch every partition is answered"
         builder.add(target, answer)
-    return builder.responses
+    return builder.finish()
 
 
 class SessionlessContext:
@@ -318,7 +337,7 @@ class IncrementalContext:
             if answer.records and target.key in session.targets:
                 del session.targets[target.key]
                 session.targets[target.key] = target
-        return FetchAnswer(ErrorCode.NONE, session.session_id, builder.responses)
+        return FetchAnswer(ErrorCode.NONE, session.session_id, builder.finish())
 
 
 class ErrorContext:

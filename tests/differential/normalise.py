@@ -36,6 +36,7 @@ _KEYED: Final = {
 _UNORDERED: Final = {
     ("Produce", "partition_responses"): "index",
     ("DeleteTopics", "responses"): "name",
+    ("CreatePartitions", "results"): "name",
     ("AlterReplicaLogDirs", "partitions"): "partition_index",
 }
 """Lists whose order is chance in Kafka (hash tables of random ids, shuffles), and the field to sort them by."""

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FIRST_VERSION_WITH_LOG_START: Final = 5
+FIRST_VERSION_WITH_LEADERS: Final = 10
+"""From which version on an error says who leads instead (KIP-951)."""
 FIRST_VERSION_WITH_IDS: Final = 13
 PRODUCER_ERRORS: Final = frozenset(
     {
@@ -128,7 +130,7 @@ class ProduceHandler:
             appended = replica.append_as_leader(data, header, request.acks)
         except KafkaError as error:
             answer = PartitionProduceResponse(index=part.index)
-            self._fail(replicas, error, answer)
+            self._fail(replicas, error, answer, version)
             return one_answer(topic, answer)
         self._replicas.stage(replica)
         counters.messages_in += header.records_count
@@ -185,13 +187,16 @@ class ProduceHandler:
                     self._append(replicas, part, request, context.api_version, now_ms, answer, waiting)
                 except KafkaError as error:
                     has_failed = True
-                    self._fail(replicas, error, answer)
+                    self._fail(replicas, error, answer, context.api_version)
                 except Exception:
                     has_failed = True
                     log.exception("append to %s-%d failed", topic.name or topic.topic_id, part.index)
-                    self._fail(replicas, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR), answer)
+                    self._fail(replicas, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR), answer, context.api_version)
                 parts.append(answer)
-            answers.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=parts))
+            if parts:
+                answers.append(
+                    TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=parts)
+                )
         if acks == 0:
             if has_failed:
                 # Without an answer this is the only way to tell the producer, who will ask for new metadata.
@@ -277,7 +282,9 @@ class ProduceHandler:
                 )
         return data, valid.header
 
-    def _fail(self, topic: TopicReplicas | None, error: KafkaError, answer: PartitionProduceResponse) -> None:
+    def _fail(
+        self, topic: TopicReplicas | None, error: KafkaError, answer: PartitionProduceResponse, version: int
+    ) -> None:
         if topic is not None:
             topic.counters.failed_produce_requests += 1
         answer.error_code = error.code
@@ -293,7 +300,8 @@ class ProduceHandler:
             ]
         if replica is not None and is_from_log:
             answer.log_start_offset = replica.log.log_start_offset
-        if replica is not None and error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        is_elsewhere = error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if replica is not None and is_elsewhere and version >= FIRST_VERSION_WITH_LEADERS:
             answer.current_leader = LeaderIdAndEpoch(leader_id=replica.leader_id, leader_epoch=replica.leader_epoch)
 
     def turn_ended(self) -> None:

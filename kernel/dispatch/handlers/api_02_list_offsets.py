@@ -82,7 +82,8 @@ class ListOffsetsHandler:
                             leader_epoch=found.leader_epoch if context.api_version >= FIRST_WITH_EPOCH else NO_EPOCH,
                         )
                     )
-            topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+            if answers:
+                topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
         return ListOffsetsResponse(topics=topics)
 
     def _find(

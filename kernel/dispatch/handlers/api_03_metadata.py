@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ...errors import ErrorCode
+from ...errors import ErrorCode, KafkaError
 from ...ids import ZERO_ID
 from ...metadata.names import is_valid_topic_name
 from ...types import INTERNAL_TOPICS
@@ -90,7 +90,6 @@ class MetadataHandler:
             cluster_authorized_operations=(
                 CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NO_OPERATIONS
             ),
-            error_code=min((topic.error_code for topic in topics if topic.error_code < 0), default=0),
         )
 
     def _topics_by_name(
@@ -134,15 +133,12 @@ def _topics_by_id(
 ) -> list[MetadataResponseTopic]:
     """Return the unknown ids, then the topics that exist; names beside ids are not looked at.
 
-    Versions 10 and 11 know the field but refuse to use it; from 12 on an entry with neither id nor name is an error.
+    Raises:
+        KafkaError: Versions 10 and 11 know the field but refuse its use; an entry has neither id nor name, which Kafka
+            meets with UNKNOWN_SERVER_ERROR.
     """
     if version < FIRST_VERSION_WITH_IDS:
-        return [
-            MetadataResponseTopic(
-                error_code=ErrorCode.INVALID_REQUEST, name=wanted.name or "", topic_id=wanted.topic_id
-            )
-            for wanted in asked
-        ]
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
     known: list[MetadataResponseTopic] = []
     unknown: list[MetadataResponseTopic] = []
     ids = dict.fromkeys(wanted.topic_id for wanted in asked if wanted.topic_id != ZERO_ID or wanted.name is None)
@@ -151,7 +147,7 @@ def _topics_by_id(
         if topic is not None:
             known.append(_topic(topic, live, operations))
         elif topic_id == ZERO_ID:
-            unknown.append(MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_SERVER_ERROR, name=""))
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         else:
             unknown.append(MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id))
     return unknown + known

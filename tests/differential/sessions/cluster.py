@@ -40,7 +40,8 @@ def describe_quorum(talk: Conversation) -> None:
 
 def _hide_positions(partition: dict[str, Any]) -> None:
     for name in ("leader_epoch", "high_watermark"):
-        partition[name] = "<position>" if partition[name] > 0 else partition[name]
+        if partition["error_code"] == 0:
+            partition[name] = "<position>"
     for replica in [*partition["current_voters"], *partition["observers"]]:
         replica["log_end_offset"] = "<position>" if replica["log_end_offset"] > 0 else replica["log_end_offset"]
         if "replica_directory_id" in replica:
@@ -59,20 +60,22 @@ def update_features(talk: Conversation) -> None:
     def level(name: str, to: int, how: int = 1) -> dict[str, Any]:
         return {"feature": name, "max_version_level": to, "upgrade_type": how, "allow_downgrade": how != 1}
 
+    client = {"client_software_name": "diff", "client_software_version": "1"}
+    finalized = talk.quietly("ApiVersions", 4, client)["finalized_features"]
+    current = next(feature["max_version_level"] for feature in finalized if feature["name"] == "metadata.version")
     ask("unknown feature", level("no.such.feature", 1))
     ask("unknown feature to 0", level("no.such.feature", 0, 2))
-    ask("negative level", level("group.version", -1))
-    ask("level too high", level("group.version", 99))
+    ask("negative level", level("metadata.version", -1))
     ask("metadata.version too high", level("metadata.version", 99))
     ask("metadata.version too low", level("metadata.version", 1, 2))
     ask("no name", level("", 1))
     ask("no updates")
-    ask("one twice", level("group.version", 1), level("group.version", 1))
-    ask("as it is", level("group.version", 1), versions=(1, 2))
-    ask("down without leave", level("group.version", 0), versions=(1, 2))
-    ask("upgrade type 0", level("group.version", 1, 0), versions=(1, 2))
-    ask("upgrade type 9", level("group.version", 1, 9), versions=(1, 2))
-    ask("a good one and a bad one", level("group.version", 1), level("no.such.feature", 1), versions=(1, 2))
+    ask("one twice", level("metadata.version", current), level("metadata.version", current))
+    ask("as it is", level("metadata.version", current), versions=(1, 2))
+    ask("down without leave", level("metadata.version", current - 1), versions=(1, 2))
+    ask("upgrade type 0", level("metadata.version", current, 0), versions=(1, 2))
+    ask("upgrade type 9", level("metadata.version", current, 9), versions=(1, 2))
+    ask("a good one and a bad one", level("metadata.version", current), level("no.such.feature", 1), versions=(1, 2))
 
 
 def elect_leaders(talk: Conversation) -> None:

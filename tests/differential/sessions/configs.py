@@ -20,6 +20,7 @@ OF_THE_MACHINE = frozenset(
         "broker.id",
         "controller.listener.names",
         "controller.quorum.voters",
+        "listener.security.protocol.map",
         "listeners",
         "log.dir",
         "log.dirs",
@@ -183,7 +184,7 @@ def incremental_alter_configs(talk: Conversation) -> None:
 
 def incremental_alter_broker_configs(talk: Conversation) -> None:
     """IncrementalAlterConfigs of one broker and of all brokers; everything is undone at the end."""
-    keys = ("log.cleaner.threads", "log.segment.bytes", "num.io.threads", "log.retention.bytes", "node.id")
+    keys = ("log.cleaner.threads", "log.segment.bytes", "num.io.threads", "log.retention.bytes")
 
     def change(note: str, broker: str, *configs: tuple[int, str, str | None]) -> None:
         talk.ask("IncrementalAlterConfigs", 1, _change(_BROKER, broker, *configs), note=f"broker {broker!r}: {note}")

@@ -51,6 +51,7 @@ def create_topics(talk: Conversation) -> None:
         configs = [*_config("retention.ms", "1000"), *_config("cleanup.policy", "compact")]
         talk.ask("CreateTopics", version, _create(_topic(name, configs=configs)), note="configs")
     names = [{"name": talk.topic(f"{kind}7")} for kind in ("default", "placed", "configs")]
+    talk.settle()
     for asked in names:
         talk.topic_id(asked["name"])
     talk.ask("Metadata", 12, {"topics": names}, note="the topics afterwards")
