@@ -375,12 +375,10 @@ async def create_until_the_power_goes(files: FaultyFiles, directory: Path, names
     return answered
 
 
-@pytest.mark.parametrize("style", PowerLoss)
-@pytest.mark.parametrize("power_lost_at", range(40, 200, 13))
-def test_what_was_answered_survives_a_loss_of_power(tmp_path: Path, style: PowerLoss, power_lost_at: int) -> None:
+def lose_power(directory: Path, style: PowerLoss, power_lost_at: int) -> None:
     names = "abcdefgh"
-    root, left = tmp_path / "root", tmp_path / "left"
-    root.mkdir()
+    root, left = directory / "root", directory / "left"
+    (root / "d").mkdir(parents=True)
     left.mkdir()
     files = FaultyFiles(root, power_lost_at=power_lost_at)
     answered = trio.run(create_until_the_power_goes, files, root / "d", names)
@@ -390,3 +388,19 @@ def test_what_was_answered_survives_a_loss_of_power(tmp_path: Path, style: Power
 
     assert set(answered) <= set(found)
     assert list(names[: len(found)]) == found
+    assert answered or power_lost_at < 70, "the scenario answers something before the power goes"
+
+
+@pytest.mark.parametrize("style", PowerLoss)
+@pytest.mark.parametrize("power_lost_at", range(40, 200, 13))
+def test_what_was_answered_survives_a_loss_of_power(tmp_path: Path, style: PowerLoss, power_lost_at: int) -> None:
+    lose_power(tmp_path, style, power_lost_at)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("style", PowerLoss)
+@pytest.mark.parametrize("power_lost_at", range(1, 200))
+def test_what_was_answered_survives_a_loss_of_power_anywhere(
+    tmp_path: Path, style: PowerLoss, power_lost_at: int
+) -> None:
+    lose_power(tmp_path, style, power_lost_at)
