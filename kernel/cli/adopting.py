@@ -1,0 +1,118 @@
+"""Shell: takes the partition directories of another broker into a stopped broker's data (`odradek topics adopt`).
+
+The broker is started for it, on a port that nobody knows; it copies the logs, opens each once, and registers the
+topics last: until then a failure leaves nothing that anybody sees.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+import trio
+
+from ..broker import Broker
+from ..config.topic import TopicConfig
+from ..errors import ConfigError
+from ..metadata.adoption import FoundPartition, adopt_topics
+from ..types import METADATA_TOPIC
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from ..broker import BrokerOptions
+    from ..config.broker import BrokerConfig
+    from ..contracts.storage import FoundLog, StorageEngine
+    from ..metadata.adoption import AdoptedTopic
+
+
+@attrs.frozen
+class Adoption:
+    """What was done.
+
+    Attributes:
+        topics: Every topic that was found.
+        copied_count: Partitions whose files were copied; those that lay in the broker's own directory were not.
+    """
+
+    topics: Sequence[AdoptedTopic]
+    copied_count: int
+
+
+async def adopt(
+    options: BrokerOptions, directory: Path, *, only: Collection[str], on_copied: Callable[[str, int, int], None]
+) -> Adoption:
+    """Register the topics whose partitions lie in a directory.
+
+    Args:
+        options: The broker's; its listener should have a free port.
+        directory: One of the broker's own log directories, or any other, which stays as it is.
+        only: The topics that are wanted; empty for all but `__cluster_metadata`.
+        on_copied: Called after each partition with its name, how many are done, and how many there are.
+
+    Raises:
+        ConfigError: The directory holds no such topic.
+        KafkaError: The topics do not fit together, or do not fit what is known; nothing was copied.
+        StorageError: The data directory is in use, or a disk fails.
+    """
+    broker = Broker(options)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(broker.run)
+        try:
+            return await _adopt(broker, directory, only, on_copied)
+        finally:
+            broker.stop()
+
+
+async def _adopt(
+    broker: Broker, directory: Path, only: Collection[str], on_copied: Callable[[str, int, int], None]
+) -> Adoption:
+    parts = broker.parts
+    assert parts is not None, "the broker serves"
+    engine = parts.replicas.engines[parts.config.get_text("odradek.storage")]
+    found = _choose(engine.find_logs(str(directory)), directory, only)
+    # The whole plan is made once without its epochs, so that what is refused is refused before anything is copied.
+    adopt_topics(parts.image(), parts.rules, [_found_partition(log, -1) for log in found])
+    known = parts.image().topics_by_name
+    new = [log for log in found if log.partition.topic not in known]
+    is_own = _is_among(directory, parts.config.log_dirs)
+    limiter = trio.CapacityLimiter(1)
+    epochs: dict[object, int] = {}
+    for number, log in enumerate(new, start=1):
+        if not is_own:
+            await trio.to_thread.run_sync(engine.adopt_log, log.partition, str(directory), limiter=limiter)
+        epochs[log.partition] = _latest_epoch(engine, log, parts.config)
+        on_copied(str(log.partition), number, len(new))
+    partitions = [_found_partition(log, epochs.get(log.partition, -1)) for log in found]
+    topics = await parts.metadata.submit(lambda controller, _now_ms: controller.adopt_topics(partitions))
+    return Adoption(topics, 0 if is_own else len(new))
+
+
+def _is_among(directory: Path, others: Sequence[str]) -> bool:
+    return directory.resolve() in {Path(other).resolve() for other in others}
+
+
+def _choose(found: Sequence[FoundLog], directory: Path, only: Collection[str]) -> list[FoundLog]:
+    names = {log.partition.topic for log in found}
+    missing = sorted(set(only) - names)
+    if missing:
+        raise ConfigError(f"no partition of topic {missing[0]} lies there", where=str(directory))
+    chosen = [log for log in found if log.partition.topic in (only or names - {METADATA_TOPIC})]
+    if not chosen:
+        raise ConfigError(
+            "no partition lies there", where=str(directory), hint="expected directories such as orders-0, with segments"
+        )
+    return chosen
+
+
+def _latest_epoch(engine: StorageEngine, log: FoundLog, config: BrokerConfig) -> int:
+    """Open a log once, which checks and repairs it, and return the newest leader epoch in it."""
+    opened = engine.open_log(log.partition, TopicConfig.resolve(config, {}).log_config())
+    epoch = opened.latest_epoch
+    opened.close()
+    return epoch
+
+
+def _found_partition(log: FoundLog, latest_epoch: int) -> FoundPartition:
+    return FoundPartition(log.partition.topic, log.partition.partition, log.partition.topic_id, latest_epoch)
