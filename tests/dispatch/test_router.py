@@ -1,0 +1,234 @@
+"""The router: what becomes of a frame, whatever is in it and whatever its handler does."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from odradek.kernel.contracts.api_handler import PENDING, RequestContext
+from odradek.kernel.dispatch.router import Router
+from odradek.kernel.errors import ErrorCode, KafkaError, MalformedRequestError, PluginError
+from odradek.kernel.wire.codec import decode
+from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest, MetadataResponse
+from odradek.kernel.wire.messages.api_18_api_versions import ApiVersionsRequest, ApiVersionsResponse
+from odradek.kernel.wire.messages.api_60_describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+
+from .memory_client import MemoryClient
+
+
+class Scripted:
+    """A handler of Metadata that does what a test says."""
+
+    api_key = 3
+
+    def __init__(self, handle: Callable[[RequestContext], Any]) -> None:
+        self._handle = handle
+
+    def handle(self, request: MetadataRequest, context: RequestContext) -> Any:
+        return self._handle(context)
+
+    def error_response(self, request: object, context: RequestContext, code: ErrorCode, detail: str) -> Any:
+        return MetadataResponse(cluster_id=detail, controller_id=code)
+
+
+class Waiting:
+    """A handler of DescribeCluster that runs as a task."""
+
+    api_key = 60
+
+    def __init__(self, handle: Callable[[], Awaitable[Any]]) -> None:
+        self._handle = handle
+
+    async def handle_async(self, request: DescribeClusterRequest, context: RequestContext) -> Any:
+        return await self._handle()
+
+    def error_response(self, request: object, context: RequestContext, code: ErrorCode, detail: str) -> Any:
+        return DescribeClusterResponse(error_code=code, error_message=detail)
+
+
+class Versions:
+    """The least of an ApiVersions handler."""
+
+    api_key = 18
+
+    def handle(self, request: ApiVersionsRequest, context: RequestContext) -> Any:
+        return ApiVersionsResponse()
+
+    def error_response(self, request: object, context: RequestContext, code: ErrorCode, detail: str) -> Any:
+        return ApiVersionsResponse(error_code=code)
+
+
+def router_with(*handlers: Any) -> Router:
+    router = Router(timer=lambda: 0.0, turn_enders=(), on_connection_closed=lambda connection: None)
+    for handler in handlers:
+        router.add(handler)
+    return router
+
+
+def raises(error: Exception) -> Callable[[RequestContext], Any]:
+    def handle(context: RequestContext) -> Any:
+        raise error
+
+    return handle
+
+
+def test_an_answer_goes_back_in_the_version_of_the_request() -> None:
+    client = MemoryClient(router_with(Scripted(lambda context: MetadataResponse(controller_id=context.api_version))))
+
+    answers = [client.ask(MetadataRequest(topics=[]), version) for version in range(1, 14)]
+
+    assert [answer.controller_id for answer in answers if isinstance(answer, MetadataResponse)] == list(range(1, 14))
+
+
+def test_a_kafka_error_becomes_the_handlers_error_response() -> None:
+    client = MemoryClient(router_with(Scripted(raises(KafkaError(ErrorCode.POLICY_VIOLATION, "no")))))
+
+    answer = client.ask(MetadataRequest(topics=[]), 9)
+
+    assert isinstance(answer, MetadataResponse)
+    assert (answer.controller_id, answer.cluster_id) == (ErrorCode.POLICY_VIOLATION, "no")
+
+
+def test_a_bug_in_a_handler_becomes_unknown_server_error_and_is_counted() -> None:
+    router = router_with(Scripted(raises(ZeroDivisionError())))
+    client = MemoryClient(router)
+
+    answer = client.ask(MetadataRequest(topics=[]), 9)
+
+    assert isinstance(answer, MetadataResponse)
+    assert answer.controller_id == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert router.unexpected_errors_count == 1
+
+
+def test_a_handler_may_find_the_request_malformed() -> None:
+    client = MemoryClient(router_with(Scripted(raises(MalformedRequestError("odd")))))
+
+    with pytest.raises(MalformedRequestError, match="odd"):
+        client.send(MetadataRequest(topics=[]), 9)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"",
+        b"\0",
+        struct.pack(">hhih", 99, 0, 1, -1),
+        struct.pack(">hhih", 3, 99, 1, -1),
+        struct.pack(">hhih", 3, -1, 1, -1),
+        struct.pack(">hhih", 3, 1, 1, 500),
+        struct.pack(">hhih", 3, 1, 1, -1) + b"\x7f\xff\xff\xff",
+        struct.pack(">hhih", 3, 9, 1, -1) + b"\xff\xff\xff\xff\xff\xff\xff",
+        struct.pack(">hhih", 18, 99, 1, -1),
+    ],
+)
+def test_what_is_no_request_closes_the_connection(frame: bytes) -> None:
+    client = MemoryClient(router_with(Scripted(lambda context: MetadataResponse()), Versions()))
+
+    with pytest.raises(MalformedRequestError):
+        client.send_bytes(struct.pack(">i", len(frame)) + frame)
+
+
+def test_api_versions_from_the_future_is_answered_in_version_0_with_our_range() -> None:
+    client = MemoryClient(router_with(Versions()))
+    body = struct.pack(">hhih", 18, 99, 7, -1) + b"\0\2x\2y\0"
+
+    client.send_bytes(struct.pack(">i", len(body)) + body)
+
+    (frame,) = client.frames()
+    answer = decode(ApiVersionsResponse, memoryview(frame), 0, position=4, exact=True)
+    assert frame[:4] == struct.pack(">i", 7)
+    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert [(known.api_key, known.min_version, known.max_version) for known in answer.api_keys] == [(18, 0, 4)]
+
+
+def test_a_pending_answer_holds_back_those_behind_it() -> None:
+    contexts: list[RequestContext] = []
+
+    def handle(context: RequestContext) -> Any:
+        contexts.append(context)
+        return PENDING if len(contexts) == 1 else MetadataResponse(controller_id=2)
+
+    client = MemoryClient(router_with(Scripted(handle)))
+    client.send(MetadataRequest(topics=[]), 9)
+    client.send(MetadataRequest(topics=[]), 9)
+    assert client.received() == []
+
+    contexts[0].reply(MetadataResponse(controller_id=1))
+
+    answers = client.received()
+    assert [answer.controller_id for answer in answers if isinstance(answer, MetadataResponse)] == [1, 2]
+
+
+def test_a_key_is_answered_by_one_handler_only() -> None:
+    router = router_with(Versions())
+
+    with pytest.raises(PluginError, match="plugin 'mine': answers ApiVersions, which the kernel answers"):
+        router.add(Versions(), "mine")
+
+
+async def run_tasks(router: Router, client: MemoryClient, version: int = 1) -> Any:
+    """Send one DescribeCluster and return its answer."""
+    async with trio.open_nursery() as nursery:
+        await nursery.start(router.run)
+        client.send(DescribeClusterRequest(), version)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    answers = client.received()
+    return answers[0] if answers else None
+
+
+def test_an_asynchronous_handler_answers_when_it_is_done() -> None:
+    async def handle() -> Any:
+        await trio.lowlevel.checkpoint()
+        return DescribeClusterResponse(cluster_id="here")
+
+    router = router_with(Waiting(handle))
+
+    answer = trio.run(run_tasks, router, MemoryClient(router))
+
+    assert answer == DescribeClusterResponse(cluster_id="here")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (KafkaError(ErrorCode.NOT_CONTROLLER), ErrorCode.NOT_CONTROLLER),
+        (RuntimeError("bug"), ErrorCode.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_an_asynchronous_handler_that_fails_is_answered_for(error: Exception, code: ErrorCode) -> None:
+    async def handle() -> Any:
+        raise error
+
+    router = router_with(Waiting(handle))
+
+    answer = trio.run(run_tasks, router, MemoryClient(router))
+
+    assert answer.error_code == code
+
+
+def test_a_request_whose_client_has_left_is_not_begun() -> None:
+    begun: list[bool] = []
+
+    async def handle() -> Any:
+        begun.append(True)
+
+    router = router_with(Waiting(handle))
+    client = MemoryClient(router)
+
+    async def scenario() -> None:
+        client.send(DescribeClusterRequest(), 1)
+        client.leave()
+        async with trio.open_nursery() as nursery:
+            await nursery.start(router.run)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+
+    trio.run(scenario)
+
+    assert begun == []
