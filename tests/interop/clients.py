@@ -1,0 +1,96 @@
+"""The table of clients: how each is started, what it needs on a machine, and what it cannot do.
+
+A new client is a driver program and a row here; every test then runs with it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from .driver import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+HERE: Final = Path(__file__).parent
+CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+class MissingClientError(Exception):
+    """A client is not on this machine; the text says what to install."""
+
+
+@attrs.frozen
+class Client:
+    """One client.
+
+    Attributes:
+        name: As the tests show it.
+        command: Makes its driver ready and returns how to run it; the broker's address is appended.
+        cannot: Capability to the reason why the client lacks it; every other test runs.
+        is_librdkafka: Whether it is librdkafka inside.
+    """
+
+    name: str
+    command: Callable[[], list[str]]
+    cannot: Mapping[str, str] = {}
+    is_librdkafka: bool = False
+
+
+def python_driver(module: str, package: str, distribution: str) -> Callable[[], list[str]]:
+    """Return the command of a driver in Python."""
+
+    def command() -> list[str]:
+        if importlib.util.find_spec(package) is None:
+            raise MissingClientError(f"pip install {distribution} (the dependency group `interop`)")
+        return [sys.executable, "-m", f"tests.interop.drivers.{module}"]
+
+    return command
+
+
+def peers_folder() -> Path:
+    """Return the folder of peers: `ODRADEK_PEERS`, or the one beside the checkout."""
+    return Path(os.environ.get("ODRADEK_PEERS") or ROOT.parent / "shared" / "peers")
+
+
+def peers_command(*words: str) -> list[str]:
+    """Return a command of the folder of peers.
+
+    Raises:
+        MissingClientError: there is no such folder, or no Java.
+    """
+    program = peers_folder() / "peers.py"
+    if not program.exists() or shutil.which("java") is None:
+        raise MissingClientError(f"Java 17 and the folder of peers (ODRADEK_PEERS, now {program.parent})")
+    return [sys.executable, str(program), *words]
+
+
+CLIENTS: Final = {
+    client.name: client
+    for client in (
+        Client("librdkafka", python_driver("confluent", "confluent_kafka", "confluent-kafka"), is_librdkafka=True),
+        Client(
+            "kafka-python",
+            python_driver("kafka_python", "kafka", "kafka-python"),
+            {"null_headers": "it refuses a header without a value"},
+        ),
+        Client(
+            "aiokafka",
+            python_driver("aiokafka_driver", "aiokafka", "aiokafka"),
+            {"max_timestamp": "its consumer asks by time, for the first and for the last offset"},
+        ),
+    )
+}
+"""Name to client."""
+
+
+def those_that(*capabilities: str) -> list[str]:
+    """Return the names of the clients that have the capabilities."""
+    return [name for name, client in CLIENTS.items() if not any(each in client.cannot for each in capabilities)]

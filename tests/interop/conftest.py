@@ -1,0 +1,75 @@
+"""One broker for all clients, and a driver for each, started when first asked for."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from ..broker.broker_process import broker_process
+from .clients import CLIENTS, MissingClientError
+from .driver import Driver
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..broker.broker_process import BrokerProcess
+
+SETTINGS: Final = ("auto.create.topics.enable=false", "log.retention.ms=-1")
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """Run the broker that the clients share."""
+    with broker_process(tmp_path_factory.mktemp("interop") / "data", *SETTINGS) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def address(broker: BrokerProcess) -> str:
+    """Return the broker's address."""
+    return broker.address
+
+
+def skip_or_fail(reason: str) -> None:
+    """Skip where a person runs the tests; fail where nobody would see it."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def driver_of(address: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Driver]]:
+    """Return a function from a client's name to its driver."""
+    drivers: dict[str, Driver] = {}
+    missing: dict[str, str] = {}
+    folder = tmp_path_factory.mktemp("drivers")
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("COV_")}
+
+    def driver(name: str) -> Driver:
+        if name not in drivers and name not in missing:
+            try:
+                command = CLIENTS[name].command()
+            except MissingClientError as error:
+                missing[name] = f"{name} is not on this machine; needs {error}"
+            else:
+                drivers[name] = Driver(name, [*command, address], environment, folder / f"{name}.log")
+        if name in missing:
+            skip_or_fail(missing[name])
+        return drivers[name]
+
+    yield driver
+    for started in drivers.values():
+        started.close()
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    """Return a topic's name that no other test uses."""
+    plain = "".join(char if char.isalnum() else "-" for char in request.node.name)
+    return f"{plain[:200]}-{next(_numbers)}"
+
+
+_numbers = itertools.count()
