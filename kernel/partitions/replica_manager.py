@@ -110,6 +110,7 @@ class ReplicaManager:
         self._on_flush_wanted = on_flush_wanted
         self._on_leader_changed = on_leader_changed
         self._kept_high_watermarks: dict[TopicIdPartition, int] = {}
+        self._started: list[str] = []
         self._staged: list[Replica] = []
         self._failed_logs: dict[TopicIdPartition, str] = {}
 
@@ -216,8 +217,9 @@ class ReplicaManager:
         Raises:
             StorageError: An engine cannot work at all.
         """
-        for engine in self.engines.values():
+        for name, engine in self.engines.items():
             yield from engine.start()
+            self._started.append(name)
             self._kept_high_watermarks.update(engine.high_watermarks())
 
     # -------------------------------------------------------------------------------------------------------- requests
@@ -288,10 +290,13 @@ class ReplicaManager:
         return by_engine
 
     def close(self) -> None:
-        """Keep the producers' state, close every log and mark the shutdown as clean."""
+        """Keep the producers' state, close every log and mark the shutdown as clean.
+
+        Only where the engine was started: what it could not take belongs to another broker.
+        """
         marks = self.high_watermarks()
         for replica in self.replicas():
             if replica.offline_reason is None:
                 replica.keep_producers()
-        for name, engine in self.engines.items():
-            engine.close(marks[name])
+        for name in self._started:
+            self.engines[name].close(marks[name])

@@ -147,6 +147,7 @@ def test_a_port_in_use_stops_the_start_with_one_line(tmp_path: Path) -> None:
 def test_a_second_broker_on_the_same_directory_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
     with broker_process(tmp_path) as first:
         status, err = BrokerProcess(tmp_path).finish()
+        assert not (tmp_path / ".kafka_cleanshutdown").exists(), "the second would make the first skip its recovery"
         with Client(first.address) as client:
             create(client, "orders")
 
