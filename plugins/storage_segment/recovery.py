@@ -95,7 +95,7 @@ def open_directory(
         directory.add_segment(log_start_offset, config)
     epochs = _load_epochs(files, path)
     if epochs is None:
-        epochs, is_clean, recovery_point = EpochCache(), False, None
+        epochs, is_clean = EpochCache(), False
     is_clean = is_clean and recovery_point is not None
     first_unsafe = len(directory.segments) if is_clean else directory.floor(recovery_point or 0)
     if is_clean:

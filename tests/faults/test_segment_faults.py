@@ -89,8 +89,10 @@ def live(engine: SegmentEngine, ledger: Ledger, config: LogConfig) -> None:
     engine.checkpoint({PARTITION: 12})
     engine.delete_expired_files(2**62)
     append(log, ledger, 3, epoch=5)
+    directory = Path(log.log_dir)
     engine.close({PARTITION: 20})
-    ledger.flushed = len(ledger.batches)
+    if (directory / ".kafka_cleanshutdown").exists():
+        ledger.flushed = len(ledger.batches)
 
 
 def compact(log: PartitionLog, ledger: Ledger) -> None:
