@@ -1,24 +1,299 @@
-"""Shell: `odradek topics`."""
+"""Shell: `odradek topics`: list, create, describe, alter, delete, adopt."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import fnmatch
+from typing import TYPE_CHECKING, Any, Final
 
-from . import topics_adopt
+from ..types import TopicPartition
+from .options import add_client_options, add_json_option, client_settings, document, pairs
+from .output import dim, plural, print_json, print_table
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
+
+    from ..wire.messages.api_03_metadata import MetadataResponseTopic
+    from .cluster_calls import ClusterCalls
+
+SET: Final = 0
+DELETE: Final = 1
+_SOURCE_OF_TOPIC: Final = 1
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's actions."""
+    document(
+        parser,
+        "Work with topics of a running broker; `adopt` works on the files of a stopped one.",
+        [
+            ("topics list", "what is there"),
+            ("topics create orders -p 4 -c retention.ms=3600000", "four partitions, records kept for an hour"),
+            ("topics describe orders", "its partitions, offsets and settings"),
+        ],
+    )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    adopt = actions.add_parser("adopt", help="register partition directories that another broker wrote")
-    topics_adopt.configure(adopt)
-    adopt.set_defaults(act=topics_adopt.run)
+    for name, (summary, add, act) in _ACTIONS.items():
+        action = actions.add_parser(name, help=summary)
+        add(action)
+        action.set_defaults(act=act)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what was asked."""
     status: int = arguments.act(arguments)
     return status
+
+
+def _call(work: Callable[[argparse.Namespace, ClusterCalls], Any]) -> Callable[[argparse.Namespace], int]:
+    """Make an action of work that needs a cluster; the client is loaded only then."""
+
+    def act(arguments: argparse.Namespace) -> int:
+        from .cluster_calls import call
+
+        call(client_settings(arguments), lambda calls: work(arguments, calls))
+        return 0
+
+    return act
+
+
+# ----------------------------------------------------------------------------------------------------------------- list
+
+
+def _configure_list(parser: argparse.ArgumentParser) -> None:
+    document(
+        parser,
+        "List topics, by name.",
+        [
+            ("topics list 'orders*'", "those whose name begins so"),
+            ("topics list --json | jq -r '.[].topic'", "their names, for a script"),
+        ],
+    )
+    parser.add_argument("pattern", nargs="?", default="*", metavar="PATTERN", help="a name, or a pattern with * and ?")
+    parser.add_argument("--internal", action="store_true", help="show internal topics too")
+    _add_common(parser)
+
+
+async def _list(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
+    from ..ids import id_text
+
+    topics = [
+        topic
+        for topic in calls.topics
+        if (arguments.internal or not topic.is_internal) and fnmatch.fnmatchcase(topic.name or "", arguments.pattern)
+    ]
+    rows = [
+        {
+            "topic": topic.name,
+            "partitions": len(topic.partitions),
+            "replicas": max((len(partition.replica_nodes) for partition in topic.partitions), default=0),
+            "topic_id": id_text(topic.topic_id),
+            "internal": topic.is_internal,
+        }
+        for topic in topics
+    ]
+    if arguments.json:
+        print_json(rows)
+        return
+    columns = ("topic", "partitions", "replicas", "topic_id")
+    print_table([name.replace("_", " ") for name in columns], [[row[name] for name in columns] for row in rows])
+
+
+# --------------------------------------------------------------------------------------------------------------- create
+
+
+def _configure_create(parser: argparse.ArgumentParser) -> None:
+    document(
+        parser,
+        "Create a topic.",
+        [
+            ("topics create orders", "with the broker's num.partitions"),
+            ("topics create state -p 8 -c cleanup.policy=compact", "eight partitions, the newest record of each key"),
+            ("topics create orders --if-not-exists", "as a script says it"),
+        ],
+    )
+    parser.add_argument("topic", metavar="TOPIC")
+    parser.add_argument("-p", "--partitions", type=int, default=-1, metavar="N", help="default: the broker's choice")
+    parser.add_argument("-r", "--replicas", type=int, default=-1, metavar="N", help="default: the broker's choice")
+    parser.add_argument(
+        "-c", "--config", action="append", default=[], metavar="KEY=VALUE", help="a setting of the topic"
+    )
+    parser.add_argument("--if-not-exists", action="store_true", help="do nothing when it is there already")
+    _add_common(parser)
+
+
+async def _create(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
+    from ..ids import id_text
+
+    name = arguments.topic
+    if arguments.if_not_exists and any(topic.name == name for topic in calls.topics):
+        if arguments.json:
+            print_json({"topic": name, "created": False})
+        else:
+            print(f"topic {name} is there already")
+        return
+    configs = pairs(arguments.config, "--config")
+    made = await calls.create_topic(name, arguments.partitions, arguments.replicas, configs)
+    if arguments.json:
+        shown = {"topic": name, "created": True, "topic_id": id_text(made.topic_id)}
+        print_json({**shown, "partitions": made.num_partitions, "replicas": made.replication_factor})
+        return
+    size = f" with {plural(made.num_partitions, 'partition')}" if made.num_partitions > 0 else ""
+    print(f"created topic {name}{size}")
+
+
+# ------------------------------------------------------------------------------------------------------------- describe
+
+
+def _configure_describe(parser: argparse.ArgumentParser) -> None:
+    document(
+        parser,
+        "Show a topic's partitions (leader, replicas, in-sync replicas, first and next offset) and the settings that "
+        "differ from the broker's. `odradek configs describe topic TOPIC --all` shows every setting.",
+        [("topics describe orders", "one topic"), ("topics describe --json", "all topics, for a script")],
+    )
+    parser.add_argument("topics", nargs="*", metavar="TOPIC", help="default: all that are not internal")
+    _add_common(parser)
+
+
+async def _describe(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
+    topics = [calls.topic(name) for name in arguments.topics] or [
+        topic for topic in calls.topics if not topic.is_internal
+    ]
+    described = [await _describe_topic(calls, topic) for topic in topics]
+    if arguments.json:
+        print_json(described)
+        return
+    for number, shown in enumerate(described):
+        if number:
+            print()
+        print(f"{shown['topic']}  {dim(str(shown['topic_id']))}")
+        for key, value in shown["configs"].items():
+            print(f"  {key}={value}")
+        columns = ("partition", "leader", "epoch", "replicas", "isr", "start", "end")
+        print_table(columns, [[row[name] for name in columns] for row in shown["partitions"]])
+
+
+async def _describe_topic(calls: ClusterCalls, topic: MetadataResponseTopic) -> dict[str, Any]:
+    from ..ids import id_text
+    from ..metadata.image import ResourceType
+
+    name = topic.name or ""
+    numbers = {partition.partition_index for partition in topic.partitions if partition.leader_id >= 0}
+    offsets = await calls.offsets(TopicPartition(name, number) for number in numbers)
+    configs = await calls.configs(ResourceType.TOPIC, name)
+    rows = []
+    for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index):
+        found = offsets.get(TopicPartition(name, partition.partition_index))
+        rows.append(
+            {
+                "partition": partition.partition_index,
+                "leader": partition.leader_id,
+                "epoch": partition.leader_epoch,
+                "replicas": partition.replica_nodes,
+                "isr": partition.isr_nodes,
+                "start": found.start if found else None,
+                "end": found.end if found else None,
+            }
+        )
+    own = {config.name: config.value for config in configs if config.config_source == _SOURCE_OF_TOPIC}
+    return {"topic": name, "topic_id": id_text(topic.topic_id), "configs": own, "partitions": rows}
+
+
+# ---------------------------------------------------------------------------------------------------------------- alter
+
+
+def _configure_alter(parser: argparse.ArgumentParser) -> None:
+    document(
+        parser,
+        "Give a topic more partitions, or change its settings. Partitions only grow: records stay where they are, but "
+        "keys may go to other partitions from then on.",
+        [
+            ("topics alter orders -p 8", "eight partitions in all"),
+            ("topics alter orders --set retention.ms=3600000 --unset segment.bytes", "change its settings"),
+        ],
+    )
+    parser.add_argument("topic", metavar="TOPIC")
+    parser.add_argument("-p", "--partitions", type=int, metavar="N", help="how many there shall be in all")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="set a setting")
+    parser.add_argument("--unset", action="append", default=[], metavar="KEY", help="back to the broker's value")
+    _add_common(parser)
+
+
+async def _alter(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
+    from ..errors import ConfigError
+    from ..metadata.image import ResourceType
+    from .cluster_calls import ConfigChange
+
+    changes = [ConfigChange(key, SET, value) for key, value in pairs(arguments.set, "--set").items()]
+    changes += [ConfigChange(key, DELETE, None) for key in arguments.unset]
+    if not changes and arguments.partitions is None:
+        raise ConfigError("nothing to change", hint="give --partitions, --set or --unset")
+    name = calls.topic(arguments.topic).name or ""
+    if changes:
+        await calls.alter_configs(ResourceType.TOPIC, name, changes)
+    if arguments.partitions is not None:
+        await calls.grow_topic(name, arguments.partitions)
+    if arguments.json:
+        print_json({"topic": name, "changed": True})
+    else:
+        print(f"changed topic {name}")
+
+
+# --------------------------------------------------------------------------------------------------------------- delete
+
+
+def _configure_delete(parser: argparse.ArgumentParser) -> None:
+    document(
+        parser,
+        "Delete topics with all their records. There is no way back.",
+        [("topics delete orders", "at once"), ("topics delete orders --if-exists", "as a script says it")],
+    )
+    parser.add_argument("topics", nargs="+", metavar="TOPIC")
+    parser.add_argument("--if-exists", action="store_true", help="leave out those that are not there")
+    _add_common(parser)
+
+
+async def _delete(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
+    known = {topic.name for topic in calls.topics}
+    names = [name for name in arguments.topics if name in known or not arguments.if_exists]
+    for name in names:
+        calls.topic(name)
+    if names:
+        await calls.delete_topics(names)
+    if arguments.json:
+        print_json({"deleted": names})
+        return
+    for name in names:
+        print(f"deleted topic {name}")
+
+
+# ---------------------------------------------------------------------------------------------------------------- adopt
+
+
+def _configure_adopt(parser: argparse.ArgumentParser) -> None:
+    from . import topics_adopt
+
+    topics_adopt.configure(parser)
+
+
+def _adopt(arguments: argparse.Namespace) -> int:
+    from . import topics_adopt
+
+    return topics_adopt.run(arguments)
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    add_json_option(parser)
+    add_client_options(parser)
+
+
+_ACTIONS: Final = {
+    "list": ("list topics", _configure_list, _call(_list)),
+    "create": ("create a topic", _configure_create, _call(_create)),
+    "describe": ("show partitions, offsets and settings", _configure_describe, _call(_describe)),
+    "alter": ("add partitions, change settings", _configure_alter, _call(_alter)),
+    "delete": ("delete topics and their records", _configure_delete, _call(_delete)),
+    "adopt": ("register partition directories that another broker wrote", _configure_adopt, _adopt),
+}
+"""Name to summary, what adds its options, and what it does; in the order of `--help`."""

@@ -8,12 +8,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import trio
-
-from ..broker import read_broker_options
-from ..ids import id_text
-from ..observe.logs import configure_logging
-from .adopting import adopt
 from .options import add_json_option, document
 from .output import plural, print_json, print_table
 
@@ -48,7 +42,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Adopt, and show which topics came."""
+    """Adopt, and show which topics came; a broker's parts are loaded only for that."""
+    import trio
+
+    from ..broker import read_broker_options
+    from ..ids import id_text
+    from ..observe.logs import configure_logging
+    from .adopting import adopt
+
     configure_logging(0)
     options = read_broker_options(
         config=arguments.config,
