@@ -9,6 +9,7 @@ import trio
 
 from .broker_handlers import kernel_handlers
 from .config.topic import TopicConfig
+from .contracts.election import ElectionContext
 from .contracts.storage import LogConfig, StorageContext
 from .dispatch.handlers.api_00_produce import ProduceHandler
 from .dispatch.router import Router
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     from .broker import Broker
     from .config.broker import BrokerConfig
-    from .contracts.storage import StorageEngine
+    from .contracts.storage import PartitionLog, StorageEngine
     from .metadata.image import MetadataDelta, TopicImage
     from .network.connection import Connection
     from .partitions.replica import Replica
@@ -211,11 +212,11 @@ class BrokerParts:
             self.replicas.engines, self.config.get_text("odradek.storage"), "storage", "odradek.storage"
         )
         partition = TopicIdPartition(METADATA_TOPIC_ID, METADATA_TOPIC, 0)
-        self.metadata_partition_log = engine.open_log(
-            partition, metadata_log_config(self.config), log_dir=self.config.metadata_log_dir
-        )
         self.metadata = MetadataLog(
-            log=LocalLog(self.metadata_partition_log),
+            log=self._metadata_partition(
+                partition,
+                engine.open_log(partition, metadata_log_config(self.config), log_dir=self.config.metadata_log_dir),
+            ),
             rules=self.rules,
             clock=self.broker.clock,
             files=OsFiles(),
@@ -229,6 +230,22 @@ class BrokerParts:
         self.metadata.load()
         self.metadata.add_listener(self.on_metadata)
         self._found_logs = [log for log in found if log.partition != partition]
+
+    def _metadata_partition(self, partition: TopicIdPartition, log: PartitionLog) -> LocalLog:
+        """Return the metadata log's partition, led by this broker."""
+        name = self.config.get_text("odradek.metadata.election")
+        factory = choose_offer(self.elections, name, "election", "odradek.metadata.election")
+        context = ElectionContext(
+            partition=partition,
+            broker_id=self.config.node_id,
+            log_end_offset=log.log_end_offset,
+            high_watermark=log.log_start_offset,
+            latest_epoch=log.latest_epoch,
+            hard_state=None,
+            settings={},
+            random=self.broker.random,
+        )
+        return LocalLog(log, factory.new_election(context), self.config.node_id)
 
     def log_dir_ids(self) -> list[UUID]:
         """Return the ids of the working log directories."""

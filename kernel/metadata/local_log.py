@@ -1,14 +1,16 @@
 """Shell: the partition of the metadata log on a single broker: a quorum of one, committed as soon as it is flushed.
 
-`ReplicatedLog` is what the metadata log needs of its partition; with several controllers an object around a replica and
-its election takes this one's place.
+Who leads and what is committed is the election's to say, here as for every partition: the plugin that
+`odradek.metadata.election` names is told that this broker is the only voter, and answers. With several controllers an
+object around a replica takes this one's place behind `ReplicatedLog`, which is what the metadata log needs.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from ..errors import CorruptionError
+from ..contracts.election import MetadataChanged, PartitionState, Role
+from ..errors import ConfigError, CorruptionError
 from ..records.batch import is_crc_valid, read_header
 from ..records.builder import BatchBuilder
 from ..records.reader import read_batch
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from ..contracts.election import Election
     from ..contracts.storage import PartitionLog
 
 
@@ -79,10 +82,35 @@ class ReplicatedLog(Protocol):
 class LocalLog:
     """`ReplicatedLog` on a log of this broker alone. Every life of the process leads in an epoch of its own."""
 
-    def __init__(self, log: PartitionLog) -> None:
-        """Take an open log; appends nothing yet."""
+    def __init__(self, log: PartitionLog, election: Election, broker_id: int) -> None:
+        """Take an open log and have its only replica elected; appends nothing yet.
+
+        Args:
+            log: The partition's log.
+            election: Of this replica, fresh from its factory.
+            broker_id: This broker, the only voter.
+
+        Raises:
+            ConfigError: The election does not let a single voter lead.
+        """
         self._log = log
-        self._leader_epoch = max(log.latest_epoch + 1, FIRST_EPOCH)
+        self._election = election
+        voters = (broker_id,)
+        state = PartitionState(
+            leader=broker_id, leader_epoch=log.latest_epoch + 1, partition_epoch=0, replicas=voters, isr=voters
+        )
+        election.step(MetadataChanged(state, 1))
+        ready = election.ready()
+        while ready is not None:
+            election.advance(ready)
+            ready = election.ready()
+        if election.role is not Role.LEADER:
+            raise ConfigError(
+                f"the election of the metadata log leaves its only voter a {election.role.value}",
+                where="odradek.metadata.election",
+                hint="choose another one",
+            )
+        self._leader_epoch = election.leader_epoch
 
     def __repr__(self) -> str:
         return f"LocalLog([{self.start_offset}, {self.end_offset}), epoch {self._leader_epoch})"
@@ -129,7 +157,7 @@ class LocalLog:
         Raises:
             StorageError: The disk is failing.
         """
-        return self._log.flush()
+        return self._election.local_append(self._log.flush())
 
     def records(self, start_offset: int) -> Iterator[LoggedRecord]:
         """Iterate over the records from `start_offset` on.

@@ -45,8 +45,6 @@ READ_BY_CONFIG_ITSELF = {
 NOT_READ_YET = {
     # Take a line out when it is read; a key that nobody will read is refused, or belongs to a part that is not built.
     "log.flush.start.offset.checkpoint.interval.ms",
-    "odradek.http.listener",
-    "odradek.metadata.election",
 }
 
 

@@ -12,6 +12,7 @@ import trio
 import trio.testing
 
 from odradek.kernel.clock import ManualClock
+from odradek.kernel.contracts.election import ElectionContext
 from odradek.kernel.contracts.storage import LogConfig, StorageContext
 from odradek.kernel.errors import ConfigError, CorruptionError, KafkaError, StorageError
 from odradek.kernel.files import OsFiles
@@ -23,6 +24,7 @@ from odradek.kernel.metadata.record_makers import image_records
 from odradek.kernel.metadata.records import FORMAT_VERSION, FormatRecord, encode_record
 from odradek.kernel.testing.faults import FaultyFiles, PowerLoss
 from odradek.kernel.types import METADATA_TOPIC, TopicIdPartition
+from odradek.plugins.election_isr.factory import IsrElectionFactory
 from odradek.plugins.storage_segment.engine import SegmentEngine
 
 from .controller_requests import create_topics, delete_topics, topic
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from odradek.kernel.contracts.storage import PartitionLog
     from odradek.kernel.files import Files
 
 PARTITION = TopicIdPartition(METADATA_TOPIC_ID, METADATA_TOPIC, 0)
@@ -64,9 +67,24 @@ class Storage:
         self.engine.close({})
 
 
+def local_log(log: PartitionLog) -> LocalLog:
+    """The metadata partition with broker 1 as its only voter."""
+    context = ElectionContext(
+        partition=log.partition,
+        broker_id=1,
+        log_end_offset=log.log_end_offset,
+        high_watermark=log.log_start_offset,
+        latest_epoch=log.latest_epoch,
+        hard_state=None,
+        settings={},
+        random=random.Random(0),
+    )
+    return LocalLog(log, IsrElectionFactory().new_election(context), 1)
+
+
 def make_metadata(storage: Storage, *, clock: ManualClock | None = None, bytes_between: int = 1 << 20) -> MetadataLog:
     return MetadataLog(
-        log=LocalLog(storage.log),
+        log=local_log(storage.log),
         rules=make_rules(),
         clock=clock or ManualClock(),
         files=storage.files,
@@ -248,7 +266,7 @@ def test_a_snapshot_is_written_when_the_interval_is_over_and_something_changed(t
 
 def test_a_newer_format_is_refused_with_what_to_do(tmp_path: Path) -> None:
     storage = Storage(tmp_path / "d")
-    log = LocalLog(storage.log)
+    log = local_log(storage.log)
     log.append([encode_record(FormatRecord(format_version=FORMAT_VERSION + 1, cluster_id=CLUSTER_ID))], 0)
     storage.close()
 
@@ -258,7 +276,7 @@ def test_a_newer_format_is_refused_with_what_to_do(tmp_path: Path) -> None:
 
 def test_a_log_without_its_format_is_damaged(tmp_path: Path) -> None:
     storage = Storage(tmp_path / "d")
-    LocalLog(storage.log).append([encode_record(next(iter(_other_records())))], 0)
+    local_log(storage.log).append([encode_record(next(iter(_other_records())))], 0)
     storage.close()
 
     with pytest.raises(CorruptionError, match="does not begin with its format"):
