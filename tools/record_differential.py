@@ -15,14 +15,11 @@ import argparse
 import datetime
 import sys
 from fnmatch import fnmatchcase
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-
-from differential import brokers, golden
-from differential.comparison import compare
-from differential.conversation import Step, run_session
-from differential.sessions import SESSIONS
+from tests.differential import brokers, golden
+from tests.differential.comparison import compare
+from tests.differential.conversation import Step, run_session
+from tests.differential.sessions import SESSIONS
 
 
 def main(arguments: list[str] | None = None) -> int:

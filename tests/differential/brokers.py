@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import os
 import select
 import subprocess
@@ -53,11 +53,6 @@ def kafka() -> Iterator[tuple[str, str, int]]:
     with peers.start("kafka", settings=settings()) as peer:
         host, _, port = peer.bootstrap.rpartition(":")
         yield peer.version, host, int(port)
-
-
-def has_odradek_serve() -> bool:
-    """Say whether `python -m odradek` exists yet."""
-    return importlib.util.find_spec("odradek.__main__") is not None
 
 
 @contextmanager

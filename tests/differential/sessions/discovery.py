@@ -100,7 +100,8 @@ def pipelining(talk: Conversation) -> None:
 def metadata_plain(talk: Conversation) -> None:
     """Metadata of topics that exist."""
     one, two = talk.create("one", partitions=2), talk.create("two")
-    talk.topic_id(one), talk.topic_id(two)
+    talk.topic_id(one)
+    talk.topic_id(two)
     asked = [{"name": two}, {"name": one}]
     talk.every("Metadata", {"topics": asked}, note="two topics")
     talk.every("Metadata", {"topics": None}, note="all topics", versions=range(1, 14), own="topics")
@@ -164,7 +165,8 @@ def describe_cluster(talk: Conversation) -> None:
 def describe_topic_partitions(talk: Conversation) -> None:
     """DescribeTopicPartitions, with its cursor and limit."""
     a, b = talk.create("a", partitions=3), talk.create("b", partitions=2)
-    talk.topic_id(a), talk.topic_id(b)
+    talk.topic_id(a)
+    talk.topic_id(b)
     both = [{"name": b}, {"name": a}]
 
     def ask(note: str, topics: list[dict[str, str]], limit: int = 2000, cursor: tuple[str, int] | None = None) -> None:

@@ -114,6 +114,23 @@ def fetch_waits(talk: Conversation) -> None:
         talk.note_answer("Fetch", version, "woken by a produce", answer)
 
 
+def fetch_in_line(talk: Conversation) -> None:
+    """What is asked behind a fetch that waits is answered after it."""
+    name, topic_id = _filled(talk)
+    waiting = _fields(_topic(name, _at(6), topic_id=topic_id), max_wait_ms=200, min_bytes=1)
+    connection = talk.connection("line")
+    sent = [
+        talk.send("Fetch", 13, encode_request("Fetch", 13, waiting), on="line"),
+        talk.send("ApiVersions", 0, b"", on="line"),
+        talk.send("Fetch", 13, encode_request("Fetch", 13, {**waiting, "min_bytes": 0}), on="line"),
+    ]
+    received = []
+    for _ in sent:
+        answer = connection.receive()
+        received.append(int.from_bytes(answer[:4], "big") if isinstance(answer, bytes) else answer.value)
+    talk.note("Fetch", 13, "answers come in the order of the requests", received == sent)
+
+
 def fetch_epochs(talk: Conversation) -> None:
     """Leader epochs in fetches."""
     name, topic_id = _filled(talk)

@@ -1,0 +1,89 @@
+"""Bodies that are cut off or say more than the version knows, for every API that is answered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from .. import codec
+
+if TYPE_CHECKING:
+    from ..conversation import Conversation
+
+ANSWERED: Final = (
+    "Produce",
+    "Fetch",
+    "ListOffsets",
+    "Metadata",
+    "ApiVersions",
+    "CreateTopics",
+    "DeleteTopics",
+    "DeleteRecords",
+    "InitProducerId",
+    "OffsetForLeaderEpoch",
+    "DescribeConfigs",
+    "AlterConfigs",
+    "AlterReplicaLogDirs",
+    "DescribeLogDirs",
+    "CreatePartitions",
+    "ElectLeaders",
+    "IncrementalAlterConfigs",
+    "AlterPartitionReassignments",
+    "ListPartitionReassignments",
+    "DescribeQuorum",
+    "UpdateFeatures",
+    "DescribeCluster",
+    "DescribeProducers",
+    "ListConfigResources",
+    "DescribeTopicPartitions",
+)
+"""The APIs of the sessions."""
+
+_HARMLESS: Final[dict[str, dict[str, Any]]] = {
+    "Produce": {"acks": -1},
+    "Fetch": {},
+    "ListOffsets": {},
+    "CreateTopics": {},
+    "DeleteTopics": {},
+    "DeleteRecords": {},
+    "OffsetForLeaderEpoch": {},
+    "DescribeConfigs": {},
+    "AlterConfigs": {},
+    "AlterReplicaLogDirs": {},
+    "DescribeLogDirs": {"topics": []},
+    "CreatePartitions": {},
+    "ElectLeaders": {"topic_partitions": []},
+    "IncrementalAlterConfigs": {},
+    "AlterPartitionReassignments": {},
+    "ListPartitionReassignments": {},
+    "DescribeQuorum": {},
+    "DescribeCluster": {},
+    "DescribeProducers": {},
+}
+"""Requests about nothing, whose answers say nothing of other sessions' topics."""
+
+_UNKNOWN_TAG: Final = b"\x01\x63\x02hi"
+"""In place of no tagged fields: one, number 99, two bytes."""
+
+
+def bodies_cut_off(talk: Conversation) -> None:
+    """The last byte of a body is missing, or all of it."""
+    for api in ANSWERED:
+        for version in codec.versions(api):
+            body = codec.encode_request(api, version, {})
+            if body:
+                talk.ask(api, version, raw=body[:-1], note="the last byte is missing")
+        for version in codec.versions(api):
+            if codec.encode_request(api, version, {}):
+                talk.ask(api, version, raw=b"", note="no body")
+
+
+def bodies_with_more(talk: Conversation) -> None:
+    """Bytes behind the body, and tagged fields that no version has: both are passed over."""
+    name = talk.create("a")
+    talk.topic_id(name)
+    for api, fields in {**_HARMLESS, "Metadata": {"topics": [{"name": name}]}}.items():
+        for version in codec.versions(api):
+            body = codec.encode_request(api, version, fields)
+            talk.ask(api, version, raw=body + b"\x07more", note="bytes behind the body")
+            if codec.request_is_flexible(api, version):
+                talk.ask(api, version, raw=body[:-1] + _UNKNOWN_TAG, note="an unknown tagged field")
