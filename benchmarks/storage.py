@@ -184,7 +184,9 @@ def many_logs(directory: Path, count: int) -> None:
 
 def show(name: str, unit: str, values: list[float]) -> None:
     """Print one figure."""
-    print(f"{name:42} {statistics.median(values):10.2f} {unit:10}  (best {min(values):.2f}, worst {max(values):.2f})")
+    print(
+        f"{name:42} {statistics.median(values):10.2f} {unit:10}  (lowest {min(values):.2f}, highest {max(values):.2f})"
+    )
 
 
 def main() -> None:
