@@ -67,7 +67,7 @@ class Storage:
         self.engine.close({})
 
 
-def local_log(log: PartitionLog) -> LocalLog:
+def local_log(log: PartitionLog, kind: type[LocalLog] = LocalLog) -> LocalLog:
     """The metadata partition with broker 1 as its only voter."""
     context = ElectionContext(
         partition=log.partition,
@@ -79,7 +79,7 @@ def local_log(log: PartitionLog) -> LocalLog:
         settings={},
         random=random.Random(0),
     )
-    return LocalLog(log, IsrElectionFactory().new_election(context), 1)
+    return kind(log, IsrElectionFactory().new_election(context), 1)
 
 
 def make_metadata(storage: Storage, *, clock: ManualClock | None = None, bytes_between: int = 1 << 20) -> MetadataLog:
@@ -182,7 +182,7 @@ def test_many_operations_share_a_flush(tmp_path: Path) -> None:
     async def main() -> None:
         storage = Storage(tmp_path / "d")
         metadata = make_metadata(storage)
-        metadata._log = CountingLog(storage.log)
+        metadata._log = local_log(storage.log, CountingLog)
         async with running(metadata):
             before = flushes
             async with trio.open_nursery() as nursery:
@@ -309,7 +309,7 @@ def test_a_failing_disk_fails_every_waiting_operation(tmp_path: Path) -> None:
         storage = Storage(tmp_path / "d")
         metadata = make_metadata(storage)
         metadata.load()
-        metadata._log = FailingLog(storage.log)
+        metadata._log = local_log(storage.log, FailingLog)
         outcomes: list[str] = []
 
         async def ask() -> None:
