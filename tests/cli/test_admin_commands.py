@@ -1,0 +1,172 @@
+"""`odradek topics` and `odradek configs` against a broker."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odradek.kernel.cli import main
+from odradek.kernel.testing.running_broker import running_broker
+
+
+def test_a_topic_lives_and_goes(odradek: Any) -> None:
+    created = odradek.ok("topics", "create", "life", "-p", "3", "-c", "retention.ms=1000")
+
+    assert created.out == "created topic life with 3 partitions\n"
+    assert "life            3         1" in odradek.ok("topics", "list", "lif*").out
+
+    odradek.ok("topics", "alter", "life", "-p", "4", "--set", "segment.bytes=2000000", "--unset", "retention.ms")
+    (described,) = odradek.ok("topics", "describe", "life", "--json").json
+
+    assert described["configs"] == {"segment.bytes": "2000000"}
+    assert [row["partition"] for row in described["partitions"]] == [0, 1, 2, 3]
+    assert odradek.ok("topics", "delete", "life").out == "deleted topic life\n"
+    assert odradek.ok("topics", "list", "life", "--json").json == []
+
+
+def test_the_description_for_people_has_all_partitions(odradek: Any) -> None:
+    odradek.ok("topics", "create", "shown", "-p", "2", "-c", "retention.ms=1000")
+    lines = odradek.ok("topics", "describe", "shown").out.splitlines()
+
+    assert lines[0].startswith("shown  ")
+    assert lines[1:] == [
+        "  retention.ms=1000",
+        "partition  leader  epoch  replicas  isr  start  end",
+        "        0       1      0  1         1        0    0",
+        "        1       1      0  1         1        0    0",
+    ]
+
+
+def test_scripts_may_create_and_delete_twice(odradek: Any) -> None:
+    for _ in range(2):
+        odradek.ok("topics", "create", "twice", "--if-not-exists")
+    for _ in range(2):
+        odradek.ok("topics", "delete", "twice", "--if-exists")
+
+
+def test_a_mistyped_topic_is_answered_with_the_nearest(odradek: Any) -> None:
+    odradek.ok("topics", "create", "orders-of-today", "--if-not-exists")
+    done = odradek("topics", "describe", "order-of-today")
+
+    assert done.status == 1
+    assert "there is no topic 'order-of-today'; did you mean 'orders-of-today'?" in done.err
+
+
+def test_what_the_broker_refuses_is_one_line(odradek: Any) -> None:
+    done = odradek("topics", "create", "bad", "-c", "retention.ms=soon")
+
+    assert (done.status, done.out) == (1, "")
+    assert done.err.startswith("odradek: INVALID_CONFIG: ")
+    assert done.err.count("\n") == 1
+
+
+def test_a_broker_that_is_not_there_is_one_line_at_once(command: Any) -> None:
+    done = command.run("topics", "list", "-b", "127.0.0.1:1")
+
+    assert done.status == 1
+    assert done.err.startswith("odradek: cannot connect to 127.0.0.1:1")
+    assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("option", ["nonsense", "no.such.setting=1"])
+def test_a_wrong_setting_of_the_client_is_wrong_usage(odradek: Any, option: str) -> None:
+    assert odradek("topics", "list", "-X", option).status == 2
+
+
+def test_configs_are_changed_and_shown_with_their_source(odradek: Any) -> None:
+    odradek.ok("topics", "create", "configured")
+    odradek.ok(
+        "configs", "alter", "topic", "configured", "--set", "retention.ms=5000", "--append", "cleanup.policy=compact"
+    )
+    rows = {row["key"]: row for row in odradek.ok("configs", "describe", "topic", "configured", "--json").json}
+
+    assert {key: row["value"] for key, row in rows.items() if row["source"] == "topic"} == {
+        "retention.ms": "5000",
+        "cleanup.policy": "delete,compact",
+    }
+
+    odradek.ok(
+        "configs", "alter", "topic", "configured", "--unset", "retention.ms", "--subtract", "cleanup.policy=delete"
+    )
+
+    assert odradek.ok("configs", "describe", "topic", "configured").out.splitlines()[1:] == [
+        "cleanup.policy  compact  topic"
+    ]
+
+
+def test_all_configs_are_shown_when_asked_for(odradek: Any) -> None:
+    few = odradek.ok("configs", "describe", "broker", "1", "--json").json
+    many = odradek.ok("configs", "describe", "broker", "1", "--all", "--json").json
+
+    assert len(few) < 20 < 200 < len(many)
+
+
+def test_defaults_of_all_brokers_come_and_go(odradek: Any) -> None:
+    odradek.ok("configs", "alter", "brokers", "--set", "log.retention.ms=1000000")
+    shown = odradek.ok("configs", "describe", "brokers").out
+    odradek.ok("configs", "alter", "brokers", "--unset", "log.retention.ms")
+
+    assert "log.retention.ms  1000000  all brokers, dynamic" in shown
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("configs", "describe", "topic"),
+        ("configs", "describe", "brokers", "1"),
+        ("configs", "alter", "brokers"),
+        ("configs", "alter", "brokers", "--set", "nonsense"),
+        ("configs", "describe", "planet", "x"),
+        ("topics", "alter", "orders-of-today"),
+    ],
+    ids=" ".join,
+)
+def test_incomplete_commands_are_wrong_usage(odradek: Any, arguments: tuple[str, ...]) -> None:
+    odradek.ok("topics", "create", "orders-of-today", "--if-not-exists")
+
+    assert odradek(*arguments).status == 2
+
+
+# ------------------------------------------------------------------------------ adopt
+
+
+@pytest.fixture
+def written(tmp_path: Path, command: Any) -> Path:
+    """Return the data directory of another, stopped broker with one topic of two partitions."""
+    with running_broker(data_dir=tmp_path / "theirs") as broker:
+        assert main(["topics", "create", "kept", "-p", "2", "-b", broker.bootstrap]) == 0
+    return tmp_path / "theirs"
+
+
+def test_directories_of_another_broker_are_adopted_once(command: Any, tmp_path: Path, written: Path) -> None:
+    ours = str(tmp_path / "ours")
+    first = command.run("topics", "adopt", str(written), "--data-dir", ours, "--json")
+    second = command.run("topics", "adopt", str(written), "--data-dir", ours)
+
+    assert [(row["topic"], row["partitions"], row["was_known"]) for row in first.json] == [("kept", 2, False)]
+    assert "was known" in second.out
+    assert second.out.endswith("0 partitions copied\n")
+
+    with running_broker(data_dir=tmp_path / "ours") as broker:
+        described = command.run("topics", "describe", "kept", "--json", "-b", broker.bootstrap).json
+
+    assert described[0]["topic_id"] == first.json[0]["topic_id"]
+
+
+def test_nothing_is_taken_where_a_partition_is_missing(command: Any, tmp_path: Path, written: Path) -> None:
+    shutil.rmtree(written / "kept-0")
+    done = command.run("topics", "adopt", str(written), "--data-dir", str(tmp_path / "ours"))
+
+    assert done.status == 1
+    assert "topic kept cannot be adopted: partitions [0] are missing" in done.err
+    assert not (tmp_path / "ours" / "kept-1").exists()
+
+
+@pytest.mark.parametrize("options", [[], ["--topic", "kept"]])
+def test_an_empty_directory_holds_nothing_to_adopt(command: Any, tmp_path: Path, options: list[str]) -> None:
+    (tmp_path / "empty").mkdir()
+    done = command.run("topics", "adopt", str(tmp_path / "empty"), "--data-dir", str(tmp_path / "ours"), *options)
+
+    assert done.status == 2
+    assert "lies there" in done.err
