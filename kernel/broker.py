@@ -138,6 +138,7 @@ class Broker:
         """
         parts = self.parts = BrokerParts(self)
         network = NetworkServer(parts.router, network_settings(self.options.config), self.clock)
+        parts.config_listeners.append(lambda config: network.reconfigure(network_settings(config)))
         observer = self._make_observer(parts, network)
         await observer.bind()
         bound = network.bind()

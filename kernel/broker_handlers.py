@@ -35,13 +35,13 @@ def kernel_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler
         sessions=parts.sessions,
         purgatory=parts.fetch_purgatory,
         clock=clock,
-        max_bytes=lambda: config.get_int("fetch.max.bytes"),
+        max_bytes=lambda: parts.live_config.get_int("fetch.max.bytes"),
     )
     yield ListOffsetsHandler(replicas=parts.replicas)
     yield MetadataHandler(
         broker_id=config.node_id,
         image=image,
-        may_create_topics=lambda: config.get_bool("auto.create.topics.enable"),
+        may_create_topics=lambda: parts.live_config.get_bool("auto.create.topics.enable"),
         create_topics=parts.topic_maker.create_soon,
     )
     yield ApiVersionsHandler(routes=parts.router.routes, image=image, supported_features=supported_ranges())
@@ -49,7 +49,7 @@ def kernel_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler
     yield from admin_handlers(
         broker_id=config.node_id,
         metadata=lambda: parts.metadata,
-        config=lambda: parts.effective_config(image()),
+        config=lambda: parts.live_config,
         clock=clock,
     )
 
@@ -59,7 +59,7 @@ def _log_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler]:
 
     def has_delete_policy(topic: str) -> bool:
         image = parts.image()
-        config = TopicConfig.resolve(parts.effective_config(image), image.topic_config(topic))
+        config = TopicConfig.resolve(parts.live_config, image.topic_config(topic))
         return "delete" in config.cleanup_policy
 
     yield DeleteRecordsHandler(replicas=parts.replicas, has_delete_policy=has_delete_policy)

@@ -64,6 +64,8 @@ class BrokerParts:
         options, clock = broker.options, broker.clock
         self.broker = broker
         self.config = options.config
+        self.live_config = options.config
+        self.config_listeners: list[Callable[[BrokerConfig], None]] = []
         self.plugins = options.plugins
         self.wheel = TimingWheel(now_ms=clock.monotonic_ms())
         self.produce_purgatory = Purgatory("Produce", self.wheel, on_error=report_operation_error)
@@ -173,7 +175,7 @@ class BrokerParts:
     def open_topics(self) -> None:
         """Open this broker's replicas of every topic there is."""
         image = self.image()
-        config = self.effective_config(image)
+        config = self.live_config = self.effective_config(image)
         for topic in image.topics_by_name.values():
             self._open_topic(topic, image, config)
 
@@ -186,12 +188,18 @@ class BrokerParts:
         """Follow a change of the committed metadata: open, change and delete replicas."""
         for topic in delta.deleted_topics:
             self.replicas.delete_topic(topic.name)
-        config = self.effective_config(image)
+        has_broker_change = any(kind == ResourceType.BROKER for kind, _name in delta.changed_configs)
+        if has_broker_change:
+            self.live_config = self.effective_config(image)
+            self.replicas.expire_producers_after(self.live_config.get_int("producer.id.expiration.ms"))
+            for listener in self.config_listeners:
+                listener(self.live_config)
+        config = self.live_config
         for topic_id in delta.created_topics | delta.changed_topics:
             found = image.topics_by_id.get(topic_id)
             if found is not None:
                 self._open_topic(found, image, config)
-        if any(kind == ResourceType.BROKER for kind, _name in delta.changed_configs):
+        if has_broker_change:
             changed = set(image.topics_by_name)
         else:
             changed = {name for kind, name in delta.changed_configs if kind == ResourceType.TOPIC}

@@ -141,6 +141,20 @@ class NetworkServer:
         for acceptor in acceptors:
             acceptor.close()
 
+    def reconfigure(self, settings: NetworkSettings) -> None:
+        """Take new limits of connections; everything else stays as it was bound.
+
+        Connections beyond a new limit stay: it counts for the next ones.
+        """
+        self.settings = attrs.evolve(
+            self.settings,
+            connections_max=settings.connections_max,
+            connections_per_ip_max=settings.connections_per_ip_max,
+            connections_per_ip_overrides=settings.connections_per_ip_overrides,
+        )
+        if self._loop is not None:
+            self._loop.settings = self.settings
+
     async def drain(self) -> None:
         """Stop accepting, take no further frame, answer what is in flight within `drain_timeout_ms`, close, end `run`.
 

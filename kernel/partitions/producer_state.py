@@ -345,6 +345,10 @@ class ProducerStateTable:
             del self._states[producer_id]
         return len(expired)
 
+    def expire_after(self, producer_id_expiration_ms: int) -> None:
+        """Take a new `producer.id.expiration.ms`; the next `remove_expired` follows it."""
+        self._expiration_ms = producer_id_expiration_ms
+
     def clear(self) -> None:
         """Forget everything: before a rebuild, after a truncation."""
         self._states.clear()

@@ -197,6 +197,12 @@ class ReplicaManager:
             replica.log.reconfigure(plan.log_config)
             replica.stages = self._make_stages(replica.partition, plan)
 
+    def expire_producers_after(self, producer_id_expiration_ms: int) -> None:
+        """Take a new `producer.id.expiration.ms` for all replicas."""
+        self._producer_id_expiration_ms = producer_id_expiration_ms
+        for replica in self.replicas():
+            replica.producers.expire_after(producer_id_expiration_ms)
+
     def delete_topic(self, name: str) -> None:
         """Close and delete this broker's replicas of a topic; waiting requests are answered with an error."""
         topic = self.topics.pop(name, None)

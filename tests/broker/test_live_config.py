@@ -1,0 +1,101 @@
+"""Settings that a running broker takes: topics follow at once, and after a restart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from odradek.kernel.errors import ErrorCode
+from odradek.kernel.testing.running_broker import running_broker
+from odradek.kernel.wire.messages.api_19_create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from odradek.kernel.wire.messages.api_44_incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+from .broker_process import Client, batch_of
+from .test_process import create, produce
+
+TOPIC = 2
+BROKER = 4
+SET = 0
+DELETE = 1
+
+
+def alter(client: Client, kind: int, name: str, key: str, value: str | None, operation: int = SET) -> int:
+    config = AlterableConfig(name=key, config_operation=operation, value=value)
+    resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=[config])
+    response = client.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+    assert isinstance(response, IncrementalAlterConfigsResponse)
+    return response.responses[0].error_code
+
+
+def create_with(client: Client, topic: str, storage: str) -> None:
+    config = CreatableTopicConfig(name="odradek.storage", value=storage)
+    wanted = CreatableTopic(name=topic, num_partitions=1, replication_factor=1, configs=[config])
+    response = client.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=30_000), 5)
+    assert isinstance(response, CreateTopicsResponse)
+    assert response.topics[0].error_code == ErrorCode.NONE
+
+
+def test_a_topics_setting_works_at_once_survives_a_restart_and_goes_again(tmp_path: Path) -> None:
+    large = batch_of(b"x" * 2000)
+    with running_broker(data_dir=tmp_path) as broker, Client(broker.bootstrap) as client:
+        create(client, "t")
+        assert produce(client, "t", large)[0] == ErrorCode.NONE
+        assert alter(client, TOPIC, "t", "max.message.bytes", "1000") == ErrorCode.NONE
+        assert produce(client, "t", large)[0] == ErrorCode.MESSAGE_TOO_LARGE
+
+    with running_broker(data_dir=tmp_path) as broker, Client(broker.bootstrap) as client:
+        assert produce(client, "t", large)[0] == ErrorCode.MESSAGE_TOO_LARGE
+        assert alter(client, TOPIC, "t", "max.message.bytes", None, DELETE) == ErrorCode.NONE
+
+        assert produce(client, "t", large)[0] == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("name", ["", "1"])
+def test_a_brokers_default_reaches_topics_that_do_not_set_it(tmp_path: Path, name: str) -> None:
+    large = batch_of(b"x" * 2000)
+    with running_broker(data_dir=tmp_path) as broker, Client(broker.bootstrap) as client:
+        create(client, "follows")
+        create(client, "decides")
+        assert alter(client, TOPIC, "decides", "max.message.bytes", "5000") == ErrorCode.NONE
+
+        assert alter(client, BROKER, name, "message.max.bytes", "1000") == ErrorCode.NONE
+
+        assert produce(client, "follows", large)[0] == ErrorCode.MESSAGE_TOO_LARGE
+        assert produce(client, "decides", large)[0] == ErrorCode.NONE
+
+
+def test_a_new_limit_of_connections_counts_for_the_next_ones(tmp_path: Path) -> None:
+    with running_broker(data_dir=tmp_path) as broker, Client(broker.bootstrap) as client:
+        assert alter(client, BROKER, "1", "max.connections.per.ip", "1") == ErrorCode.NONE
+
+        with Client(broker.bootstrap) as refused:
+            assert refused.socket.recv(1) == b""
+
+        create(client, "t")
+
+
+def test_topics_of_both_storages_live_side_by_side(tmp_path: Path) -> None:
+    with running_broker(data_dir=tmp_path) as broker, Client(broker.bootstrap) as client:
+        create_with(client, "remembered", "memory")
+        create_with(client, "kept", "segment")
+
+        assert produce(client, "remembered", batch_of(b"a")) == (ErrorCode.NONE, 0)
+        assert produce(client, "kept", batch_of(b"a")) == (ErrorCode.NONE, 0)
+
+    assert (tmp_path / "kept-0").is_dir()
+    assert not (tmp_path / "remembered-0").exists()
+    with running_broker(data_dir=tmp_path) as broker, Client(broker.bootstrap) as client:
+        assert produce(client, "remembered", batch_of(b"b")) == (ErrorCode.NONE, 0)
+
+        assert produce(client, "kept", batch_of(b"b")) == (ErrorCode.NONE, 1)
