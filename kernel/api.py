@@ -8,6 +8,8 @@ from __future__ import annotations
 import pluggy
 
 from .clock import Clock
+from .config.keys import ConfigKey, Importance, Part, Scope, UpdateMode
+from .config.values import AtLeast, Between, ConfigType, NotEmpty, OneOf
 from .contracts.api_handler import PENDING, ApiHandler, AsyncApiHandler, ConnectionInfo, RequestContext
 from .contracts.append_stage import AppendStage, AppendStageFactory
 from .contracts.coordinator import CoordinatorResult, CoordinatorShard
@@ -102,11 +104,15 @@ __all__ = [
     "AppendStage",
     "AppendStageFactory",
     "AsyncApiHandler",
+    "AtLeast",
     "BatchHeader",
+    "Between",
     "BrokerHandle",
     "Buffer",
     "Clock",
     "ConfigError",
+    "ConfigKey",
+    "ConfigType",
     "ConnectionInfo",
     "CoordinatorResult",
     "CoordinatorShard",
@@ -128,6 +134,7 @@ __all__ = [
     "Files",
     "FoundLog",
     "IdSource",
+    "Importance",
     "IsrChange",
     "KafkaError",
     "LogConfig",
@@ -136,8 +143,11 @@ __all__ = [
     "MalformedRequestError",
     "MetadataChanged",
     "Metric",
+    "NotEmpty",
     "OdradekError",
+    "OneOf",
     "OsFiles",
+    "Part",
     "PartitionLog",
     "PartitionState",
     "PeerMessage",
@@ -146,6 +156,7 @@ __all__ = [
     "RecordsData",
     "RequestContext",
     "Role",
+    "Scope",
     "SegmentInfo",
     "Service",
     "StorageContext",
@@ -154,6 +165,7 @@ __all__ = [
     "StorageFactory",
     "TopicIdPartition",
     "TopicPartition",
+    "UpdateMode",
     "disk_error",
     "hookimpl",
     "id_text",

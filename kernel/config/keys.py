@@ -73,6 +73,7 @@ class Part(Enum):
     METADATA = ("metadata", True, "")
     PRODUCERS = ("producers", True, "")
     OBSERVE = ("observe", True, "")
+    PLUGINS = ("plugins", True, "")
     GROUPS = ("groups", False, "belongs to consumer groups, which are not built yet")
     SHARE_GROUPS = ("share groups", False, "belongs to share groups, which are not built yet")
     STREAMS_GROUPS = ("streams groups", False, "belongs to streams groups, which are not built yet")

@@ -1,0 +1,67 @@
+"""Builds distributions, and runs programs in environments of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+BUILD = "import sys; from setuptools import build_meta; print(getattr(build_meta, 'build_' + sys.argv[1])('out'))"
+TIME_LIMIT_S = 300
+
+
+def plain_environment() -> dict[str, str]:
+    """Return this process's variables without those that would lead a child back to the checkout, or change it."""
+    led_astray = ("PYTHON", "COV", "ODRADEK_", "VIRTUAL_ENV", "PYTEST")
+    return {key: value for key, value in os.environ.items() if not key.startswith(led_astray)}
+
+
+def run(command: list[str], folder: Path, **variables: str) -> str:
+    """Run a program and return its standard output; its whole output is the message when it fails."""
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**plain_environment(), **variables},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIME_LIMIT_S,
+    )
+    assert done.returncode == 0, f"{command} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def build(checkout: Path, kind: str, **variables: str) -> Path:
+    """Build a distribution (`wheel` or `sdist`) by the backend that pyproject.toml names."""
+    output = run([sys.executable, "-c", BUILD, kind], checkout, **variables)
+    return checkout / "out" / output.splitlines()[-1]
+
+
+def files_of(distribution: Path) -> set[str]:
+    """Return the files in a wheel, or in a source distribution without its own folder's name."""
+    if distribution.suffix == ".whl":
+        with zipfile.ZipFile(distribution) as archive:
+            return set(archive.namelist())
+    with tarfile.open(distribution) as archive:
+        return {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
+
+
+class Environment:
+    """A virtual environment of somebody else."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        run([sys.executable, "-m", "venv", str(folder)], folder.parent)
+
+    def install(self, *what: str) -> None:
+        """Install with pip."""
+        self.run("pip", "--disable-pip-version-check", "install", "--quiet", *what)
+
+    def run(self, program: str, *arguments: str) -> str:
+        """Run a program of the environment, away from the checkout, and return its standard output."""
+        return run([str(self.folder / "bin" / program), *arguments], self.folder)

@@ -1,0 +1,65 @@
+"""What a wheel and a source distribution hold, however the checkout came about."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+from .building import ROOT, build, files_of
+
+ROOMS = ("kernel", "plugins", "spark_plugin")
+LICENSES = {"LICENSE", "NOTICE"}
+
+
+def modules() -> set[str]:
+    """Return every module of the checkout, as a path below site-packages."""
+    below = {f"odradek/{path.relative_to(ROOT)}" for room in ROOMS for path in (ROOT / room).rglob("*.py*")}
+    top = {f"odradek/{path.name}" for path in (ROOT / "src/odradek").glob("*.py*")}
+    return {name for name in below | top if "__pycache__" not in name}
+
+
+def packed(wheel: Path) -> set[str]:
+    """Return what a wheel installs as `odradek`, but for what was compiled."""
+    return {name for name in files_of(wheel) if name.startswith("odradek/") and not name.endswith(".so")}
+
+
+def compiled(wheel: Path) -> list[str]:
+    return [name for name in files_of(wheel) if name.endswith(".so")]
+
+
+def test_a_wheel_holds_every_module_the_marker_of_types_and_nothing_else(wheel: Path) -> None:
+    assert modules() | {"odradek/py.typed"} == packed(wheel)
+
+
+def test_a_wheel_holds_the_licenses_and_the_compiled_kernel(wheel: Path) -> None:
+    licenses = {Path(name).name for name in files_of(wheel) if "/licenses/" in name}
+
+    assert licenses == LICENSES
+    assert [name.partition(".")[0] for name in compiled(wheel)] == ["odradek/kernel/records/_kernel"]
+
+
+def test_a_source_distribution_builds_the_same_wheel(wheel: Path, checkout: Path, tmp_path: Path) -> None:
+    source = build(checkout, "sdist")
+    with tarfile.open(source) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (unpacked,) = tmp_path.glob("odradek-*")
+
+    assert {*LICENSES, "README.md", "kernel/records/_kernel.c"} <= files_of(source)
+    assert files_of(wheel) == files_of(build(unpacked, "wheel"))
+
+
+def test_a_checkout_without_symbolic_links_builds_the_same_wheel(wheel: Path, checkout: Path) -> None:
+    for room in ROOMS:
+        link = checkout / "src/odradek" / room
+        target = link.readlink().as_posix()
+        link.unlink()
+        link.write_text(target)  # what git on Windows leaves where it may not make links
+
+    assert files_of(wheel) == files_of(build(checkout, "wheel"))
+
+
+def test_a_wheel_is_built_without_a_compiler(checkout: Path) -> None:
+    wheel = build(checkout, "wheel", CC="/there/is/no/compiler")
+
+    assert compiled(wheel) == []
+    assert modules() | {"odradek/py.typed"} == packed(wheel)
