@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import os
 import signal
@@ -14,6 +15,7 @@ import trio
 
 from ..broker import Broker, read_broker_options
 from ..observe.logs import configure_logging
+from .options import document
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -26,10 +28,20 @@ GC_THRESHOLDS: Final = (50_000, 20, 1_000)
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
-    parser.epilog = (
-        "Without any option: one durable broker on 127.0.0.1:9092 with its data in the user's data directory. "
-        "It prints `ready HOST:PORT` for each listener once it serves. Settings are Kafka's; --set beats the "
-        "environment (ODRADEK_NUM_PARTITIONS=4), which beats the file. `odradek config describe` lists them all."
+    document(
+        parser,
+        "Run a broker in the foreground until SIGTERM or SIGINT (Ctrl-C). Without any option: one durable broker on "
+        "127.0.0.1:9092, its data in the user's data directory.\n\n"
+        "Once it serves it prints `ready HOST:PORT` on standard output, a line for each listener; everything else "
+        "goes to standard error. Settings are Kafka's: --set beats the environment (ODRADEK_NUM_PARTITIONS=4), which "
+        "beats the file, which beats the defaults. `odradek config describe` explains them all.",
+        [
+            ("serve", "clients find it on 127.0.0.1:9092"),
+            ("serve --listen 127.0.0.1:0 --data-dir ./data", "on a free port, which `ready` tells"),
+            ("serve --config server.properties", "with Kafka's own file as it is"),
+            ("serve --set num.partitions=4 --set odradek.http.listener=127.0.0.1:8080", "with settings, and /metrics"),
+        ],
+        exit_status="0 ended by a signal and cleanly, 1 it failed, 2 wrong usage or configuration",
     )
     parser.add_argument("--config", type=Path, metavar="FILE", help="odradek.toml, or Kafka's own server.properties")
     parser.add_argument(
@@ -49,6 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serve until a signal ends it; return 0 after a clean end."""
     configure_logging(arguments.verbose)
+    raise_file_limit()
     broker = Broker(
         read_broker_options(
             config=arguments.config,
@@ -60,6 +73,17 @@ def run(arguments: argparse.Namespace) -> int:
     )
     trio.run(_serve, broker)
     return 0
+
+
+def raise_file_limit() -> None:
+    """Let the process open as many files as the system allows: every partition in use holds a few."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 async def _serve(broker: Broker) -> None:

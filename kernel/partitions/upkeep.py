@@ -6,6 +6,7 @@
 | producers silent for `producer.id.expiration.ms` are forgotten | `producer.id.expiration.check.interval.ms` |
 | producer snapshots are kept, so that a start need not read a whole log | `log.flush.offset.checkpoint.interval.ms` |
 | files of deleted logs and segments are removed | every second; each waits for its `file.delete.delay.ms` |
+| closed segments are flushed, so that a crash need not check them again | every second |
 | topics with `flush.ms` are flushed | every `flush.ms`, at most four times a second |
 """
 
@@ -66,6 +67,7 @@ class Upkeep:
                 (self.keep_producers, settings.snapshot_interval_ms / 1000),
                 (self.forget_producers, settings.producer_expiration_interval_ms / 1000),
                 (self.remove_files, REMOVAL_PAUSE_S),
+                (self.flush_closed_segments, REMOVAL_PAUSE_S),
                 (self.flush_by_time, FLUSH_PAUSE_S),
             ):
                 nursery.start_soon(self._repeat, work, pause_s, name=work.__name__)
@@ -106,6 +108,18 @@ class Upkeep:
         now_ms = self._clock.now_ms()
         for engine in self._replicas.engines.values():
             await trio.to_thread.run_sync(engine.delete_expired_files, now_ms, limiter=self._limiter)
+
+    async def flush_closed_segments(self) -> None:
+        """Ask for a flush of the logs that rolled since their last one; nobody waits for it."""
+        rolled = [
+            replica
+            for replica in self._replicas.replicas()
+            if replica.log.recovery_point < replica.log.active_base_offset and replica.offline_reason is None
+        ]
+        if rolled:
+            self._replicas.flush_queue += rolled
+            self._flushes.wake()
+        await trio.lowlevel.checkpoint()
 
     async def flush_by_time(self) -> None:
         """Ask for a flush of the logs whose topic wants one by time and that have something to flush."""
