@@ -33,10 +33,10 @@ class Difference:
 
 @attrs.frozen
 class KnownDifference:
-    """An entry of the list: shell patterns for session, step and path, and the reason.
+    """An entry of the list: sessions, shell patterns for step and path, and the reason.
 
     Attributes:
-        session: Pattern of session names.
+        sessions: Names of the sessions, in each of which it must explain something.
         step: Pattern of step names, e.g. `Metadata v1?: *`.
         path: Pattern of paths, e.g. `topics.*.error_code`.
         reason: Why we answer otherwise.
@@ -44,7 +44,7 @@ class KnownDifference:
         ours: Likewise, our value.
     """
 
-    session: str
+    sessions: list[str]
     step: str
     path: str
     reason: str
@@ -54,7 +54,7 @@ class KnownDifference:
     def covers(self, difference: Difference) -> bool:
         """Say whether the entry explains a difference."""
         return (
-            fnmatchcase(difference.session, self.session)
+            difference.session in self.sessions
             and fnmatchcase(difference.step, self.step)
             and fnmatchcase(difference.path, self.path)
             and fnmatchcase(str(difference.kafka), self.kafka)
