@@ -77,7 +77,7 @@ def start(site: Path, config: str = "") -> tuple[int, list[str]]:
             "-m",
             "odradek",
             "serve",
-            *"--config odradek.toml --listen 127.0.0.1:0 --data-dir data".split(),
+            *["--config", "odradek.toml", "--listen", "127.0.0.1:0", "--data-dir", "data"],
         ],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(site)},
