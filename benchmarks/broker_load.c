@@ -15,6 +15,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,7 +102,8 @@ static int listen_anywhere(void) {
     return listening;
 }
 
-static void answer_ingest(struct peer *peer, int file, off_t *end) {
+/* Returns 0 when the client is gone. */
+static int answer_ingest(struct peer *peer, int file, off_t *end) {
     static char answer[64];
     volatile uint64_t crc = crc32c((uint8_t *)peer->buffer + 4, peer->frame_size);
     (void)crc;
@@ -110,7 +112,7 @@ static void answer_ingest(struct peer *peer, int file, off_t *end) {
     uint32_t size = htonl(sizeof answer - 4);
     memcpy(answer, &size, 4);
     memcpy(answer + 4, peer->buffer + 8, 4);
-    check(send(peer->descriptor, answer, sizeof answer, 0) == sizeof answer, "send");
+    return send(peer->descriptor, answer, sizeof answer, MSG_NOSIGNAL) == sizeof answer;
 }
 
 static int push_egress(struct peer *peer, int file, size_t bytes) {
@@ -118,7 +120,7 @@ static int push_egress(struct peer *peer, int file, size_t bytes) {
         off_t from = bytes - peer->unsent;
         ssize_t sent = sendfile(peer->descriptor, file, &from, peer->unsent);
         if (sent < 0) {
-            check(errno == EAGAIN, "sendfile");
+            if (errno != EAGAIN) peer->unsent = 0;
             return 0;
         }
         peer->unsent -= sent;
@@ -128,6 +130,7 @@ static int push_egress(struct peer *peer, int file, size_t bytes) {
 
 static void serve(int is_ingest, const char *path, size_t bytes) {
     pin(0);
+    signal(SIGPIPE, SIG_IGN);
     int listening = listen_anywhere(), poller = epoll_create1(0), one = 1;
     int file = is_ingest ? open(path, O_RDWR | O_CREAT | O_TRUNC, 0600) : open(path, O_RDONLY);
     check(file >= 0, path);
@@ -169,11 +172,15 @@ static void serve(int is_ingest, const char *path, size_t bytes) {
                 } else if (peer->filled == 4 + peer->frame_size) {
                     peer->filled = 0;
                     if (is_ingest) {
-                        answer_ingest(peer, file, &end);
-                        continue;
+                        if (answer_ingest(peer, file, &end)) continue;
+                        close(peer->descriptor);
+                        break;
                     }
                     uint32_t size = htonl(bytes);
-                    check(send(peer->descriptor, &size, 4, MSG_MORE) == 4, "send");
+                    if (send(peer->descriptor, &size, 4, MSG_MORE | MSG_NOSIGNAL) != 4) {
+                        close(peer->descriptor);
+                        break;
+                    }
                     peer->unsent = bytes;
                     if (!push_egress(peer, file, bytes)) {
                         event.events = EPOLLIN | EPOLLOUT, event.data.ptr = peer;
