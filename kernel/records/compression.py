@@ -47,6 +47,8 @@ _GZIP_WINDOW: Final = 31
 """zlib's way of saying: a gzip header, and any window."""
 _LZ4_DEFAULT_LEVEL: Final = 9
 _LZ4_FAST: Final = 1
+_LZ4_FLAGS_AT: Final = 4
+_LZ4_INDEPENDENT_FLAG: Final = 0x20
 
 
 class CompressionType(IntEnum):
@@ -117,6 +119,16 @@ def decompress(compression_id: int, payload: Buffer, limit: int = DECOMPRESSED_B
         CorruptRecordsError: the codec cannot read it.
     """
     return codec_of(compression_id).decompress(payload, limit)
+
+
+def check_lz4_blocks(payload: Buffer) -> None:
+    """Refuse an LZ4 frame whose blocks lean on each other: our library reads it, Kafka's Java client does not.
+
+    Raises:
+        CorruptRecordsError: the frame's descriptor does not say that its blocks are independent.
+    """
+    if len(payload) <= _LZ4_FLAGS_AT or not payload[_LZ4_FLAGS_AT] & _LZ4_INDEPENDENT_FLAG:
+        raise CorruptRecordsError("an LZ4 frame of dependent blocks")
 
 
 def _stored(data: Buffer, level: int | None) -> bytes:

@@ -54,7 +54,13 @@ from .batch import (
     read_header,
 )
 from .builder import BatchBuilder
-from .compression import CODECS, DECOMPRESSED_BYTES_MAX, CompressionType, DecompressedTooLargeError
+from .compression import (
+    CODECS,
+    DECOMPRESSED_BYTES_MAX,
+    CompressionType,
+    DecompressedTooLargeError,
+    check_lz4_blocks,
+)
 from .reader import read_payload
 from .record import Record, decode_records
 from .scan import RecordsScan, scan_records
@@ -331,6 +337,8 @@ def _payload(buffer: Buffer, position: int, header: BatchHeader, rules: Validati
     if not header.attributes & COMPRESSION_MASK:
         return memoryview(buffer)[position + HEADER_SIZE : position + header.length_bytes]
     try:
+        if header.compression_id == CompressionType.LZ4:
+            check_lz4_blocks(memoryview(buffer)[position + HEADER_SIZE : position + header.length_bytes])
         return read_payload(buffer, position, header, decompressed_bytes_max=rules.decompressed_bytes_max)
     except DecompressedTooLargeError as exc:
         raise InvalidBatchError(ErrorCode.MESSAGE_TOO_LARGE, str(exc)) from exc
