@@ -5,10 +5,14 @@ A new client is a driver program and a row here; every test then runs with it.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import importlib.util
 import os
 import shutil
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -72,6 +76,62 @@ def peers_command(*words: str) -> list[str]:
     return [sys.executable, str(program), *words]
 
 
+def java_driver() -> list[str]:
+    """Return the command of the Java client's driver."""
+    return peers_command("java", str(HERE / "java" / "Driver.java"))
+
+
+def cached(name: str, build: Callable[[Path], None]) -> Path:
+    """Return a folder outside the checkout with a driver that needs building, built once for its sources.
+
+    Args:
+        name: The folder of its sources beside this file.
+        build: Finishes a folder that holds a copy of the sources.
+    """
+    sources = sorted(path for path in (HERE / name).iterdir() if path.is_file())
+    digest = hashlib.sha256(b"".join(path.name.encode() + path.read_bytes() for path in sources)).hexdigest()[:16]
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "odradek-interop"
+    built = home / f"{name}-{digest}"
+    if not built.exists():
+        home.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=home) as folder:
+            work = Path(folder) / "work"
+            work.mkdir()
+            for path in sources:
+                shutil.copy(path, work)
+            build(work)
+            with contextlib.suppress(OSError):  # another run was quicker
+                work.rename(built)
+    return built
+
+
+def run_installer(what: str, command: list[str], folder: Path) -> None:
+    """Run a package manager or a compiler in a folder.
+
+    Raises:
+        MissingClientError: it is not there, or it failed.
+    """
+    if shutil.which(command[0]) is None:
+        raise MissingClientError(what)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise MissingClientError(f"{what}; `{' '.join(command)}` failed: {done.stderr[-1000:]}")
+
+
+def kafkajs_driver() -> list[str]:
+    """Return the command of kafkajs's driver, its packages installed as the lock file says."""
+    what = "Node 20 with npm, and a package registry"
+    install = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
+    return ["node", str(cached("kafkajs", lambda folder: run_installer(what, install, folder)) / "driver.js")]
+
+
+def franz_go_driver() -> list[str]:
+    """Return franz-go's driver, compiled."""
+    what = "Go 1.26, and a module proxy"
+    build = ["go", "build", "-o", "driver", "."]
+    return [str(cached("franz", lambda folder: run_installer(what, build, folder)) / "driver")]
+
+
 CLIENTS: Final = {
     client.name: client
     for client in (
@@ -85,6 +145,16 @@ CLIENTS: Final = {
             "aiokafka",
             python_driver("aiokafka_driver", "aiokafka", "aiokafka"),
             {"max_timestamp": "its consumer asks by time, for the first and for the last offset"},
+        ),
+        Client("java", java_driver),
+        Client(
+            "kafkajs",
+            kafkajs_driver,
+            {
+                "consume": "it reads in groups only",
+                "null_headers": "its encoder takes no header without a value",
+                "max_timestamp": "it asks by time, for the first and for the last offset",
+            },
         ),
     )
 }
