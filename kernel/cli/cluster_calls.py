@@ -15,7 +15,7 @@ import attrs
 import trio
 
 from ..client.brokers import now_ms, open_brokers
-from ..client.consumer_settings import AdminSettings
+from ..client.consumer_settings import ADMIN_KEYS, AdminSettings
 from ..client.errors import BrokerError
 from ..errors import ErrorCode, error_code
 from ..metadata.image import ResourceType
@@ -130,7 +130,7 @@ class ClusterCalls:
         """Return the first offset at or after a time in milliseconds, None where nothing is so late."""
         by_leader: dict[int, dict[str, list[ListOffsetsPartition]]] = {}
         for name, number in partitions:
-            leader = self._leader(name, number)
+            leader = self.leader(name, number)
             asked = by_leader.setdefault(leader, {}).setdefault(name, [])
             asked.append(ListOffsetsPartition(partition_index=number, timestamp=timestamp))
         found: dict[TopicPartition, int | None] = {}
@@ -145,7 +145,12 @@ class ClusterCalls:
                     found[TopicPartition(topic.name, answer.partition_index)] = offset
         return found
 
-    def _leader(self, name: str, number: int) -> int:
+    def leader(self, name: str, number: int) -> int:
+        """Return the broker that leads a partition.
+
+        Raises:
+            BrokerError: There is no such partition, or it has no leader.
+        """
         for partition in self.topic(name).partitions:
             if partition.partition_index == number:
                 if partition.leader_id < 0:
@@ -205,6 +210,30 @@ async def reach(settings: Mapping[str, object]) -> AsyncIterator[ClusterCalls]:
         metadata = await brokers.request_any(MetadataRequest(topics=None, allow_auto_topic_creation=False))
         brokers.cluster.update(metadata, now_ms())
         yield ClusterCalls(brokers, metadata)
+
+
+@asynccontextmanager
+async def reach_for_topic(
+    settings: Mapping[str, object], topic: str, *, is_created: bool = False
+) -> AsyncIterator[ClusterCalls]:
+    """Reach a cluster and see that it has a topic, before a producer or a consumer goes there.
+
+    Args:
+        settings: Any client's; those that an admin client has count.
+        topic: The topic.
+        is_created: Whether it is created where it does not exist.
+
+    Raises:
+        BrokerError: There is no such topic; with the nearest name that there is.
+        ConnectionFailedError: Nobody is there.
+    """
+    names = {key.name for key in ADMIN_KEYS}
+    async with reach({name: value for name, value in settings.items() if name in names}) as calls:
+        if is_created and all(known.name != topic for known in calls.topics):
+            await calls.create_topic(topic, -1, -1, {})
+        else:
+            calls.topic(topic)
+        yield calls
 
 
 def call(settings: Mapping[str, object], work: Callable[[ClusterCalls], Awaitable[T]]) -> T:
