@@ -1,0 +1,395 @@
+"""Shell: one connection to one broker: requests in a pipeline, answers by correlation id, the newest common versions.
+
+    async with open_connection("127.0.0.1", 9092, settings) as connection:
+        response = await connection.request(MetadataRequest(topics=None), timeout_ms=30_000)
+
+Two tasks own it, both inside the `async with`: one writes what callers queued (joined, so that requests of one turn
+leave together), one reads answers and wakes their callers. Brokers answer in order, so the oldest waiting request is
+always the one that is answered.
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+import attrs
+import trio
+
+from .. import wire
+from ..errors import ErrorCode
+from ..wire.messages.api_18_api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ..wire.registry import API_VERSIONS_KEY
+from ..wire.versions import Versions
+from .errors import ClientError, ConnectionFailedError, RequestTimeoutError, UnsupportedVersionError
+from .lifetime import single_error
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import AsyncIterator
+
+    from ..wire import Message
+    from .settings import ConnectionSettings
+
+R = TypeVar("R", bound="wire.Message")
+
+_FETCH_KEY: Final = 1
+_RECEIVE_BYTES: Final = 256 * 1024
+_FRAME_BYTES_MAX: Final = 2**31 - 1
+"""Answers are as large as the client asked for: the broker is trusted with the size."""
+_CORRELATION_MASK: Final = 2**31 - 1
+_SOFTWARE_NAME: Final = "odradek"
+_SOFTWARE_VERSION: Final = "0.1"
+
+
+@attrs.define(eq=False)
+class Pending:
+    """One request on its way.
+
+    Attributes:
+        correlation_id: What its answer will carry.
+        response_class: What the answer will be.
+        version: What both are written in.
+        done: Set when there is an answer or an error.
+        response: The answer.
+        error: Why there will be none.
+    """
+
+    correlation_id: int
+    response_class: type[Message]
+    version: int
+    done: trio.Event
+    response: Message | None = None
+    error: ClientError | None = None
+
+    @property
+    def name(self) -> str:
+        """The API's name."""
+        return wire.APIS[self.response_class.__api_key__].name
+
+
+class Connection:
+    """The conversation with one broker; made by `open_connection`, used by any number of tasks.
+
+    Invariant: `_pending` holds the requests whose answers are due, in the order in which they are written.
+    """
+
+    def __init__(self, stream: trio.abc.Stream, client_id: str, address: str) -> None:
+        self._stream = stream
+        self._client_id = client_id
+        self._address = address
+        self._frames = wire.FrameBuffer(_FRAME_BYTES_MAX)
+        self._pending: deque[Pending] = deque()
+        self._unanswered: list[Pending] = []
+        self._outbox: list[bytes] = []
+        self._has_output = trio.Event()
+        self._closed = trio.Event()
+        self._error: ClientError | None = None
+        self._next_correlation_id = 0
+        self._versions: dict[int, Versions] | None = None
+        self._used_s = trio.current_time()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests are taken."""
+        return self._error is None
+
+    @property
+    def in_flight_count(self) -> int:
+        """How many requests wait for their answers."""
+        return len(self._pending)
+
+    @property
+    def error(self) -> ClientError | None:
+        """Why the connection ended; None while it is open."""
+        return self._error
+
+    @property
+    def idle_since_s(self) -> float:
+        """When it was last used, in trio's time; now while answers are due."""
+        return trio.current_time() if self._pending else self._used_s
+
+    async def wait_closed(self) -> None:
+        """Wait until the connection has ended. Cancelled: nothing happens to it."""
+        await self._closed.wait()
+
+    def version_of(self, message: type[Message], version_max: int | None = None) -> int:
+        """Return the newest version of an API that both sides know.
+
+        Args:
+            message: The request's class.
+            version_max: Not above this, if given.
+
+        Raises:
+            UnsupportedVersionError: There is none.
+        """
+        key = message.__api_key__
+        api = wire.APIS[key]
+        if self._versions is None:
+            return api.versions.highest
+        theirs = self._versions.get(key)
+        if theirs is None:
+            raise UnsupportedVersionError(f"{self._address} does not answer {api.name}")
+        ours = message.__versions__
+        highest: int = min(theirs.highest, ours.highest, api.versions.highest)
+        if version_max is not None:
+            highest = min(highest, version_max)
+        if highest < max(theirs.lowest, ours.lowest):
+            raise UnsupportedVersionError(
+                f"{self._address} answers {api.name} in versions {theirs}, this client knows {ours}"
+            )
+        return highest
+
+    async def request(self, message: Message, *, timeout_ms: int, version: int | None = None) -> Any:
+        """Send a request and return the decoded answer; the caller knows its class.
+
+        Args:
+            message: The request.
+            timeout_ms: How long to wait for the answer.
+            version: Which version to speak; the newest common one when None.
+
+        Raises:
+            ConnectionFailedError: The connection broke; whether the broker did it is unknown.
+            RequestTimeoutError: No answer came in time; the connection is closed.
+            UnsupportedVersionError: The broker does not speak a common version; nothing was sent.
+            wire.EncodeError: The message holds what the version cannot say; nothing was sent.
+
+        Cancelled, the answer is dropped when it comes; whether the broker does the request is unknown.
+        """
+        return await self.answer(self.queue(message, version), timeout_ms=timeout_ms)
+
+    async def answer(self, pending: Pending, *, timeout_ms: int) -> Any:
+        """Wait for the answer to a queued request; raises and is cancelled as `request`."""
+        with trio.move_on_after(timeout_ms / 1_000):
+            await pending.done.wait()
+        if pending.error is not None:
+            raise pending.error
+        if not pending.done.is_set():
+            error = RequestTimeoutError(f"{self._address} did not answer {pending.name} within {timeout_ms} ms")
+            self.close(error)
+            raise error
+        return pending.response
+
+    def queue(self, message: Message, version: int | None = None, *, is_answered: bool = True) -> Pending:
+        """Queue a request: requests leave in the order of these calls.
+
+        Args:
+            message: The request.
+            version: Which version to speak; the newest common one when None.
+            is_answered: False for Produce with acks=0: `answer` returns None once it is written.
+
+        Raises:
+            ConnectionFailedError: The connection is closed.
+            UnsupportedVersionError: The broker does not speak a common version.
+            wire.EncodeError: The message holds what the version cannot say.
+        """
+        if self._error is not None:
+            raise _again(self._error)
+        api = wire.APIS[message.__api_key__]
+        chosen = self.version_of(type(message)) if version is None else version
+        correlation_id = self._next_correlation_id
+        encoded = wire.encode_request(message, chosen, correlation_id, self._client_id)
+        self._next_correlation_id = (correlation_id + 1) & _CORRELATION_MASK
+        pending = Pending(correlation_id, api.response, chosen, trio.Event())
+        (self._pending if is_answered else self._unanswered).append(pending)
+        self._outbox += cast("list[bytes]", encoded.parts)
+        self._has_output.set()
+        self._used_s = trio.current_time()
+        return pending
+
+    def close(self, error: ClientError) -> None:
+        """End the connection: every waiting caller gets `error`, and the tasks end."""
+        if self._error is not None:
+            return
+        self._error = error
+        for pending in (*self._pending, *self._unanswered):
+            pending.error = _again(error)
+            pending.done.set()
+        self._pending.clear()
+        self._outbox.clear()
+        self._closed.set()
+
+    async def run(self) -> None:
+        """Read and write until the connection ends. Cancelled: waiting callers get an error."""
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._write)
+                nursery.start_soon(self._read)
+                await self._closed.wait()
+                nursery.cancel_scope.cancel()
+        finally:
+            self.close(ConnectionFailedError(f"the connection to {self._address} was closed"))
+
+    async def _write(self) -> None:
+        while True:
+            await self._has_output.wait()
+            self._has_output = trio.Event()
+            data, self._outbox = b"".join(self._outbox), []
+            unanswered, self._unanswered = self._unanswered, []
+            try:
+                await self._stream.send_all(data)
+            except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+                self.close(ConnectionFailedError(f"sending to {self._address} failed: {error.__cause__ or error}"))
+                return
+            finally:
+                for pending in unanswered:
+                    pending.error = None if self._error is None else _again(self._error)
+                    pending.done.set()
+
+    async def _read(self) -> None:
+        frames = self._frames
+        while True:
+            try:
+                data = await self._stream.receive_some(_RECEIVE_BYTES)
+            except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+                self.close(ConnectionFailedError(f"reading from {self._address} failed: {error.__cause__ or error}"))
+                return
+            if not data:
+                self.close(ConnectionFailedError(f"{self._address} closed the connection"))
+                return
+            frames.receive(memoryview(data))
+            try:
+                while (frame := frames.next_frame()) is not None:
+                    self._on_answer(frame)
+            except wire.DecodeError as error:
+                self.close(ConnectionFailedError(f"{self._address} sent what cannot be read: {error}"))
+                return
+
+    def _on_answer(self, frame: memoryview) -> None:
+        if not self._pending:
+            raise wire.DecodeError("an answer that nobody asked for")
+        pending = self._pending.popleft()
+        cls = pending.response_class
+        correlation_id, position = wire.decode_response_header(frame, cls.__api_key__, pending.version)
+        if correlation_id != pending.correlation_id:
+            raise wire.DecodeError(f"correlation id {correlation_id} instead of {pending.correlation_id}")
+        version = pending.version
+        if cls.__api_key__ == API_VERSIONS_KEY:
+            version = _api_versions_version(frame, position, version)
+        elif cls.__api_key__ == _FETCH_KEY:
+            self._frames.detach()  # the records stay views into this memory
+        pending.response = wire.decode(cls, frame[position:], version=version)
+        self._used_s = trio.current_time()
+        pending.done.set()
+
+    async def negotiate(self, timeout_ms: int) -> None:
+        """Ask the broker which versions it speaks.
+
+        Raises:
+            ConnectionFailedError: It closed the connection instead.
+            UnsupportedVersionError: It refuses every version of the question.
+
+        Cancelled, nothing is known; close the connection.
+
+        *Source:* KIP-511: a broker that does not know the version answers in version 0 and says what it knows.
+        """
+        request = ApiVersionsRequest(client_software_name=_SOFTWARE_NAME, client_software_version=_SOFTWARE_VERSION)
+        version = ApiVersionsRequest.__versions__.highest
+        response: ApiVersionsResponse = await self.request(request, timeout_ms=timeout_ms, version=version)
+        if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
+            known = [item.max_version for item in response.api_keys if item.api_key == API_VERSIONS_KEY]
+            version = min(known[0] if known else 0, version)
+            response = await self.request(request, timeout_ms=timeout_ms, version=version)
+        if response.error_code:
+            raise UnsupportedVersionError(f"{self._address} refuses ApiVersions: error {response.error_code}")
+        self._versions = {item.api_key: Versions(item.min_version, item.max_version) for item in response.api_keys}
+
+    def __repr__(self) -> str:
+        state = f"closed: {self._error}" if self._error is not None else f"{len(self._pending)} in flight"
+        return f"<Connection {self._address} {state}>"
+
+
+def _again(error: ClientError) -> ClientError:
+    """Return an error of the same kind, for another task to raise: tracebacks must not pile up on one object."""
+    return type(error)(*error.args)
+
+
+def _api_versions_version(frame: memoryview, position: int, version: int) -> int:
+    """Return the version that an answer to ApiVersions is written in: 0 where it refuses that of the question."""
+    code = int.from_bytes(frame[position : position + 2], "big", signed=True)
+    return 0 if code == ErrorCode.UNSUPPORTED_VERSION else version
+
+
+async def connect_stream(
+    host: str, port: int, settings: ConnectionSettings, context: ssl.SSLContext | None, setup_timeout_ms: int
+) -> trio.abc.Stream:
+    """Connect to the first address of a host that takes the connection, and speak TLS if there is a context.
+
+    Raises:
+        ConnectionFailedError: The name is unknown, or no address answers in time.
+
+    Cancelled, nothing is left open.
+    """
+    errors: list[str] = []
+    try:
+        addresses = await trio.socket.getaddrinfo(host, port, type=trio.socket.SOCK_STREAM)
+    except OSError as error:
+        raise ConnectionFailedError(f"cannot resolve {host}: {error}") from None
+    for family, kind, protocol, _, address in addresses:
+        sock = trio.socket.socket(family, kind, protocol)
+        try:
+            # Before connecting: the window of TCP is agreed upon then.
+            if settings.send_buffer_bytes >= 0:
+                sock.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_SNDBUF, settings.send_buffer_bytes)
+            if settings.receive_buffer_bytes >= 0:
+                sock.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_RCVBUF, settings.receive_buffer_bytes)
+            with trio.fail_after(setup_timeout_ms / 1_000):
+                await sock.connect(address)
+                return await _secure(trio.SocketStream(sock), context, host)
+        except (OSError, trio.TooSlowError, trio.BrokenResourceError) as error:
+            sock.close()
+            reason = error.__cause__ if isinstance(error, trio.BrokenResourceError) else error
+            errors.append(f"{address[0]!r} port {address[1]}: {reason or 'no answer in time'}")
+        except BaseException:
+            sock.close()
+            raise
+    raise ConnectionFailedError(f"cannot connect to {host}:{port} ({'; '.join(errors)})")
+
+
+async def _secure(stream: trio.SocketStream, context: ssl.SSLContext | None, host: str) -> trio.abc.Stream:
+    if context is None:
+        return stream
+    secured = trio.SSLStream(stream, context, server_hostname=host, https_compatible=True)
+    await secured.do_handshake()
+    return secured
+
+
+@asynccontextmanager
+async def open_connection(
+    host: str,
+    port: int,
+    settings: ConnectionSettings,
+    *,
+    context: ssl.SSLContext | None = None,
+    setup_timeout_ms: int | None = None,
+) -> AsyncIterator[Connection]:
+    """Connect, agree on versions, and keep the connection for the time of an `async with`.
+
+    Args:
+        host: The broker's name or address.
+        port: Its port.
+        settings: Time-outs, buffers, the client's id.
+        context: TLS, if any.
+        setup_timeout_ms: For one attempt; the settings' when None.
+
+    Raises:
+        ConnectionFailedError: The broker cannot be reached.
+        UnsupportedVersionError: It speaks another protocol.
+
+    Cancelled or left, the socket is closed and callers that still wait get `ConnectionFailedError`.
+    """
+    stream = await connect_stream(host, port, settings, context, setup_timeout_ms or settings.setup_timeout_ms)
+    connection = Connection(stream, settings.client_id, f"{host}:{port}")
+    try:
+        async with single_error(), trio.open_nursery() as nursery:
+            nursery.start_soon(connection.run)
+            try:
+                await connection.negotiate(settings.request_timeout_ms)
+                yield connection
+            finally:
+                nursery.cancel_scope.cancel()
+    finally:
+        await trio.aclose_forcefully(stream)

@@ -1,0 +1,115 @@
+"""Pure core: what a client's calls raise, and whether the same call may succeed later.
+
+Every class has `retriable`. The client itself has already retried what it may (`retries`, `delivery.timeout.ms`), so a
+retriable error that reaches a caller means: the cluster did not recover in time, and another attempt is sensible. The
+others are fatal for the call: repeating it brings the same answer.
+
+| class | when |
+| --- | --- |
+| `BrokerError` | a broker answered with an error code |
+| `ConnectionFailedError` | no connection, or it broke before the answer |
+| `RequestTimeoutError` | no answer within `request.timeout.ms` |
+| `ClientTimeoutError` | `max.block.ms`, `delivery.timeout.ms` or `default.api.timeout.ms` ran out |
+| `BufferExhaustedError` | `buffer.memory` is full and the call may not wait |
+| `RecordTooLargeError`, `SerializationError`, `DeserializationError` | the record itself |
+| `UnsupportedVersionError` | client and broker share no version of the API |
+| `NoOffsetForPartitionError` | there is no position, and `auto.offset.reset=none` |
+| `ClientClosedError`, `ClientUsageError` | the call came too late, or is wrong in itself |
+
+*Source:* `org.apache.kafka.common.errors`: the division by `RetriableException`.
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+from ..errors import ErrorCode, KafkaError, OdradekError
+from ..types import TopicPartition
+
+
+class ClientError(OdradekError):
+    """Root of what a client's calls raise, but for `ConfigError`.
+
+    Attributes:
+        retriable: Whether the same call may succeed later.
+    """
+
+    retriable: bool = False
+
+
+class BrokerError(ClientError, KafkaError):
+    """A broker answered with an error code (`code`, `detail`)."""
+
+    def __init__(self, code: ErrorCode, detail: str = "") -> None:
+        KafkaError.__init__(self, code, detail)
+        self.retriable = code.retriable
+
+    def __str__(self) -> str:
+        return f"{self.code.name}: {self.detail}"
+
+
+class ConnectionFailedError(ClientError):
+    """There is no connection, or it broke before the answer came: whether the request was done is unknown."""
+
+    retriable = True
+
+
+class RequestTimeoutError(ConnectionFailedError):
+    """No answer came within `request.timeout.ms`; the connection was closed, as Kafka's clients do."""
+
+
+class ClientTimeoutError(ClientError):
+    """A call's own time ran out: `max.block.ms`, `delivery.timeout.ms`, `default.api.timeout.ms`."""
+
+    retriable = True
+
+
+class BufferExhaustedError(ClientTimeoutError):
+    """`buffer.memory` is full, and stayed so for `max.block.ms` (or the call may not wait)."""
+
+
+class RecordTooLargeError(ClientError):
+    """The record alone is larger than `max.request.size` or `buffer.memory`."""
+
+
+class SerializationError(ClientError):
+    """A serializer failed, or gave something that is no bytes."""
+
+
+class DeserializationError(ClientError):
+    """A deserializer failed; the position stays at that record, so that the caller may seek past it.
+
+    Attributes:
+        topic_partition: Where.
+        offset: Of the record.
+    """
+
+    def __init__(self, topic_partition: TopicPartition, offset: int, detail: str) -> None:
+        super().__init__(f"record {offset} of {topic_partition} cannot be deserialized: {detail}")
+        self.topic_partition = topic_partition
+        self.offset = offset
+
+
+class UnsupportedVersionError(ClientError):
+    """Client and broker share no version of an API, or the broker has no such API."""
+
+
+class NoOffsetForPartitionError(ClientError):
+    """A partition has no position, or one out of range, and `auto.offset.reset` is `none`.
+
+    Attributes:
+        topic_partitions: Which.
+    """
+
+    def __init__(self, topic_partitions: tuple[TopicPartition, ...]) -> None:
+        names = ", ".join(str(partition) for partition in topic_partitions)
+        super().__init__(f"no valid position for {names}, and auto.offset.reset is 'none': seek first")
+        self.topic_partitions = topic_partitions
+
+
+class ClientClosedError(ClientError):
+    """The client was closed, or is not open yet: use it inside its `async with`."""
+
+
+class ClientUsageError(ClientError):
+    """The call is wrong in itself, for instance a poll without an assignment."""

@@ -1,0 +1,513 @@
+"""Shell: the producer: records in, batches out, an answer for each record.
+
+    async with Producer({"bootstrap.servers": "127.0.0.1:9092"}) as producer:
+        metadata = await producer.send("greetings", "hello", key="world")        # waits for the acknowledgement
+        delivery = await producer.enqueue("greetings", "hello again")            # waits for room only
+        await producer.enqueue("greetings", "and again", on_delivery=report)     # report(metadata, error)
+        await producer.flush()
+
+A record goes through interceptors, serializers and the partitioner, in this order, and then into a batch.
+
+*Errors.* `send` raises, and `on_delivery` is called with, the same exceptions (`errors.py`): `error.retriable` tells
+whether trying the record again is sensible. The producer has then already tried for `delivery.timeout.ms`. What is
+wrong with a record itself (serializer, size) is raised by the call that brings it, in every form.
+
+*Cancellation.* A cancelled `enqueue` or `send` that still waited for metadata or memory took nothing. A `send` that is
+cancelled while it waits for its acknowledgement leaves the record on its way: it may be written. Leaving the `async
+with` in peace flushes first; leaving it by an exception or a cancellation gives up what is not acknowledged
+(`ClientClosedError`).
+
+*Source:* `KafkaProducer` of Kafka 4.3.
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+import trio
+
+from ..clock import SystemClock
+from ..types import TopicPartition
+from .accumulator import Accumulator, record_size
+from .brokers import Brokers, now_ms, open_brokers
+from .delivery import Delivery, ProducerRecord, RecordMetadata, call_back, wait_done
+from .errors import (
+    BufferExhaustedError,
+    ClientClosedError,
+    ClientError,
+    ClientTimeoutError,
+    ClientUsageError,
+    RecordTooLargeError,
+    SerializationError,
+)
+from .lifetime import single_error
+from .partitioners import RoundRobinPartitioner, StickyPartitioner, partition_of_key
+from .producer_settings import ProducerSettings
+from .sender import Sender, SenderCounts
+from .settings import load_object
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+    from contextlib import AbstractAsyncContextManager
+    from types import TracebackType
+    from typing import Self
+
+    from ..clock import Clock
+    from .accumulator import ProducerBatch
+    from .cluster import TopicInfo
+    from .delivery import Headers, OnDelivery
+
+_log = logging.getLogger(__name__)
+
+_ROUND_ROBIN: Final = "roundrobin"
+
+
+@attrs.frozen
+class ProducerStatistics:
+    """How a producer does.
+
+    Attributes:
+        sent: What was sent so far.
+        buffered_bytes: Memory in use, of `buffer.memory`.
+        unfinished_batches_count: Batches neither acknowledged nor given up.
+    """
+
+    sent: SenderCounts
+    buffered_bytes: int
+    unfinished_batches_count: int
+
+
+class Producer:
+    """A producer; open for the time of its `async with`, usable by any number of tasks of that trio run.
+
+    .. versionadded:: 0.1
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, object],
+        *,
+        clock: Clock | None = None,
+        random_source: random.Random | None = None,
+    ) -> None:
+        """Read the settings; nothing is opened yet.
+
+        Args:
+            settings: Kafka's producer keys.
+            clock: Stamps records; the system's when None.
+            random_source: For jitter and the choice of partitions; the system's when None.
+
+        Raises:
+            ConfigError: A setting is unknown, wrong, or contradicts another.
+        """
+        self._settings = ProducerSettings.read(settings)
+        self._clock: Clock = SystemClock() if clock is None else clock
+        self._random = random.SystemRandom() if random_source is None else random_source
+        self._partitioner = self._read_partitioner(self._settings.partitioner)
+        self._sticky = StickyPartitioner(
+            max(self._settings.batch_size_bytes, 1), self._settings.is_adaptive, self._random
+        )
+        self._accumulator = Accumulator(
+            self._settings.batch_size_bytes,
+            self._settings.linger_ms,
+            self._settings.buffer_memory_bytes,
+            self._settings.compression,
+            self._settings.compression_level,
+        )
+        self._brokers: Brokers | None = None
+        self._sender: Sender | None = None
+        self._flushes_count = 0
+        self._waiters_count = 0
+        self._is_turn_due = False
+        self._lifetime: AbstractAsyncContextManager[None] | None = None
+
+    @staticmethod
+    def _read_partitioner(given: Any) -> Any:
+        if given == _ROUND_ROBIN:
+            return RoundRobinPartitioner()
+        return load_object("partitioner.class", given) if isinstance(given, str) else given
+
+    # Life.
+
+    async def __aenter__(self) -> Self:
+        if self._lifetime is not None:
+            raise ClientUsageError("a producer is opened once")
+        self._lifetime = self._live()
+        await self._lifetime.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        assert self._lifetime is not None
+        return await self._lifetime.__aexit__(kind, error, traceback)
+
+    @asynccontextmanager
+    async def _live(self) -> AsyncIterator[None]:
+        async with open_brokers(self._settings.connection, random_source=self._random) as brokers:
+            brokers.topic_idle_ms_max = self._settings.metadata_max_idle_ms
+            self._sender = Sender(self._settings, brokers, self._accumulator, self._random)
+            self._brokers = brokers
+            try:
+                async with single_error(), trio.open_nursery() as nursery:
+                    nursery.start_soon(self._sender.run)
+                    try:
+                        yield
+                        await self.flush()
+                    finally:
+                        self._brokers = None
+                        nursery.cancel_scope.cancel()
+            finally:
+                self._brokers = None
+
+    def _opened(self) -> Brokers:
+        if self._brokers is None:
+            raise ClientClosedError("the producer is not open: use it inside its `async with`")
+        return self._brokers
+
+    # Sending.
+
+    async def send(
+        self,
+        topic: str,
+        value: Any = None,
+        *,
+        key: Any = None,
+        headers: Headers = (),
+        partition: int | None = None,
+        timestamp: int | None = None,
+    ) -> RecordMetadata:
+        """Send a record and wait until it is acknowledged as `acks` demands.
+
+        Args:
+            topic: Where to; it may be created by asking for it, if the broker does so.
+            value: For the serializer; without one bytes, text or None.
+            key: Likewise.
+            headers: Names and values, in order.
+            partition: Where exactly; the partitioner decides when None.
+            timestamp: Milliseconds since the Unix epoch; now when None.
+
+        Raises:
+            ClientError: One of `errors.py`; `retriable` tells whether to try again.
+
+        Cancelled after the record was taken, it may be written all the same.
+        """
+        delivery = await self.enqueue(topic, value, key=key, headers=headers, partition=partition, timestamp=timestamp)
+        return await delivery.wait()
+
+    async def enqueue(
+        self,
+        topic: str,
+        value: Any = None,
+        *,
+        key: Any = None,
+        headers: Headers = (),
+        partition: int | None = None,
+        timestamp: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> Delivery:
+        """Take a record, waiting at most `max.block.ms` for metadata and memory; its fate comes later.
+
+        Args:
+            topic: As for `send`.
+            value: As for `send`.
+            key: As for `send`.
+            headers: As for `send`.
+            partition: As for `send`.
+            timestamp: As for `send`.
+            on_delivery: Called once, with where the record is and None, or with None and the error. It must not block.
+
+        Raises:
+            ClientTimeoutError, BufferExhaustedError: No metadata or no memory in time.
+            SerializationError, RecordTooLargeError: The record cannot be sent at all.
+
+        Cancelled, nothing was taken.
+        """
+        if self._is_turn_due:  # once a batch: the sender's turn, and the place to be cancelled at
+            self._is_turn_due = False
+            await trio.lowlevel.checkpoint()
+        delivery = self._try(topic, value, key, headers, partition, timestamp, on_delivery)
+        if delivery is None:
+            return await self._enqueue_slowly(topic, value, key, headers, partition, timestamp, on_delivery)
+        return delivery
+
+    def send_nowait(
+        self,
+        topic: str,
+        value: Any = None,
+        *,
+        key: Any = None,
+        headers: Headers = (),
+        partition: int | None = None,
+        timestamp: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> Delivery:
+        """Take a record as `enqueue` does, or raise at once where that would wait.
+
+        Raises:
+            BufferExhaustedError: There is no memory left, or no metadata of the topic yet: await something, then try
+            again.
+            SerializationError, RecordTooLargeError: The record cannot be sent at all.
+        """
+        delivery = self._try(topic, value, key, headers, partition, timestamp, on_delivery)
+        if delivery is None:
+            brokers = self._opened()
+            if topic not in brokers.cluster.topics:
+                brokers.want((topic,))
+                raise BufferExhaustedError(f"nothing is known of topic {topic!r} yet; its metadata was asked for")
+            raise BufferExhaustedError(f"buffer.memory={self._settings.buffer_memory_bytes} is in use")
+        return delivery
+
+    async def _enqueue_slowly(
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        headers: Headers,
+        partition: int | None,
+        timestamp: int | None,
+        on_delivery: OnDelivery | None,
+    ) -> Delivery:
+        brokers = self._opened()
+        deadline_ms = now_ms() + self._settings.max_block_ms
+        await self._wait_partition(brokers, topic, partition, self._settings.max_block_ms)
+        self._waiters_count += 1
+        try:
+            with trio.move_on_at(deadline_ms / 1_000):
+                while True:
+                    delivery = self._try(topic, value, key, headers, partition, timestamp, on_delivery)
+                    if delivery is not None:
+                        return delivery
+                    sender = self._sender
+                    if sender is None or self._brokers is None:
+                        raise ClientClosedError("the producer was closed")
+                    self._accumulator.is_pressed = True
+                    sender.wake()
+                    await sender.wait_released()
+        finally:
+            self._waiters_count -= 1
+            self._accumulator.is_pressed = self._waiters_count > 0
+        raise BufferExhaustedError(
+            f"buffer.memory={self._settings.buffer_memory_bytes} stayed in use for "
+            f"max.block.ms={self._settings.max_block_ms}"
+        )
+
+    async def _wait_partition(self, brokers: Brokers, topic: str, partition: int | None, timeout_ms: int) -> None:
+        """Wait until the topic is known, and has the partition if one was named."""
+        deadline_ms = now_ms() + timeout_ms
+        while True:
+            info = await brokers.topic(topic, timeout_ms=max(deadline_ms - now_ms(), 0))
+            if partition is None or partition in info.partitions:
+                return
+            if partition < 0:
+                raise ClientUsageError(f"partition {partition} is negative")
+            try:
+                await brokers.update(timeout_ms=max(deadline_ms - now_ms(), 0))
+            except ClientTimeoutError:
+                raise ClientTimeoutError(
+                    f"topic {topic!r} has {len(info.partitions)} partitions: there was no partition {partition} within "
+                    f"max.block.ms={timeout_ms}"
+                ) from None
+
+    def _try(
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        headers: Headers,
+        partition: int | None,
+        timestamp: int | None,
+        on_delivery: OnDelivery | None,
+    ) -> Delivery | None:
+        """Take a record without waiting; None where that is impossible."""
+        info = self._opened().cluster.topics.get(topic)
+        if info is None or not info.partitions:
+            return None
+        if self._settings.interceptors:
+            record = self._intercepted(ProducerRecord(topic, value, key, headers, partition, timestamp))
+            topic, value, key, headers = record.topic, record.value, record.key, record.headers
+            partition, timestamp = record.partition, record.timestamp
+            on_delivery = self._with_interceptors(on_delivery)
+        key_bytes = self._serialized("key", self._settings.key_serializer, topic, key)
+        value_bytes = self._serialized("value", self._settings.value_serializer, topic, value)
+        size_bytes = record_size(key_bytes, value_bytes, headers)
+        self._check_size(size_bytes)
+        if timestamp is None:
+            timestamp = self._clock.now_ms()
+        is_sticky = (
+            partition is None and self._partitioner is None and (key_bytes is None or self._settings.ignores_keys)
+        )
+        number = partition
+        if number is None:
+            number = self._choose(info, key, key_bytes, value, value_bytes, is_sticky=is_sticky)
+        if number not in info.partitions:
+            return None
+        appended = self._accumulator.append(
+            TopicPartition(topic, number), key_bytes, value_bytes, headers, timestamp, now_ms()
+        )
+        if appended is None:
+            return None
+        batch, index = appended
+        if is_sticky:
+            self._on_sticky(info, size_bytes, batch, index)
+        if not index or batch.reserved_bytes >= self._settings.batch_size_bytes:
+            assert self._sender is not None
+            self._sender.wake()
+            self._is_turn_due = True
+        delivery = Delivery(
+            batch,
+            index,
+            timestamp,
+            -1 if key_bytes is None else len(key_bytes),
+            -1 if value_bytes is None else len(value_bytes),
+        )
+        if on_delivery is not None:
+            batch.on_done.append(lambda _: call_back(on_delivery, delivery))
+        return delivery
+
+    def _serialized(
+        self, what: str, serializer: Callable[[str, Any], Any] | None, topic: str, given: Any
+    ) -> bytes | None:
+        if serializer is not None:
+            try:
+                given = serializer(topic, given)
+            except Exception as error:
+                raise SerializationError(f"the {what} serializer failed: {error}") from error
+        kind = type(given)
+        if given is None or kind is bytes:
+            plain: bytes | None = given
+            return plain
+        if kind is str and serializer is None:
+            text: str = given
+            return text.encode()
+        if isinstance(given, bytes | bytearray | memoryview):
+            return bytes(given)
+        raise SerializationError(f"a {what} of type {kind.__name__}: set {what}.serializer, or give bytes or text")
+
+    def _check_size(self, size_bytes: int) -> None:
+        settings = self._settings
+        if size_bytes > settings.request_size_bytes_max:
+            raise RecordTooLargeError(
+                f"a record of {size_bytes} bytes, above max.request.size={settings.request_size_bytes_max}"
+            )
+        if size_bytes > settings.buffer_memory_bytes:
+            raise RecordTooLargeError(
+                f"a record of {size_bytes} bytes, above buffer.memory={settings.buffer_memory_bytes}"
+            )
+
+    # Partitions.
+
+    def _choose(
+        self,
+        info: TopicInfo,
+        key: Any,
+        key_bytes: bytes | None,
+        value: Any,
+        value_bytes: bytes | None,
+        *,
+        is_sticky: bool,
+    ) -> int:
+        if is_sticky:
+            return self._sticky.choose(info, {}, frozenset())
+        if self._partitioner is None:
+            assert key_bytes is not None
+            return partition_of_key(key_bytes, len(info.partitions))
+        cluster = self._opened().cluster
+        number: int = self._partitioner.partition(info.name, key, key_bytes, value, value_bytes, cluster)
+        if number not in info.partitions:
+            raise ClientUsageError(
+                f"the partitioner chose partition {number!r} of {info.name!r}, which has {len(info.partitions)}"
+            )
+        return number
+
+    def _on_sticky(self, info: TopicInfo, size_bytes: int, batch: ProducerBatch, index: int) -> None:
+        is_full = batch.reserved_bytes + size_bytes > self._settings.batch_size_bytes
+        if not (is_full or not index):
+            self._sticky.appended(info, size_bytes, ends_batch=False, queue_sizes={})
+            return
+        sizes = self._accumulator.queue_sizes(info.name) if self._settings.is_adaptive else {}
+        self._sticky.appended(info, size_bytes, ends_batch=is_full, queue_sizes=sizes, excluded=self._unavailable(info))
+
+    def _unavailable(self, info: TopicInfo) -> frozenset[int]:
+        """Return partitions whose oldest batch waits longer than `partitioner.availability.timeout.ms`."""
+        timeout_ms = self._settings.availability_timeout_ms
+        if not timeout_ms or not self._settings.is_adaptive:
+            return frozenset()
+        before_ms = now_ms() - timeout_ms
+        return frozenset(
+            number
+            for number in info.partitions
+            if self._accumulator.waits_since_ms(TopicPartition(info.name, number)) < before_ms
+        )
+
+    # Interceptors.
+
+    def _intercepted(self, record: ProducerRecord) -> ProducerRecord:
+        """Return the record as the interceptors make it; one that fails is passed over, as in Java."""
+        for interceptor in self._settings.interceptors:
+            on_send = getattr(interceptor, "on_send", None)
+            if on_send is None:
+                continue
+            try:
+                record = on_send(record)
+            except Exception:
+                _log.exception("interceptor %r failed in on_send", interceptor)
+        return record
+
+    def _with_interceptors(self, on_delivery: OnDelivery | None) -> OnDelivery:
+        def tell(metadata: RecordMetadata | None, error: ClientError | None) -> None:
+            for interceptor in self._settings.interceptors:
+                on_acknowledgement = getattr(interceptor, "on_acknowledgement", None)
+                if on_acknowledgement is None:
+                    continue
+                try:
+                    on_acknowledgement(metadata, error)
+                except Exception:
+                    _log.exception("interceptor %r failed in on_acknowledgement", interceptor)
+            if on_delivery is not None:
+                on_delivery(metadata, error)
+
+        return tell
+
+    # The rest.
+
+    async def flush(self) -> None:
+        """Send everything at once and wait until all that was taken before is acknowledged or given up.
+
+        Cancelled, the records stay on their way.
+        """
+        self._opened()
+        assert self._sender is not None
+        self._flushes_count += 1
+        self._accumulator.is_flushing = True
+        try:
+            for batch in self._accumulator.unfinished:
+                self._sender.wake()
+                await wait_done(batch)
+        finally:
+            self._flushes_count -= 1
+            self._accumulator.is_flushing = self._flushes_count > 0
+        await trio.lowlevel.checkpoint()
+
+    async def partitions_for(self, topic: str) -> TopicInfo:
+        """Return what is known of a topic, waiting at most `max.block.ms`.
+
+        Raises:
+            ClientTimeoutError: Nothing became known in time.
+        """
+        return await self._opened().topic(topic, timeout_ms=self._settings.max_block_ms)
+
+    def statistics(self) -> ProducerStatistics:
+        """Return how the producer does."""
+        counts = SenderCounts() if self._sender is None else attrs.evolve(self._sender.counts)
+        return ProducerStatistics(counts, self._accumulator.used_bytes, len(self._accumulator.unfinished))
+
+    def __repr__(self) -> str:
+        state = "closed" if self._brokers is None else "open"
+        return f"<Producer {self._settings.connection.client_id} {state} {self._accumulator!r}>"
