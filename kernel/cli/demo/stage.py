@@ -47,11 +47,11 @@ class Stage:
 
     def say(self, text: str) -> None:
         """Print a paragraph; rich's markup is understood."""
-        self.console.print(Padding(text, _INDENT))
+        self.console.print(Padding(text, _INDENT, expand=False))
 
     def show(self, text: str) -> None:
         """Print lines as they are, standing back."""
-        self.console.print(Padding(Text(text, style="dim"), _INDENT))
+        self.console.print(Padding(Text(text, style="dim"), _INDENT, expand=False))
 
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]], *, caption: str = "") -> None:
         """Print a table; numbers stand to the right, in groups of three digits."""
@@ -61,7 +61,7 @@ class Stage:
             table.add_column(name, justify="right" if is_number else "left", overflow="fold")
         for row in rows:
             table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
-        self.console.print(Padding(table, (0, 0, 0, 2)))
+        self.console.print(Padding(table, (0, 0, 0, 2), expand=False))
 
     @contextmanager
     def progress(self, what: str, total: int) -> Iterator[Callable[[int], None]]:

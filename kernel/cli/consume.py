@@ -1,0 +1,192 @@
+"""Shell: `odradek consume`: records from any place in a topic to standard output."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from ..errors import ConfigError
+from ..types import TopicPartition
+from .offset_spec import Where, parse_offset, place
+from .options import add_client_options, client_settings, document
+from .record_format import ShownRecord, compile_format, json_line, unescape
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterable, Mapping
+
+    from ..client.consumer import Consumer
+    from .cluster_calls import ClusterCalls, Offsets
+    from .offset_spec import OffsetSpec
+
+POLL_MS: Final = 1_000
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    document(
+        parser,
+        "Read records of a topic and write them to standard output: from the beginning to the end as it is now, "
+        "unless told otherwise. Partitions are read side by side; within each the order is that of the log.",
+        [
+            ("consume orders", "every value, one a line"),
+            ("consume orders -o -10", "the last ten of each partition"),
+            ("consume orders --follow -o end", "what comes from now on, until Ctrl-C"),
+            ("consume orders -o @2026-01-01 -u @2026-02-01 --json", "January, as JSON"),
+            (r"consume orders -p 0 -o 1234 -c 1 -f '%T %k %h\n%s\n'", "one record, looked at closely"),
+        ],
+        notes=r"""
+        offsets:  beginning, end, 1234, -10 (before the end), @MOMENT (the first record at or after it);
+                  a moment is in milliseconds since 1970, or a date such as 2007-03-11T07:00:00Z
+        formats:  %s value  %S its size  %k key  %K its size  %t topic  %p partition  %o offset
+                  %T timestamp in ms  %h headers  %% percent  \n \r \t \\ \xNN as in C
+        """,
+    )
+    parser.add_argument("topic", metavar="TOPIC")
+    where = parser.add_argument_group("what is read")
+    where.add_argument(
+        "-p", "--partition", type=int, action="append", default=[], metavar="N", help="only this one; several times"
+    )
+    where.add_argument("-o", "--offset", default="beginning", metavar="OFFSET", help="where to begin")
+    where.add_argument("-u", "--until", metavar="OFFSET", help="where to stop, itself not included (default end)")
+    where.add_argument("-c", "--count", type=int, metavar="N", help="stop after so many records")
+    where.add_argument("-F", "--follow", action="store_true", help="do not stop at the end, wait for more")
+    how = parser.add_argument_group("what is written")
+    how.add_argument("-f", "--format", metavar="TEXT", help="how a record is written (default %%s\\n)")
+    how.add_argument("-K", "--key-delimiter", metavar="TEXT", help="write the key too, and this before the value")
+    how.add_argument("-D", "--delimiter", default="\\n", metavar="TEXT", help="what ends a record (default \\n)")
+    how.add_argument("-Z", "--null", default="", metavar="TEXT", help="what stands for null (default nothing)")
+    how.add_argument("--json", action="store_true", help="write a line of JSON for each record")
+    add_client_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Consume until the end, or until enough is read."""
+    import trio
+
+    from ..client.consumer import Consumer
+
+    settings = client_settings(arguments, allow_auto_create_topics="false")
+    trio.run(_Work(arguments, Consumer(settings)).run, settings)
+    return 0
+
+
+class _Work:
+    """One run of the command."""
+
+    def __init__(self, arguments: argparse.Namespace, consumer: Consumer) -> None:
+        if arguments.count is not None and arguments.count < 1:
+            raise ConfigError("expected a number of records, at least 1", where=f"--count {arguments.count}")
+        self._arguments = arguments
+        self._consumer = consumer
+        self._begin = parse_offset(arguments.offset)
+        self._until = parse_offset(arguments.until) if arguments.until is not None else None
+        self._write = make_writer(arguments)
+        self._left = arguments.count
+
+    async def run(self, settings: Mapping[str, object]) -> None:
+        """Read all that was asked for."""
+        from .cluster_calls import reach_for_topic
+
+        topic = self._arguments.topic
+        async with reach_for_topic(settings, topic) as calls:
+            numbers = self._arguments.partition or sorted(p.partition_index for p in calls.topic(topic).partitions)
+            partitions = [TopicPartition(topic, number) for number in numbers]
+            offsets = await calls.offsets(partitions)
+            starts = await _places(calls, self._begin, offsets)
+            stops = await self._stops(calls, offsets)
+        open_ones = [partition for partition in partitions if starts[partition] < stops.get(partition, sys.maxsize)]
+        if open_ones:
+            async with self._consumer as consumer:
+                consumer.assign(open_ones)
+                for partition in open_ones:
+                    consumer.seek(partition, starts[partition])
+                await self._read(consumer, set(open_ones), stops)
+
+    async def _stops(
+        self, calls: ClusterCalls, offsets: Mapping[TopicPartition, Offsets]
+    ) -> Mapping[TopicPartition, int]:
+        """Return where to stop; nothing for partitions that are followed."""
+        if self._until is not None:
+            return await _places(calls, self._until, offsets)
+        if self._arguments.follow:
+            return {}
+        return {partition: found.end for partition, found in offsets.items()}
+
+    async def _read(
+        self, consumer: Consumer, still_open: set[TopicPartition], stops: Mapping[TopicPartition, int]
+    ) -> None:
+        while still_open:
+            records = await consumer.poll(timeout_ms=POLL_MS)
+            if self._show(records, stops):
+                return
+            # Positions, not records, tell the end: the last offsets may be control records, or compacted away.
+            done = {
+                partition
+                for partition in still_open
+                if partition in stops and (await consumer.position(partition)) >= stops[partition]
+            }
+            if done:
+                still_open -= done
+                consumer.pause(*done)
+
+    def _show(self, records: Iterable[Any], stops: Mapping[TopicPartition, int]) -> bool:
+        """Write the records that are wanted; return whether there were enough."""
+        out = sys.stdout.buffer
+        for record in records:
+            if record.offset >= stops.get(TopicPartition(record.topic, record.partition), sys.maxsize):
+                continue
+            out.write(
+                self._write(
+                    ShownRecord(
+                        record.topic,
+                        record.partition,
+                        record.offset,
+                        record.timestamp,
+                        record.key,
+                        record.value,
+                        record.headers,
+                    )
+                )
+            )
+            if self._left is not None:
+                self._left -= 1
+                if not self._left:
+                    out.flush()
+                    return True
+        out.flush()
+        return False
+
+
+async def _places(
+    calls: ClusterCalls, spec: OffsetSpec, offsets: Mapping[TopicPartition, Offsets]
+) -> dict[TopicPartition, int]:
+    """Return the offset that a place means in each partition."""
+    by_timestamp: Mapping[TopicPartition, int | None] = {}
+    if spec.where is Where.TIMESTAMP:
+        by_timestamp = await calls.offsets_at(offsets, spec.number)
+    return {
+        partition: place(spec, start=found.start, end=found.end, by_timestamp=by_timestamp.get(partition))
+        for partition, found in offsets.items()
+    }
+
+
+def make_writer(arguments: argparse.Namespace) -> Callable[[ShownRecord], bytes]:
+    """Return what writes a record as the options say.
+
+    Raises:
+        ConfigError: Options exclude each other, or a format is wrong.
+    """
+    if arguments.json:
+        if arguments.format is not None:
+            raise ConfigError("--json and --format exclude each other")
+        return json_line
+    null = arguments.null.encode()
+    if arguments.format is not None:
+        return compile_format(arguments.format, null=null)
+    end = unescape(arguments.delimiter)
+    value = compile_format("%s", null=null)
+    if arguments.key_delimiter is None:
+        return lambda record: value(record) + end
+    key, between = compile_format("%k", null=null), unescape(arguments.key_delimiter)
+    return lambda record: key(record) + between + value(record) + end
