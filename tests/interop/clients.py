@@ -76,11 +76,6 @@ def peers_command(*words: str) -> list[str]:
     return [sys.executable, str(program), *words]
 
 
-def java_driver() -> list[str]:
-    """Return the command of the Java client's driver."""
-    return peers_command("java", str(HERE / "java" / "Driver.java"))
-
-
 def cached(name: str, build: Callable[[Path], None]) -> Path:
     """Return a folder outside the checkout with a driver that needs building, built once for its sources.
 
@@ -118,6 +113,18 @@ def run_installer(what: str, command: list[str], folder: Path) -> None:
         raise MissingClientError(f"{what}; `{' '.join(command)}` failed: {done.stderr[-1000:]}")
 
 
+def java_driver() -> list[str]:
+    """Return the Java client's driver, compiled against Apache Kafka's own jars."""
+    listed = subprocess.run(peers_command("classpath"), capture_output=True, text=True, check=False)
+    if listed.returncode:
+        raise MissingClientError(f"Apache Kafka's jars, by Maven: {listed.stderr[-1000:]}")
+    jars = listed.stdout.strip()
+    build = ["javac", "-cp", jars, "Driver.java"]
+    folder = cached("java", lambda folder: run_installer("a JDK 17", build, folder))
+    # The driver lives for seconds: the quick compiler is enough.
+    return ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}{os.pathsep}{folder}", "Driver"]
+
+
 def kafkajs_driver() -> list[str]:
     """Return the command of kafkajs's driver, its packages installed as the lock file says."""
     what = "Node 20 with npm, and a package registry"
@@ -132,6 +139,17 @@ def franz_go_driver() -> list[str]:
     return [str(cached("franz", lambda folder: run_installer(what, build, folder)) / "driver")]
 
 
+def kcat_driver() -> list[str]:
+    """Return the command of kcat's driver."""
+    if shutil.which("kcat") is None:
+        raise MissingClientError("apt-get install kcat")
+    return [sys.executable, "-m", "tests.interop.drivers.kcat"]
+
+
+NOT_IN_KCAT: Final = (
+    *("timestamps", "produced_offsets", "empty", "binary_headers"),
+    *("max_timestamp", "create_topic", "topic_configs", "delete_records"),
+)
 CLIENTS: Final = {
     client.name: client
     for client in (
@@ -147,6 +165,13 @@ CLIENTS: Final = {
             {"max_timestamp": "its consumer asks by time, for the first and for the last offset"},
         ),
         Client("java", java_driver),
+        Client("franz-go", franz_go_driver),
+        Client(
+            "kcat",
+            kcat_driver,
+            dict.fromkeys(NOT_IN_KCAT, "kcat's command line has no such option"),
+            is_librdkafka=True,
+        ),
         Client(
             "kafkajs",
             kafkajs_driver,

@@ -22,7 +22,7 @@ from ..broker.broker_process import Client as Connection
 from .drivers.json_lines import record_of, to_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Container, Mapping
 
 FIRST_TIMESTAMP: Final = 1_750_000_000_000
 """In ms. Later than this, so that no retention takes the records away."""
@@ -77,7 +77,19 @@ def odd_records(cannot: frozenset[str] = frozenset()) -> list[dict[str, Any]]:
 
 def without_offsets(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return records as they were before the broker gave them offsets."""
-    return [{key: value for key, value in each.items() if key != "offset"} for each in records]
+    return without("offset", records)
+
+
+def without(part: str, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return records without one of their parts."""
+    return [{key: value for key, value in each.items() if key != part} for each in records]
+
+
+def are_as_sent(found: list[dict[str, Any]], sent: list[dict[str, Any]], cannot: Container[str]) -> bool:
+    """Say whether records came back in order and unchanged, but for timestamps that the client cannot set."""
+    if "timestamps" in cannot:
+        found, sent = without("timestamp", found), without("timestamp", sent)
+    return without_offsets(found) == sent
 
 
 def create_topic(address: str, topic: str, **configs: str) -> None:
