@@ -17,9 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-
-from metadata.controller_requests import REQUESTS
+from tests.metadata.controller_requests import REQUESTS
 
 from odradek.kernel.wire.codec import decode, encode_bytes
 from odradek.kernel.wire.message import Message

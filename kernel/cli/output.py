@@ -69,10 +69,11 @@ def dim(text: str) -> str:
 
 def size_text(size_bytes: float) -> str:
     """Return a size as a person reads it: `1.4 MB`, thousands as everywhere outside of memory chips."""
-    for unit in _UNITS:
-        if abs(size_bytes) < _STEP or unit == _UNITS[-1]:
-            break
+    units = iter(_UNITS)
+    unit = next(units)
+    while abs(size_bytes) >= _STEP and unit != _UNITS[-1]:
         size_bytes /= _STEP
+        unit = next(units)
     return f"{size_bytes:.0f} {unit}" if unit == "B" else f"{size_bytes:.3g} {unit}"
 
 

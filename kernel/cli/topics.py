@@ -57,7 +57,7 @@ def _call(work: Callable[[argparse.Namespace, ClusterCalls], Any]) -> Callable[[
     return act
 
 
-# ----------------------------------------------------------------------------------------------------------------- list
+# ------------------------------------------------------------------------------ list
 
 
 def _configure_list(parser: argparse.ArgumentParser) -> None:
@@ -99,7 +99,7 @@ async def _list(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     print_table([name.replace("_", " ") for name in columns], [[row[name] for name in columns] for row in rows])
 
 
-# --------------------------------------------------------------------------------------------------------------- create
+# ------------------------------------------------------------------------------ create
 
 
 def _configure_create(parser: argparse.ArgumentParser) -> None:
@@ -142,7 +142,7 @@ async def _create(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     print(f"created topic {name}{size}")
 
 
-# ------------------------------------------------------------------------------------------------------------- describe
+# ------------------------------------------------------------------------------ describe
 
 
 def _configure_describe(parser: argparse.ArgumentParser) -> None:
@@ -200,7 +200,7 @@ async def _describe_topic(calls: ClusterCalls, topic: MetadataResponseTopic) -> 
     return {"topic": name, "topic_id": id_text(topic.topic_id), "configs": own, "partitions": rows}
 
 
-# ---------------------------------------------------------------------------------------------------------------- alter
+# ------------------------------------------------------------------------------ alter
 
 
 def _configure_alter(parser: argparse.ArgumentParser) -> None:
@@ -240,7 +240,7 @@ async def _alter(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
         print(f"changed topic {name}")
 
 
-# --------------------------------------------------------------------------------------------------------------- delete
+# ------------------------------------------------------------------------------ delete
 
 
 def _configure_delete(parser: argparse.ArgumentParser) -> None:
@@ -256,7 +256,8 @@ def _configure_delete(parser: argparse.ArgumentParser) -> None:
 
 async def _delete(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     known = {topic.name for topic in calls.topics}
-    names = [name for name in arguments.topics if name in known or not arguments.if_exists]
+    wanted: list[str] = arguments.topics
+    names = [name for name in wanted if name in known or not arguments.if_exists]
     for name in names:
         calls.topic(name)
     if names:
@@ -268,7 +269,7 @@ async def _delete(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
         print(f"deleted topic {name}")
 
 
-# ---------------------------------------------------------------------------------------------------------------- adopt
+# ------------------------------------------------------------------------------ adopt
 
 
 def _configure_adopt(parser: argparse.ArgumentParser) -> None:

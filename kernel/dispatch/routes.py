@@ -108,12 +108,12 @@ class Route:
             has_tags = self.api.response_header_version(version) > 0
             known = self._encoders[version] = (encoder(self.api.response, version), has_tags)
         encode, has_tags = known
+        parts: list[Any]
         parts, size_bytes = encode(response)
         head = (
             _FLEXIBLE_HEADER.pack(size_bytes + 5, request.correlation_id, 0)
             if has_tags
             else _HEADER.pack(size_bytes + 4, request.correlation_id)
         )
-        # An encoder puts nothing but bytes of its own first.
-        parts[0] = head + parts[0]
+        parts[0] = head + parts[0]  # an encoder puts nothing but bytes of its own first
         request.slot.complete(parts)

@@ -54,7 +54,7 @@ def fetch(client: Client, topic: str, offset: int = 0) -> tuple[list[bytes], int
         records = part.records
         if not records:
             return values, part.high_watermark
-        assert isinstance(records, memoryview)
+        assert type(records) is memoryview
         for position, header in iterate_batches(records):
             values += [bytes(record.value or b"") for record in read_batch(records, position, header)]
             offset = header.next_offset

@@ -35,7 +35,8 @@ class Odradek:
             status = main(arguments)
         except SystemExit as end:  # argparse ends so
             status = int(end.code or 0)
-        return Done(status, *self._capsys.readouterr())
+        printed = self._capsys.readouterr()
+        return Done(status, printed.out, printed.err)
 
     def __call__(self, *arguments: str) -> Done:
         """Run a command against the test's broker."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -113,7 +114,7 @@ def produce_parts(answer: object) -> list[PartitionProduceResponse]:
     return [part for topic in answer.responses for part in topic.partition_responses]
 
 
-def fetch_request(offset: int = 0, *, max_wait_ms: int = 500, min_bytes: int = 1, **more: int) -> FetchRequest:
+def fetch_request(offset: int = 0, *, max_wait_ms: int = 500, min_bytes: int = 1, **more: Any) -> FetchRequest:
     wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
     return FetchRequest(
         max_wait_ms=max_wait_ms, min_bytes=min_bytes, topics=[FetchTopic(topic="t", partitions=[wanted])], **more
@@ -128,7 +129,7 @@ def fetch_part(answer: object) -> PartitionData:
 
 
 def values(part: PartitionData) -> list[bytes]:
-    assert isinstance(part.records, memoryview)
+    assert type(part.records) is memoryview
     return [bytes(record.value or b"") for record in read_records(part.records)]
 
 

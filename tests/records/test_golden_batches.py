@@ -21,7 +21,7 @@ from odradek.kernel.records.record import Record
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas by a deprecated function
-    from kafka.record import memory_records as kafka_python  # type: ignore[import-untyped]  # has no stubs
+    from kafka.record import memory_records as kafka_python
 
 GOLDEN: dict[str, dict[str, str]] = {
     entry["name"]: entry for entry in json.loads((Path(__file__).parent / "golden" / "batches.json").read_text())
