@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import attrs
 import trio
 
+from ..client import BrokerError
 from ..client.brokers import now_ms, open_brokers
 from ..client.consumer_settings import ADMIN_KEYS, AdminSettings
-from ..client.errors import BrokerError
 from ..errors import ErrorCode, error_code
 from ..metadata.image import ResourceType
 from ..types import CONSUMER_REPLICA_ID, TopicPartition
@@ -88,6 +88,10 @@ class ClusterCalls:
         nearest = difflib.get_close_matches(name, [topic.name or "" for topic in self.metadata.topics], n=1)
         hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
         raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}{hint}")
+
+    def partitions(self, name: str) -> list[TopicPartition]:
+        """Return the partitions of a topic, by number; raises as `topic` does."""
+        return sorted(TopicPartition(name, partition.partition_index) for partition in self.topic(name).partitions)
 
     async def create_topic(self, name: str, partitions: int, replicas: int, configs: Mapping[str, str]) -> Any:
         """Create a topic, -1 for the broker's own choice of numbers, and return what the broker tells of it."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Iterable, Mapping
 
-    from ..client.consumer import Consumer
+    from ..client import Consumer
     from .cluster_calls import ClusterCalls, Offsets
     from .offset_spec import OffsetSpec
 
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Consume until the end, or until enough is read."""
     import trio
 
-    from ..client.consumer import Consumer
+    from ..client import Consumer
 
     settings = client_settings(arguments, allow_auto_create_topics="false")
     trio.run(_Work(arguments, Consumer(settings)).run, settings)
@@ -90,8 +90,8 @@ class _Work:
 
         topic = self._arguments.topic
         async with reach_for_topic(settings, topic) as calls:
-            numbers = self._arguments.partition or sorted(p.partition_index for p in calls.topic(topic).partitions)
-            partitions = [TopicPartition(topic, number) for number in numbers]
+            wanted = [TopicPartition(topic, number) for number in self._arguments.partition]
+            partitions = wanted or calls.partitions(topic)
             offsets = await calls.offsets(partitions)
             starts = await _places(calls, self._begin, offsets)
             stops = await self._stops(calls, offsets)

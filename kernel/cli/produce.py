@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from io import BufferedReader
 
-    from ..client.errors import ClientError
-    from ..client.producer import Producer, RecordMetadata
+    from ..client import ClientError, Producer, RecordMetadata
     from .record_lines import ReadRecord
 
 CHUNK_BYTES: Final = 1 << 16
@@ -71,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Produce until the input ends."""
     import trio
 
-    from ..client.producer import Producer
+    from ..client import Producer
 
     settings = client_settings(arguments, **({"compression_type": arguments.compress} if arguments.compress else {}))
     work = _Work(arguments, Producer(settings))

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ...client.consumer import Consumer
-from ...client.producer import Producer
-from ...types import TopicPartition
+from ...client import Consumer, Producer
 from ..cluster_calls import reach
 from .data import DemoRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ...client.errors import ClientError
-    from ...client.producer import RecordMetadata
+    from ...client import ClientError, RecordMetadata
+    from ...types import TopicPartition
     from ..cluster_calls import Offsets
 
 POLL_MS: Final = 1_000
@@ -60,8 +58,7 @@ async def produce(
 async def offsets(bootstrap: str, topic: str) -> dict[TopicPartition, Offsets]:
     """Return where each partition of a topic begins and ends."""
     async with reach({"bootstrap.servers": bootstrap}) as calls:
-        partitions = calls.topic(topic).partitions
-        return await calls.offsets(TopicPartition(topic, partition.partition_index) for partition in partitions)
+        return await calls.offsets(calls.partitions(topic))
 
 
 async def consume(bootstrap: str, topic: str, on_progress: Callable[[int], None]) -> dict[int, list[DemoRecord]]:
@@ -84,8 +81,7 @@ async def consume(bootstrap: str, topic: str, on_progress: Callable[[int], None]
 async def look_up(bootstrap: str, topic: str, timestamp: int) -> dict[int, tuple[int, DemoRecord]]:
     """Return the first record at or after a time in each partition that has one, with its offset."""
     async with reach({"bootstrap.servers": bootstrap}) as calls:
-        partitions = [TopicPartition(topic, found.partition_index) for found in calls.topic(topic).partitions]
-        places = await calls.offsets_at(partitions, timestamp)
+        places = await calls.offsets_at(calls.partitions(topic), timestamp)
     found: dict[int, tuple[int, DemoRecord]] = {}
     wanted = {partition: offset for partition, offset in places.items() if offset is not None}
     async with Consumer({"bootstrap.servers": bootstrap}) as consumer:

@@ -84,8 +84,8 @@ class Segment(NamedTuple):
     batches_count: int
     records_count: int
     size_bytes: int
-    index: tuple[tuple[int, int], ...]
-    time_index: tuple[tuple[int, int], ...]
+    entries: tuple[tuple[int, int], ...]
+    time_entries: tuple[tuple[int, int], ...]
 
 
 def segments_of(lines: Iterable[str]) -> tuple[list[Segment], list[str]]:

@@ -181,11 +181,19 @@ class Story:
             problems += damaged
             for segment in segments:
                 records_count += segment.records_count
-                entries = (len(segment.index), len(segment.time_index))
-                rows.append((number, f"{segment.name}.log", segment.records_count, segment.batches_count))
-                rows[-1] += (size_text(segment.size_bytes), *entries)
-                if segment.index and not sample:
-                    offset, position = segment.index[len(segment.index) // 2]
+                rows.append(
+                    (
+                        number,
+                        f"{segment.name}.log",
+                        segment.records_count,
+                        segment.batches_count,
+                        size_text(segment.size_bytes),
+                        len(segment.entries),
+                        len(segment.time_entries),
+                    )
+                )
+                if segment.entries and not sample:
+                    offset, position = segment.entries[len(segment.entries) // 2]
                     sample = (
                         f"in partition {number}, the batch that ends with offset {offset:,} begins at byte {position:,}"
                     )
