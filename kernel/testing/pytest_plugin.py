@@ -4,7 +4,9 @@
 |---|---|---|
 | `odradek_broker` | a broker that all tests of the session share: let each use topics of its own | the session |
 | `fresh_odradek_broker` | an empty broker | one test |
-| `odradek_settings` | override it to give `odradek_broker` other settings | the session |
+| `odradek_settings` | override it to give both other settings | the session |
+
+It is never loaded by itself: `pytest -p odradek.kernel.testing.pytest_plugin`, or the line above in a `conftest.py`.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def odradek_settings() -> dict[str, object]:
-    """Return the settings of `odradek_broker`; override it in a `conftest.py`."""
+    """Return the brokers' settings; override it in a `conftest.py`."""
     return {}
 
 

@@ -1,11 +1,12 @@
 """Shell: a real broker inside a test's process: a real port, a data directory of its own, on a thread of its own.
 
-    from odradek.testing import running_broker
+    from odradek.kernel.testing.running_broker import running_broker
 
     with running_broker({"num.partitions": 4}) as broker:
         producer = Producer({"bootstrap.servers": broker.bootstrap})
 
-The broker runs in trio on its own thread, so the test may use threads, asyncio or trio as it likes.
+The broker runs in trio on its own thread, so the test may use threads, asyncio or trio as it likes. What the broker
+consists of is imported when the first one is started: a test run that starts none pays nothing.
 """
 
 from __future__ import annotations
@@ -15,30 +16,43 @@ import tempfile
 import threading
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
-import trio
 
-from ..broker import Broker, read_broker_options
+from ..errors import OdradekError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-START_TIMEOUT_S = 30.0
+    import trio
+
+    from ..broker import Broker
+
+START_TIMEOUT_S: Final = 30.0
+
+
+class BrokerDiedError(OdradekError):
+    """The broker of a test ended by itself; the cause says why.
+
+    .. versionadded:: 0.1
+    """
 
 
 @attrs.define
 class RunningBroker:
-    """A broker that serves.
+    """A broker that serves. Any thread may use it.
 
     Attributes:
         bootstrap: `HOST:PORT`, for `bootstrap.servers`.
         data_dir: Where it keeps its logs.
+
+    .. versionadded:: 0.1
     """
 
     bootstrap: str
     data_dir: Path
+    _runner: _Runner = attrs.field(repr=False)
 
     @property
     def host(self) -> str:
@@ -50,15 +64,23 @@ class RunningBroker:
         """The port it listens on."""
         return int(self.bootstrap.rpartition(":")[2])
 
+    def check(self) -> None:
+        """Do nothing while the broker lives: for a test that wonders why its client waits.
+
+        Raises:
+            BrokerDiedError: It ended by itself.
+        """
+        self._runner.check()
+
 
 class _Runner:
-    """Runs one broker on one thread; hands over what happened there."""
+    """Runs one broker on one thread; hands over what happened there. Owned by the thread of the test."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._is_ready = threading.Event()
         self._token: trio.lowlevel.TrioToken | None = None
-        self.failure: BaseException | None = None
+        self._failure: BaseException | None = None
         self.bootstrap = ""
         self._thread = threading.Thread(target=self._run, name="odradek broker", daemon=True)
 
@@ -66,33 +88,44 @@ class _Runner:
         self._thread.start()
         if not self._is_ready.wait(START_TIMEOUT_S):
             raise TimeoutError(f"the broker did not start within {START_TIMEOUT_S} s")
-        if self.failure is not None:
-            raise self.failure
+        if isinstance(self._failure, OdradekError):  # a setting, a plugin, a directory: as `odradek serve` says it
+            raise self._failure
+        self.check()
 
     def _run(self) -> None:
+        import trio
+
         try:
             trio.run(self._serve)
         except BaseException as error:  # handed to the test's thread, whatever it is
             while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
                 error = error.exceptions[0]
-            self.failure = error
+            self._failure = error
         finally:
             self._is_ready.set()
 
     async def _serve(self) -> None:
+        import trio
+
         self._token = trio.lowlevel.current_trio_token()
         async with trio.open_nursery() as nursery:
             first, *_others = await nursery.start(self._broker.run)
             self.bootstrap = f"{first.advertised_host}:{first.advertised_port}"
             self._is_ready.set()
 
+    def check(self) -> None:
+        if self._failure is not None:
+            reason = str(self._failure) or type(self._failure).__name__
+            raise BrokerDiedError(f"the broker of this test ended by itself: {reason}") from self._failure
+
     def stop(self) -> None:
+        import trio
+
         assert self._token is not None
-        with suppress(trio.RunFinishedError):  # it ended by itself; `failure` says why
+        with suppress(trio.RunFinishedError):  # it ended by itself; `check` says why
             self._token.run_sync_soon(self._broker.stop)
         self._thread.join()
-        if self.failure is not None:
-            raise self.failure
+        self.check()
 
 
 @contextmanager
@@ -104,30 +137,34 @@ def running_broker(
     Args:
         settings: Kafka's broker keys; lists as comma-separated text. A free port on 127.0.0.1 unless `listeners` is
             set.
-        data_dir: Where its data lives and stays; by default a temporary directory, removed at the end.
-        config: A configuration file, under the settings.
+        data_dir: Where its data lives and stays: a second block with the same directory finds it again. By default a
+            temporary directory, removed at the end.
+        config: A configuration file, under the settings; `[plugins]` and `[topics.NAME]` stand there.
 
     Raises:
-        OdradekError: The broker could not start, or failed while it ran.
+        OdradekError: The broker could not start.
+        BrokerDiedError: It ended by itself; raised at the end of the block, or by `RunningBroker.check`.
 
     .. versionadded:: 0.1
     """
+    from ..broker import Broker, read_broker_options
+
     chosen = {
         key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in (settings or {}).items()
     }
     directory = data_dir or Path(tempfile.mkdtemp(prefix="odradek-"))
-    options = read_broker_options(
-        config=config,
-        environment={},
-        options=[f"{key}={value}" for key, value in chosen.items()],
-        listen=[] if "listeners" in chosen else ["127.0.0.1:0"],
-        data_dir=directory,
-    )
-    runner = _Runner(Broker(options))
     try:
+        options = read_broker_options(
+            config=config,
+            environment={},
+            options=[f"{key}={value}" for key, value in chosen.items()],
+            listen=[] if "listeners" in chosen else ["127.0.0.1:0"],
+            data_dir=directory,
+        )
+        runner = _Runner(Broker(options))
         runner.start()
         try:
-            yield RunningBroker(runner.bootstrap, directory)
+            yield RunningBroker(runner.bootstrap, directory, runner)
         finally:
             runner.stop()
     finally:

@@ -1,0 +1,23 @@
+"""The fixtures as somebody else's tests get them; settings of the session's broker."""
+
+from __future__ import annotations
+
+import importlib.util
+
+# -- snippet settings --
+import pytest
+
+from odradek.kernel.testing.pytest_plugin import fresh_odradek_broker, odradek_broker
+
+__all__ = ["fresh_odradek_broker", "odradek_broker", "odradek_settings"]
+
+
+@pytest.fixture(scope="session")
+def odradek_settings() -> dict[str, object]:
+    return {"num.partitions": 2, "auto.create.topics.enable": True}
+
+
+# -- end of the snippet --
+
+collect_ignore = [] if importlib.util.find_spec("aiokafka") else ["test_with_asyncio.py"]
+"""aiokafka is a client of the tests of interoperability, which one Python runs."""

@@ -1,0 +1,127 @@
+"""The broker inside a test's process: its life, its settings, and what a test sees when it dies."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from odradek.kernel.errors import ConfigError, PluginError
+from odradek.kernel.testing.running_broker import BrokerDiedError, RunningBroker, running_broker
+from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+
+from ..broker.broker_process import Client, batch_of
+from ..broker.test_process import create, fetch, produce
+
+INSIDE = {"inter.broker.listener.name": "INSIDE", "listener.security.protocol.map": "INSIDE:PLAINTEXT"}
+DYING_PLUGIN = """
+import trio
+from odradek.kernel.api import Service, hookimpl
+
+async def run(*, task_status):
+    task_status.started()
+    raise SystemExit("the plugin pulled the plug")
+
+@hookimpl
+def odradek_services(broker):
+    return [Service("death", run)]
+"""
+
+
+def partitions_of(address: str, topic: str) -> int:
+    with Client(address) as client:
+        create(client, topic)
+        response = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 9)
+    assert isinstance(response, MetadataResponse)
+    return len(response.topics[0].partitions)
+
+
+def test_settings_are_the_brokers_own() -> None:
+    with running_broker({"num.partitions": 4, "auto.create.topics.enable": True}) as broker:
+        assert partitions_of(broker.bootstrap, "orders") == 4
+
+
+def test_listeners_may_be_given() -> None:
+    with running_broker(
+        {"listeners": "INSIDE://127.0.0.1:0", "inter.broker.listener.name": "INSIDE"} | INSIDE
+    ) as broker:
+        assert (broker.host, broker.port > 0) == ("127.0.0.1", True)
+
+
+def test_two_brokers_stand_side_by_side() -> None:
+    with running_broker() as one, running_broker() as other:
+        assert one.port != other.port
+        assert one.data_dir != other.data_dir
+
+
+def test_what_was_acknowledged_is_there_after_a_restart(tmp_path: Path) -> None:
+    with running_broker(data_dir=tmp_path) as broker, Client(broker.bootstrap) as client:
+        create(client, "kept")
+        produce(client, "kept", batch_of(b"one", b"two"))
+    with running_broker(data_dir=tmp_path) as broker, Client(broker.bootstrap) as client:
+        assert fetch(client, "kept") == ([b"one", b"two"], 2)
+
+
+def test_a_fresh_broker_is_the_tests_own(odradek_broker: RunningBroker, fresh_odradek_broker: RunningBroker) -> None:
+    assert odradek_broker.port != fresh_odradek_broker.port
+    assert partitions_of(fresh_odradek_broker.bootstrap, "orders") == 2
+
+
+def test_a_directory_of_its_own_is_gone_at_the_end_and_so_is_the_thread() -> None:
+    with running_broker() as broker:
+        assert broker.data_dir.exists()
+
+    assert not broker.data_dir.exists()
+    assert "odradek broker" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_failing_test_ends_the_broker_too() -> None:
+    with pytest.raises(ZeroDivisionError), running_broker() as broker:
+        raise ZeroDivisionError
+
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection((broker.host, broker.port))
+
+
+def test_a_wrong_setting_is_told_where_the_broker_is_asked_for() -> None:
+    with pytest.raises(ConfigError, match=r"num\.partitions"), running_broker({"num.partitons": 4}):
+        pass
+
+
+def test_a_port_that_is_taken_is_told_where_the_broker_is_asked_for() -> None:
+    with (
+        running_broker() as broker,
+        pytest.raises(ConfigError, match=str(broker.port)),
+        running_broker({"listeners": f"PLAINTEXT://127.0.0.1:{broker.port}"}),
+    ):
+        pass
+
+
+def test_a_plugin_that_is_missing_is_told_where_the_broker_is_asked_for(tmp_path: Path) -> None:
+    config = tmp_path / "odradek.toml"
+    config.write_text('[plugins]\nenable = ["missing"]\n')
+
+    with pytest.raises(PluginError, match="missing"), running_broker(config=config):
+        pass
+
+
+def test_a_broker_that_dies_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "stranger").mkdir()
+    (tmp_path / "stranger" / "dying.py").write_text(DYING_PLUGIN)
+    monkeypatch.syspath_prepend(tmp_path)
+    config = tmp_path / "odradek.toml"
+    config.write_text('[plugins]\nenable = ["storage_memory", "election_isr", "storage_segment", "stranger.dying"]\n')
+
+    with pytest.raises(BrokerDiedError, match="the plugin pulled the plug"), running_broker(config=config):
+        pass
+
+
+def test_a_test_run_that_starts_no_broker_imports_none() -> None:
+    costly = "{'trio', 'odradek.kernel.broker'}"
+    check = f"import sys, odradek.kernel.testing.pytest_plugin; assert not {costly} & {{*sys.modules}}"
+
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
