@@ -1,0 +1,169 @@
+"""What lies on the disk: Apache Kafka's tool reads what clients had us write, and we read what Kafka wrote."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ..broker.broker_process import broker_process
+from .clients import CLIENTS, CODECS, MissingClientError, peers_command
+from .conftest import skip_or_fail
+from .driver import Driver
+from .records import PRODUCE, create_topic, odd_records, plain_records, read_partition, without_offsets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+pytestmark = pytest.mark.interop
+
+WRITERS = ("librdkafka", "kafka-python", "franz-go", "java")
+
+
+def peers(*words: str) -> list[str]:
+    """Return a command of the folder of peers; without it the test is skipped, or fails where CI is true."""
+    try:
+        return peers_command(*words)
+    except MissingClientError as error:
+        skip_or_fail(f"Apache Kafka is not on this machine; needs {error}")
+        raise
+
+
+def output_of(command: Sequence[str]) -> str:
+    """Run a command that has to succeed."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr[-3000:] + done.stdout[-3000:]
+    return done.stdout
+
+
+@contextmanager
+def driver_at(name: str, address: str, folder: Path) -> Iterator[Driver]:
+    """Run a client's driver against another broker than the shared one."""
+    try:
+        command = CLIENTS[name].command()
+    except MissingClientError as error:
+        skip_or_fail(f"{name} is not on this machine; needs {error}")
+        raise
+    driver = Driver(name, [*command, address], os.environ, folder / f"{name}.log")
+    try:
+        yield driver
+    finally:
+        driver.close()
+
+
+def write_all(driver: Driver, topic: str) -> int:
+    """Have a client write in every way it has; return the number of records."""
+    cannot = frozenset(CLIENTS[driver.name].cannot)
+    records = odd_records(cannot) + plain_records(60)
+    for codec in CODECS:
+        settings = {**PRODUCE, "compression": codec, "idempotent": codec in ("none", "zstd")}
+        driver.do("produce", topic=topic, records=records, **settings)
+    return len(records) * len(CODECS)
+
+
+def fill_segments(driver: Driver, topic: str) -> None:
+    """Write more than two of the smallest segments."""
+    records = [
+        {**each, "value": (each["value"] or "")[:8] * 2_000, "timestamp": each["timestamp"] + 100_000}
+        for each in plain_records(200)
+    ]
+    driver.do("produce", topic=topic, records=records, **PRODUCE)
+
+
+def test_kafka_reads_what_clients_had_us_write(tmp_path: Path) -> None:
+    peers()
+    data = tmp_path / "data"
+    counts: dict[str, int] = {}
+    with broker_process(data, "log.index.interval.bytes=512") as broker:
+        for name in WRITERS:
+            create_topic(broker.address, name, segment_bytes=str(1 << 20))
+            with driver_at(name, broker.address, tmp_path) as driver:
+                counts[name] = write_all(driver, name)
+        with driver_at("librdkafka", broker.address, tmp_path) as driver:
+            fill_segments(driver, "librdkafka")
+            driver.do("delete_records", topic="librdkafka", before=20)
+        broker.kill()
+    with broker_process(data, "log.index.interval.bytes=512") as broker:
+        with driver_at("kafka-python", broker.address, tmp_path) as driver:
+            fill_segments(driver, "kafka-python")
+        broker.terminate()
+
+    assert len(list((data / "librdkafka-0").glob("*.log"))) >= 3
+    # Kafka 4.3.1's tool says of every segment that does not begin at 0, its own too, that its offsets have a gap.
+    report = subprocess.run(peers("verify-log", str(data)), capture_output=True, text=True, check=False).stdout
+    damaged = [line for line in report.splitlines() if line.startswith("damaged") and "Non-consecutive" not in line]
+    assert damaged == []
+    assert "files read" in report
+
+    dump = output_of(peers("tool", "DumpLogSegments", "--print-data-log", "--files", first_segment(data, "java")))
+    assert dump.count("| offset:") == counts["java"]
+
+    indexes = sorted([*data.glob("*-0/*.index"), *data.glob("*-0/*.timeindex")])
+    checked = ",".join(map(str, indexes))
+    report = output_of(peers("tool", "DumpLogSegments", "--index-sanity-check", "--files", checked))
+    # An index of a segment of one batch is empty.
+    assert report.count("passed sanity check") + report.count(" is empty.") == len(indexes)
+    assert report.count(" is empty.") == sum(path.stat().st_size == 0 for path in indexes)
+
+
+def first_segment(data: Path, topic: str) -> str:
+    """Return the path of a topic's first segment."""
+    return str(data / f"{topic}-0" / f"{0:020}.log")
+
+
+@pytest.fixture(scope="session")
+def kafka_data(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
+    """Have Apache Kafka keep the topic `kept`; return its log directory, the broker ended, and what was produced."""
+    folder = tmp_path_factory.mktemp("kafka")
+    command = [*peers("run", "kafka", "--data-dir", str(folder / "data")), "--set", "log.index.interval.bytes=512"]
+    with (
+        (folder / "kafka.log").open("wb") as log,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log) as kafka,
+    ):
+        assert kafka.stdout is not None
+        line = kafka.stdout.readline()
+        assert line, (folder / "kafka.log").read_text()
+        address = json.loads(line)["bootstrap"]
+        create_topic(address, "kept", segment_bytes=str(1 << 20))
+        with driver_at("librdkafka", address, folder) as driver:
+            write_all(driver, "kept")
+            fill_segments(driver, "kept")
+        records = read_partition(address, "kept").records
+    return folder / "data" / "1", records
+
+
+def test_log_dump_reads_what_kafka_wrote(kafka_data: tuple[Path, list[dict[str, Any]]]) -> None:
+    data, records = kafka_data
+    command = [sys.executable, "-m", "odradek", "log", "dump", "--records", "--json", str(data / "kept-0")]
+
+    dumped = [json.loads(line) for line in output_of(command).splitlines()]
+
+    found = [line["offset"] for line in dumped if line["kind"] == "record"]
+    assert found == [record["offset"] for record in records]
+
+
+def test_a_directory_that_kafka_wrote_serves_its_records(
+    kafka_data: tuple[Path, list[dict[str, Any]]], tmp_path: Path
+) -> None:
+    theirs, records = kafka_data
+    backup = tmp_path / "backup"
+    shutil.copytree(theirs / "kept-0", backup / "kept-0")
+    output_of([sys.executable, "-m", "odradek", "topics", "adopt", str(backup), "--data-dir", str(tmp_path / "data")])
+
+    with broker_process(tmp_path / "data") as broker, driver_at("librdkafka", broker.address, tmp_path) as driver:
+        count = len(records)
+        found = driver.do("consume", topic="kept", position="beginning", count=count, isolation="read_committed")
+        assert found == records
+        driver.do("produce", topic="kept", records=plain_records(3), **PRODUCE)
+        position = {"offset": records[-1]["offset"] + 1}
+        after = driver.do("consume", topic="kept", position=position, count=3, isolation="read_committed")
+
+    assert without_offsets(after) == plain_records(3)
