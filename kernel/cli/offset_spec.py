@@ -58,7 +58,7 @@ def parse_moment(text: str) -> int:
     Raises:
         ConfigError: It is neither.
     """
-    if re.fullmatch(r"[0-9]{5,15}", text):
+    if re.fullmatch(r"[0-9]{1,15}", text):
         return int(text)
     try:
         moment = datetime.fromisoformat(text)

@@ -15,7 +15,6 @@ from .record_lines import DelimitedReader, JsonReader
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import AsyncIterator
     from io import BufferedReader
 
     from ..client import ClientError, Producer, RecordMetadata
@@ -101,15 +100,14 @@ class _Work:
                 calls.leader(topic, self._arguments.partition)
         async with self._producer:
             for file in self._arguments.files or [STANDARD_INPUT]:
-                async for record in self._read(file):
-                    await self._enqueue(topic, record)
+                await self._produce_file(topic, file)
             await self._producer.flush()
         if self._failure is not None:
             raise self._failure
         self._tell()
 
-    async def _read(self, file: str) -> AsyncIterator[ReadRecord]:
-        """Yield the records of a file, as soon as each is whole; the reads are made on a worker thread."""
+    async def _produce_file(self, topic: str, file: str) -> None:
+        """Produce the records of a file as soon as each is whole; the reads are made on a worker thread."""
         import trio
 
         reader = self._make_reader()
@@ -118,9 +116,9 @@ class _Work:
                 print("a record on each line; Ctrl-D ends", file=sys.stderr)
             while data := await trio.to_thread.run_sync(stream.read1, CHUNK_BYTES, abandon_on_cancel=True):
                 for record in reader.feed(data):
-                    yield record
+                    await self._enqueue(topic, record)
             for record in reader.finish():
-                yield record
+                await self._enqueue(topic, record)
 
     def _make_reader(self) -> DelimitedReader | JsonReader:
         arguments = self._arguments

@@ -1,0 +1,162 @@
+"""`odradek demo`: the whole of it once, and its parts."""
+
+import io
+import json
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odradek.kernel.cli.demo import story
+from odradek.kernel.cli.demo.broker_process import BrokerProcess
+from odradek.kernel.cli.demo.data import (
+    DemoRecord,
+    checksum,
+    first_at_or_after,
+    keys_out_of_order,
+    record_of,
+    segments_of,
+)
+from odradek.kernel.cli.demo.stage import Stage
+from odradek.kernel.cli.demo.zones import Transition
+from odradek.kernel.errors import OdradekError
+
+
+@pytest.fixture(scope="module")
+def told() -> subprocess.CompletedProcess[str]:
+    """Run the demo as a script would: its output is no terminal."""
+    command = [sys.executable, "-m", "odradek", "demo"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_every_check_holds_and_the_status_says_so(told: subprocess.CompletedProcess[str]) -> None:
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert "All 9 checks hold" in told.stdout
+    assert told.stderr == ""
+
+
+def test_the_output_is_plain_where_no_terminal_is(told: subprocess.CompletedProcess[str]) -> None:
+    assert "\x1b" not in told.stdout
+    assert "\r" not in told.stdout
+    assert max(map(len, told.stdout.splitlines())) <= 100
+
+
+@pytest.mark.parametrize(
+    "promised",
+    ["tzdata 20", "America/New_York", "acknowledged", "none lost, none twice", "first offset", "time index", "kill -9"],
+)
+def test_what_a_reader_should_see_is_there(told: subprocess.CompletedProcess[str], promised: str) -> None:
+    assert promised in told.stdout
+
+
+def test_nothing_stays_behind(told: subprocess.CompletedProcess[str]) -> None:
+    found = re.search(r"(\S+/odradek-demo-\w+)/data", told.stdout)
+
+    assert found is not None
+    assert not Path(found[1]).exists()
+
+
+def test_a_check_that_fails_fails_the_demo(
+    monkeypatch: pytest.MonkeyPatch, command: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken_story(stage: Stage, *, keeps_files: bool, now_s: int) -> None:
+        stage.check("two and two is five", holds=False, detail="it is four")
+
+    monkeypatch.setattr(story, "run_story", broken_story)
+    done = command.run("demo")
+
+    assert done.status == 1
+    assert done.err == "odradek: the demo found: two and two is five: it is four\n"
+
+
+def test_a_terminal_gets_colours_and_an_ascii_one_no_other_signs() -> None:
+    shown = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    stage = Stage(shown)
+    stage.open("Title", "text")
+    stage.table(("a", "b"), [(1, "x")])
+    stage.check("it holds", holds=True)
+    stage.check("it does not", holds=False)
+    stage.close("the end")
+    shown.seek(0)
+
+    assert "ok it holds" in shown.read()
+    assert stage.failed_checks == ["it does not"]
+
+
+def test_a_broker_that_cannot_start_says_why(tmp_path: Path) -> None:
+    broker = BrokerProcess(tmp_path / "data", tmp_path / "log", {"num.partitions": "none"})
+
+    with pytest.raises(OdradekError, match=r"did not start: .*num\.partitions"):
+        broker.start()
+
+
+def test_a_killed_broker_starts_again(tmp_path: Path) -> None:
+    broker = BrokerProcess(tmp_path / "data", tmp_path / "log", {})
+    for end in (broker.kill, broker.stop):
+        assert re.fullmatch(r"127\.0\.0\.1:\d+", broker.start())
+        end()
+    broker.stop()
+
+    assert broker.process_id == 0
+
+
+RECORD = record_of(Transition("Europe/Paris", -100, 561, 0, "WET", False))
+
+
+def test_a_change_becomes_a_record_keyed_by_its_zone() -> None:
+    assert RECORD.key == b"Europe/Paris"
+    assert RECORD.timestamp == 0  # Kafka knows no time before 1970
+    assert RECORD.change == {
+        "zone": "Europe/Paris",
+        "at": "1969-12-31T23:58:20Z",
+        "before": "+00:09:21",
+        "after": "+00:00",
+        "abbreviation": "WET",
+        "dst": False,
+    }
+
+
+def test_checksums_tell_order_and_boundaries_apart() -> None:
+    one, other = DemoRecord(b"a", b"bc", 1), DemoRecord(b"ab", b"c", 1)
+
+    assert len({checksum([one]), checksum([other]), checksum([one, other]), checksum([other, one]), checksum([])}) == 5
+
+
+def test_histories_out_of_order_or_in_two_partitions_are_found() -> None:
+    early, late = (record_of(Transition(zone, at, 0, 60, "X", True)) for zone, at in (("A", 10), ("A", 20)))
+
+    assert keys_out_of_order({0: [early, late]}) == []
+    assert keys_out_of_order({0: [late, early]}) == ["A"]
+    assert keys_out_of_order({0: [early], 1: [late]}) == ["A"]
+
+
+def test_the_first_from_a_time_on_is_found() -> None:
+    records = [DemoRecord(b"", b"", timestamp) for timestamp in (5, 3, 9)]
+
+    assert first_at_or_after(records, 4) == records[0]
+    assert first_at_or_after(records, 10) is None
+
+
+def test_segments_are_read_from_a_dump() -> None:
+    rows = [
+        {"file": "d/00000000000000000000.log", "kind": "batch", "count": 3, "size": 100},
+        {"file": "d/00000000000000000000.index", "kind": "index", "offset": 2, "position": 50},
+        {"file": "d/00000000000000000003.log", "kind": "problem", "reason": "torn"},
+        {"file": "d/leader-epoch-checkpoint", "kind": "epoch"},
+    ]
+    (segment,), problems = segments_of(map(json.dumps, rows))
+
+    assert (segment.records_count, segment.size_bytes, segment.entries) == (3, 100, ((2, 50),))
+    assert len(problems) == 1
+
+
+@pytest.mark.sweep
+def test_the_demo_takes_a_few_seconds() -> None:
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "odradek", "demo"], stdout=subprocess.DEVNULL, timeout=60, check=True)
+
+    assert time.perf_counter() - began < 15

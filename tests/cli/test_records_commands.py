@@ -1,0 +1,223 @@
+"""`odradek produce` and `odradek consume` against a broker."""
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odradek.kernel.testing.running_broker import RunningBroker
+
+NUMBERS = itertools.count()
+
+
+@pytest.fixture
+def topic(odradek: Any) -> Iterator[str]:
+    """Return a topic of one partition, the test's own."""
+    name = f"topic-{next(NUMBERS)}"
+    odradek.ok("topics", "create", name, "-p", "1")
+    yield name
+    odradek.ok("topics", "delete", name)
+
+
+@pytest.fixture
+def produce(odradek: Any, topic: str, tmp_path: Path) -> Any:
+    """Return what produces text, with options."""
+
+    def run(text: str | bytes, *options: str) -> Any:
+        file = tmp_path / "input"
+        file.write_bytes(text.encode() if isinstance(text, str) else text)
+        return odradek("produce", topic, str(file), *options)
+
+    return run
+
+
+def test_lines_come_back_as_lines(odradek: Any, topic: str, produce: Any) -> None:
+    assert produce("a\nb\nc").status == 0
+    assert odradek.ok("consume", topic).out == "a\nb\nc\n"
+
+
+def test_keys_headers_timestamps_and_nulls_come_back(odradek: Any, topic: str, produce: Any) -> None:
+    produce("k1:v1\nk2:\n", "-K", ":", "-Z", "-H", "h=x", "-H", "n", "-t", "2007-03-11T07:00:00Z")
+    done = odradek.ok("consume", topic, "-f", "%t %p %o %T %k %K %s %S %h\n", "-Z", "NULL")
+
+    assert done.out.splitlines() == [
+        f"{topic} 0 0 1173596400000 k1 2 v1 2 h=x,n=NULL",
+        f"{topic} 0 1 1173596400000 k2 2 NULL -1 h=x,n=NULL",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["-o", "beginning"], "0 1 2 3 4 5 6 7 8 9"),
+        (["-o", "end"], ""),
+        (["-o", "-3"], "7 8 9"),
+        (["-o", "4", "-u", "6"], "4 5"),
+        (["-o", "4", "-u", "-2"], "4 5 6 7"),
+        (["-o", "@6000"], "6 7 8 9"),
+        (["-o", "@1970-01-01T00:00:03Z", "-u", "@1970-01-01T00:00:05Z"], "3 4"),
+        (["-o", "@2100-01-01"], ""),
+        (["-c", "2"], "0 1"),
+        (["-o", "2", "-c", "1", "--follow"], "2"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_any_place_can_be_read(odradek: Any, topic: str, produce: Any, options: list[str], expected: str) -> None:
+    lines = [json.dumps({"value": str(number), "timestamp": number * 1000}) for number in range(10)]
+    assert produce("\n".join(lines), "--json").status == 0
+    done = odradek.ok("consume", topic, "-p", "0", *options)
+
+    assert done.out.split() == expected.split()
+
+
+def test_json_goes_round(odradek: Any, topic: str, produce: Any) -> None:
+    lines = [
+        {"key": "k", "value": {"base64": "/w=="}, "headers": [["h", "x"], ["n", None]], "timestamp": 5},
+        {"key": None, "value": None, "timestamp": 7},
+    ]
+    produce("\n".join(map(json.dumps, lines)), "--json")
+    first = odradek.ok("consume", topic, "--json").out
+    produce(first, "--json")
+    second = odradek.ok("consume", topic, "--json", "-o", "2").out
+
+    assert [json.loads(line) | {"offset": 0} for line in first.splitlines()] == [
+        json.loads(line) | {"offset": 0} for line in second.splitlines()
+    ]
+    assert json.loads(first.splitlines()[0])["value"] == {"base64": "/w=="}
+
+
+def test_a_whole_file_is_one_record(odradek: Any, topic: str, produce: Any) -> None:
+    produce(b"\x00\n\xff", "--whole", "-k", "file")
+    (line,) = odradek.ok("consume", topic, "--json").out.splitlines()
+
+    assert json.loads(line)["value"] == {"base64": "AAr/"}
+    assert json.loads(line)["key"] == "file"
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_compression_is_a_matter_of_an_option(odradek: Any, topic: str, produce: Any, codec: str) -> None:
+    assert produce("abc\n" * 100, "-z", codec).status == 0
+    assert odradek.ok("consume", topic).out == "abc\n" * 100
+
+
+def test_a_report_tells_where_records_went(produce: Any) -> None:
+    report = produce("a\nbc\n", "--report").json
+
+    assert report == {"records": 2, "bytes": 3, "partitions": [{"partition": 0, "first_offset": 0, "last_offset": 1}]}
+
+
+def test_standard_input_is_read(odradek: Any, topic: str, cli_broker: RunningBroker) -> None:
+    command = [sys.executable, "-m", "odradek", "produce", topic, "-b", cli_broker.bootstrap]
+    subprocess.run(command, input=b"from\nstdin\n", check=True)
+
+    assert odradek.ok("consume", topic, "-D", ",").out == "from,stdin,"
+
+
+@pytest.mark.parametrize("verb", ["produce", "consume"])
+def test_a_mistyped_topic_is_answered_with_the_nearest(odradek: Any, verb: str) -> None:
+    odradek.ok("topics", "create", "temperatures", "--if-not-exists")
+    done = odradek(verb, "temperature")
+
+    assert (done.status, done.out) == (1, "")
+    assert "there is no topic 'temperature'; did you mean 'temperatures'?" in done.err
+
+
+def test_a_topic_may_be_created_on_the_way(odradek: Any, tmp_path: Path) -> None:
+    file = tmp_path / "one"
+    file.write_text("x")
+    odradek.ok("produce", "made-on-the-way", str(file), "--create")
+
+    assert odradek.ok("consume", "made-on-the-way").out == "x\n"
+
+
+def test_a_partition_that_is_not_there_is_told_at_once(odradek: Any, topic: str, produce: Any) -> None:
+    produced, consumed = produce("x", "-p", "7"), odradek("consume", topic, "-p", "7")
+
+    assert produced.status == consumed.status == 1
+    assert produced.err == consumed.err
+    assert "has 1 partitions, there is no 7" in consumed.err
+
+
+def test_a_line_that_is_no_record_is_named(produce: Any) -> None:
+    done = produce('{"value": "fine"}\nnonsense\n', "--json")
+
+    assert done.status == 2
+    assert done.err.startswith("odradek: line 2: ")
+
+
+def test_a_record_that_is_too_large_is_one_line(produce: Any) -> None:
+    done = produce("x" * 2000, "--whole", "-X", "max.request.size=1000")
+
+    assert (done.status, done.err.count("\n")) == (1, 1)
+
+
+def test_a_file_that_is_not_there_is_one_line(odradek: Any, topic: str) -> None:
+    done = odradek("produce", topic, "/no/such/file")
+
+    assert (done.status, done.err) == (1, "odradek: /no/such/file: No such file or directory\n")
+
+
+@pytest.mark.parametrize("options", [["-f", "%q"], ["-o", "soon"], ["-c", "0"], ["--json", "-f", "%s"]], ids=" ".join)
+def test_wrong_options_are_wrong_usage(odradek: Any, topic: str, options: list[str]) -> None:
+    assert odradek("consume", topic, *options).status == 2
+
+
+def test_following_ends_quietly_when_interrupted(topic: str, produce: Any, cli_broker: RunningBroker) -> None:
+    produce("x\n")
+    command = [sys.executable, "-m", "odradek", "consume", topic, "--follow", "-b", cli_broker.bootstrap]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"x\n"
+        os.kill(process.pid, signal.SIGINT)
+
+        assert process.wait(10) == 130
+        assert process.stderr.read() == b""
+
+
+def test_a_reader_who_leaves_early_ends_it_quietly(topic: str, produce: Any, cli_broker: RunningBroker) -> None:
+    produce(("y" * 100 + "\n") * 20_000)
+    command = f"'{sys.executable}' -m odradek consume {topic} -b {cli_broker.bootstrap} | head -n 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+
+    assert (done.stdout, done.stderr) == ("y" * 100 + "\n", "")
+
+
+# ------------------------------------------------------------------------------ perf
+
+
+def test_throughput_and_latency_are_measured_both_ways(odradek: Any, topic: str) -> None:
+    produced = odradek.ok("perf", "produce", topic, "-n", "500", "-s", "10", "--json").json
+    consumed = odradek.ok("perf", "consume", topic, "--json").json
+
+    assert (produced["records"], produced["bytes"]) == (500, 5000)
+    assert (consumed["records"], consumed["bytes"]) == (500, 5000)
+    assert 0 < produced["latency"]["p50_ms"] <= produced["latency"]["p99_ms"] <= produced["latency"]["max_ms"]
+
+
+def test_the_measures_for_people_are_two_lines(odradek: Any, topic: str) -> None:
+    done = odradek.ok("perf", "produce", topic, "-n", "50", "--rate", "1000")
+
+    assert done.out.startswith("50 records, 5 kB, in 0.")
+    assert "from call to acknowledgement, ms: mean " in done.out
+    assert len(done.out.splitlines()) == 2
+
+
+def test_end_to_end_is_the_age_of_new_records(
+    topic: str, produce: Any, odradek: Any, cli_broker: RunningBroker
+) -> None:
+    command = [sys.executable, "-m", "odradek", "perf", "produce", topic, "-b", cli_broker.bootstrap]
+    with subprocess.Popen([*command, "--rate", "200", "-n", "2000"], stdout=subprocess.DEVNULL) as process:
+        done = odradek("perf", "consume", topic, "--follow", "-n", "50", "--json")
+        process.terminate()
+
+    assert done.status == 0
+    assert done.json["latency"]["latency_of"] == "from the record's timestamp to its arrival"
+    assert done.json["records"] >= 50
