@@ -23,6 +23,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from ..types import TopicPartition
+    from .admin import Admin
+    from .admin_values import ConfigOperation, NewTopic, ResourceType
+    from .blocking import BlockingAdmin, BlockingConsumer, BlockingProducer
     from .consumer import Consumer
     from .delivery import Delivery, ProducerRecord, RecordMetadata
     from .errors import (
@@ -40,12 +43,19 @@ if TYPE_CHECKING:
         SerializationError,
         UnsupportedVersionError,
     )
-    from .fetcher import ConsumerRecord
+    from .fetched_records import ConsumerRecord
     from .offsets import OffsetAndTimestamp
     from .partitioners import Partitioner
     from .producer import Producer
 
 _HOMES: Final = {
+    "ConfigOperation": "admin_values",
+    "ResourceType": "admin_values",
+    "NewTopic": "admin_values",
+    "Admin": "admin",
+    "BlockingAdmin": "blocking",
+    "BlockingConsumer": "blocking",
+    "BlockingProducer": "blocking",
     "BrokerError": "errors",
     "BufferExhaustedError": "errors",
     "ClientClosedError": "errors",
@@ -54,7 +64,7 @@ _HOMES: Final = {
     "ClientUsageError": "errors",
     "ConnectionFailedError": "errors",
     "Consumer": "consumer",
-    "ConsumerRecord": "fetcher",
+    "ConsumerRecord": "fetched_records",
     "Delivery": "delivery",
     "DeserializationError": "errors",
     "NoOffsetForPartitionError": "errors",
@@ -71,17 +81,23 @@ _HOMES: Final = {
 }
 
 __all__ = [
+    "Admin",
+    "BlockingAdmin",
+    "BlockingConsumer",
+    "BlockingProducer",
     "BrokerError",
     "BufferExhaustedError",
     "ClientClosedError",
     "ClientError",
     "ClientTimeoutError",
     "ClientUsageError",
+    "ConfigOperation",
     "ConnectionFailedError",
     "Consumer",
     "ConsumerRecord",
     "Delivery",
     "DeserializationError",
+    "NewTopic",
     "NoOffsetForPartitionError",
     "OffsetAndTimestamp",
     "Partitioner",
@@ -90,6 +106,7 @@ __all__ = [
     "RecordMetadata",
     "RecordTooLargeError",
     "RequestTimeoutError",
+    "ResourceType",
     "SerializationError",
     "TopicPartition",
     "UnsupportedVersionError",

@@ -170,7 +170,7 @@ class Brokers:
             return link
         if link is None or (link.node.host, link.node.port) != (node.host, node.port):
             if link is not None and link.connection is not None:
-                link.connection.close(ConnectionFailedError(f"broker {node_id} has moved"))
+                link.connection.retire()
             link = self._links[node_id] = _Link(node)
         return link
 
@@ -213,8 +213,10 @@ class Brokers:
             if idle_ms >= 0 and connection.idle_since_s <= trio.current_time() - idle_ms / 1_000:
                 return
 
-    async def request_any(self, message: Message, *, timeout_ms: int | None = None) -> Any:
-        """Send a request to some broker: any of them can answer it.
+    async def request_any(
+        self, message: Message, *, timeout_ms: int | None = None, version_max: int | None = None
+    ) -> Any:
+        """Send a request to some broker: any of them can answer it; the arguments are those of `request`.
 
         Raises:
             ConnectionFailedError: None could be reached.
@@ -223,7 +225,7 @@ class Brokers:
         last: ClientError = ConnectionFailedError("no broker is known")
         for node_id in self._candidates():
             try:
-                return await self.request(node_id, message, timeout_ms=timeout_ms)
+                return await self.request(node_id, message, timeout_ms=timeout_ms, version_max=version_max)
             except ConnectionFailedError as error:
                 last = error
         raise last
@@ -384,11 +386,11 @@ class Brokers:
         self.cluster.forget(idle)
 
     def _drop_bootstrap_links(self) -> None:
-        """Close connections to bootstrap servers: from now on brokers are reached by their ids."""
+        """Let connections to bootstrap servers end: from now on brokers are reached by their ids."""
         for node_id in [node_id for node_id in self._links if node_id <= _BOOTSTRAP_ID]:
             link = self._links.pop(node_id)
             if link.connection is not None:
-                link.connection.close(ConnectionFailedError("the bootstrap connection was closed"))
+                link.connection.retire()
 
 
 @asynccontextmanager

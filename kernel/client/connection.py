@@ -29,7 +29,7 @@ from .lifetime import single_error
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from ..wire import Message
     from .settings import ConnectionSettings
@@ -56,6 +56,8 @@ class Pending:
         done: Set when there is an answer or an error.
         response: The answer.
         error: Why there will be none.
+        on_done: Called when there is either, by the task that owns the connection: answers in their order. Tasks that
+            wait for `done` run in any order.
     """
 
     correlation_id: int
@@ -64,6 +66,13 @@ class Pending:
     done: trio.Event
     response: Message | None = None
     error: ClientError | None = None
+    on_done: Callable[[Pending], None] | None = None
+
+    def finish(self) -> None:
+        """Tell whoever waits; `response` or `error` is set."""
+        self.done.set()
+        if self.on_done is not None:
+            self.on_done(self)
 
     @property
     def name(self) -> str:
@@ -88,6 +97,7 @@ class Connection:
         self._has_output = trio.Event()
         self._closed = trio.Event()
         self._error: ClientError | None = None
+        self._is_retired = False
         self._next_correlation_id = 0
         self._versions: dict[int, Versions] | None = None
         self._used_s = trio.current_time()
@@ -200,17 +210,28 @@ class Connection:
         self._used_s = trio.current_time()
         return pending
 
+    def retire(self) -> None:
+        """End the connection as soon as no answer is due: it is no longer needed."""
+        self._is_retired = True
+        self._close_retired()
+
+    def _close_retired(self) -> None:
+        if self._is_retired and not self._pending and not self._outbox:
+            self.close(ConnectionFailedError(f"the connection to {self._address} was no longer needed"))
+
     def close(self, error: ClientError) -> None:
         """End the connection: every waiting caller gets `error`, and the tasks end."""
         if self._error is not None:
             return
         self._error = error
-        for pending in (*self._pending, *self._unanswered):
-            pending.error = _again(error)
-            pending.done.set()
+        waiting = (*self._pending, *self._unanswered)
         self._pending.clear()
+        self._unanswered.clear()
         self._outbox.clear()
         self._closed.set()
+        for pending in waiting:
+            pending.error = _again(error)
+            pending.finish()
 
     async def run(self) -> None:
         """Read and write until the connection ends. Cancelled: waiting callers get an error."""
@@ -237,7 +258,7 @@ class Connection:
             finally:
                 for pending in unanswered:
                     pending.error = None if self._error is None else _again(self._error)
-                    pending.done.set()
+                    pending.finish()
 
     async def _read(self) -> None:
         frames = self._frames
@@ -273,7 +294,8 @@ class Connection:
             self._frames.detach()  # the records stay views into this memory
         pending.response = wire.decode(cls, frame[position:], version=version)
         self._used_s = trio.current_time()
-        pending.done.set()
+        pending.finish()
+        self._close_retired()
 
     async def negotiate(self, timeout_ms: int) -> None:
         """Ask the broker which versions it speaks.
@@ -342,7 +364,7 @@ async def connect_stream(
         except (OSError, trio.TooSlowError, trio.BrokenResourceError) as error:
             sock.close()
             reason = error.__cause__ if isinstance(error, trio.BrokenResourceError) else error
-            errors.append(f"{address[0]!r} port {address[1]}: {reason or 'no answer in time'}")
+            errors.append(f"{':'.join(map(str, address[:2]))}: {reason or 'no answer in time'}")
         except BaseException:
             sock.close()
             raise

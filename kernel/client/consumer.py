@@ -39,7 +39,8 @@ from .errors import (
     ClientUsageError,
     UnsupportedVersionError,
 )
-from .fetcher import ConsumerRecord, Fetcher
+from .fetched_records import ConsumerRecord
+from .fetcher import Fetcher
 from .lifetime import single_error
 from .offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, OffsetAndTimestamp, list_offsets
 

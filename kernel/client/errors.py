@@ -47,6 +47,9 @@ class BrokerError(ClientError, KafkaError):
     def __str__(self) -> str:
         return f"{self.code.name}: {self.detail}"
 
+    def __repr__(self) -> str:
+        return f"BrokerError({self.code.name}, {self.detail!r})"
+
 
 class ConnectionFailedError(ClientError):
     """There is no connection, or it broke before the answer came: whether the request was done is unknown."""

@@ -14,24 +14,21 @@ reassigned or unassigned meanwhile is dropped: each state has a generation.
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from ..errors import ErrorCode, error_code
 from ..ids import ZERO_ID
-from ..records.batch import CorruptRecordsError, is_crc_valid, iterate_batches
-from ..records.control import ControlRecordType, EndTransactionMarker, read_control_record
-from ..records.reader import read_batch
+from ..records.batch import CorruptRecordsError
 from ..types import CONSUMER_REPLICA_ID, IsolationLevel, TopicPartition
 from ..wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchTopic
 from .errors import BrokerError, ClientError, ClientUsageError, DeserializationError, NoOffsetForPartitionError
+from .fetched_records import ConsumerRecord, FetchedRecords
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from ..records.batch import BatchHeader
-    from ..types import Buffer
     from ..wire.messages.api_01_fetch import FetchResponse, PartitionData
     from .cluster import Cluster
     from .consumer_settings import ConsumerSettings
@@ -53,37 +50,6 @@ _STALE_METADATA: Final = frozenset(
 )
 
 
-class ConsumerRecord(NamedTuple):
-    """A record as `poll` returns it.
-
-    Attributes:
-        topic: Its topic.
-        partition: Its partition.
-        offset: Its offset.
-        timestamp: Milliseconds since the Unix epoch; -1 for none.
-        key: As the deserializer made it; bytes or None without one.
-        value: Likewise.
-        headers: Names and values, in order.
-        is_log_append_time: Whether the broker set the timestamp, not the producer.
-        leader_epoch: Of the leader that appended it.
-    """
-
-    topic: str
-    partition: int
-    offset: int
-    timestamp: int
-    key: Any
-    value: Any
-    headers: tuple[tuple[str, bytes | None], ...]
-    is_log_append_time: bool
-    leader_epoch: int
-
-    @property
-    def topic_partition(self) -> TopicPartition:
-        """Where it is."""
-        return TopicPartition(self.topic, self.partition)
-
-
 @attrs.define(eq=False)
 class _State:
     """One assigned partition.
@@ -97,7 +63,6 @@ class _State:
         is_busy: Whether a request about it is under way.
         retry_at_ms: Not to be asked about before.
         records: What was fetched and not yet taken.
-        next_offset: The position once `records` are all taken.
         error: To be raised by the next poll.
         high_watermark: As of the last fetch; -1 before.
         last_stable_offset: Likewise.
@@ -112,8 +77,7 @@ class _State:
     is_paused: bool = False
     is_busy: bool = False
     retry_at_ms: int = 0
-    records: Iterator[ConsumerRecord] | None = None
-    next_offset: int = 0
+    records: FetchedRecords | None = None
     error: ClientError | None = None
     high_watermark: int = -1
     last_stable_offset: int = -1
@@ -380,57 +344,15 @@ class Fetcher:
         records = data.records
         if not isinstance(records, bytes | bytearray | memoryview) or not len(records):
             return
-        aborted = [(item.first_offset, item.producer_id) for item in data.aborted_transactions or ()]
-        aborted.sort()
-        state.records = self._iterate(partition, state, records, aborted)
-
-    def _iterate(
-        self, partition: TopicPartition, state: _State, records: Buffer, aborted: list[tuple[int, int]]
-    ) -> Iterator[ConsumerRecord]:
-        """Yield the records of an answer from the position on, without control and aborted ones."""
-        topic, number = partition
-        assert state.position is not None
-        position = state.next_offset = state.position
-        has_batch = False
-        aborted_ids: set[int] = set()
-        for place, header in iterate_batches(records):
-            has_batch = True
-            if self._settings.checks_crcs and not is_crc_valid(records, place, header):
-                raise CorruptRecordsError(f"checksum of the batch at offset {header.base_offset}", position=place)
-            if header.next_offset > position and not self._is_hidden(records, place, header, aborted, aborted_ids):
-                is_by_broker = bool(header.timestamp_type)
-                epoch = header.partition_leader_epoch
-                for record in read_batch(records, place, header):
-                    offset = record[0]
-                    if offset >= position:
-                        yield ConsumerRecord(
-                            topic, number, offset, record[1], record[2], record[3], record[4], is_by_broker, epoch
-                        )
-            state.next_offset = max(position, header.next_offset)
-        if not has_batch:
-            # KIP-74: a broker sends the first batch whole, however large: less than a batch is no progress.
-            raise CorruptRecordsError("a fetched batch is cut off")
-
-    def _is_hidden(
-        self,
-        records: Buffer,
-        place: int,
-        header: BatchHeader,
-        aborted: list[tuple[int, int]],
-        aborted_ids: set[int],
-    ) -> bool:
-        """Say whether a batch is none of the consumer's business: control records, or an aborted transaction's."""
-        if header.is_control:
-            if self._is_committed and header.has_producer_id:
-                marker = read_control_record(records, header, place)
-                if isinstance(marker, EndTransactionMarker) and marker.type is ControlRecordType.ABORT:
-                    aborted_ids.discard(header.producer_id)
-            return True
-        if not self._is_committed or not header.is_transactional:
-            return False
-        while aborted and aborted[0][0] <= header.last_offset:
-            aborted_ids.add(aborted.pop(0)[1])
-        return header.producer_id in aborted_ids
+        aborted = sorted((item.first_offset, item.producer_id) for item in data.aborted_transactions or ())
+        assert state.position is not None, "only what has a position is fetched"
+        state.records = FetchedRecords(
+            partition,
+            records,
+            state.position,
+            aborted if self._is_committed else None,
+            checks_crcs=self._settings.checks_crcs,
+        )
 
     # Taking.
 
@@ -472,7 +394,9 @@ class Fetcher:
         try:
             fetched += islice(state.records, count)  # what came before an error stays
         except CorruptRecordsError as error:
-            failure = BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{partition} from offset {state.next_offset}: {error}")
+            failure = BrokerError(
+                ErrorCode.CORRUPT_MESSAGE, f"{partition} from offset {state.records.next_offset}: {error}"
+            )
         if self._settings.key_deserializer is None and self._settings.value_deserializer is None:
             taken += fetched
         else:
@@ -485,8 +409,8 @@ class Fetcher:
             if not taken:
                 raise failure
         elif len(fetched) < count:
+            state.position = state.records.next_offset
             state.records = None
-            state.position = state.next_offset
 
     def _deserialize(
         self, partition: TopicPartition, fetched: list[ConsumerRecord], taken: list[ConsumerRecord]

@@ -27,7 +27,7 @@ from __future__ import annotations
 import logging
 import random
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import trio
@@ -47,25 +47,23 @@ from .errors import (
     SerializationError,
 )
 from .lifetime import single_error
-from .partitioners import RoundRobinPartitioner, StickyPartitioner, partition_of_key
+from .partition_choice import PartitionChoice
 from .producer_settings import ProducerSettings
 from .sender import Sender, SenderCounts
-from .settings import load_object
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
-    from typing import Self
+    from typing import Self, TypeAlias
 
     from ..clock import Clock
-    from .accumulator import ProducerBatch
     from .cluster import TopicInfo
     from .delivery import Headers, OnDelivery
 
-_log = logging.getLogger(__name__)
+    _Prepared: TypeAlias = tuple[TopicPartition, TopicInfo | None, bytes | None, bytes | None, Headers, int, int]
 
-_ROUND_ROBIN: Final = "roundrobin"
+_log = logging.getLogger(__name__)
 
 
 @attrs.frozen
@@ -109,10 +107,6 @@ class Producer:
         self._settings = ProducerSettings.read(settings)
         self._clock: Clock = SystemClock() if clock is None else clock
         self._random = random.SystemRandom() if random_source is None else random_source
-        self._partitioner = self._read_partitioner(self._settings.partitioner)
-        self._sticky = StickyPartitioner(
-            max(self._settings.batch_size_bytes, 1), self._settings.is_adaptive, self._random
-        )
         self._accumulator = Accumulator(
             self._settings.batch_size_bytes,
             self._settings.linger_ms,
@@ -120,18 +114,13 @@ class Producer:
             self._settings.compression,
             self._settings.compression_level,
         )
+        self._choice = PartitionChoice.of(self._settings, self._accumulator, self._random)
         self._brokers: Brokers | None = None
         self._sender: Sender | None = None
         self._flushes_count = 0
         self._waiters_count = 0
         self._is_turn_due = False
         self._lifetime: AbstractAsyncContextManager[None] | None = None
-
-    @staticmethod
-    def _read_partitioner(given: Any) -> Any:
-        if given == _ROUND_ROBIN:
-            return RoundRobinPartitioner()
-        return load_object("partitioner.class", given) if isinstance(given, str) else given
 
     # Life.
 
@@ -232,9 +221,23 @@ class Producer:
         if self._is_turn_due:  # once a batch: the sender's turn, and the place to be cancelled at
             self._is_turn_due = False
             await trio.lowlevel.checkpoint()
-        delivery = self._try(topic, value, key, headers, partition, timestamp, on_delivery)
+        if self._settings.interceptors:
+            record = self._intercepted(ProducerRecord(topic, value, key, headers, partition, timestamp))
+            topic, value, key, headers = record.topic, record.value, record.key, record.headers
+            partition, timestamp = record.partition, record.timestamp
+            on_delivery = self._with_interceptors(on_delivery)
+        deadline_ms = 0
+        prepared = self._prepare(topic, value, key, headers, partition, timestamp)
+        if prepared is None:
+            deadline_ms = now_ms() + self._settings.max_block_ms
+            await self._wait_partition(self._opened(), topic, partition, self._settings.max_block_ms)
+            prepared = self._prepare(topic, value, key, headers, partition, timestamp)
+            assert prepared is not None, "the topic is known, and nothing was awaited since"
+        delivery = self._append(prepared, on_delivery)
         if delivery is None:
-            return await self._enqueue_slowly(topic, value, key, headers, partition, timestamp, on_delivery)
+            delivery = await self._append_slowly(
+                prepared, on_delivery, deadline_ms or now_ms() + self._settings.max_block_ms
+            )
         return delivery
 
     def send_nowait(
@@ -255,41 +258,40 @@ class Producer:
             again.
             SerializationError, RecordTooLargeError: The record cannot be sent at all.
         """
-        delivery = self._try(topic, value, key, headers, partition, timestamp, on_delivery)
+        brokers = self._opened()
+        info = brokers.cluster.topics.get(topic)
+        if info is None or not info.partitions:
+            brokers.want((topic,))
+            raise BufferExhaustedError(f"nothing is known of topic {topic!r} yet; its metadata was asked for")
+        if self._settings.interceptors:
+            record = self._intercepted(ProducerRecord(topic, value, key, headers, partition, timestamp))
+            topic, value, key, headers = record.topic, record.value, record.key, record.headers
+            partition, timestamp = record.partition, record.timestamp
+            on_delivery = self._with_interceptors(on_delivery)
+        prepared = self._prepare(topic, value, key, headers, partition, timestamp)
+        delivery = None if prepared is None else self._append(prepared, on_delivery)
         if delivery is None:
-            brokers = self._opened()
-            if topic not in brokers.cluster.topics:
-                brokers.want((topic,))
-                raise BufferExhaustedError(f"nothing is known of topic {topic!r} yet; its metadata was asked for")
-            raise BufferExhaustedError(f"buffer.memory={self._settings.buffer_memory_bytes} is in use")
+            raise BufferExhaustedError(
+                f"buffer.memory={self._settings.buffer_memory_bytes} is in use"
+                if prepared is not None
+                else f"nothing is known of partition {partition} of topic {topic!r} yet"
+            )
         return delivery
 
-    async def _enqueue_slowly(
-        self,
-        topic: str,
-        value: Any,
-        key: Any,
-        headers: Headers,
-        partition: int | None,
-        timestamp: int | None,
-        on_delivery: OnDelivery | None,
-    ) -> Delivery:
-        brokers = self._opened()
-        deadline_ms = now_ms() + self._settings.max_block_ms
-        await self._wait_partition(brokers, topic, partition, self._settings.max_block_ms)
+    async def _append_slowly(self, prepared: _Prepared, on_delivery: OnDelivery | None, deadline_ms: int) -> Delivery:
+        """Wait until there is memory for a record."""
         self._waiters_count += 1
         try:
             with trio.move_on_at(deadline_ms / 1_000):
                 while True:
-                    delivery = self._try(topic, value, key, headers, partition, timestamp, on_delivery)
+                    self._opened()
+                    assert self._sender is not None
+                    self._accumulator.is_pressed = True
+                    self._sender.wake()
+                    await self._sender.wait_released()
+                    delivery = self._append(prepared, on_delivery)
                     if delivery is not None:
                         return delivery
-                    sender = self._sender
-                    if sender is None or self._brokers is None:
-                        raise ClientClosedError("the producer was closed")
-                    self._accumulator.is_pressed = True
-                    sender.wake()
-                    await sender.wait_released()
         finally:
             self._waiters_count -= 1
             self._accumulator.is_pressed = self._waiters_count > 0
@@ -315,47 +317,42 @@ class Producer:
                     f"max.block.ms={timeout_ms}"
                 ) from None
 
-    def _try(
-        self,
-        topic: str,
-        value: Any,
-        key: Any,
-        headers: Headers,
-        partition: int | None,
-        timestamp: int | None,
-        on_delivery: OnDelivery | None,
-    ) -> Delivery | None:
-        """Take a record without waiting; None where that is impossible."""
+    def _prepare(
+        self, topic: str, value: Any, key: Any, headers: Headers, partition: int | None, timestamp: int | None
+    ) -> _Prepared | None:
+        """Serialize a record and choose its partition; None where too little is known of the topic."""
         info = self._opened().cluster.topics.get(topic)
         if info is None or not info.partitions:
             return None
-        if self._settings.interceptors:
-            record = self._intercepted(ProducerRecord(topic, value, key, headers, partition, timestamp))
-            topic, value, key, headers = record.topic, record.value, record.key, record.headers
-            partition, timestamp = record.partition, record.timestamp
-            on_delivery = self._with_interceptors(on_delivery)
         key_bytes = self._serialized("key", self._settings.key_serializer, topic, key)
         value_bytes = self._serialized("value", self._settings.value_serializer, topic, value)
         size_bytes = record_size(key_bytes, value_bytes, headers)
         self._check_size(size_bytes)
+        if partition is None:
+            is_sticky = self._choice.is_sticky(key_bytes)
+            number = self._choice.choose(info, key, key_bytes, value, value_bytes, self._opened().cluster)
+        elif partition in info.partitions:
+            is_sticky, number = False, partition
+        else:
+            return None
         if timestamp is None:
             timestamp = self._clock.now_ms()
-        is_sticky = (
-            partition is None and self._partitioner is None and (key_bytes is None or self._settings.ignores_keys)
-        )
-        number = partition
-        if number is None:
-            number = self._choose(info, key, key_bytes, value, value_bytes, is_sticky=is_sticky)
-        if number not in info.partitions:
-            return None
-        appended = self._accumulator.append(
-            TopicPartition(topic, number), key_bytes, value_bytes, headers, timestamp, now_ms()
-        )
+        where = TopicPartition(topic, number)
+        return where, info if is_sticky else None, key_bytes, value_bytes, headers, timestamp, size_bytes
+
+    def _append(self, prepared: _Prepared, on_delivery: OnDelivery | None) -> Delivery | None:
+        """Put a record into a batch; None where memory is short."""
+        where, sticky_info, key_bytes, value_bytes, headers, timestamp, size_bytes = prepared
+        time_ms = now_ms()
+        appended = self._accumulator.append(where, key_bytes, value_bytes, headers, timestamp, time_ms)
         if appended is None:
             return None
         batch, index = appended
-        if is_sticky:
-            self._on_sticky(info, size_bytes, batch, index)
+        if sticky_info is not None:
+            ends_batch = batch.reserved_bytes + size_bytes > self._settings.batch_size_bytes
+            self._choice.appended(
+                sticky_info, size_bytes, ends_batch=ends_batch, begins_batch=not index, now_ms=time_ms
+            )
         if not index or batch.reserved_bytes >= self._settings.batch_size_bytes:
             assert self._sender is not None
             self._sender.wake()
@@ -400,51 +397,6 @@ class Producer:
             raise RecordTooLargeError(
                 f"a record of {size_bytes} bytes, above buffer.memory={settings.buffer_memory_bytes}"
             )
-
-    # Partitions.
-
-    def _choose(
-        self,
-        info: TopicInfo,
-        key: Any,
-        key_bytes: bytes | None,
-        value: Any,
-        value_bytes: bytes | None,
-        *,
-        is_sticky: bool,
-    ) -> int:
-        if is_sticky:
-            return self._sticky.choose(info, {}, frozenset())
-        if self._partitioner is None:
-            assert key_bytes is not None
-            return partition_of_key(key_bytes, len(info.partitions))
-        cluster = self._opened().cluster
-        number: int = self._partitioner.partition(info.name, key, key_bytes, value, value_bytes, cluster)
-        if number not in info.partitions:
-            raise ClientUsageError(
-                f"the partitioner chose partition {number!r} of {info.name!r}, which has {len(info.partitions)}"
-            )
-        return number
-
-    def _on_sticky(self, info: TopicInfo, size_bytes: int, batch: ProducerBatch, index: int) -> None:
-        is_full = batch.reserved_bytes + size_bytes > self._settings.batch_size_bytes
-        if not (is_full or not index):
-            self._sticky.appended(info, size_bytes, ends_batch=False, queue_sizes={})
-            return
-        sizes = self._accumulator.queue_sizes(info.name) if self._settings.is_adaptive else {}
-        self._sticky.appended(info, size_bytes, ends_batch=is_full, queue_sizes=sizes, excluded=self._unavailable(info))
-
-    def _unavailable(self, info: TopicInfo) -> frozenset[int]:
-        """Return partitions whose oldest batch waits longer than `partitioner.availability.timeout.ms`."""
-        timeout_ms = self._settings.availability_timeout_ms
-        if not timeout_ms or not self._settings.is_adaptive:
-            return frozenset()
-        before_ms = now_ms() - timeout_ms
-        return frozenset(
-            number
-            for number in info.partitions
-            if self._accumulator.waits_since_ms(TopicPartition(info.name, number)) < before_ms
-        )
 
     # Interceptors.
 

@@ -11,7 +11,9 @@ and queues the requests itself, so that they leave in order; a task for each req
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final, cast
 
 import attrs
 import trio
@@ -174,7 +176,8 @@ class Sender:
                 self._on_failure(batch, error, was_sent=False)
             return False
         self._in_flight[node_id] = self._in_flight.get(node_id, 0) + 1
-        nursery.start_soon(self._receive, node_id, connection, pending, batches)
+        pending.on_done = partial(self._on_done, node_id, batches)
+        nursery.start_soon(self._watch, connection, pending)
         return True
 
     def _may_send(self, batch: ProducerBatch) -> bool:
@@ -225,27 +228,25 @@ class Sender:
             self._connecting.discard(node_id)
             self.wake()
 
-    async def _receive(
-        self, node_id: int, connection: Connection, pending: Pending, batches: list[ProducerBatch]
-    ) -> None:
-        """Wait for an answer, and decide about each batch."""
-        try:
-            response: ProduceResponse | None = await connection.answer(
-                pending, timeout_ms=self._settings.connection.request_timeout_ms
-            )
-        except ConnectionFailedError as error:
-            self._brokers.request_update()
-            for batch in batches:
-                self._on_failure(batch, error, was_sent=True)
-        else:
-            self._on_response(batches, response)
-        finally:
-            self._in_flight[node_id] -= 1
-            for batch in batches:
-                self._accumulator.muted.discard(batch.partition)
-            self.wake()
+    async def _watch(self, connection: Connection, pending: Pending) -> None:
+        """Have the connection closed if no answer comes in time; the answer itself goes to `_on_done`."""
+        with suppress(ConnectionFailedError):
+            await connection.answer(pending, timeout_ms=self._settings.connection.request_timeout_ms)
 
     # Answers.
+
+    def _on_done(self, node_id: int, batches: list[ProducerBatch], pending: Pending) -> None:
+        """Decide about each batch of a request; called in the order of the answers."""
+        self._in_flight[node_id] -= 1
+        for batch in batches:
+            self._accumulator.muted.discard(batch.partition)
+        if pending.error is None:
+            self._on_response(batches, cast("ProduceResponse | None", pending.response))
+        else:
+            self._brokers.request_update()
+            for batch in batches:
+                self._on_failure(batch, pending.error, was_sent=True)
+        self.wake()
 
     def _on_response(self, batches: list[ProducerBatch], response: ProduceResponse | None) -> None:
         if response is None:  # acks=0: written is all that will ever be known

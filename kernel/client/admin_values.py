@@ -1,0 +1,150 @@
+"""Pure core: what admin calls take and give.
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+import attrs
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Mapping, Sequence
+
+    from .cluster import Node
+
+
+class ResourceType(IntEnum):
+    """What has configs, by Kafka's numbers."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class ConfigSource(IntEnum):
+    """Where a config's value comes from, by Kafka's numbers."""
+
+    UNKNOWN = 0
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+    DYNAMIC_BROKER_LOGGER = 6
+    CLIENT_METRICS = 7
+    GROUP = 8
+
+
+class ConfigOperation(IntEnum):
+    """How a config is changed: set, back to its default, or a list with entries more or less."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+@attrs.frozen
+class NewTopic:
+    """A topic to create.
+
+    Attributes:
+        name: Its name.
+        partitions_count: -1 leaves it to the broker (`num.partitions`).
+        replication_factor: -1 leaves it to the broker (`default.replication.factor`).
+        configs: Its configs, beside the defaults.
+        assignments: Instead of the two numbers: for each partition, in order, the brokers to hold it, leader first.
+    """
+
+    name: str
+    partitions_count: int = -1
+    replication_factor: int = -1
+    configs: Mapping[str, str | None] = attrs.field(factory=dict)
+    assignments: Sequence[Sequence[int]] = ()
+
+
+@attrs.frozen
+class CreatedTopic:
+    """A topic that was created, or would have been."""
+
+    name: str
+    topic_id: uuid.UUID
+    partitions_count: int
+    replication_factor: int
+
+
+@attrs.frozen
+class ClusterDescription:
+    """The cluster as one broker sees it; `controller_id` is -1 when unknown."""
+
+    cluster_id: str
+    controller_id: int
+    nodes: tuple[Node, ...]
+
+
+@attrs.frozen
+class ConfigEntry:
+    """One config of a resource.
+
+    Attributes:
+        name: The key.
+        value: As text; None where it is secret or not set.
+        source: Where the value comes from.
+        is_read_only: Whether only a restart changes it.
+        is_sensitive: Whether it is secret.
+        synonyms: Names, values and sources that stand behind it, nearest first.
+        documentation: What it does; empty where the broker does not say.
+    """
+
+    name: str
+    value: str | None
+    source: ConfigSource
+    is_read_only: bool
+    is_sensitive: bool
+    synonyms: tuple[tuple[str, str | None, ConfigSource], ...] = ()
+    documentation: str = ""
+
+    @property
+    def is_default(self) -> bool:
+        """Whether nobody set it."""
+        return self.source is ConfigSource.DEFAULT
+
+
+@attrs.frozen
+class ReplicaInDir:
+    """One replica on a broker's disk; `offset_lag` counts records that it is behind the leader."""
+
+    topic: str
+    partition: int
+    size_bytes: int
+    offset_lag: int
+    is_future: bool
+
+
+@attrs.frozen
+class LogDir:
+    """One of a broker's log directories; `total_bytes` and `usable_bytes` are its file system's, -1 when unknown."""
+
+    path: str
+    is_failed: bool
+    total_bytes: int
+    usable_bytes: int
+    replicas: tuple[ReplicaInDir, ...]
+
+
+@attrs.frozen
+class ActiveProducer:
+    """A producer that a partition's leader remembers; -1 where there is no transaction."""
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp: int
+    coordinator_epoch: int
+    transaction_start_offset: int
