@@ -16,6 +16,7 @@ import logging
 import random
 import socket
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -138,12 +139,16 @@ class Broker:
         """
         parts = self.parts = BrokerParts(self)
         network = NetworkServer(parts.router, network_settings(self.options.config), self.clock)
+        parts.want_turn = network.want_turn
         parts.config_listeners.append(lambda config: network.reconfigure(network_settings(config)))
         observer = self._make_observer(parts, network)
-        await observer.bind()
-        bound = network.bind()
-        self.listeners = self._bound_listeners(bound)
-        try:
+        with ExitStack() as closing:
+            closing.callback(self._stopped.set)
+            closing.callback(observer.close)
+            closing.callback(network.close)
+            await observer.bind()
+            self.listeners = self._bound_listeners(network.bind())
+            closing.callback(parts.close)
             parts.start_storage()
             async with trio.open_nursery() as nursery:
                 await nursery.start(parts.metadata.run)
@@ -162,9 +167,6 @@ class Broker:
                     services.cancel_scope.cancel()
                 await parts.metadata.close()
                 nursery.cancel_scope.cancel()
-        finally:
-            parts.close()
-            self._stopped.set()
 
     def _make_observer(self, parts: BrokerParts, network: NetworkServer) -> Observer:
         return Observer(

@@ -141,6 +141,17 @@ class NetworkServer:
         for acceptor in acceptors:
             acceptor.close()
 
+    def close(self) -> None:
+        """Give the ports back, also those that were bound and never served; may be called at any time, and again."""
+        self._close_listeners()
+        for _, listening, _ in self._sockets:
+            listening.close()
+
+    def want_turn(self) -> None:
+        """Have a turn end soon though no frame came: something was staged that `turn_ended` writes."""
+        if self._loop is not None:
+            self._loop.want_turn()
+
     def reconfigure(self, settings: NetworkSettings) -> None:
         """Take new limits of connections; everything else stays as it was bound.
 

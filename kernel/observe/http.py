@@ -7,6 +7,7 @@ everything is bounded: connections at once, bytes of a request's head, seconds f
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NoReturn
 
@@ -59,7 +60,9 @@ def parse_address(text: str) -> tuple[str, int]:
     """
     host, colon, port = text.rpartition(":")
     if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
-        raise ConfigError(f"odradek.http.listener={text!r} is not HOST:PORT", hint="for example 127.0.0.1:9404")
+        raise ConfigError(
+            f"{text!r} is not HOST:PORT", where="odradek.http.listener", hint="for example 127.0.0.1:9404"
+        )
     return host.removeprefix("[").removesuffix("]"), int(port)
 
 
@@ -88,7 +91,11 @@ class HttpService:
         try:
             self._listeners = await trio.open_tcp_listeners(port, host=host or None)
         except OSError as error:
-            raise ConfigError(f"cannot serve HTTP on {host}:{port}: {error.strerror or error}") from error
+            raise ConfigError(
+                f"cannot serve HTTP on {host}:{port}: {os.strerror(error.errno) if error.errno else error}",
+                where="odradek.http.listener",
+                hint="another HOST:PORT; port 0 takes a free one",
+            ) from error
         bound = self._listeners[0].socket.getsockname()
         self._address = bound[0], bound[1]
         return self._address
@@ -104,6 +111,12 @@ class HttpService:
         listeners, self._listeners = self._listeners, []
         task_status.started()
         await trio.serve_listeners(self.serve_connection, listeners)
+
+    def close(self) -> None:
+        """Give back a port that was bound and never served."""
+        listeners, self._listeners = self._listeners, []
+        for listener in listeners:
+            listener.socket.close()
 
     async def serve_connection(self, stream: trio.abc.Stream) -> None:
         """Answer the requests of one connection, one after another, and close it. If cancelled, it is cut off."""

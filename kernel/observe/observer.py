@@ -92,6 +92,11 @@ class Observer:
         self._http = HttpService(parse_address(self._http_listener), make_pages(self.registry, self._is_ready))
         self.http_address = await self._http.bind()
 
+    def close(self) -> None:
+        """Give back a port that was bound and never served."""
+        if self._http is not None:
+            self._http.close()
+
     def services(self) -> Iterator[tuple[str, Callable[..., Awaitable[None]]]]:
         """Iterate over what has to run while the broker serves, with names."""
         yield "idle monitor", self.idle.run

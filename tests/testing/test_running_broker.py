@@ -72,11 +72,12 @@ def test_a_fresh_broker_is_the_tests_own(odradek_broker: RunningBroker, fresh_od
 
 
 def test_a_directory_of_its_own_is_gone_at_the_end_and_so_is_the_thread() -> None:
+    before = {*threading.enumerate()}
     with running_broker() as broker:
         assert broker.data_dir.exists()
 
     assert not broker.data_dir.exists()
-    assert "odradek broker" not in {thread.name for thread in threading.enumerate()}
+    assert "odradek broker" not in {thread.name for thread in {*threading.enumerate()} - before}
 
 
 def test_a_failing_test_ends_the_broker_too() -> None:
