@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from .config.broker import BrokerConfig
+    from .config.sections import StartTopic
     from .contracts.election import ElectionFactory
     from .contracts.storage import StorageFactory
-    from .config.sections import StartTopic
 
 log = logging.getLogger(__name__)
 
