@@ -63,7 +63,7 @@ _ADVICE: Final[Mapping[int, str]] = {
     errno.EMFILE: "too many open files in this process: raise `ulimit -n`",
     errno.ENFILE: "too many open files on this machine: raise fs.file-max",
     errno.ENOENT: "it is gone: was it removed by hand, or is a disk not mounted?",
-    errno.ENOTDIR: "a part of the path is no directory",
+    errno.ENOTDIR: "a file stands where a directory should be: move it away or choose another log.dirs",
     errno.ENAMETOOLONG: "the name is too long for this file system: choose a shorter topic name or path",
     errno.ENXIO: "the device is gone: is the disk still attached?",
     errno.ENODEV: "the device is gone: is the disk still attached?",

@@ -85,7 +85,11 @@ def _unescape(text: str, where: str) -> str:
         if len(escape) == 5:
             return chr(int(escape[1:], 16))
         if escape == "u":
-            raise ConfigError("a \\u must be followed by four hexadecimal digits", where=where)
+            raise ConfigError(
+                "a \\u must be followed by four hexadecimal digits",
+                where=where,
+                hint="a backslash itself is written twice",
+            )
         return _ESCAPES.get(escape, escape)
 
     unescaped = _ESCAPE.sub(replace, text)

@@ -61,7 +61,7 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
         _load_key(context, settings)
     except (OSError, ValueError) as error:
         raise ConfigError(
-            f"the certificate or key of the TLS listener cannot be used: {error}",
+            f"the certificate or key of the TLS listener cannot be used: {_key_trouble(settings, error)}",
             where="ssl.keystore.location",
             hint="a PEM file with the private key and the certificate chain; ssl.key.password if it is encrypted",
         ) from error
@@ -107,6 +107,25 @@ def _load_key(context: ssl.SSLContext, settings: TlsSettings) -> None:
         )
 
 
+def _key_trouble(settings: TlsSettings, error: OSError | ValueError) -> str:
+    """Return what is wrong with the key and the certificates: OpenSSL's own words name lines of its source."""
+    if isinstance(error, ssl.SSLError):
+        location = settings.keystore_location
+        pem = Path(location).read_bytes() if location else (settings.keystore_key or "").encode()
+        if b"PRIVATE KEY-----" not in pem:
+            reason = "there is no private key in it"
+        elif b"ENCRYPTED" in pem:
+            given = "does not decrypt it" if settings.key_password else "is not set"
+            reason = f"the private key is encrypted, and ssl.key.password {given}"
+        elif location and b"BEGIN CERTIFICATE-----" not in pem:
+            reason = "there is no certificate in it"
+        else:
+            reason = error.reason.lower().replace("_", " ") if error.reason else "it cannot be parsed"
+    else:
+        reason = getattr(error, "strerror", None) or str(error)
+    return f"{settings.keystore_location}: {reason}" if settings.keystore_location else reason
+
+
 def _load_authorities(context: ssl.SSLContext, settings: TlsSettings) -> None:
     if settings.truststore_certificates is None and settings.truststore_location is None:
         if settings.client_auth is not ClientAuth.NONE:
@@ -121,10 +140,15 @@ def _load_authorities(context: ssl.SSLContext, settings: TlsSettings) -> None:
         context.load_verify_locations(cafile=settings.truststore_location, cadata=settings.truststore_certificates)
     except (OSError, ValueError) as error:
         raise ConfigError(
-            f"the trusted certificates cannot be read: {error}",
+            f"the trusted certificates cannot be read: {_authorities_trouble(settings, error)}",
             where="ssl.truststore.location",
             hint="a PEM file with the certificates of the authorities",
         ) from error
+
+
+def _authorities_trouble(settings: TlsSettings, error: OSError | ValueError) -> str:
+    reason = "there is no certificate in it" if isinstance(error, ssl.SSLError) else getattr(error, "strerror", "")
+    return f"{settings.truststore_location or 'ssl.truststore.certificates'}: {reason or error}"
 
 
 @attrs.define(eq=False, repr=False)

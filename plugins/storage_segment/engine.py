@@ -127,8 +127,9 @@ class SegmentEngine:
             return None
 
     def _set_offline(self, log_dir: LogDir, error: DiskError) -> None:
-        _logger.error("log directory %s goes offline: %s", log_dir.path, error)
         log_dir.error = str(error)
+        if self._logs or not all(other.error for other in self._dirs):  # else it stops the start, which tells it
+            _logger.error("log directory %s goes offline: %s", log_dir.path, error)
         for partition, log in self._logs.items():
             if self._homes[partition] is log_dir and not log.is_offline:
                 log.set_offline(log_dir.error)

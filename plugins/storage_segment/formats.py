@@ -188,9 +188,13 @@ def decode_meta_properties(data: bytes) -> MetaProperties:
     """
     try:
         lines = [line.strip() for line in data.decode().splitlines()]
-        fields = dict(line.split("=", 1) for line in lines if line and line[0] not in "#!")
-        if fields.get("version") not in ("0", "1"):
-            raise CorruptionError(f"meta.properties version {fields.get('version')!r} is not known")
+        parts = (line.partition("=") for line in lines if line and line[0] not in "#!")
+        fields = {key: value for key, _, value in parts}
+        version = fields.get("version")
+        if version is None:
+            raise CorruptionError("not a meta.properties: it has no version")
+        if version not in ("0", "1"):
+            raise CorruptionError(f"meta.properties version {version!r} is not known")
         directory_id = parse_id(fields["directory.id"]) if "directory.id" in fields else ZERO_ID
         node_id = int(fields.get("node.id", fields.get("broker.id", "-1")))
     except ValueError as exc:

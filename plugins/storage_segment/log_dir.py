@@ -91,10 +91,14 @@ class LogDir:
                 f"log directory {self.path} is in use by another broker ({exc.strerror}): "
                 "stop it, or give each broker directories of its own in log.dirs"
             ) from exc
+        path = self.path / META_PROPERTIES
         try:
-            return decode_meta_properties(read_file(self._files, self.path / META_PROPERTIES))
+            return decode_meta_properties(read_file(self._files, path))
         except FileNotFoundError:
             return None
+        except CorruptionError as exc:
+            advice = "start the version that wrote it, or give the broker another directory in log.dirs"
+            raise CorruptionError(f"{path}: {exc}: {advice}") from exc
 
     def claim(self, meta: MetaProperties) -> None:
         """Write the directory's identity."""
@@ -205,7 +209,10 @@ def common_identity(metas: Mapping[str, MetaProperties], cluster_id: str, node_i
                 "set node.id, or give the broker a directory of its own in log.dirs"
             )
         if meta.cluster_id and cluster_id and meta.cluster_id != cluster_id:
-            raise StorageError(f"log directory {path} belongs to cluster {meta.cluster_id}, not to {cluster_id}")
+            raise StorageError(
+                f"log directory {path} belongs to cluster {meta.cluster_id}, not to {cluster_id}: "
+                "set odradek.cluster.id, or give the broker a directory of its own in log.dirs"
+            )
         cluster_id = cluster_id or meta.cluster_id
         if meta.directory_id != ZERO_ID:
             if meta.directory_id in seen:
