@@ -14,6 +14,7 @@ import trio
 
 from ..broker import Broker
 from ..config.topic import TopicConfig
+from ..disk_threads import do_on_thread
 from ..errors import ConfigError
 from ..metadata.adoption import FoundPartition, adopt_topics
 from ..types import METADATA_TOPIC
@@ -81,7 +82,7 @@ async def _adopt(
     epochs: dict[object, int] = {}
     for number, log in enumerate(new, start=1):
         if not is_own:
-            await trio.to_thread.run_sync(engine.adopt_log, log.partition, str(directory), limiter=limiter)
+            await do_on_thread(engine.begin_adoption(log.partition, str(directory)), limiter)
         epochs[log.partition] = _latest_epoch(engine, log, parts.config)
         on_copied(str(log.partition), number, len(new))
     partitions = [_found_partition(log, epochs.get(log.partition, -1)) for log in found]

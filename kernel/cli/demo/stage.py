@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from rich import box
 from rich.console import Console
 from rich.padding import Padding
 from rich.panel import Panel
@@ -53,15 +52,15 @@ class Stage:
         """Print lines as they are, standing back."""
         self.console.print(Padding(Text(text, style="dim"), _INDENT, expand=False))
 
-    def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]], *, caption: str = "") -> None:
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Print a table; numbers stand to the right, in groups of three digits."""
-        table = Table(box=box.SIMPLE_HEAD, header_style="bold", caption=caption or None, caption_justify="left")
+        table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
         for number, name in enumerate(columns):
             is_number = all(isinstance(row[number], int) for row in rows)
             table.add_column(name, justify="right" if is_number else "left", overflow="fold")
         for row in rows:
             table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
-        self.console.print(Padding(table, (0, 0, 0, 2), expand=False))
+        self.console.print(Padding(table, (1, 0, 1, 3), expand=False))
 
     @contextmanager
     def progress(self, what: str, total: int) -> Iterator[Callable[[int], None]]:
@@ -88,10 +87,16 @@ class Stage:
         """
         self.checks_count += 1
         if holds:
-            self.console.print(f"   [green]{'✓' if self._is_utf8 else 'ok'}[/] {text}")
+            self._mark("green", "✓" if self._is_utf8 else "ok", text)
             return
         self.failed_checks.append(f"{text}{f': {detail}' if detail else ''}")
-        self.console.print(f"   [bold red]{'✗' if self._is_utf8 else 'FAILED'}[/] {self.failed_checks[-1]}")
+        self._mark("bold red", "✗" if self._is_utf8 else "FAILED", self.failed_checks[-1])
+
+    def _mark(self, style: str, mark: str, text: str) -> None:
+        """Print a mark with a text beside it, never below it."""
+        row = Table.grid(padding=(0, 1, 0, 0))
+        row.add_row(Text(mark, style=style), Text(text))
+        self.console.print(Padding(row, _INDENT, expand=False))
 
     def close(self, text: str) -> None:
         """End."""

@@ -163,7 +163,7 @@ class Story:
         stage.check("every zone's history is in one partition and in order", holds=not wrong, detail=", ".join(wrong))
         checksums = {number: checksum(records) for number, records in read.items()}
         stage.check(
-            f"SHA-256 of what came back is that of what was sent ({checksums[0][:12]}... for partition 0)",
+            f"what came back has the SHA-256 of what was sent ({checksums[0][:10]}... for partition 0)",
             holds=checksums == self._checksums,
             detail=f"{checksums} and not {self._checksums}",
         )
@@ -173,7 +173,8 @@ class Story:
         stage.step("On disk")
         stage.say(
             "Kafka's own format, byte for byte. A log is a chain of segments, each named by its first offset. Beside "
-            "each stand two sparse indexes, an entry about every 4 kB: from offset to byte, from time to offset."
+            "each stand two sparse indexes, an entry about every 4 kB: from offset to byte, from time to offset. "
+            "Their entries are counted here."
         )
         rows, problems, records_count = [], [], 0
         sample = ""
@@ -186,9 +187,8 @@ class Story:
                 rows.append(
                     (
                         number,
-                        f"{segment.name}.log",
+                        segment.name,
                         segment.records_count,
-                        segment.batches_count,
                         size_text(segment.size_bytes),
                         len(segment.entries),
                         len(segment.time_entries),
@@ -199,9 +199,9 @@ class Story:
                     sample = (
                         f"in partition {number}, the batch that ends with offset {offset:,} begins at byte {position:,}"
                     )
-        columns = ("partition", "segment", "records", "batches", "size", "index", "time index")
+        columns = ("partition", "segment", "records", "size", "index", "time index")
         stage.table(columns, rows)
-        stage.say(f"One entry of an index: {sample}. `odradek log dump {self._data_dir}` shows them all.")
+        stage.say(f"One entry of an index: {sample}. With --keep the files stay, and `odradek log dump` shows all.")
         stage.check(
             "`odradek log dump` finds every record in the segments, and nothing damaged",
             holds=not problems and records_count == len(self._records),
@@ -229,8 +229,9 @@ class Story:
         rows = []
         for number, (offset, record) in found.items():
             change = record.change
-            rows.append((number, offset, change["at"], change["zone"], f"{change['before']} to {change['after']}"))
-        stage.table(("partition", "offset", "when", "zone", "clocks"), rows)
+            clocks = f"{change['before']} to {change['after']}"
+            rows.append((number, offset, change["at"][11:], change["zone"], clocks))
+        stage.table(("partition", "offset", moment_text(QUESTION_AT)[:10], "zone", "clocks"), rows)
         got = first_at_or_after([record for _offset, record in found.values()], QUESTION_AT * MILLISECONDS)
         expected = first_at_or_after(self._records, QUESTION_AT * MILLISECONDS)
         if got is not None:
@@ -267,8 +268,8 @@ class Story:
             return
         stage.close(
             f"[bold]All {stage.checks_count} checks hold[/], after {took_s:.1f} s. What now?\n\n"
-            "  odradek serve             a broker for any Kafka client, on 127.0.0.1:9092\n"
-            "  odradek topics --help     and produce, consume, configs, perf: a tool for each need\n"
+            "  odradek serve             a broker for any Kafka client\n"
+            "  odradek topics --help     and produce, consume, configs, perf, log\n"
             "  odradek config describe   every setting, explained"
         )
 
