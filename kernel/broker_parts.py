@@ -14,7 +14,7 @@ from .contracts.storage import LogConfig, StorageContext
 from .dispatch.handlers.api_00_produce import ProduceHandler
 from .dispatch.router import Router
 from .files import OsFiles
-from .ids import METADATA_TOPIC_ID
+from .ids import METADATA_TOPIC_ID, ZERO_ID
 from .metadata.image import MetadataImage, ResourceType
 from .metadata.local_log import LocalLog
 from .metadata.metadata_log import MetadataLog, SnapshotSettings
@@ -23,6 +23,7 @@ from .metadata.topic_maker import TopicMaker
 from .partitions.fetch_session import FetchSessionCache
 from .partitions.flush_service import FlushService
 from .partitions.replica_manager import ReplicaManager
+from .partitions.request_operation import RequestOperation
 from .partitions.topic_plan import TopicPlan, plan_topic
 from .partitions.upkeep import Upkeep, UpkeepSettings
 from .plugin_manager import choose_offer
@@ -65,6 +66,7 @@ class BrokerParts:
         self.broker = broker
         self.config = options.config
         self.live_config = options.config
+        self.want_turn: Callable[[], None] = lambda: None
         self.config_listeners: list[Callable[[BrokerConfig], None]] = []
         self.plugins = options.plugins
         self.wheel = TimingWheel(now_ms=clock.monotonic_ms())
@@ -81,6 +83,7 @@ class BrokerParts:
             random_source=broker.random,
             producer_id_expiration_ms=self.config.get_int("producer.id.expiration.ms"),
             on_progress=self._replica_progressed,
+            on_staged=self._staged,
             on_flush_wanted=self._flush_wanted,
             on_leader_changed=options.plugins.leader_changed,
         )
@@ -146,6 +149,9 @@ class BrokerParts:
         self.produce_purgatory.check(replica)
         self.fetch_purgatory.check(replica)
 
+    def _staged(self) -> None:
+        self.want_turn()
+
     def _flush_wanted(self) -> None:
         self.flushes.wake()
 
@@ -167,6 +173,8 @@ class BrokerParts:
         """Return what a topic's configuration means for its replicas."""
         return plan_topic(
             TopicConfig.resolve(config, image.topic_config(topic.name)),
+            storage=topic.storage,
+            election=topic.election,
             stages=tuple(self.stages),
             validation=ValidationMode(config.get_text("odradek.produce.validation")),
             has_compiled_kernel=HAS_COMPILED_KERNEL,
@@ -175,6 +183,7 @@ class BrokerParts:
     def open_topics(self) -> None:
         """Open this broker's replicas of every topic there is."""
         image = self.image()
+        self.replicas.set_strays_aside(lambda partition: is_known(image, partition))
         config = self.live_config = self.effective_config(image)
         for topic in image.topics_by_name.values():
             self._open_topic(topic, image, config)
@@ -187,7 +196,7 @@ class BrokerParts:
     def on_metadata(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Follow a change of the committed metadata: open, change and delete replicas."""
         for topic in delta.deleted_topics:
-            self.replicas.delete_topic(topic.name)
+            self.replicas.delete_topic(topic.name, len(topic.partitions))
         has_broker_change = any(kind == ResourceType.BROKER for kind, _name in delta.changed_configs)
         if has_broker_change:
             self.live_config = self.effective_config(image)
@@ -215,7 +224,7 @@ class BrokerParts:
             StorageError: No directory can be used, or the metadata log is damaged.
             ConfigError: The data is another cluster's.
         """
-        found = tuple(self.replicas.start())
+        self.replicas.start()
         engine = choose_offer(
             self.replicas.engines, self.config.get_text("odradek.storage"), "storage", "odradek.storage"
         )
@@ -237,7 +246,6 @@ class BrokerParts:
         )
         self.metadata.load()
         self.metadata.add_listener(self.on_metadata)
-        self._found_logs = [log for log in found if log.partition != partition]
 
     def _metadata_partition(self, partition: TopicIdPartition, log: PartitionLog) -> LocalLog:
         """Return the metadata log's partition, led by this broker."""
@@ -283,8 +291,22 @@ class BrokerParts:
 
 
 def report_operation_error(operation: DelayedOperation, error: Exception) -> None:
-    """Log that a waiting request failed; it is answered when its time is over."""
+    """Log that a waiting request failed. One that cannot be ended costs its connection; others wait for their time."""
     log.error("%r failed: %s", operation, error, exc_info=error)
+    if operation.outcome is not None and isinstance(operation, RequestOperation):
+        operation.fail("internal failure")
+
+
+def is_known(image: MetadataImage, partition: TopicIdPartition) -> bool:
+    """Return whether a log on disk belongs to the metadata log or to a partition of an image."""
+    if partition.topic == METADATA_TOPIC:
+        return True
+    topic = image.topics_by_name.get(partition.topic)
+    return (
+        topic is not None
+        and partition.topic_id in (topic.topic_id, ZERO_ID)
+        and partition.partition < len(topic.partitions)
+    )
 
 
 def metadata_log_config(config: BrokerConfig) -> LogConfig:

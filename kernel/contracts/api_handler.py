@@ -98,6 +98,10 @@ class RequestContext(Protocol):
         """Answer a request whose handler returned `PENDING`; once; nothing happens when the client is gone."""
         ...
 
+    def fail(self, reason: str) -> None:
+        """Give up on a request whose handler returned `PENDING`: no answer is sent, the connection is closed."""
+        ...
+
     def reply_frame(self, frame: bytearray) -> None:
         """Like `reply`, with a whole frame that is encoded already, its size and header in front."""
         ...

@@ -48,6 +48,11 @@ class LogConfig:
     flush_ms: int = NO_LIMIT
     file_delete_delay_ms: int = 60_000
 
+    @property
+    def wants_flushes(self) -> bool:
+        """Whether records count only once they are flushed: `flush.messages` or `flush.ms` is set."""
+        return self.flush_messages != NO_LIMIT or self.flush_ms != NO_LIMIT
+
 
 class FileSlice(Protocol):
     """Bytes of an open file, to be sent without passing through this process.
@@ -384,6 +389,14 @@ class StorageEngine(Protocol):
 
     def delete_log(self, partition: TopicIdPartition) -> None:
         """Close the log if open and mark it deleted, at once gone for `open_log`; its bytes go in the background."""
+        ...
+
+    def set_aside(self, partition: TopicIdPartition) -> None:
+        """Take a log that `start` found out of the way without losing a byte; nobody knows its topic any more.
+
+        Raises:
+            StorageError: The disk fails.
+        """
         ...
 
     def move_log(self, partition: TopicIdPartition, log_dir: str) -> None:

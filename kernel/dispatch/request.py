@@ -43,6 +43,12 @@ class Request:
         """Answer; None means that no answer is sent. Nothing happens when the client is gone."""
         self.route.send(self, response)
 
+    def fail(self, reason: str) -> None:
+        """Give up: there is no answer, and the connection, which cannot go on without one, is closed."""
+        if not self.slot.is_complete:
+            self.slot.complete(None)
+        self.connection.close(reason)
+
     def reply_frame(self, frame: bytearray) -> None:
         """Answer with a whole frame that is encoded already, its size in front."""
         self.route.note_answered(self)

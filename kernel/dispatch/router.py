@@ -145,6 +145,15 @@ class Router:
         request.route.counters.errors_count += 1
         return request.route.handler.error_response(body, request, code, detail)
 
+    def _error_answer_or_none(self, request: Request, body: Any, error: Exception) -> Any:
+        """Like `_error_answer`; a handler that cannot even say what went wrong loses its connection."""
+        try:
+            return self._error_answer(request, body, error)
+        except Exception:
+            log.exception("%r: no error response", request)
+            request.connection.close("internal failure")
+            return None
+
     def _answer_unknown_version(
         self,
         connection: Connection,
@@ -187,10 +196,19 @@ class Router:
                     request.connection.close(str(error))
                     answer = None
                 except Exception as error:
-                    answer = self._error_answer(request, body, error)
-                request.reply(answer)
+                    answer = self._error_answer_or_none(request, body, error)
+                self._reply(request, answer)
         finally:
             limiter.release()
+
+    def _reply(self, request: Request, answer: Any) -> None:
+        """Answer from a task; an answer that cannot be encoded costs its connection, nobody else's."""
+        try:
+            request.reply(answer)
+        except Exception:
+            self.unexpected_errors_count += 1
+            log.exception("%r: the answer cannot be sent: %r", request, answer)
+            request.fail("internal failure")
 
 
 def skip_tagged_fields(frame: memoryview, position: int) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from ..config.topic import TopicConfig
 from ..contracts.coordinator import CoordinatorResult
 from ..errors import ErrorCode, KafkaError
 from ..ids import ZERO_ID, id_text
@@ -135,9 +136,12 @@ def _check_against_image(
 def _records(
     image: MetadataImage, rules: ControllerRules, name: str, topic_id: UUID, partitions: Sequence[FoundPartition]
 ) -> list[MetadataRecord]:
-    election = rules.election(rules.config_at(image), {})
+    chosen = TopicConfig.resolve(rules.config_at(image))
+    election = rules.election(chosen.odradek_election)
     replicas = [rules.node_id]
-    records: list[MetadataRecord] = [TopicRecord(name=name, topic_id=topic_id)]
+    records: list[MetadataRecord] = [
+        TopicRecord(name=name, topic_id=topic_id, storage=chosen.odradek_storage, election=chosen.odradek_election)
+    ]
     for item in partitions:
         state = election.initial_state(replicas, image.live_brokers())
         state = attrs.evolve(state, leader_epoch=item.latest_epoch + 1)

@@ -87,12 +87,16 @@ class TopicImage:
     Attributes:
         name: Its name.
         topic_id: Its id, which a deleted namesake does not share.
+        storage: The storage that holds it, for its life.
+        election: The election that leads it, for its life.
         partitions: State by partition.
         directories: By partition, the log directory of each replica, in the order of `replicas`.
     """
 
     name: str
     topic_id: UUID
+    storage: str = ""
+    election: str = ""
     partitions: tuple[PartitionState, ...] = ()
     directories: tuple[tuple[UUID, ...], ...] = ()
 

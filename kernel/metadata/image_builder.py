@@ -65,16 +65,15 @@ class _Shared(Generic[K, V]):
 class _OpenTopic:
     """A topic whose partitions are being changed."""
 
-    __slots__ = ("directories", "name", "partitions", "topic_id")
+    __slots__ = ("_topic", "directories", "partitions")
 
     def __init__(self, topic: TopicImage) -> None:
-        self.name = topic.name
-        self.topic_id = topic.topic_id
+        self._topic = topic
         self.partitions = list(topic.partitions)
         self.directories = list(topic.directories)
 
     def freeze(self) -> TopicImage:
-        return TopicImage(self.name, self.topic_id, tuple(self.partitions), tuple(self.directories))
+        return attrs.evolve(self._topic, partitions=tuple(self.partitions), directories=tuple(self.directories))
 
 
 @attrs.define
@@ -131,8 +130,8 @@ class ImageBuilder:
             return self._image
         for topic in self._open.values():
             frozen = topic.freeze()
-            self._topics_by_name.write()[topic.name] = frozen
-            self._topics_by_id.write()[topic.topic_id] = frozen
+            self._topics_by_name.write()[frozen.name] = frozen
+            self._topics_by_id.write()[frozen.topic_id] = frozen
         self._open.clear()
         self._image = attrs.evolve(
             self._image,
@@ -187,7 +186,9 @@ class ImageBuilder:
         self._changes.changed_brokers.add(record.broker_id)
 
     def _replay_topic(self, record: TopicRecord) -> None:
-        self._open[record.topic_id] = _OpenTopic(TopicImage(record.name, record.topic_id))
+        self._open[record.topic_id] = _OpenTopic(
+            TopicImage(record.name, record.topic_id, record.storage, record.election)
+        )
         self._changes.created_topics.add(record.topic_id)
 
     def _replay_partition(self, record: PartitionRecord) -> None:
@@ -210,7 +211,8 @@ class ImageBuilder:
             topic.directories.append(directories)
         else:
             raise CorruptionError(
-                f"metadata has partition {record.partition} of {topic.name} and not those before: the log is damaged"
+                f"metadata has partition {record.partition} of {topic.freeze().name} and not those before: "
+                "the log is damaged"
             )
         self._changes.changed_topics.add(record.topic_id)
         self._changes.changed_partitions.add((record.topic_id, record.partition))

@@ -142,7 +142,7 @@ def _elect_one(
     is_settled = state.leader != NO_LEADER if reason is ElectionReason.UNCLEAN else state.leader == state.replicas[0]
     if is_settled:
         raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, _NOT_NEEDED)
-    chosen = rules.election(config, image.topic_config(name)).choose_leader(state, live, reason)
+    chosen = rules.election(topic.election).choose_leader(state, live, reason)
     if chosen is None or chosen.leader == state.leader:
         raise KafkaError(*_FAILURES[reason])
     return changed_partition_record(topic, partition, with_epochs(state, chosen))
@@ -204,18 +204,16 @@ def _change_all(
     broker_id: int,
     change: Callable[[ElectionFactory, PartitionState], PartitionState | None],
 ) -> list[MetadataRecord]:
-    """Return the records of what `change` makes of each partition with a replica on a broker, by topic name."""
-    config = rules.config_at(image)
-    default = rules.election(config, {})
+    """Return the records of what `change` makes of each partition with a replica on a broker, by topic name.
+
+    A topic whose election no active plugin offers stays as it is: its brokers keep it offline.
+    """
     records: list[MetadataRecord] = []
     for _, topic in sorted(image.topics_by_name.items()):
-        overrides = image.topic_config(topic.name)
-        factory = rules.election(config, overrides) if _ELECTION in overrides else default
-        records += _change_topic(topic, broker_id, factory, change)
+        factory = rules.elections.get(topic.election)
+        if factory is not None:
+            records += _change_topic(topic, broker_id, factory, change)
     return records
-
-
-_ELECTION: Final = "odradek.election"
 
 
 def _change_topic(

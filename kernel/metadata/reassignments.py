@@ -78,7 +78,7 @@ def _alter_one(
     if not 0 <= index < len(topic.partitions):
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
     state = topic.partitions[index]
-    factory = rules.election(rules.config_at(image), image.topic_config(name))
+    factory = rules.election(topic.election)
     live = image.live_brokers()
     if wanted.replicas is None:
         changed = _cancelled(state)

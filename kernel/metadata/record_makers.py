@@ -67,6 +67,11 @@ def changed_partition_record(topic: TopicImage, partition: int, state: Partition
     return partition_record(topic.topic_id, partition, state, directories)
 
 
+def topic_record(topic: TopicImage) -> TopicRecord:
+    """Return the record of a topic, without its partitions."""
+    return TopicRecord(name=topic.name, topic_id=topic.topic_id, storage=topic.storage, election=topic.election)
+
+
 def config_records(
     resource_type: int, resource_name: str, old: Mapping[str, str], new: Mapping[str, str]
 ) -> list[MetadataRecord]:
@@ -89,7 +94,7 @@ def image_records(image: MetadataImage) -> Iterator[MetadataRecord]:
     for broker_id in sorted(image.brokers):
         yield broker_record(image.brokers[broker_id])
     for _, topic in sorted(image.topics_by_name.items()):
-        yield TopicRecord(name=topic.name, topic_id=topic.topic_id)
+        yield topic_record(topic)
         for index, state in enumerate(topic.partitions):
             yield partition_record(topic.topic_id, index, state, topic.directories[index])
     for (resource_type, resource_name), values in sorted(image.configs.items()):

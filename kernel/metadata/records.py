@@ -66,10 +66,12 @@ class RemoveBrokerRecord(Message, key=3, versions="0", flexible="0+"):
 
 
 class TopicRecord(Message, key=4, versions="0", flexible="0+"):
-    """There is a topic of this name and id; its partitions follow."""
+    """There is a topic of this name and id, held by this storage and election for its life; its partitions follow."""
 
     name: str = f.string()
     topic_id: UUID = f.uuid()
+    storage: str = f.string()
+    election: str = f.string()
 
 
 class PartitionRecord(Message, key=5, versions="0", flexible="0+"):

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from ..config.topic import TopicConfig
 from ..errors import ErrorCode, KafkaError
 from .image import ResourceType
 
@@ -43,13 +42,12 @@ class ControllerRules:
         """Return the node's configuration with the dynamic layers of an image."""
         return dynamic_config(self.config, image, self.node_id)
 
-    def election(self, config: BrokerConfig, overrides: Mapping[str, str]) -> ElectionFactory:
-        """Return the election factory that a topic's configs choose.
+    def election(self, name: str) -> ElectionFactory:
+        """Return the election factory of a name.
 
         Raises:
             KafkaError: INVALID_CONFIG: no plugin offers it.
         """
-        name = TopicConfig.resolve(config, overrides).odradek_election
         factory = self.elections.get(name)
         if factory is None:
             known = ", ".join(sorted(self.elections)) or "none"

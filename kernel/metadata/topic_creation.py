@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from ..config.describe import describe_topic
-from ..config.topic import check_topic
+from ..config.topic import TopicConfig, check_topic
 from ..contracts.coordinator import CoordinatorResult
 from ..errors import ErrorCode, KafkaError
 from ..ids import ZERO_ID
@@ -123,10 +123,15 @@ def _create(creation: _Creation, topic: CreatableTopic) -> tuple[list[MetadataRe
         )
     overrides = _overrides(topic)
     check_topic(creation.config, overrides)
-    election = creation.rules.election(creation.config, overrides)
+    chosen = TopicConfig.resolve(creation.config, overrides)
+    election = creation.rules.election(chosen.odradek_election)
     replica_lists = _by_hand(creation, topic) if topic.assignments else _placed(creation, topic)
     topic_id = creation.rules.ids.new_id()
-    records: list[MetadataRecord] = [TopicRecord(name=topic.name, topic_id=topic_id)]
+    records: list[MetadataRecord] = [
+        TopicRecord(
+            name=topic.name, topic_id=topic_id, storage=chosen.odradek_storage, election=chosen.odradek_election
+        )
+    ]
     for index, replicas in enumerate(replica_lists):
         state = election.initial_state(replicas, creation.live)
         records.append(partition_record(topic_id, index, state, replica_directories(image, state.replicas)))

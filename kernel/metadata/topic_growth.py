@@ -78,7 +78,7 @@ def _grow(
         for number, replicas in enumerate(replica_lists):
             check_assignment(replicas, factor, image)
             check_some_live(len(topic.partitions) + number, replicas, live)
-    election = rules.election(config, image.topic_config(topic.name))
+    election = rules.election(topic.election)
     records: list[MetadataRecord] = []
     for index, replicas in enumerate(replica_lists, len(topic.partitions)):
         state = election.initial_state(replicas, live)

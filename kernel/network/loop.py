@@ -86,6 +86,7 @@ class Loop(ABC):
     _idle_since: float = attrs.field(init=False, default=0.0)
     _started: float = attrs.field(init=False, default=0.0)
     _frames_seen: int = attrs.field(init=False, default=0)
+    _is_turn_wanted: bool = attrs.field(init=False, default=False)
     _turns_count: int = attrs.field(init=False, default=0)
     _created_count: int = attrs.field(init=False, default=0)
     _closed_count: int = attrs.field(init=False, default=0)
@@ -167,9 +168,10 @@ class Loop(ABC):
                 endpoint.connection.mark_dirty()
 
     def finish_turn(self) -> None:
-        """End a turn: tell the receiver if it got frames, flush, and use memory again."""
-        if self.frames_count != self._frames_seen:
+        """End a turn: tell the receiver if it got frames or wants it, flush, and use memory again."""
+        if self.frames_count != self._frames_seen or self._is_turn_wanted:
             self._frames_seen = self.frames_count
+            self._is_turn_wanted = False
             self._turns_count += 1
             try:
                 self.receiver.turn_ended()
@@ -181,6 +183,8 @@ class Loop(ABC):
             endpoint.flush()
         turn_state.dirty.clear()
         turn_state.is_active = False
+        if self._is_turn_wanted:
+            self.wake()
         memory = self.memory
         if memory.has_returned:
             memory.reclaim()
@@ -194,6 +198,12 @@ class Loop(ABC):
             if endpoint.connection.slots:
                 self.failures_count += 1
                 self.close(endpoint, "internal failure")
+
+    def want_turn(self) -> None:
+        """Have the receiver's `turn_ended` called soon, though no frame came."""
+        self._is_turn_wanted = True
+        if not self.turn_state.is_active:
+            self.wake()
 
     def resume(self, endpoint: Endpoint) -> None:
         """Let the endpoint go on in the next turn without waiting for its socket."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from ..errors import ErrorCode, KafkaError, StorageError
-from ..purgatory.delayed_operation import DelayedOperation, Outcome
+from ..purgatory.delayed_operation import Outcome
 from ..types import CONSUMER_REPLICA_ID, NO_EPOCH, IsolationLevel
 from ..wire.messages.api_01_fetch import (
     AbortedTransaction,
@@ -22,6 +22,7 @@ from ..wire.messages.api_01_fetch import (
     PartitionData,
 )
 from .fetch_session import UNKNOWN_ERRORS
+from .request_operation import RequestOperation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -189,7 +190,7 @@ def _fail(replicas: ReplicaManager, target: FetchTarget, version: int, code: Err
         answer.current_leader = LeaderIdAndEpoch(leader_id=replica.leader_id, leader_epoch=replica.leader_epoch)
 
 
-class FetchOperation(DelayedOperation):
+class FetchOperation(RequestOperation):
     """A Fetch that waits until `min_bytes` can be read, something goes wrong, or `max_wait_ms` is over."""
 
     __slots__ = ("_reply", "_result", "limits", "replicas", "targets")
@@ -204,7 +205,7 @@ class FetchOperation(DelayedOperation):
         limits: FetchLimits,
         reply: Callable[[FetchResult], None],
     ) -> None:
-        super().__init__(deadline_ms, context.connection)
+        super().__init__(deadline_ms, context)
         self.replicas = replicas
         self.targets = targets
         self.limits = limits

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..errors import ErrorCode
-from ..purgatory.delayed_operation import DelayedOperation, Outcome
+from ..purgatory.delayed_operation import Outcome
+from .request_operation import RequestOperation
 
 if TYPE_CHECKING:
     from ..contracts.api_handler import RequestContext
@@ -30,14 +31,14 @@ class WaitingPartition:
         self.answer = answer
 
 
-class ProduceOperation(DelayedOperation):
+class ProduceOperation(RequestOperation):
     """Waits until every batch of a request is as safe as its acks ask for.
 
     acks=1 waits until the batch is written (and flushed, where the topic asks for that), acks=all until the high
     watermark has passed it. With one replica both hold at the end of the turn that brought the request.
     """
 
-    __slots__ = ("context", "needs_high_watermark", "response", "waiting")
+    __slots__ = ("needs_high_watermark", "response", "waiting")
 
     def __init__(
         self,
@@ -48,8 +49,7 @@ class ProduceOperation(DelayedOperation):
         waiting: list[WaitingPartition],
         needs_high_watermark: bool,
     ) -> None:
-        super().__init__(deadline_ms, context.connection)
-        self.context = context
+        super().__init__(deadline_ms, context)
         self.response = response
         self.waiting = waiting
         self.needs_high_watermark = needs_high_watermark

@@ -142,9 +142,9 @@ class Replica:
         """Take the partition's state from committed metadata; return whether leader or epoch changed."""
         self.state = state
         self.election.step(MetadataChanged(state, self.settings.min_insync_replicas))
-        before = (self.leader_id, self.leader_epoch)
+        before = (self.is_leader, self.leader_id, self.leader_epoch)
         self.apply_ready()
-        return before != (self.leader_id, self.leader_epoch)
+        return before != (self.is_leader, self.leader_id, self.leader_epoch)
 
     def apply_ready(self) -> None:
         """Carry out what the election decided, in the order of `Ready`'s fields."""
@@ -219,7 +219,11 @@ class Replica:
         header.base_offset = base_offset
         header.partition_leader_epoch = self.leader_epoch
         last_offset = base_offset + header.last_offset_delta
-        log.append(batch, base_offset, last_offset, header.max_timestamp)
+        try:
+            log.append(batch, base_offset, last_offset, header.max_timestamp)
+        except StorageError as error:
+            self.go_offline(str(error))
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from error
         if has_producer:
             self.producers.append(header)
         return Appended(base_offset, last_offset + 1)

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 from ..contracts.election import ElectionContext
-from ..errors import ErrorCode, KafkaError, StorageError
+from ..errors import ErrorCode, KafkaError, PluginError, StorageError
+from ..plugin_manager import choose_offer
 from ..types import INTERNAL_TOPICS, TopicIdPartition
 from .producer_state import ProducerStateTable
 from .recovery import recover_producers
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from ..clock import Clock
     from ..contracts.append_stage import AppendStage, AppendStageFactory
     from ..contracts.election import ElectionFactory, PartitionState
-    from ..contracts.storage import FoundLog, StorageEngine
+    from ..contracts.storage import StorageEngine
     from .topic_plan import TopicPlan
 
 log = logging.getLogger(__name__)
@@ -60,7 +61,7 @@ class TopicReplicas:
         self.name = name
         self.topic_id = topic_id
         self.plan = plan
-        self.is_plain = not plan.stages and name not in INTERNAL_TOPICS
+        self.is_plain = name not in INTERNAL_TOPICS
         self.partitions: dict[int, Replica] = {}
         self.counters = AppendCounters()
 
@@ -79,6 +80,7 @@ class ReplicaManager:
         random_source: random.Random,
         producer_id_expiration_ms: int,
         on_progress: Callable[[Replica], None],
+        on_staged: Callable[[], None],
         on_flush_wanted: Callable[[], None],
         on_leader_changed: Callable[[TopicIdPartition, int, int], None],
     ) -> None:
@@ -93,6 +95,7 @@ class ReplicaManager:
             random_source: For elections.
             producer_id_expiration_ms: `producer.id.expiration.ms`.
             on_progress: Called when a replica's watermarks moved or it went offline: wakes the purgatories.
+            on_staged: Called when something is staged after nothing was: `write_staged` is to be called soon.
             on_flush_wanted: Called when `flush_queue` got an entry.
             on_leader_changed: Called after a replica's leader or epoch changed.
         """
@@ -107,12 +110,15 @@ class ReplicaManager:
         self._random = random_source
         self._producer_id_expiration_ms = producer_id_expiration_ms
         self._on_progress = on_progress
+        self._on_staged = on_staged
         self._on_flush_wanted = on_flush_wanted
         self._on_leader_changed = on_leader_changed
         self._kept_high_watermarks: dict[TopicIdPartition, int] = {}
         self._started: list[str] = []
+        self._found_logs: list[tuple[StorageEngine, TopicIdPartition]] = []
         self._staged: list[Replica] = []
         self._failed_logs: dict[TopicIdPartition, str] = {}
+        self._states_of_failed: dict[TopicIdPartition, PartitionState] = {}
 
     def __repr__(self) -> str:
         count = sum(len(topic.partitions) for topic in self.topics.values())
@@ -125,7 +131,7 @@ class ReplicaManager:
     ) -> None:
         """Open this broker's replicas of a topic that are not open yet, and give all of them their state.
 
-        A log that cannot be opened takes its partition offline, and nothing else.
+        Whatever goes wrong with one of them, in its log or in a plugin, takes that partition offline and nothing else.
         """
         topic = self.topics.get(name)
         if topic is None:
@@ -133,29 +139,51 @@ class ReplicaManager:
             self.topics[name] = topic
             self.topics_by_id[topic_id] = topic
         for index, state in partitions.items():
+            partition = TopicIdPartition(topic_id, name, index)
             if self._broker_id not in state.replicas:
+                self._give_up(topic, index)
                 continue
             replica = topic.partitions.get(index)
             if replica is None:
-                partition = TopicIdPartition(topic_id, name, index)
                 replica = self._open(partition, plan)
                 if replica is None:
+                    self._states_of_failed[partition] = state
                     continue
                 topic.partitions[index] = replica
+                topic.is_plain = topic.is_plain and not replica.stages
             self.apply_leadership(replica, state)
+
+    def _give_up(self, topic: TopicReplicas, index: int) -> None:
+        """Close and delete a replica that was moved to other brokers."""
+        replica = topic.partitions.pop(index, None)
+        if replica is not None:
+            self._take_offline(replica, "the replica moved to another broker")
+            self._delete_log(topic, replica.partition)
 
     def _open(self, partition: TopicIdPartition, plan: TopicPlan) -> Replica | None:
         try:
-            engine = self.engines[plan.storage]
-            partition_log = engine.open_log(partition, plan.log_config)
-            producers = ProducerStateTable(self._producer_id_expiration_ms)
-            recover_producers(partition_log, producers, self._clock.now_ms())
-        except StorageError as error:
+            replica = self._opened(partition, plan)
+        except (StorageError, PluginError) as error:
             log.error("partition %s is offline: %s", partition, error)
             self._failed_logs[partition] = str(error)
-            return None
+        except Exception as error:  # a plugin's: its partition pays, nobody else
+            log.exception("partition %s is offline", partition)
+            self._failed_logs[partition] = repr(error)
+        else:
+            self._failed_logs.pop(partition, None)
+            return replica
+        return None
+
+    def _opened(self, partition: TopicIdPartition, plan: TopicPlan) -> Replica:
+        engine = choose_offer(self.engines, plan.storage, "storage", "odradek.storage")
+        factory = choose_offer(self._elections, plan.election, "election", "odradek.election")
+        partition_log = engine.open_log(partition, plan.log_config)
+        if partition_log.recovery_point < partition_log.log_end_offset and plan.log_config.wants_flushes:
+            partition_log.flush()  # what a crash left in the page cache is shown only once it is safe
+        producers = ProducerStateTable(self._producer_id_expiration_ms)
+        recover_producers(partition_log, producers, self._clock.now_ms())
         high_watermark = self._kept_high_watermarks.get(partition, partition_log.log_start_offset)
-        election = self._elections[plan.election].new_election(
+        election = factory.new_election(
             ElectionContext(
                 partition=partition,
                 broker_id=self._broker_id,
@@ -182,9 +210,12 @@ class ReplicaManager:
 
     def apply_leadership(self, replica: Replica, state: PartitionState) -> None:
         """Give one replica the state that the committed metadata has for it."""
-        if replica.become(state):
-            self._on_progress(replica)
-            self._on_leader_changed(replica.partition, replica.leader_id, replica.leader_epoch)
+        try:
+            if replica.become(state):
+                self._on_progress(replica)
+                self._on_leader_changed(replica.partition, replica.leader_id, replica.leader_epoch)
+        except Exception as error:
+            self._fail(replica, error)
 
     def reconfigure_topic(self, name: str, plan: TopicPlan) -> None:
         """Give a topic's replicas new settings; storage and election of a topic never change."""
@@ -193,9 +224,18 @@ class ReplicaManager:
             return
         topic.plan = plan
         for replica in topic.partitions.values():
-            replica.settings = plan.settings
-            replica.log.reconfigure(plan.log_config)
-            replica.stages = self._make_stages(replica.partition, plan)
+            try:
+                replica.settings = plan.settings
+                replica.log.reconfigure(plan.log_config)
+                replica.stages = self._make_stages(replica.partition, plan)
+            except Exception as error:
+                self._fail(replica, error)
+                continue
+            if replica.state is not None:
+                self.apply_leadership(replica, replica.state)
+        topic.is_plain = name not in INTERNAL_TOPICS and not any(
+            replica.stages for replica in topic.partitions.values()
+        )
 
     def expire_producers_after(self, producer_id_expiration_ms: int) -> None:
         """Take a new `producer.id.expiration.ms` for all replicas."""
@@ -203,30 +243,84 @@ class ReplicaManager:
         for replica in self.replicas():
             replica.producers.expire_after(producer_id_expiration_ms)
 
-    def delete_topic(self, name: str) -> None:
-        """Close and delete this broker's replicas of a topic; waiting requests are answered with an error."""
+    def delete_topic(self, name: str, partitions_count: int) -> None:
+        """Close and delete this broker's replicas of a topic; waiting requests are answered with an error.
+
+        Args:
+            name: The topic.
+            partitions_count: How many it had: logs that could not be opened are deleted too.
+        """
         topic = self.topics.pop(name, None)
         if topic is None:
             return
         self.topics_by_id.pop(topic.topic_id, None)
         for replica in topic.partitions.values():
-            replica.go_offline("the topic was deleted")
-            self._on_progress(replica)
-            try:
-                self.engines[topic.plan.storage].delete_log(replica.partition)
-            except StorageError as error:
-                log.error("deleting %s: %s", replica.partition, error)
+            self._take_offline(replica, "the topic was deleted")
+        for index in range(partitions_count):
+            partition = TopicIdPartition(topic.topic_id, name, index)
+            self._failed_logs.pop(partition, None)
+            self._delete_log(topic, partition)
 
-    def start(self) -> Iterator[FoundLog]:
-        """Start the storage engines and iterate over every log that they have on disk.
+    def _delete_log(self, topic: TopicReplicas, partition: TopicIdPartition) -> None:
+        engine = self.engines.get(topic.plan.storage)
+        if engine is None:
+            return
+        try:
+            engine.delete_log(partition)
+        except StorageError as error:
+            log.error("deleting %s: %s", partition, error)
+
+    def retry_failed_logs(self) -> None:
+        """Try once more to open what could not be opened: a disk may have room again, a file may be readable."""
+        for partition in list(self._failed_logs):
+            topic = self.topics.get(partition.topic)
+            if topic is None or topic.topic_id != partition.topic_id:
+                del self._failed_logs[partition]
+                continue
+            replica = self._open(partition, topic.plan)
+            state = self._states_of_failed.pop(partition, None)
+            if replica is not None and state is not None:
+                topic.partitions[partition.partition] = replica
+                self.apply_leadership(replica, state)
+            elif state is not None:
+                self._states_of_failed[partition] = state
+
+    def _fail(self, replica: Replica, error: Exception) -> None:
+        """Take a replica offline that failed, and say why: one line for a disk, a trace for a bug."""
+        if isinstance(error, StorageError):
+            log.error("partition %s goes offline: %s", replica.partition, error)
+        else:
+            log.error("partition %s goes offline", replica.partition, exc_info=error)
+        self._take_offline(replica, str(error) or repr(error))
+
+    def _take_offline(self, replica: Replica, reason: str) -> None:
+        replica.go_offline(reason)
+        self._on_progress(replica)
+
+    def start(self) -> None:
+        """Start the storage engines and see which logs they have.
 
         Raises:
             StorageError: An engine cannot work at all.
         """
         for name, engine in self.engines.items():
-            yield from engine.start()
+            self._found_logs += [(engine, found.partition) for found in engine.start()]
             self._started.append(name)
             self._kept_high_watermarks.update(engine.high_watermarks())
+
+    def set_strays_aside(self, is_known: Callable[[TopicIdPartition], bool]) -> None:
+        """Take logs out of the way that were on disk at the start and that the metadata does not know.
+
+        A deletion that a crash cut short leaves them, or a directory that was copied in by hand. They would keep a
+        topic of their name from being created.
+        """
+        for engine, partition in self._found_logs:
+            if not is_known(partition):
+                try:
+                    engine.set_aside(partition)
+                except StorageError as error:
+                    log.error("%s", error)
+        self._found_logs.clear()
 
     # -------------------------------------------------------------------------------------------------------- requests
 
@@ -258,6 +352,8 @@ class ReplicaManager:
         if not replica.is_dirty:
             replica.is_dirty = True
             self._staged.append(replica)
+            if len(self._staged) == 1:
+                self._on_staged()
 
     def write_staged(self) -> None:
         """Write everything that is staged, one gathered write a replica, and wake whoever waits for it."""
@@ -270,10 +366,10 @@ class ReplicaManager:
                 if replica.write():
                     self.flush_queue.append(replica)
                     self._on_flush_wanted()
-                    continue
-            except StorageError as error:
-                log.error("partition %s goes offline: %s", replica.partition, error)
-            self._on_progress(replica)
+                else:
+                    self._on_progress(replica)
+            except Exception as error:  # one replica's failure must not keep the others' batches from being written
+                self._fail(replica, error)
 
     def note_flushed(self, flushed: Iterable[tuple[Replica, int | StorageError]]) -> None:
         """Take note of recovery points that an fsync reached, or of its failure."""
@@ -291,8 +387,9 @@ class ReplicaManager:
         """Return every replica's high watermark, by the storage that keeps them."""
         by_engine: dict[str, dict[TopicIdPartition, int]] = {name: {} for name in self.engines}
         for topic in self.topics.values():
-            marks = by_engine[topic.plan.storage]
-            marks.update((replica.partition, replica.high_watermark) for replica in topic.partitions.values())
+            if topic.partitions:
+                marks = by_engine[topic.plan.storage]
+                marks.update((replica.partition, replica.high_watermark) for replica in topic.partitions.values())
         return by_engine
 
     def close(self) -> None:
@@ -303,6 +400,12 @@ class ReplicaManager:
         marks = self.high_watermarks()
         for replica in self.replicas():
             if replica.offline_reason is None:
-                replica.keep_producers()
+                try:
+                    replica.keep_producers()
+                except StorageError as error:
+                    log.error("partition %s: its producers' state is not kept: %s", replica.partition, error)
         for name in self._started:
-            self.engines[name].close(marks[name])
+            try:
+                self.engines[name].close(marks[name])
+            except StorageError as error:
+                log.error("storage %s: %s", name, error)

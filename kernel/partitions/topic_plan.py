@@ -39,20 +39,28 @@ class TopicPlan:
 
 
 def plan_topic(
-    config: TopicConfig, *, stages: tuple[str, ...], validation: ValidationMode, has_compiled_kernel: bool
+    config: TopicConfig,
+    *,
+    storage: str,
+    election: str,
+    stages: tuple[str, ...],
+    validation: ValidationMode,
+    has_compiled_kernel: bool,
 ) -> TopicPlan:
     """Return what a topic's configuration means.
 
     Args:
         config: The topic's effective configuration.
+        storage: What the topic was created with: a later default moves no topic.
+        election: The same.
         stages: Append stages that plugins offer: each decides by itself whether a topic needs it.
         validation: The broker's `odradek.produce.validation`.
         has_compiled_kernel: Whether walking over records is cheap.
     """
     compression = None if config.compression_type == "producer" else _COMPRESSION[config.compression_type]
     return TopicPlan(
-        storage=config.odradek_storage,
-        election=config.odradek_election,
+        storage=storage,
+        election=election,
         stages=stages,
         log_config=config.log_config(),
         settings=TopicSettings(

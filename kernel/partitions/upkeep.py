@@ -7,6 +7,7 @@
 | producer snapshots are kept, so that a start need not read a whole log | `log.flush.offset.checkpoint.interval.ms` |
 | files of deleted logs and segments are removed | every second; each waits for its `file.delete.delay.ms` |
 | closed segments are flushed, so that a crash need not check them again | every second |
+| logs that could not be opened are tried again | every ten seconds |
 | topics with `flush.ms` are flushed | every `flush.ms`, at most four times a second |
 """
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 REMOVAL_PAUSE_S: Final = 1.0
+RETRY_PAUSE_S: Final = 10.0
 FLUSH_PAUSE_S: Final = 0.25
 
 
@@ -68,6 +70,7 @@ class Upkeep:
                 (self.forget_producers, settings.producer_expiration_interval_ms / 1000),
                 (self.remove_files, REMOVAL_PAUSE_S),
                 (self.flush_closed_segments, REMOVAL_PAUSE_S),
+                (self.retry_failed_logs, RETRY_PAUSE_S),
                 (self.flush_by_time, FLUSH_PAUSE_S),
             ):
                 nursery.start_soon(self._repeat, work, pause_s, name=work.__name__)
@@ -119,6 +122,11 @@ class Upkeep:
         if rolled:
             self._replicas.flush_queue += rolled
             self._flushes.wake()
+        await trio.lowlevel.checkpoint()
+
+    async def retry_failed_logs(self) -> None:
+        """Try again to open logs that could not be opened."""
+        self._replicas.retry_failed_logs()
         await trio.lowlevel.checkpoint()
 
     async def flush_by_time(self) -> None:

@@ -57,6 +57,9 @@ class MemoryEngine:
             del self._logs[partition.topic_partition]
             self._high_watermarks.pop(partition, None)
 
+    def set_aside(self, partition: TopicIdPartition) -> None:
+        """See `StorageEngine.set_aside`; nothing outlives the process, so there is nothing to find."""
+
     def move_log(self, partition: TopicIdPartition, log_dir: str) -> None:
         """See `StorageEngine.move_log`.
 

@@ -296,6 +296,19 @@ class SegmentEngine:
         for offsets in (home.topic_ids, home.recovery_points, home.log_start_offsets, home.high_watermarks):
             offsets.pop(key, None)
 
+    def set_aside(self, partition: TopicIdPartition) -> None:
+        """See `StorageEngine.set_aside`: the directory gets the suffix `-stray`, as in Kafka."""
+        key = partition.topic_partition
+        home = self._homes.get(key)
+        if home is None or key in self._logs:
+            return
+        try:
+            path = self._mark(home, key, STRAY_DIRECTORY)
+        except OSError as exc:
+            raise disk_error(exc, "set aside", home.path / str(key)) from exc
+        _logger.warning("the metadata does not know %s: its log is set aside as %s", partition, path)
+        self._forget(home, key)
+
     def move_log(self, partition: TopicIdPartition, log_dir: str) -> None:
         """See `StorageEngine.move_log`."""
         key = partition.topic_partition

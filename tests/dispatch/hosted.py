@@ -26,7 +26,7 @@ class Hosted:
         self.clock = ManualClock()
         self.dirs = [str(directory / name) for name in ("one", "two")]
         for path in self.dirs:
-            Path(path).mkdir()
+            Path(path).mkdir(exist_ok=True)
         self.replicas = ReplicaManager(
             broker_id=1,
             engines={"segment": self.make_engine()},
@@ -36,10 +36,11 @@ class Hosted:
             random_source=random.Random(0),
             producer_id_expiration_ms=86_400_000,
             on_progress=on_progress,
+            on_staged=lambda: None,
             on_flush_wanted=lambda: None,
             on_leader_changed=lambda partition, leader_id, leader_epoch: None,
         )
-        list(self.replicas.start())
+        self.replicas.start()
 
     def make_engine(self) -> SegmentEngine:
         return SegmentEngine(
@@ -83,4 +84,14 @@ class Hosted:
         replica.append_as_leader(memoryview(batch), read_header(batch), 1)
         self.replicas.stage(replica)
         self.replicas.write_staged()
+        return replica
+
+    def stage(self, topic: str) -> Replica:
+        """Stage one record; nothing is written."""
+        replica = self.replicas.get(topic, 0)
+        builder = BatchBuilder()
+        builder.append(None, b"v", timestamp=self.clock.now_ms())
+        batch = builder.build()
+        replica.append_as_leader(memoryview(batch), read_header(batch), 1)
+        self.replicas.stage(replica)
         return replica

@@ -373,7 +373,7 @@ def test_deleting_a_topic_ends_its_polls(house: House) -> None:
     house.client.send(fetch_request(0, max_wait_ms=60_000), 11)
     house.client.turn()
 
-    house.hosted.replicas.delete_topic("t")
+    house.hosted.replicas.delete_topic("t", 1)
 
     (answer,) = house.client.received()
     assert fetch_part(answer).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -89,7 +89,7 @@ def test_a_reassignment_keeps_the_old_replicas_until_the_new_ones_are_in_sync() 
     assert (moving.replicas, moving.adding_replicas, moving.removing_replicas) == ((3, 2, 1), (3,), (1,))
     assert (listed.replicas, listed.adding_replicas, listed.removing_replicas) == ([3, 2, 1], [3], [1])
 
-    factory = driven.rules.election(driven.rules.config, {})
+    factory = driven.rules.election("isr")
     done = complete_reassignment(attrs.evolve(moving, isr=(1, 2, 3)), factory, [1, 2, 3])
 
     assert (done.replicas, done.adding_replicas, done.removing_replicas) == ((3, 2), (), ())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...contracts.storage import EpochEnd
+from ...contracts.log_values import EpochEnd
 from ...errors import ErrorCode, KafkaError, StorageError
 from ...types import NO_EPOCH, NO_OFFSET
 from ...wire.messages.api_23_offset_for_leader_epoch import (

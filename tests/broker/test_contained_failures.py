@@ -1,0 +1,215 @@
+"""A failure costs what it has to and nothing else: one partition, one request, one connection."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from odradek.kernel.dispatch.router import Router
+from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
+from odradek.kernel.partitions.replica import Replica
+from odradek.kernel.testing.running_broker import running_broker
+from odradek.kernel.wire.messages.api_19_create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from odradek.kernel.wire.messages.api_60_describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+
+from ..dispatch.hosted import Hosted
+from ..dispatch.memory_client import MemoryClient
+from .broker_process import Client, batch_of
+from .test_process import create, fetch, produce
+
+NO_PLUGIN_FOR_MEMORY = '[plugins]\ndisable = ["storage_memory"]\n'
+
+
+def create_topic(client: Client, name: str, **configs: str) -> int:
+    wanted = CreatableTopic(
+        name=name,
+        num_partitions=1,
+        replication_factor=1,
+        configs=[CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()],
+    )
+    response = client.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=30_000), 5)
+    assert isinstance(response, CreateTopicsResponse)
+    return response.topics[0].error_code
+
+
+# ---------------------------------------------------------------------------------------------------------- partitions
+
+
+def test_a_log_that_the_metadata_does_not_know_is_set_aside_and_its_name_is_free(tmp_path: Path) -> None:
+    with running_broker(data_dir=tmp_path) as broker, Client(broker.bootstrap) as client:
+        create(client, "known")
+        assert produce(client, "known", batch_of(b"stays")) == (ErrorCode.NONE, 0)
+    shutil.copytree(tmp_path / "known-0", tmp_path / "ghost-0")
+
+    with running_broker(data_dir=tmp_path) as broker, Client(broker.bootstrap) as client:
+        create(client, "ghost")
+
+        assert produce(client, "ghost", batch_of(b"new")) == (ErrorCode.NONE, 0)
+        assert fetch(client, "known") == ([b"stays"], 1)
+    assert len(list(tmp_path.glob("ghost-0.*-stray"))) == 1
+
+
+def test_a_topic_stays_where_it_was_created_though_the_default_changes(tmp_path: Path) -> None:
+    with running_broker(data_dir=tmp_path) as broker, Client(broker.bootstrap) as client:
+        create(client, "t")
+        assert produce(client, "t", batch_of(b"kept")) == (ErrorCode.NONE, 0)
+
+    settings = {"odradek.storage": "segment", "num.partitions": 3}
+    with running_broker(settings, data_dir=tmp_path) as broker, Client(broker.bootstrap) as client:
+        assert fetch(client, "t") == ([b"kept"], 1)
+
+
+def test_a_topic_whose_plugin_is_gone_is_offline_and_not_somewhere_else(tmp_path: Path) -> None:
+    config = tmp_path / "odradek.toml"
+    config.write_text(NO_PLUGIN_FOR_MEMORY)
+    data = tmp_path / "data"
+    with running_broker(data_dir=data) as broker, Client(broker.bootstrap) as client:
+        assert create_topic(client, "remembered", odradek_storage="memory") == ErrorCode.NONE
+        assert create_topic(client, "kept") == ErrorCode.NONE
+
+    with running_broker(data_dir=data, config=config) as broker, Client(broker.bootstrap) as client:
+        assert produce(client, "remembered", batch_of(b"a"))[0] == ErrorCode.KAFKA_STORAGE_ERROR
+        assert produce(client, "kept", batch_of(b"a")) == (ErrorCode.NONE, 0)
+
+    assert not (data / "remembered-0").exists()
+
+
+def test_an_unreadable_log_takes_its_partition_offline_and_is_tried_again(tmp_path: Path) -> None:
+    earlier = Hosted(tmp_path)
+    earlier.open("bad")
+    directory = earlier.produce("bad", 0).log.directory
+    assert directory is not None
+    earlier.replicas.close()
+    hosted = Hosted(tmp_path)
+    directory.rename(tmp_path / "elsewhere")
+
+    hosted.open("bad")
+    hosted.open("good")
+
+    with pytest.raises(KafkaError, match="log directory cannot be"):
+        hosted.replicas.get("bad", 0)
+    assert hosted.replicas.get("good", 0).is_leader
+    (tmp_path / "elsewhere").rename(directory)
+    hosted.replicas.retry_failed_logs()
+    assert hosted.replicas.get("bad", 0).high_watermark == 1
+    hosted.replicas.close()
+
+
+def test_one_replica_that_fails_at_the_turns_end_does_not_keep_others_from_being_written(tmp_path: Path) -> None:
+    hosted = Hosted(tmp_path)
+    for name in ("a", "b", "c"):
+        hosted.open(name)
+
+    class Broken:
+        high_watermark = 0
+
+        def local_append(self, log_end_offset: int) -> int:
+            raise RuntimeError("a plugin's bug")
+
+    staged = [hosted.stage(name) for name in ("a", "b", "c")]
+    hosted.replicas.get("b", 0).election = Broken()  # type: ignore[assignment] # no more is asked of it here
+
+    hosted.replicas.write_staged()
+
+    assert [replica.high_watermark for replica in staged] == [1, 0, 1]
+    assert [replica.offline_reason is None for replica in staged] == [True, False, True]
+    assert hosted.stage("c").is_dirty
+    hosted.replicas.close()
+
+
+def test_a_disk_error_met_by_an_append_is_a_storage_error_and_ends_the_lead(tmp_path: Path) -> None:
+    hosted = Hosted(tmp_path)
+    hosted.open("a")
+    replica = hosted.replicas.get("a", 0)
+
+    def fail(*arguments: object) -> None:
+        raise StorageError("no room")
+
+    replica.log.append = fail  # type: ignore[method-assign] # the log of a full disk
+
+    with pytest.raises(KafkaError, match="log directory cannot be"):
+        hosted.stage("a")
+    assert not replica.is_leader
+
+
+def test_closing_goes_on_past_a_log_that_cannot_be_kept(tmp_path: Path) -> None:
+    hosted = Hosted(tmp_path)
+    hosted.open("a")
+    hosted.open("b")
+    hosted.produce("a", 0)
+    hosted.produce("b", 0)
+
+    def fail(*arguments: object) -> None:
+        raise StorageError("no room")
+
+    hosted.replicas.get("a", 0).log.write_sidecar = fail  # type: ignore[method-assign] # as above
+
+    hosted.replicas.close()
+
+    assert list(Path(hosted.replicas.get("b", 0).log.directory or "").glob("*.snapshot"))
+
+
+# ------------------------------------------------------------------------------------------------------------ requests
+
+
+class Answers:
+    """A handler of DescribeCluster whose first answer cannot be encoded."""
+
+    api_key = 60
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def handle_async(self, request: DescribeClusterRequest, context: object) -> Any:
+        self.count += 1
+        if self.count == 1:
+            return DescribeClusterResponse(cluster_id=None)  # type: ignore[arg-type] # what a bug would do
+        await trio.lowlevel.checkpoint()
+        return DescribeClusterResponse(cluster_id="here")
+
+    def error_response(self, request: object, context: object, code: ErrorCode, detail: str) -> Any:
+        raise AssertionError("another bug")
+
+
+def test_an_answer_that_cannot_be_sent_costs_its_own_connection_only() -> None:
+    router = Router(timer=lambda: 0.0, turn_enders=(), on_connection_closed=lambda connection: None)
+    router.add(Answers())
+    bad, innocent = MemoryClient(router), MemoryClient(router)
+
+    async def scenario() -> None:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(router.run)
+            bad.send(DescribeClusterRequest(), 0)
+            innocent.send(DescribeClusterRequest(), 0)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+
+    trio.run(scenario)
+
+    assert bad.connection.is_closing
+    assert innocent.received() == [DescribeClusterResponse(cluster_id="here")]
+
+
+def test_what_is_staged_outside_a_request_is_written_without_one(tmp_path: Path) -> None:
+    wanted: list[Replica] = []
+    hosted = Hosted(tmp_path)
+    hosted.open("a")
+    hosted.replicas._on_staged = lambda: wanted.append(hosted.replicas.get("a", 0))
+
+    hosted.stage("a")
+    hosted.stage("a")
+
+    assert len(wanted) == 1
+    hosted.replicas.write_staged()
+    assert wanted[0].high_watermark == 2
+    hosted.replicas.close()
