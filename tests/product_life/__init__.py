@@ -1,0 +1,1 @@
+"""Data directories that outlive the version that wrote them."""

@@ -1,0 +1,51 @@
+"""`/healthz`, `/readyz` and `/metrics` of a broker in a process of its own."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+from pathlib import Path
+
+import pytest
+
+from ..broker.broker_process import Client, batch_of, broker_process
+from ..broker.test_process import create, produce
+
+
+@pytest.fixture
+def http_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+        return port
+
+
+def get(port: int, path: str) -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+    finally:
+        connection.close()
+
+
+def test_a_broker_that_serves_is_healthy_ready_and_counts(tmp_path: Path, http_port: int) -> None:
+    with broker_process(tmp_path, f"odradek.http.listener=127.0.0.1:{http_port}") as broker:
+        with Client(broker.address) as client:
+            create(client, "counted")
+            produce(client, "counted", batch_of(b"one", b"two", b"three"))
+        health, ready, metrics = (get(http_port, path) for path in ("/healthz", "/readyz", "/metrics"))
+
+    assert (health[0], ready[0], metrics[0]) == (200, 200, 200)
+    (count,) = (line for line in metrics[1].splitlines() if "messagesin" in line.lower() and 'topic="counted"' in line)
+    assert count.endswith(" 3")
+
+
+def test_without_the_setting_nothing_listens_beside_the_broker(tmp_path: Path) -> None:
+    with broker_process(tmp_path) as broker:
+        tcp = Path(f"/proc/{broker.process.pid}/net/tcp").read_text().splitlines()[1:]
+        listening = {line.split()[9] for line in tcp if line.split()[3] == "0A"}
+        links = (path.readlink().name for path in Path(f"/proc/{broker.process.pid}/fd").iterdir())
+        own = {name.removeprefix("socket:[").removesuffix("]") for name in links if name.startswith("socket:")}
+
+    assert len(listening & own) == 1
