@@ -89,10 +89,10 @@ def odradek_elections() -> Mapping[str, ElectionFactory]:  # type: ignore[empty-
 
 @hookspec
 def odradek_append_stages() -> Mapping[str, AppendStageFactory]:  # type: ignore[empty-body] # as above
-    """Offer stages that see a topic's batches before they are appended, by the name `odradek.append.stages` lists.
+    """Offer stages that see a topic's batches before they are appended, by name.
 
-    Called: once, when the broker is built. The factories are called when a topic is opened or its settings change; a
-        topic without stages pays nothing.
+    Called: once, when the broker is built. Every factory is called for each partition that is opened, and when its
+        topic's settings change; it answers None where the topic does not want the stage, which then costs nothing.
     Result: joined; a name that two plugins offer stops the start.
     Errors: an exception stops the start; one in a stage refuses the batch with UNKNOWN_SERVER_ERROR and names the
         plugin in the log.
