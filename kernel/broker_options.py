@@ -35,6 +35,7 @@ class BrokerOptions:
         elections: What the plugins offer, by name.
         plugin_settings: Each plugin's own section, by its name.
         topics: Topics to have at start.
+        keeps_strays: Whether logs that the metadata does not know stay where they are: for who adopts them.
     """
 
     config: BrokerConfig
@@ -43,6 +44,7 @@ class BrokerOptions:
     elections: Mapping[str, ElectionFactory]
     plugin_settings: Mapping[str, Mapping[str, object]]
     topics: Sequence[StartTopic]
+    keeps_strays: bool = False
 
 
 def read_broker_options(

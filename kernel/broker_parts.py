@@ -183,7 +183,8 @@ class BrokerParts:
     def open_topics(self) -> None:
         """Open this broker's replicas of every topic there is."""
         image = self.image()
-        self.replicas.set_strays_aside(lambda partition: is_known(image, partition))
+        if not self.broker.options.keeps_strays:
+            self.replicas.set_strays_aside(lambda partition: is_known(image, partition))
         config = self.live_config = self.effective_config(image)
         for topic in image.topics_by_name.values():
             self._open_topic(topic, image, config)

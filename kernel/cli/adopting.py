@@ -57,7 +57,7 @@ async def adopt(
         KafkaError: The topics do not fit together, or do not fit what is known; nothing was copied.
         StorageError: The data directory is in use, or a disk fails.
     """
-    broker = Broker(options)
+    broker = Broker(attrs.evolve(options, keeps_strays=True))
     async with trio.open_nursery() as nursery:
         await nursery.start(broker.run)
         try:

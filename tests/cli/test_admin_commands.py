@@ -154,6 +154,19 @@ def test_directories_of_another_broker_are_adopted_once(command: Any, tmp_path: 
     assert described[0]["topic_id"] == first.json[0]["topic_id"]
 
 
+def test_directories_that_lie_in_the_brokers_own_data_are_adopted_in_place(command: Any, written: Path) -> None:
+    shutil.rmtree(written / "__cluster_metadata-0")
+    done = command.run("topics", "adopt", str(written), "--data-dir", str(written))
+
+    assert (done.status, done.err) == (0, "")
+    assert done.out.endswith("0 partitions copied\n")
+
+    with running_broker(data_dir=written) as broker:
+        described = command.run("topics", "describe", "kept", "--json", "-b", broker.bootstrap).json
+
+    assert len(described[0]["partitions"]) == 2
+
+
 def test_nothing_is_taken_where_a_partition_is_missing(command: Any, tmp_path: Path, written: Path) -> None:
     shutil.rmtree(written / "kept-0")
     done = command.run("topics", "adopt", str(written), "--data-dir", str(tmp_path / "ours"))
