@@ -163,7 +163,7 @@ class Broker:
                         self._is_serving = True
                         task_status.started(self.listeners)
                         await self._stopping.wait()
-                        await network.drain()
+                        await network.drain(parts.fetch_purgatory.expire_all)
                     services.cancel_scope.cancel()
                 await parts.metadata.close()
                 nursery.cancel_scope.cancel()

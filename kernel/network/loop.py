@@ -316,13 +316,17 @@ class Loop(ABC):
         if not self.endpoints and self._became_empty is not None:
             self._became_empty.set()
 
-    async def drain(self) -> None:
+    async def drain(self, end_waits: Callable[[], None]) -> None:
         """Take no further frames, let what is in flight be answered, and return when all connections are closed.
 
         The listeners must be closed before. If it is cancelled (its caller's deadline), the rest is closed by `run`.
+
+        Args:
+            end_waits: Called once no further frame is taken, before the wait.
         """
         for endpoint in list(self.endpoints.values()):
             endpoint.connection.close("the broker stops")
+        end_waits()
         if self.endpoints:
             self._became_empty = trio.Event()
             await self._became_empty.wait()

@@ -21,7 +21,7 @@ from .tls import server_context, tls_endpoint_maker
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from ..clock import Clock
     from .connection import FrameReceiver
@@ -166,16 +166,19 @@ class NetworkServer:
         if self._loop is not None:
             self._loop.settings = self.settings
 
-    async def drain(self) -> None:
+    async def drain(self, end_waits: Callable[[], None] = lambda: None) -> None:
         """Stop accepting, take no further frame, answer what is in flight within `drain_timeout_ms`, close, end `run`.
 
         If it is cancelled, `run` ends at once.
+
+        Args:
+            end_waits: Called once no further frame is taken: ends long polls, which have nothing left to wait for.
         """
         self._close_listeners()
         try:
             if self._loop is not None:
                 with trio.move_on_after(self.settings.drain_timeout_ms / 1000) as deadline:
-                    await self._loop.drain()
+                    await self._loop.drain(end_waits)
                 if deadline.cancelled_caught:
                     _log.warning("some clients were not answered in time; closing their connections")
         finally:

@@ -148,6 +148,11 @@ class Purgatory:
             return 0
         return sum(operation.end(Outcome.CANCELLED) for operation in tuple(owned))
 
+    def expire_all(self) -> None:
+        """End everything that waits as if its time were over: the broker stops, nothing more will come."""
+        for operation in {each: None for watching in self._watchers.values() for each in watching}:
+            operation.end(Outcome.EXPIRED)
+
     def release(self, operation: DelayedOperation) -> None:
         """Take an operation that has ended out of every list; `DelayedOperation.end` calls it."""
         assert operation.outcome is not None

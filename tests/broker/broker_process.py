@@ -116,10 +116,14 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.socket.close()
 
-    def ask(self, request: Message, version: int) -> Message:
-        """Send a request and return the decoded response."""
+    def send(self, request: Message, version: int) -> None:
+        """Send a request."""
         self._correlation_id += 1
         self.socket.sendall(encode_request(request, version, self._correlation_id, "test").join())
+
+    def ask(self, request: Message, version: int) -> Message:
+        """Send a request and return the decoded response."""
+        self.send(request, version)
         frame = self.receive_frame()
         correlation_id, position = decode_response_header(frame, request.__api_key__, version)
         assert correlation_id == self._correlation_id

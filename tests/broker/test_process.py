@@ -166,3 +166,18 @@ def test_garbage_on_the_port_disturbs_nobody_else(tmp_path: Path) -> None:
                 assert stranger.recv(1) == b""
 
         assert produce(client, "orders", batch_of(b"one")) == (ErrorCode.NONE, 0)
+
+
+def test_a_clean_end_does_not_wait_for_a_consumers_long_poll(tmp_path: Path) -> None:
+    with broker_process(tmp_path, "odradek.shutdown.timeout.ms=60000") as broker, Client(broker.address) as client:
+        create(client, "orders")
+        wanted = FetchPartition(partition=0, partition_max_bytes=1 << 20)
+        poll = FetchRequest(max_wait_ms=50_000, min_bytes=1, topics=[FetchTopic(topic="orders", partitions=[wanted])])
+        client.send(poll, 11)
+        with Client(broker.address) as other:
+            create(other, "orders")  # what lay in a socket before this was asked is taken before it is answered
+
+        status, _ = broker.terminate()
+
+        assert status == 0
+        assert client.receive_frame()

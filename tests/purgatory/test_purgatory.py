@@ -210,3 +210,12 @@ def test_the_base_class_leaves_condition_and_answer_to_its_subclasses() -> None:
         operation.is_ready()
     with pytest.raises(NotImplementedError):
         operation.finish(Outcome.READY)
+
+
+def test_everything_can_be_ended_at_once_as_if_its_time_were_over(setting: Setting) -> None:
+    operations = [setting.park("a", "b"), setting.park("b"), setting.park("c", ready=True)]
+
+    setting.purgatory.expire_all()
+
+    assert [operation.finished for operation in operations] == [[Outcome.EXPIRED], [Outcome.EXPIRED], [Outcome.READY]]
+    assert setting.purgatory.delayed_count == 0
