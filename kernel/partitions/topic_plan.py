@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from ..records.batch import TimestampType
-from ..records.compression import CompressionType
+from ..records.compression import DECOMPRESSED_BYTES_MAX, CompressionType
 from ..records.validation import ValidationMode, ValidationRules, walks_records
 from .replica import TopicSettings
 
 if TYPE_CHECKING:
     from ..config.topic import TopicConfig
     from ..contracts.storage import LogConfig
+
+
+MIB: Final = 1 << 20
 
 
 @attrs.frozen
@@ -72,6 +75,7 @@ def plan_topic(
                 compression=compression,
                 compression_level=_compression_level(config, compression),
                 is_compacted=config.is_compacted,
+                decompressed_bytes_max=decompressed_bytes_max(config.max_message_bytes),
                 walks_records=walks_records(
                     validation, is_compacted=config.is_compacted, has_compiled_kernel=has_compiled_kernel
                 ),
@@ -81,6 +85,15 @@ def plan_topic(
         ),
         values=config.extra,
     )
+
+
+def decompressed_bytes_max(max_message_bytes: int) -> int:
+    """Return what a compressed batch may come to when its records are looked at, which holds up the reactor.
+
+    Clients fill batches by their uncompressed size, so a real one stays far below 32 times what it may be compressed;
+    a bomb would take a second for the 128 MiB that are the most otherwise.
+    """
+    return max(max_message_bytes, min(DECOMPRESSED_BYTES_MAX, max(MIB * 16, max_message_bytes * 32)))
 
 
 _TIMESTAMP_TYPES = {
