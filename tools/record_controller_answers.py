@@ -17,10 +17,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tests.metadata.controller_requests import REQUESTS
-
 from odradek.kernel.wire.codec import decode, encode_bytes
 from odradek.kernel.wire.message import Message
+from tests.metadata.controller_requests import REQUESTS
 
 
 def plain(value: Any) -> Any:
