@@ -28,10 +28,12 @@ from .formats import (
     CLEANED,
     DELETED,
     EPOCH_CHECKPOINT,
+    INDEX_ENTRY,
     LOG,
     OFFSET_INDEX,
     SWAP,
     TIME_INDEX,
+    TIME_INDEX_ENTRY,
     SegmentFile,
     decode_epochs,
     parse_segment_file,
@@ -196,9 +198,13 @@ def _trust(last: Segment, recovery_point: int) -> None:
 
 
 def _has_sound_indexes(segment: Segment, entries: dict[str, FileStat], *, is_clean: bool) -> bool:
-    """Say whether both index files are there and, after a crash, end with possible entries."""
-    for kind in (OFFSET_INDEX, TIME_INDEX):
-        if segment_file_name(segment.base_offset, kind) not in entries:
+    """Say whether both index files are there, of whole entries, and, after a crash, end with possible ones."""
+    for kind, entry in ((OFFSET_INDEX, INDEX_ENTRY), (TIME_INDEX, TIME_INDEX_ENTRY)):
+        found = entries.get(segment_file_name(segment.base_offset, kind))
+        if found is None:
+            return False
+        if found.size_bytes % entry.size:
+            _logger.warning("%s has %d bytes, not whole entries: built anew", found.name, found.size_bytes)
             return False
     if is_clean:
         return True
