@@ -87,6 +87,11 @@ class Part(Enum):
     PURGATORY = ("purgatory", False, "tunes how finished requests are purged; here they leave by themselves")
     METRICS = ("metrics", False, "tunes Kafka's metrics library; counters and histograms here have no windows")
     THREADS = ("threads", False, "sizes thread pools of the JVM; one reactor serves everything here")
+    CHECKPOINTS = (
+        "checkpoints",
+        False,
+        "is not needed: log start offsets are kept as often as replica.high.watermark.checkpoint.interval.ms says",
+    )
     JVM = ("jvm", False, "belongs to the JVM, which is not here")
     INTERNAL = ("internal", False, "is a private switch of Apache Kafka, which nothing here reads")
 

@@ -51,10 +51,13 @@ def _buffer_bytes(config: BrokerConfig, key: str) -> int:
 
 
 def _tls(config: BrokerConfig, listener_name: str) -> TlsSettings:
-    def value(key: str) -> str:
-        """Return what is set for this listener, or else for all."""
+    def name(key: str) -> str:
+        """Return the key of this listener where it is set, or else that of all."""
         own = f"listener.name.{listener_name.lower()}.{key}"
-        return config.get_text(own if config.is_set(own) else key)
+        return own if config.is_set(own) else key
+
+    def value(key: str) -> str:
+        return config.get_text(name(key))
 
     return TlsSettings(
         keystore_type=value("ssl.keystore.type"),
@@ -66,5 +69,5 @@ def _tls(config: BrokerConfig, listener_name: str) -> TlsSettings:
         truststore_location=value("ssl.truststore.location") or None,
         truststore_certificates=value("ssl.truststore.certificates") or None,
         client_auth=ClientAuth(value("ssl.client.auth")),
-        enabled_protocols=config.get_list("ssl.enabled.protocols"),
+        enabled_protocols=config.get_list(name("ssl.enabled.protocols")),
     )

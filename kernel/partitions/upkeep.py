@@ -36,6 +36,8 @@ log = logging.getLogger(__name__)
 REMOVAL_PAUSE_S: Final = 1.0
 RETRY_PAUSE_S: Final = 10.0
 FLUSH_PAUSE_S: Final = 0.25
+PAUSE_S_MIN: Final = 0.1
+"""Kafka's keys allow an interval of zero and less, and no work is worth a core of its own."""
 
 
 @attrs.frozen
@@ -78,7 +80,7 @@ class Upkeep:
 
     async def _repeat(self, work: Callable[[], Awaitable[None]], pause_s: float) -> None:
         while True:
-            await trio.sleep(pause_s)
+            await trio.sleep(max(pause_s, PAUSE_S_MIN))
             try:
                 await work()
             except StorageError as error:

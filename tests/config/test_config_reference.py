@@ -32,42 +32,6 @@ def test_the_reference_page_names_every_key() -> None:
     assert missing == []
 
 
-READ_BY_CONFIG_ITSELF = {
-    "advertised.listeners",
-    "controller.listener.names",
-    "listener.security.protocol.map",
-    "log.dir",
-    "max.connections.per.ip.overrides",
-    "metadata.log.dir",
-    "process.roles",
-    "internal.segment.bytes",
-}
-NOT_READ_YET = {
-    # Take a line out when it is read; a key that nobody will read is refused, or belongs to a part that is not built.
-    "log.flush.start.offset.checkpoint.interval.ms",
-}
-
-
-def test_every_key_of_a_part_that_stands_is_read_somewhere() -> None:
-    registry = builtin_registry()
-    folders = [path for path in (ROOT / "kernel").iterdir() if path.name != "config"] + [ROOT / "plugins"]
-    files = [file for folder in folders for file in ([folder] if folder.suffix == ".py" else folder.rglob("*.py"))]
-    sources = "\n".join(file.read_text(encoding="utf-8") for file in files)
-    topics = registry.keys[Scope.TOPIC].values()
-    stand_in = {name for key in topics for name in key.synonyms}
-    keys = [key for key in (*registry.keys[Scope.BROKER].values(), *topics) if key.part.stands]
-    unread = {
-        key.name
-        for key in keys
-        if not key.refused_because
-        and key.name not in stand_in
-        and f'"{key.name}"' not in sources
-        and not (key.scope is Scope.TOPIC and key.name.replace(".", "_") in sources)
-    }
-
-    assert unread - READ_BY_CONFIG_ITSELF - NOT_READ_YET == set()
-
-
 def test_a_key_is_told_on_the_terminal_with_its_facts() -> None:
     registry = builtin_registry()
 

@@ -53,7 +53,7 @@ _ROWS: Final[tuple[Row, ...]] = (
     ("log.flush.scheduler.interval.ms", LONG, MAX_LONG, None, HIGH, READ_ONLY, Part.LOG),
     ("log.flush.interval.ms", LONG, None, None, HIGH, CLUSTER_WIDE, Part.LOG),
     ("log.flush.offset.checkpoint.interval.ms", INT, 60000, NOT_NEGATIVE, HIGH, READ_ONLY, Part.LOG),
-    ("log.flush.start.offset.checkpoint.interval.ms", INT, 60000, NOT_NEGATIVE, HIGH, READ_ONLY, Part.LOG),
+    ("log.flush.start.offset.checkpoint.interval.ms", INT, 60000, NOT_NEGATIVE, HIGH, READ_ONLY, Part.CHECKPOINTS),
     ("log.preallocate", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, Part.LOG),
     ("num.recovery.threads.per.data.dir", INT, 2, POSITIVE, HIGH, CLUSTER_WIDE, Part.THREADS),
     ("auto.create.topics.enable", BOOLEAN, True, None, HIGH, READ_ONLY, Part.TOPICS),
@@ -142,7 +142,8 @@ log.flush.interval.ms
     How long records may stay unforced; otherwise `log.flush.scheduler.interval.ms`.
 
 log.flush.offset.checkpoint.interval.ms
-    How often recovery points are written, from which a crashed log is checked.
+    How often snapshots of producers are kept, from which a start goes on; recovery points are written with the high
+    watermarks.
 
 log.flush.start.offset.checkpoint.interval.ms
     How often log start offsets are written.

@@ -1,0 +1,127 @@
+"""Every key of a part that stands acts somewhere: this table says where, and what stands there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from odradek.kernel.config.keys import Scope
+from odradek.kernel.config.registry import builtin_registry
+
+ROOT = Path(__file__).parents[2]
+
+ACTS_OF_BROKER = {
+    # key: the file and the piece of code without which the key would do nothing
+    "advertised.listeners": ("kernel/broker.py", "listener.advertised(port, machine)"),
+    "auto.create.topics.enable": ("kernel/dispatch/handlers/api_03_metadata.py", "self._may_create_topics()"),
+    "broker.id": ("kernel/config/settings.py", 'static["node.id"] = broker'),
+    "broker.rack": ("kernel/metadata/placement.py", ".rack"),
+    "connections.max.idle.ms": ("kernel/network/loop.py", "self.settings.connections_idle_ms_max"),
+    "controller.listener.names": ("kernel/config/listeners.py", "in controllers"),
+    "default.replication.factor": ("kernel/metadata/topic_creation.py", 'get_int("default.replication.factor")'),
+    "delete.topic.enable": ("kernel/metadata/topic_deletion.py", 'get_bool("delete.topic.enable")'),
+    "fetch.max.bytes": ("kernel/dispatch/handlers/api_01_fetch.py", "self._max_bytes"),
+    "listener.security.protocol.map": ("kernel/network/configure.py", "listener.security_protocol"),
+    "listeners": ("kernel/network/server.py", "settings.listeners"),
+    "log.dir": ("kernel/config/broker.py", 'self.get_list("log.dir")'),
+    "log.dirs": ("plugins/storage_segment/engine.py", "context.log_dirs"),
+    "log.flush.offset.checkpoint.interval.ms": ("kernel/partitions/upkeep.py", "settings.snapshot_interval_ms"),
+    "max.connections": ("kernel/network/loop.py", "self.settings.connections_max"),
+    "max.connections.per.ip": ("kernel/network/loop.py", "self.settings.connections_per_ip_max"),
+    "max.connections.per.ip.overrides": ("kernel/network/loop.py", "self.settings.connections_per_ip_overrides"),
+    "max.incremental.fetch.session.cache.slots": ("kernel/partitions/fetch_session.py", "slots"),
+    "max.request.partition.size.limit": (
+        "kernel/dispatch/handlers/api_75_describe_topic_partitions.py",
+        "self._partitions_max()",
+    ),
+    "metadata.log.dir": ("kernel/broker_parts.py", "log_dir=self.config.metadata_log_dir"),
+    "metadata.log.max.record.bytes.between.snapshots": ("kernel/metadata/metadata_log.py", ".bytes_between"),
+    "metadata.log.max.snapshot.interval.ms": ("kernel/metadata/metadata_log.py", "_settings.interval_ms"),
+    "metadata.log.segment.bytes": ("kernel/broker_parts.py", "metadata_log_config(self.config)"),
+    "metadata.log.segment.ms": ("kernel/broker_parts.py", "metadata_log_config(self.config)"),
+    "node.id": ("plugins/storage_segment/engine.py", "context.node_id"),
+    "num.partitions": ("kernel/metadata/topic_creation.py", 'get_int("num.partitions")'),
+    "odradek.cluster.id": ("plugins/storage_segment/engine.py", "context.cluster_id"),
+    "odradek.http.listener": ("kernel/observe/observer.py", "http_listener"),
+    "odradek.metadata.election": ("kernel/broker_parts.py", "factory.new_election(context)"),
+    "odradek.network.loop": ("kernel/network/server.py", "settings.loop"),
+    "odradek.network.memory.bytes": ("kernel/network/loop.py", "self.settings.request_memory_bytes"),
+    "odradek.produce.validation": ("kernel/partitions/topic_plan.py", "walks_records="),
+    "odradek.shutdown.timeout.ms": ("kernel/network/server.py", "self.settings.drain_timeout_ms"),
+    "process.roles": ("kernel/config/checks.py", 'config.get_list("process.roles")'),
+    "producer.id.expiration.check.interval.ms": (
+        "kernel/partitions/upkeep.py",
+        "settings.producer_expiration_interval_ms",
+    ),
+    "producer.id.expiration.ms": ("kernel/partitions/producer_state.py", "def remove_expired"),
+    "queued.max.request.bytes": ("kernel/network/configure.py", 'config.get_int("queued.max.request.bytes")'),
+    "replica.high.watermark.checkpoint.interval.ms": (
+        "kernel/partitions/upkeep.py",
+        "settings.checkpoint_interval_ms",
+    ),
+    "socket.listen.backlog.size": ("kernel/network/listener.py", "listen(settings.backlog)"),
+    "socket.receive.buffer.bytes": ("kernel/network/listener.py", "SO_RCVBUF, settings.receive_buffer_bytes"),
+    "socket.request.max.bytes": ("kernel/network/listener.py", "request_limit_bytes"),
+    "socket.send.buffer.bytes": ("kernel/network/listener.py", "SO_SNDBUF, settings.send_buffer_bytes"),
+    "ssl.client.auth": ("kernel/network/tls.py", "_VERIFY_MODES[settings.client_auth]"),
+    "ssl.enabled.protocols": ("kernel/network/tls.py", "settings.enabled_protocols"),
+    "ssl.key.password": ("kernel/network/tls.py", "settings.key_password"),
+    "ssl.keystore.certificate.chain": ("kernel/network/tls.py", "settings.keystore_certificate_chain"),
+    "ssl.keystore.key": ("kernel/network/tls.py", "settings.keystore_key"),
+    "ssl.keystore.location": ("kernel/network/tls.py", "load_cert_chain(settings.keystore_location"),
+    "ssl.keystore.type": ("kernel/network/tls.py", "settings.keystore_type"),
+    "ssl.truststore.certificates": ("kernel/network/tls.py", "cadata=settings.truststore_certificates"),
+    "ssl.truststore.location": ("kernel/network/tls.py", "cafile=settings.truststore_location"),
+    "ssl.truststore.type": ("kernel/network/tls.py", "settings.truststore_type"),
+}
+
+ACTS_OF_TOPIC = {
+    "compression.gzip.level": ("kernel/partitions/topic_plan.py", "config.compression_gzip_level"),
+    "compression.lz4.level": ("kernel/partitions/topic_plan.py", "config.compression_lz4_level"),
+    "compression.type": ("kernel/records/validation.py", "rules.compression"),
+    "compression.zstd.level": ("kernel/partitions/topic_plan.py", "config.compression_zstd_level"),
+    "file.delete.delay.ms": ("plugins/storage_segment/writer.py", "config.file_delete_delay_ms"),
+    "flush.messages": ("plugins/storage_segment/writer.py", "config.flush_messages"),
+    "flush.ms": ("kernel/partitions/upkeep.py", "log_config.flush_ms"),
+    "index.interval.bytes": ("plugins/storage_segment/writer.py", "config.index_interval_bytes"),
+    "internal.segment.bytes": ("kernel/config/topic.py", "_INTERNAL_SEGMENT_BYTES in own"),
+    "max.message.bytes": ("kernel/records/validation.py", "rules.max_message_bytes"),
+    "message.timestamp.after.max.ms": ("kernel/records/validation.py", "rules.timestamp_after_max_ms"),
+    "message.timestamp.before.max.ms": ("kernel/records/validation.py", "rules.timestamp_before_max_ms"),
+    "message.timestamp.type": ("kernel/records/validation.py", "rules.timestamp_type"),
+    "min.insync.replicas": ("plugins/election_isr/machine.py", "min_insync_replicas"),
+    "odradek.election": ("kernel/partitions/replica_manager.py", '"odradek.election"'),
+    "odradek.storage": ("kernel/partitions/replica_manager.py", '"odradek.storage"'),
+    "preallocate": ("plugins/storage_segment/directory.py", "if config.preallocate"),
+    "segment.bytes": ("plugins/storage_segment/writer.py", "config.segment_bytes"),
+    "segment.index.bytes": ("plugins/storage_segment/writer.py", "config.segment_index_bytes"),
+    "segment.jitter.ms": ("plugins/storage_segment/writer.py", "config.segment_jitter_ms"),
+    "segment.ms": ("plugins/storage_segment/writer.py", "config.segment_ms"),
+}
+
+REGISTRY = builtin_registry()
+STAND_INS = {name for key in REGISTRY.keys[Scope.TOPIC].values() for name in key.synonyms}
+"""Keys of a broker that a topic's key reads where the topic has none of its own."""
+
+
+def names_that_stand(scope: Scope) -> set[str]:
+    keys = REGISTRY.keys[scope].values()
+    left_out = STAND_INS if scope is Scope.BROKER else set()
+    return {key.name for key in keys if key.part.stands and not key.refused_because} - left_out
+
+
+def test_every_key_of_a_part_that_stands_has_its_place_in_the_table() -> None:
+    assert names_that_stand(Scope.BROKER) == ACTS_OF_BROKER.keys() - STAND_INS
+    assert names_that_stand(Scope.TOPIC) == ACTS_OF_TOPIC.keys()
+
+
+@pytest.mark.parametrize(("name", "place"), [*ACTS_OF_BROKER.items(), *ACTS_OF_TOPIC.items()])
+def test_a_key_acts_where_the_table_says(name: str, place: tuple[str, str]) -> None:
+    file, code = place
+
+    assert code in (ROOT / file).read_text(encoding="utf-8"), f"{name} acts nowhere: {file} has no {code!r}"
+
+
+def test_a_stand_in_of_a_topics_key_is_one_of_the_brokers_own() -> None:
+    assert {name for name in STAND_INS if name not in REGISTRY.keys[Scope.BROKER]} == set()

@@ -1,0 +1,60 @@
+"""The settings of the network as the configuration says them."""
+
+from __future__ import annotations
+
+import attrs
+
+from odradek.kernel.config.broker import BrokerConfig, Setting
+from odradek.kernel.config.registry import builtin_registry
+from odradek.kernel.network.configure import network_settings
+from odradek.kernel.network.settings import ClientAuth
+
+
+def config(**texts: str) -> BrokerConfig:
+    return BrokerConfig(builtin_registry(), {name: Setting(text, f"--set {name}") for name, text in texts.items()})
+
+
+def test_a_key_of_one_listener_beats_that_of_all() -> None:
+    settings = network_settings(
+        config(
+            **{
+                "listeners": "SSL://127.0.0.1:0,INTERNAL://127.0.0.1:0",
+                "listener.security.protocol.map": "SSL:SSL,INTERNAL:SSL",
+                "ssl.keystore.location": "all.pem",
+                "ssl.enabled.protocols": "TLSv1.2,TLSv1.3",
+                "listener.name.internal.ssl.keystore.location": "internal.pem",
+                "listener.name.internal.ssl.enabled.protocols": "TLSv1.3",
+                "listener.name.internal.ssl.client.auth": "required",
+            }
+        )
+    )
+    everyone, internal = (listener.tls for listener in settings.listeners)
+    assert everyone is not None
+    assert internal is not None
+
+    assert (
+        everyone.keystore_location,
+        everyone.enabled_protocols,
+        everyone.client_auth,
+    ) == ("all.pem", ("TLSv1.2", "TLSv1.3"), ClientAuth.NONE)
+    assert attrs.evolve(
+        everyone,
+        keystore_location="internal.pem",
+        enabled_protocols=("TLSv1.3",),
+        client_auth=ClientAuth.REQUIRED,
+    ) == (internal)
+
+
+def test_the_limit_of_kafkas_key_beats_our_own() -> None:
+    ours = {"odradek.network.memory.bytes": "2000000"}
+
+    assert network_settings(config(**ours)).request_memory_bytes == 2_000_000
+    assert network_settings(config(**ours, **{"queued.max.request.bytes": "200000000"})).request_memory_bytes == (
+        200_000_000
+    )
+
+
+def test_socket_buffers_are_the_systems_unless_they_are_set() -> None:
+    chosen = network_settings(config(**{"socket.send.buffer.bytes": "65536"}))
+
+    assert (chosen.send_buffer_bytes, chosen.receive_buffer_bytes) == (65536, -1)
