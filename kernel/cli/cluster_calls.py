@@ -1,50 +1,30 @@
-"""Shell: the admin requests of the command line, over the client's connections; every error code becomes an exception.
+"""Shell: how commands reach a cluster: the admin client, with what a person wants on top.
 
-`reach` asks for the metadata once, directly: a broker that is not there is told at once, where a producer or a consumer
-would go on trying for a minute.
+`reach` asks somebody for something at once: a broker that is not there is told without delay, where clients go on
+trying for a minute. Topics that do not exist are answered with the nearest name that does.
 """
 
 from __future__ import annotations
 
 import difflib
-import random
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import attrs
 import trio
 
-from ..client import BrokerError
-from ..client.brokers import now_ms, open_brokers
-from ..client.consumer_settings import ADMIN_KEYS, AdminSettings
-from ..errors import ErrorCode, error_code
-from ..metadata.image import ResourceType
-from ..types import CONSUMER_REPLICA_ID, TopicPartition
-from ..wire.messages.api_02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ..client import Admin, BrokerError, NewTopic, TopicPartition
+from ..client.consumer_settings import ADMIN_KEYS
+from ..client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from ..errors import ErrorCode
 from ..wire.messages.api_03_metadata import MetadataRequest
-from ..wire.messages.api_19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from ..wire.messages.api_20_delete_topics import DeleteTopicsRequest, DeleteTopicState
-from ..wire.messages.api_32_describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from ..wire.messages.api_37_create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from ..wire.messages.api_44_incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 
-    from ..client.brokers import Brokers
-    from ..wire.messages.api_03_metadata import MetadataResponse, MetadataResponseTopic
-    from ..wire.messages.api_32_describe_configs import DescribeConfigsResourceResult
+    from ..client.cluster import TopicInfo
 
 T = TypeVar("T")
-
-EARLIEST: Final = -2
-LATEST: Final = -1
-_TIMEOUT_MS: Final = 30_000
-_OF_BROKERS: Final = (ResourceType.BROKER, ResourceType.BROKER_LOGGER)
 
 
 @attrs.frozen
@@ -56,146 +36,59 @@ class Offsets:
 
 
 @attrs.frozen
-class ConfigChange:
-    """One change of one key; `operation` is Kafka's: 0 set, 1 delete, 2 append, 3 subtract."""
-
-    name: str
-    operation: int
-    value: str | None
-
-
 class ClusterCalls:
-    """Admin requests to a cluster that answered once; made by `reach`."""
+    """A cluster that answered; made by `reach`.
 
-    def __init__(self, brokers: Brokers, metadata: MetadataResponse) -> None:
-        self._brokers = brokers
-        self.metadata = metadata
+    Attributes:
+        admin: The admin client, open.
+        topics: All topics, internal ones too, by name.
+    """
 
-    @property
-    def topics(self) -> list[MetadataResponseTopic]:
-        """All topics, by name."""
-        return sorted(self.metadata.topics, key=lambda topic: topic.name or "")
+    admin: Admin
+    topics: Mapping[str, TopicInfo]
 
-    def topic(self, name: str) -> MetadataResponseTopic:
+    def topic(self, name: str) -> TopicInfo:
         """Return a topic.
 
         Raises:
             BrokerError: UNKNOWN_TOPIC_OR_PARTITION, with the nearest name that there is.
         """
-        for topic in self.metadata.topics:
-            if topic.name == name:
-                return topic
-        nearest = difflib.get_close_matches(name, [topic.name or "" for topic in self.metadata.topics], n=1)
-        hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
-        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}{hint}")
+        found = self.topics.get(name)
+        if found is None:
+            nearest = difflib.get_close_matches(name, self.topics, n=1)
+            hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}{hint}")
+        return found
 
-    def partitions(self, name: str) -> list[TopicPartition]:
-        """Return the partitions of a topic, by number; raises as `topic` does."""
-        return sorted(TopicPartition(name, partition.partition_index) for partition in self.topic(name).partitions)
+    def partitions(self, name: str, numbers: Iterable[int] = ()) -> list[TopicPartition]:
+        """Return the partitions of a topic: those that are named, or all of them by number.
 
-    async def create_topic(self, name: str, partitions: int, replicas: int, configs: Mapping[str, str]) -> Any:
-        """Create a topic, -1 for the broker's own choice of numbers, and return what the broker tells of it."""
-        wanted = CreatableTopic(
-            name=name,
-            num_partitions=partitions,
-            replication_factor=replicas,
-            configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
-        )
-        response = await self._brokers.request_any(CreateTopicsRequest(topics=[wanted], timeout_ms=_TIMEOUT_MS))
-        (result,) = response.topics
-        _check(result.error_code, result.error_message, name)
-        return result
-
-    async def delete_topics(self, names: Sequence[str]) -> None:
-        """Delete topics; some may be gone when an error tells of another."""
-        states = [DeleteTopicState(name=name) for name in names]
-        request = DeleteTopicsRequest(topics=states, topic_names=list(names), timeout_ms=_TIMEOUT_MS)
-        response = await self._brokers.request_any(request)
-        for result in response.responses:
-            _check(result.error_code, result.error_message, result.name or "")
-
-    async def grow_topic(self, name: str, partitions: int) -> None:
-        """Give a topic more partitions, so many in all."""
-        topic = CreatePartitionsTopic(name=name, count=partitions, assignments=None)
-        response = await self._brokers.request_any(CreatePartitionsRequest(topics=[topic], timeout_ms=_TIMEOUT_MS))
-        for result in response.results:
-            _check(result.error_code, result.error_message, name)
+        Raises:
+            BrokerError: UNKNOWN_TOPIC_OR_PARTITION: the topic, or a partition, does not exist.
+        """
+        known = self.topic(name).partitions
+        chosen = list(numbers) or sorted(known)
+        for number in chosen:
+            if number not in known:
+                raise BrokerError(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    f"topic {name!r} has {len(known)} partitions, there is no {number}",
+                )
+        return [TopicPartition(name, number) for number in chosen]
 
     async def offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Offsets]:
         """Return where partitions begin and end."""
         wanted = list(partitions)
-        starts = await self.offsets_at(wanted, EARLIEST)
-        ends = await self.offsets_at(wanted, LATEST)
-        return {partition: Offsets(starts[partition] or 0, ends[partition] or 0) for partition in wanted}
+        starts = await self.admin.list_offsets(dict.fromkeys(wanted, EARLIEST_TIMESTAMP))
+        ends = await self.admin.list_offsets(dict.fromkeys(wanted, LATEST_TIMESTAMP))
+        return {partition: Offsets(starts[partition].offset, ends[partition].offset) for partition in wanted}
 
     async def offsets_at(
         self, partitions: Iterable[TopicPartition], timestamp: int
     ) -> dict[TopicPartition, int | None]:
         """Return the first offset at or after a time in milliseconds, None where nothing is so late."""
-        by_leader: dict[int, dict[str, list[ListOffsetsPartition]]] = {}
-        for name, number in partitions:
-            leader = self.leader(name, number)
-            asked = by_leader.setdefault(leader, {}).setdefault(name, [])
-            asked.append(ListOffsetsPartition(partition_index=number, timestamp=timestamp))
-        found: dict[TopicPartition, int | None] = {}
-        for leader, topics in by_leader.items():
-            asked_topics = [ListOffsetsTopic(name=name, partitions=asked) for name, asked in topics.items()]
-            request = ListOffsetsRequest(replica_id=CONSUMER_REPLICA_ID, topics=asked_topics, timeout_ms=_TIMEOUT_MS)
-            response = await self._brokers.request(leader, request)
-            for topic in response.topics:
-                for answer in topic.partitions:
-                    _check(answer.error_code, None, f"{topic.name}-{answer.partition_index}")
-                    offset = None if answer.offset < 0 else answer.offset
-                    found[TopicPartition(topic.name, answer.partition_index)] = offset
-        return found
-
-    def leader(self, name: str, number: int) -> int:
-        """Return the broker that leads a partition.
-
-        Raises:
-            BrokerError: There is no such partition, or it has no leader.
-        """
-        for partition in self.topic(name).partitions:
-            if partition.partition_index == number:
-                if partition.leader_id < 0:
-                    raise BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, f"{name}-{number} has no leader")
-                return partition.leader_id
-        count = len(self.topic(name).partitions)
-        raise BrokerError(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} has {count} partitions, there is no {number}"
-        )
-
-    async def configs(self, kind: ResourceType, name: str) -> list[DescribeConfigsResourceResult]:
-        """Return all configs of a topic, a broker, a group, or of all brokers (the broker with the empty name)."""
-        resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
-        request = DescribeConfigsRequest(resources=[resource], include_synonyms=True, include_documentation=True)
-        response = await self._ask_owner(kind, name, request)
-        (result,) = response.results
-        _check(result.error_code, result.error_message, name)
-        return sorted(result.configs, key=lambda config: config.name)
-
-    async def alter_configs(self, kind: ResourceType, name: str, changes: Sequence[ConfigChange]) -> None:
-        """Change configs, all or none."""
-        configs = [
-            AlterableConfig(name=change.name, config_operation=change.operation, value=change.value)
-            for change in changes
-        ]
-        resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
-        response = await self._ask_owner(kind, name, IncrementalAlterConfigsRequest(resources=[resource]))
-        (result,) = response.responses
-        _check(result.error_code, result.error_message, name)
-
-    async def _ask_owner(self, kind: ResourceType, name: str, request: Any) -> Any:
-        """Send a request about configs: a broker answers for its own, anybody for the rest."""
-        if kind in _OF_BROKERS and name.isdecimal() and int(name) in self._brokers.cluster.nodes:
-            return await self._brokers.request(int(name), request)
-        return await self._brokers.request_any(request)
-
-
-def _check(code: int, message: str | None, what: str) -> None:
-    if code:
-        found = error_code(code)
-        raise BrokerError(found, message or f"{what}: {found.text}")
+        found = await self.admin.list_offsets(dict.fromkeys(partitions, timestamp))
+        return {partition: None if place.offset < 0 else place.offset for partition, place in found.items()}
 
 
 @asynccontextmanager
@@ -209,11 +102,10 @@ async def reach(settings: Mapping[str, object]) -> AsyncIterator[ClusterCalls]:
         ConfigError: A setting is wrong.
         ConnectionFailedError: Nobody is there.
     """
-    connection = AdminSettings.read(settings).connection
-    async with open_brokers(connection, random_source=random.Random()) as brokers:
-        metadata = await brokers.request_any(MetadataRequest(topics=None, allow_auto_topic_creation=False))
-        brokers.cluster.update(metadata, now_ms())
-        yield ClusterCalls(brokers, metadata)
+    async with Admin(settings) as admin:
+        await admin.opened().request_any(MetadataRequest(topics=[], allow_auto_topic_creation=False))
+        topics = await admin.list_topics(with_internal=True)
+        yield ClusterCalls(admin, {topic.name: topic for topic in topics})
 
 
 @asynccontextmanager
@@ -233,10 +125,11 @@ async def reach_for_topic(
     """
     names = {key.name for key in ADMIN_KEYS}
     async with reach({name: value for name, value in settings.items() if name in names}) as calls:
-        if is_created and all(known.name != topic for known in calls.topics):
-            await calls.create_topic(topic, -1, -1, {})
-        else:
-            calls.topic(topic)
+        if is_created and topic not in calls.topics:
+            await calls.admin.create_topic(NewTopic(topic))
+            described = await calls.admin.describe_topic(topic)
+            calls = attrs.evolve(calls, topics={**calls.topics, topic: described})
+        calls.topic(topic)
         yield calls
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ..errors import ConfigError
 from .options import add_client_options, add_json_option, client_settings, document, pairs
@@ -11,8 +11,9 @@ from .output import print_json, print_table
 if TYPE_CHECKING:
     import argparse
 
-    from ..wire.messages.api_32_describe_configs import DescribeConfigsResourceResult
-    from .cluster_calls import ClusterCalls, ConfigChange
+    from ..client import ConfigOperation, ResourceType
+    from ..client.admin_values import ConfigEntry
+    from .cluster_calls import ClusterCalls
 
 KINDS: Final = {"topic": 2, "broker": 4, "brokers": 4, "group": 32, "client-metrics": 16}
 """What settings may belong to, with Kafka's number for it; `brokers` are the defaults of all."""
@@ -27,8 +28,8 @@ SOURCES: Final = {
     7: "client metrics",
     8: "group",
 }
-_DEFAULT_SOURCE: Final = 5
 _OPERATIONS: Final = {"set": 0, "unset": 1, "append": 2, "subtract": 3}
+"""Option to Kafka's number for it."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -97,66 +98,66 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _describe(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
-    configs = await calls.configs(_kind(arguments, calls), arguments.name)
-    shown = [config for config in configs if arguments.all or config.config_source != _DEFAULT_SOURCE]
+    configs = await calls.admin.describe_configs(_kind(arguments, calls), arguments.name)
+    shown = [config for _, config in sorted(configs.items()) if arguments.all or not config.is_default]
     if arguments.json:
         print_json([_as_json(config) for config in shown])
         return
     print_table(
         ("key", "value", "comes from"),
-        [(config.name, _value(config), SOURCES.get(config.config_source, "?")) for config in shown],
+        [(config.name, _value(config), SOURCES.get(config.source, "?")) for config in shown],
     )
 
 
 async def _alter(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     changes = read_changes(arguments)
-    await calls.alter_configs(_kind(arguments, calls), arguments.name, changes)
+    await calls.admin.alter_configs(_kind(arguments, calls), arguments.name, changes)
     what = f"{arguments.kind} {arguments.name}".strip()
     if arguments.json:
-        print_json({"changed": what, "keys": [change.name for change in changes]})
+        print_json({"changed": what, "keys": list(changes)})
     else:
-        print(f"changed {what}: {', '.join(change.name for change in changes)}")
+        print(f"changed {what}: {', '.join(changes)}")
 
 
-def _kind(arguments: argparse.Namespace, calls: ClusterCalls) -> Any:
+def _kind(arguments: argparse.Namespace, calls: ClusterCalls) -> ResourceType:
     """Return the kind of resource, after a look at whether a topic is there: the hint is better than the broker's."""
-    from ..metadata.image import ResourceType
+    from ..client import ResourceType
 
     if arguments.kind == "topic":
         calls.topic(arguments.name)
     return ResourceType(KINDS[arguments.kind])
 
 
-def read_changes(arguments: argparse.Namespace) -> list[ConfigChange]:
-    """Return the changes that were asked for.
+def read_changes(arguments: argparse.Namespace) -> dict[str, tuple[ConfigOperation, str | None]]:
+    """Return the changes that were asked for, by key.
 
     Raises:
         ConfigError: There is none, or one is not `key=value`.
     """
-    from .cluster_calls import ConfigChange
+    from ..client import ConfigOperation
 
-    changes = []
-    for option, operation in _OPERATIONS.items():
-        given: list[str] = getattr(arguments, option, [])
-        if option == "unset":
-            changes += [ConfigChange(key, operation, None) for key in given]
-        else:
-            changes += [ConfigChange(key, operation, value) for key, value in pairs(given, f"--{option}").items()]
+    changes: dict[str, tuple[ConfigOperation, str | None]] = {}
+    for option, number in _OPERATIONS.items():
+        given: list[str] = getattr(arguments, option)
+        values = dict.fromkeys(given) if option == "unset" else pairs(given, f"--{option}")
+        changes |= {key: (ConfigOperation(number), value) for key, value in values.items()}
     if not changes:
         raise ConfigError("nothing to change", hint="give --set, --unset, --append or --subtract")
     return changes
 
 
-def _value(config: DescribeConfigsResourceResult) -> str:
+def _value(config: ConfigEntry) -> str:
     return "(secret)" if config.is_sensitive else config.value or ""
 
 
-def _as_json(config: DescribeConfigsResourceResult) -> dict[str, object]:
+def _as_json(config: ConfigEntry) -> dict[str, object]:
     return {
         "key": config.name,
         "value": config.value,
-        "source": SOURCES.get(config.config_source, str(config.config_source)),
-        "read_only": config.read_only,
+        "source": SOURCES.get(config.source, "?"),
+        "read_only": config.is_read_only,
         "secret": config.is_sensitive,
-        "synonyms": [{"key": s.name, "value": s.value, "source": SOURCES.get(s.source, "?")} for s in config.synonyms],
+        "synonyms": [
+            {"key": name, "value": value, "source": SOURCES.get(source, "?")} for name, value, source in config.synonyms
+        ],
     }

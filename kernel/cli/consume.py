@@ -90,8 +90,7 @@ class _Work:
 
         topic = self._arguments.topic
         async with reach_for_topic(settings, topic) as calls:
-            wanted = [TopicPartition(topic, number) for number in self._arguments.partition]
-            partitions = wanted or calls.partitions(topic)
+            partitions = calls.partitions(topic, self._arguments.partition)
             offsets = await calls.offsets(partitions)
             starts = await _places(calls, self._begin, offsets)
             stops = await self._stops(calls, offsets)

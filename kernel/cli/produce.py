@@ -96,8 +96,7 @@ class _Work:
 
         topic = self._arguments.topic
         async with reach_for_topic(settings, topic, is_created=self._arguments.create) as calls:
-            if self._arguments.partition is not None:
-                calls.leader(topic, self._arguments.partition)
+            calls.partitions(topic, [] if self._arguments.partition is None else [self._arguments.partition])
         async with self._producer:
             for file in self._arguments.files or [STANDARD_INPUT]:
                 await self._produce_file(topic, file)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fnmatch
 from typing import TYPE_CHECKING, Any, Final
 
-from ..types import TopicPartition
 from .options import add_client_options, add_json_option, client_settings, document, pairs
 from .output import dim, plural, print_json, print_table
 
@@ -13,12 +12,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
 
-    from ..wire.messages.api_03_metadata import MetadataResponseTopic
+    from ..client.cluster import TopicInfo
     from .cluster_calls import ClusterCalls
-
-SET: Final = 0
-DELETE: Final = 1
-_SOURCE_OF_TOPIC: Final = 1
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -77,20 +72,16 @@ def _configure_list(parser: argparse.ArgumentParser) -> None:
 async def _list(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     from ..ids import id_text
 
-    topics = [
-        topic
-        for topic in calls.topics
-        if (arguments.internal or not topic.is_internal) and fnmatch.fnmatchcase(topic.name or "", arguments.pattern)
-    ]
     rows = [
         {
             "topic": topic.name,
             "partitions": len(topic.partitions),
-            "replicas": max((len(partition.replica_nodes) for partition in topic.partitions), default=0),
+            "replicas": max((len(partition.replicas) for partition in topic.partitions.values()), default=0),
             "topic_id": id_text(topic.topic_id),
             "internal": topic.is_internal,
         }
-        for topic in topics
+        for topic in calls.topics.values()
+        if (arguments.internal or not topic.is_internal) and fnmatch.fnmatchcase(topic.name, arguments.pattern)
     ]
     if arguments.json:
         print_json(rows)
@@ -123,22 +114,23 @@ def _configure_create(parser: argparse.ArgumentParser) -> None:
 
 
 async def _create(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
+    from ..client import NewTopic
     from ..ids import id_text
 
     name = arguments.topic
-    if arguments.if_not_exists and any(topic.name == name for topic in calls.topics):
+    if arguments.if_not_exists and name in calls.topics:
         if arguments.json:
             print_json({"topic": name, "created": False})
         else:
             print(f"topic {name} is there already")
         return
     configs = pairs(arguments.config, "--config")
-    made = await calls.create_topic(name, arguments.partitions, arguments.replicas, configs)
+    made = await calls.admin.create_topic(NewTopic(name, arguments.partitions, arguments.replicas, configs))
     if arguments.json:
         shown = {"topic": name, "created": True, "topic_id": id_text(made.topic_id)}
-        print_json({**shown, "partitions": made.num_partitions, "replicas": made.replication_factor})
+        print_json({**shown, "partitions": made.partitions_count, "replicas": made.replication_factor})
         return
-    size = f" with {plural(made.num_partitions, 'partition')}" if made.num_partitions > 0 else ""
+    size = f" with {plural(made.partitions_count, 'partition')}" if made.partitions_count > 0 else ""
     print(f"created topic {name}{size}")
 
 
@@ -158,7 +150,7 @@ def _configure_describe(parser: argparse.ArgumentParser) -> None:
 
 async def _describe(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     topics = [calls.topic(name) for name in arguments.topics] or [
-        topic for topic in calls.topics if not topic.is_internal
+        topic for topic in calls.topics.values() if not topic.is_internal
     ]
     described = [await _describe_topic(calls, topic) for topic in topics]
     if arguments.json:
@@ -174,30 +166,29 @@ async def _describe(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
         print_table(columns, [[row[name] for name in columns] for row in shown["partitions"]])
 
 
-async def _describe_topic(calls: ClusterCalls, topic: MetadataResponseTopic) -> dict[str, Any]:
+async def _describe_topic(calls: ClusterCalls, topic: TopicInfo) -> dict[str, Any]:
+    from ..client import ResourceType, TopicPartition
+    from ..client.admin_values import ConfigSource
     from ..ids import id_text
-    from ..metadata.image import ResourceType
 
-    name = topic.name or ""
-    numbers = {partition.partition_index for partition in topic.partitions if partition.leader_id >= 0}
-    offsets = await calls.offsets(TopicPartition(name, number) for number in numbers)
-    configs = await calls.configs(ResourceType.TOPIC, name)
+    offsets = await calls.offsets(TopicPartition(topic.name, number) for number in topic.available)
+    configs = await calls.admin.describe_configs(ResourceType.TOPIC, topic.name)
     rows = []
-    for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index):
-        found = offsets.get(TopicPartition(name, partition.partition_index))
+    for number, partition in sorted(topic.partitions.items()):
+        found = offsets.get(TopicPartition(topic.name, number))
         rows.append(
             {
-                "partition": partition.partition_index,
+                "partition": number,
                 "leader": partition.leader_id,
                 "epoch": partition.leader_epoch,
-                "replicas": partition.replica_nodes,
-                "isr": partition.isr_nodes,
+                "replicas": partition.replicas,
+                "isr": partition.isr,
                 "start": found.start if found else None,
                 "end": found.end if found else None,
             }
         )
-    own = {config.name: config.value for config in configs if config.config_source == _SOURCE_OF_TOPIC}
-    return {"topic": name, "topic_id": id_text(topic.topic_id), "configs": own, "partitions": rows}
+    own = {config.name: config.value for config in configs.values() if config.source is ConfigSource.TOPIC}
+    return {"topic": topic.name, "topic_id": id_text(topic.topic_id), "configs": own, "partitions": rows}
 
 
 # ------------------------------------------------------------------------------ alter
@@ -221,19 +212,17 @@ def _configure_alter(parser: argparse.ArgumentParser) -> None:
 
 
 async def _alter(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
+    from ..client import ResourceType
     from ..errors import ConfigError
-    from ..metadata.image import ResourceType
-    from .cluster_calls import ConfigChange
 
-    changes = [ConfigChange(key, SET, value) for key, value in pairs(arguments.set, "--set").items()]
-    changes += [ConfigChange(key, DELETE, None) for key in arguments.unset]
+    changes = {**pairs(arguments.set, "--set"), **dict.fromkeys(arguments.unset)}
     if not changes and arguments.partitions is None:
         raise ConfigError("nothing to change", hint="give --partitions, --set or --unset")
-    name = calls.topic(arguments.topic).name or ""
+    name = calls.topic(arguments.topic).name
     if changes:
-        await calls.alter_configs(ResourceType.TOPIC, name, changes)
+        await calls.admin.alter_configs(ResourceType.TOPIC, name, changes)
     if arguments.partitions is not None:
-        await calls.grow_topic(name, arguments.partitions)
+        await calls.admin.create_partitions(name, arguments.partitions)
     if arguments.json:
         print_json({"topic": name, "changed": True})
     else:
@@ -255,13 +244,11 @@ def _configure_delete(parser: argparse.ArgumentParser) -> None:
 
 
 async def _delete(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
-    known = {topic.name for topic in calls.topics}
-    wanted: list[str] = arguments.topics
-    names = [name for name in wanted if name in known or not arguments.if_exists]
+    names = [name for name in arguments.topics if name in calls.topics or not arguments.if_exists]
     for name in names:
-        calls.topic(name)
-    if names:
-        await calls.delete_topics(names)
+        calls.topic(name)  # all of them exist, or none is deleted
+    for name in names:
+        await calls.admin.delete_topic(name)
     if arguments.json:
         print_json({"deleted": names})
         return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ...client import Consumer, Producer
+from ...client import Consumer, NewTopic, Producer
 from ..cluster_calls import reach
 from .data import DemoRecord
 
@@ -22,7 +22,7 @@ RECORDS_A_POLL: Final = 5_000
 async def create_topic(bootstrap: str, topic: str, partitions: int, configs: Mapping[str, str]) -> None:
     """Create the demo's topic."""
     async with reach({"bootstrap.servers": bootstrap}) as calls:
-        await calls.create_topic(topic, partitions, 1, configs)
+        await calls.admin.create_topic(NewTopic(topic, partitions, 1, configs))
 
 
 async def produce(
