@@ -22,7 +22,7 @@ import attrs
 
 from ..contracts.election import MetadataChanged, PartitionState, Role
 from ..contracts.storage import EMPTY_READ, LogRead
-from ..errors import ErrorCode, KafkaError, StorageError
+from ..errors import ErrorCode, KafkaError, PluginError, StorageError
 from ..records.batch import patch_offset_and_epoch
 from ..types import NO_EPOCH, NO_OFFSET, NO_TIMESTAMP, IsolationLevel, LogOffsets, TopicIdPartition
 from .recovery import keep_producers
@@ -84,9 +84,11 @@ class Replica:
         "appended_offset",
         "election",
         "epoch_start_offset",
+        "flushed_ms",
         "high_watermark",
         "is_dirty",
         "is_leader",
+        "is_paused",
         "leader_epoch",
         "leader_id",
         "log",
@@ -97,6 +99,7 @@ class Replica:
         "snapshot_offset",
         "stages",
         "state",
+        "state_after_pause",
         "topic_partition",
     )
 
@@ -127,7 +130,10 @@ class Replica:
         self.high_watermark = min(election.high_watermark, log.log_end_offset)
         self.snapshot_offset = NO_OFFSET
         self.state: PartitionState | None = None
+        self.flushed_ms = 0
         self.offline_reason: str | None = None
+        self.is_paused = False
+        self.state_after_pause: PartitionState | None = None
 
     def __repr__(self) -> str:
         role = "offline" if self.offline_reason else "leader" if self.is_leader else "follower"
@@ -147,10 +153,19 @@ class Replica:
         return before != (self.is_leader, self.leader_id, self.leader_epoch)
 
     def apply_ready(self) -> None:
-        """Carry out what the election decided, in the order of `Ready`'s fields."""
+        """Carry out what the election decided, in the order of `Ready`'s fields.
+
+        Raises:
+            PluginError: It wants something kept, sent or asked that one broker alone has no way to do: better offline
+                than a vote that is forgotten.
+        """
         ready = self.election.ready()
         if ready is None:
             return
+        if ready.hard_state is not None or ready.messages or ready.isr_change is not None:
+            raise PluginError(
+                type(self.election).__name__, "needs a cluster: hard state, messages or a change of the in-sync set"
+            )
         if ready.role is not None:
             self._take_role(ready.role, ready.leader_id, ready.leader_epoch)
         if ready.high_watermark is not None:
@@ -266,6 +281,18 @@ class Replica:
         """Serve nothing any more: the log failed."""
         self.offline_reason = reason
         self.is_leader = False
+
+    def pause(self, reason: str) -> None:
+        """Serve nothing until `resume`; a state that metadata has meanwhile waits in `state_after_pause`."""
+        self.go_offline(reason)
+        self.is_paused = True
+
+    def resume(self, log: PartitionLog) -> None:
+        """Serve again, from `log`, of which everything is durable."""
+        self.log = log
+        self.offline_reason = None
+        self.is_leader = self.election.role is Role.LEADER
+        self.note_appended(log.log_end_offset)
 
     # ------------------------------------------------------------------------------------------------------------ read
 

@@ -10,6 +10,7 @@ import pytest
 import trio
 import trio.testing
 
+from odradek.kernel.contracts.election import Ready
 from odradek.kernel.dispatch.router import Router
 from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
 from odradek.kernel.partitions.replica import Replica
@@ -124,6 +125,29 @@ def test_one_replica_that_fails_at_the_turns_end_does_not_keep_others_from_being
     assert [replica.high_watermark for replica in staged] == [1, 0, 1]
     assert [replica.offline_reason is None for replica in staged] == [True, False, True]
     assert hosted.stage("c").is_dirty
+    hosted.replicas.close()
+
+
+def test_an_election_that_needs_a_cluster_takes_its_partition_offline_instead_of_forgetting_its_vote(
+    tmp_path: Path,
+) -> None:
+    hosted = Hosted(tmp_path)
+    hosted.open("a")
+    replica = hosted.replicas.get("a", 0)
+
+    class Voting:
+        def step(self, event: object) -> None:
+            pass
+
+        def ready(self) -> Ready:
+            return Ready(hard_state=b"voted for 1")
+
+    replica.election = Voting()  # type: ignore[assignment] # no more is asked of it here
+    assert replica.state is not None
+
+    hosted.replicas.apply_leadership(replica, replica.state)
+
+    assert "needs a cluster" in (replica.offline_reason or "")
     hosted.replicas.close()
 
 
