@@ -3,6 +3,9 @@
 A read gives slices of files or memory, never copies. A long poll waits in the purgatory under the replicas it asks for;
 an append or a watermark wakes it, and it reads again when what is there has grown enough.
 
+Clients with a thousand partitions have a session, most of whose partitions have nothing new: such a one costs a few
+comparisons in a request and nothing at a wake-up, where only the replica that progressed is looked at.
+
 *Source:* KIP-74 (one batch whatever the limits), KIP-207, KIP-320 (epochs), KIP-595 (diverging epoch).
 """
 
@@ -21,14 +24,15 @@ from ..wire.messages.api_01_fetch import (
     LeaderIdAndEpoch,
     PartitionData,
 )
+from ..wire.records import records_size
 from .fetch_session import UNKNOWN_ERRORS
 from .request_operation import RequestOperation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Container, Hashable, Iterable
 
     from ..contracts.api_handler import RequestContext
-    from .fetch_session import FetchTarget
+    from .fetch_session import FetchContext, FetchTarget
     from .replica import Replica
     from .replica_manager import ReplicaManager
 
@@ -69,12 +73,12 @@ class FetchResult:
     """What a read of all partitions gave.
 
     Attributes:
-        answers: One for each target, in order.
+        answers: One for each target, in order; None for one that was passed over because it has nothing new.
         size_bytes: Of all records.
         is_final: Whether waiting would be wrong: a partition has an error, or a follower has to truncate.
     """
 
-    answers: list[PartitionData]
+    answers: list[PartitionData | None]
     size_bytes: int = 0
     is_final: bool = False
 
@@ -97,11 +101,33 @@ def note_positions(replicas: ReplicaManager, targets: Iterable[FetchTarget], lim
                 replicas.progressed(replica)
 
 
-def read_targets(replicas: ReplicaManager, targets: Iterable[FetchTarget], limits: FetchLimits) -> FetchResult:
-    """Read every target once, in order, within the limits."""
+def read_targets(
+    replicas: ReplicaManager,
+    targets: Iterable[FetchTarget],
+    limits: FetchLimits,
+    *,
+    is_incremental: bool,
+    only: Container[FetchTarget] | None = None,
+) -> FetchResult:
+    """Read every target once, in order, within the limits.
+
+    Args:
+        replicas: Where.
+        targets: What.
+        limits: As the request has them.
+        is_incremental: Whether targets with nothing new may be passed over.
+        only: Pass over all others: they are known to have nothing new.
+    """
     result = FetchResult([])
     is_committed = limits.isolation == IsolationLevel.READ_COMMITTED
     for target in targets:
+        if only is not None:
+            if target not in only:
+                result.answers.append(None)
+                continue
+        elif is_incremental and _has_nothing_new(target, is_committed=is_committed):
+            result.answers.append(None)
+            continue
         answer = PartitionData(
             partition_index=target.partition, aborted_transactions=[] if is_committed else None, records=b""
         )
@@ -117,10 +143,35 @@ def read_targets(replicas: ReplicaManager, targets: Iterable[FetchTarget], limit
     return result
 
 
+def _has_nothing_new(target: FetchTarget, *, is_committed: bool) -> bool:
+    """Say whether a read would surely give neither records nor an error nor anything that was not told.
+
+    Where it is not sure, the read decides. A follower's offsets are beyond what is visible, but at the log's end.
+    """
+    replica = target.replica
+    if replica is None or not replica.is_leader or target.last_fetched_epoch >= 0 or target.max_bytes < 0:
+        return False
+    high_watermark = replica.high_watermark
+    log = replica.log
+    return (
+        target.told_high_watermark == high_watermark
+        and target.told_log_start_offset == log.log_start_offset
+        and target.current_leader_epoch in (NO_EPOCH, replica.leader_epoch)
+        and (
+            target.fetch_offset == log.log_end_offset
+            or (replica.last_stable_offset if is_committed else high_watermark)
+            <= target.fetch_offset
+            <= log.log_end_offset
+        )
+    )
+
+
 def _read_one(
     replicas: ReplicaManager, target: FetchTarget, limits: FetchLimits, result: FetchResult, answer: PartitionData
 ) -> None:
-    replica = find_replica(replicas, target, limits.version)
+    replica = target.replica
+    if replica is None or not replica.is_leader:
+        replica = target.replica = find_replica(replicas, target, limits.version)
     replica.check_leader(max(target.current_leader_epoch, NO_EPOCH))
     if target.max_bytes < 0 or (limits.max_bytes < 0 and not result.size_bytes):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -165,8 +216,8 @@ def find_replica(replicas: ReplicaManager, target: FetchTarget, version: int) ->
 
 
 def find_watched(replicas: ReplicaManager, targets: Iterable[FetchTarget], version: int) -> list[Replica]:
-    """Return the replicas whose progress could complete a fetch of these targets, each once."""
-    return list(dict.fromkeys(find_replica(replicas, target, version) for target in targets))
+    """Return the replicas whose progress could complete a fetch of these targets, which were just read; each once."""
+    return [target.replica or find_replica(replicas, target, version) for target in targets]
 
 
 def _diverges(replica: Replica, target: FetchTarget, answer: PartitionData) -> bool:
@@ -193,7 +244,7 @@ def _fail(replicas: ReplicaManager, target: FetchTarget, version: int, code: Err
 class FetchOperation(RequestOperation):
     """A Fetch that waits until `min_bytes` can be read, something goes wrong, or `max_wait_ms` is over."""
 
-    __slots__ = ("_reply", "_result", "limits", "replicas", "targets")
+    __slots__ = ("_reply", "_result", "_size_bytes", "_sizes_bytes", "limits", "replicas", "session")
 
     def __init__(
         self,
@@ -201,29 +252,68 @@ class FetchOperation(RequestOperation):
         deadline_ms: int,
         context: RequestContext,
         replicas: ReplicaManager,
-        targets: Sequence[FetchTarget],
+        session: FetchContext,
         limits: FetchLimits,
+        found: FetchResult,
         reply: Callable[[FetchResult], None],
     ) -> None:
+        """Make the operation.
+
+        Args:
+            deadline_ms: When it is answered with what there is.
+            context: The request.
+            replicas: Where to read.
+            session: What to read.
+            limits: As the request has them.
+            found: What the first read gave: not enough.
+            reply: Takes the answer.
+        """
         super().__init__(deadline_ms, context)
         self.replicas = replicas
-        self.targets = targets
+        self.session = session
         self.limits = limits
         self._reply = reply
         self._result: FetchResult | None = None
+        self._size_bytes = found.size_bytes
+        # Of those that have something new; what is told without records has 0.
+        self._sizes_bytes = {
+            target: records_size(answer.records)
+            for target, answer in zip(session.targets, found.answers, strict=True)
+            if answer is not None
+        }
 
     def is_ready(self) -> bool:
         """Return whether a read would now give enough, or an error.
 
         Source: DelayedFetch.tryComplete; sizes are those of a read, which costs no copy.
         """
-        result = read_targets(self.replicas, self.targets, self.limits)
+        result = self._read()
         if result.is_final or result.size_bytes >= self.limits.min_bytes:
             self._result = result
             return True
         return False
 
+    def is_ready_for(self, key: Hashable) -> bool:
+        """Return the same, looking only at the replica that progressed: the others have what they had."""
+        replica: Replica = key  # type: ignore[assignment] # it waits under replicas and nothing else
+        partition = replica.partition
+        uses_ids = self.limits.version >= FIRST_VERSION_WITH_IDS
+        target = self.session.by_key.get((partition.topic_id.int if uses_ids else partition.topic, partition.partition))
+        if target is None:
+            return self.is_ready()
+        found = read_targets(self.replicas, (target,), self.limits, is_incremental=False)
+        self._size_bytes += found.size_bytes - self._sizes_bytes.get(target, 0)
+        self._sizes_bytes[target] = found.size_bytes
+        return found.is_final or self._size_bytes >= self.limits.min_bytes
+
+    def _read(self) -> FetchResult:
+        session = self.session
+        only = self._sizes_bytes if session.is_incremental else None
+        return read_targets(
+            self.replicas, session.targets, self.limits, is_incremental=session.is_incremental, only=only
+        )
+
     def finish(self, outcome: Outcome) -> None:
         """Answer with what is there."""
         if outcome is not Outcome.CANCELLED:
-            self._reply(self._result or read_targets(self.replicas, self.targets, self.limits))
+            self._reply(self._result or self._read())

@@ -43,9 +43,10 @@ from ..wire.messages.api_01_fetch import FetchableTopicResponse
 if TYPE_CHECKING:
     import random
     import uuid
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ..wire.messages.api_01_fetch import FetchPartition, FetchRequest, PartitionData
+    from .replica import Replica
 
 NO_SESSION_ID: Final = 0
 FULL_EPOCH: Final = 0
@@ -82,6 +83,7 @@ class FetchTarget:
         follower_log_start_offset: A follower's own, -1 for a consumer.
         told_high_watermark: What the session's last answer said, -1 for nothing yet.
         told_log_start_offset: The same.
+        replica: The reader's: where it was found last; to be looked up again once that leads no more.
     """
 
     key: TargetKey
@@ -95,6 +97,7 @@ class FetchTarget:
     follower_log_start_offset: int
     told_high_watermark: int = _NOTHING_TOLD
     told_log_start_offset: int = _NOTHING_TOLD
+    replica: Replica | None = None
 
     def change(self, wanted: FetchPartition) -> None:
         """Take over what a later request of the session says."""
@@ -134,6 +137,16 @@ class FetchContext(Protocol):
     @property
     def targets(self) -> Sequence[FetchTarget]:
         """What to read, in this order."""
+        ...
+
+    @property
+    def by_key(self) -> Mapping[TargetKey, FetchTarget]:
+        """The same by their keys."""
+        ...
+
+    @property
+    def is_incremental(self) -> bool:
+        """Whether the answer may be None for what has nothing new."""
         ...
 
     def build(self, answers: Sequence[PartitionData | None]) -> FetchAnswer:
@@ -269,10 +282,13 @@ def _build_all(targets: Sequence[FetchTarget], answers: Sequence[PartitionData |
 class SessionlessContext:
     """A fetch that names everything and leaves nothing behind."""
 
-    __slots__ = ("targets",)
+    __slots__ = ("by_key", "targets")
 
-    def __init__(self, targets: Sequence[FetchTarget]) -> None:
-        self.targets = targets
+    is_incremental = False
+
+    def __init__(self, by_key: dict[TargetKey, FetchTarget]) -> None:
+        self.by_key = by_key
+        self.targets = list(by_key.values())
 
     def build(self, answers: Sequence[PartitionData | None]) -> FetchAnswer:
         """Return every answer, without a session."""
@@ -282,7 +298,9 @@ class SessionlessContext:
 class FullContext:
     """A fetch that names everything and asks for a session, which it gets if there is room when it is answered."""
 
-    __slots__ = ("_by_key", "_cache", "_is_follower", "_now_ms", "_uses_topic_ids", "targets")
+    __slots__ = ("_cache", "_is_follower", "_now_ms", "_uses_topic_ids", "by_key", "targets")
+
+    is_incremental = False
 
     def __init__(
         self,
@@ -294,7 +312,7 @@ class FullContext:
         uses_topic_ids: bool,
     ) -> None:
         self.targets = list(by_key.values())
-        self._by_key = by_key
+        self.by_key = by_key
         self._cache = cache
         self._now_ms = now_ms
         self._is_follower = is_follower
@@ -304,7 +322,7 @@ class FullContext:
         """Return every answer, and the new session's id."""
         responses = _build_all(self.targets, answers)
         session = self._cache.create(
-            self._by_key, self._now_ms, is_privileged=self._is_follower, uses_topic_ids=self._uses_topic_ids
+            self.by_key, self._now_ms, is_privileged=self._is_follower, uses_topic_ids=self._uses_topic_ids
         )
         if session is None:
             return FetchAnswer(ErrorCode.NONE, NO_SESSION_ID, responses)
@@ -317,10 +335,13 @@ class FullContext:
 class IncrementalContext:
     """A fetch within a session."""
 
-    __slots__ = ("_expected_epoch", "_session", "targets")
+    __slots__ = ("_expected_epoch", "_session", "by_key", "targets")
+
+    is_incremental = True
 
     def __init__(self, session: FetchSession) -> None:
         self._session = session
+        self.by_key = session.targets
         self._expected_epoch = session.epoch
         self.targets = list(session.targets.values())
 
@@ -346,6 +367,8 @@ class ErrorContext:
     __slots__ = ("_code",)
 
     targets: Sequence[FetchTarget] = ()
+    by_key: Mapping[TargetKey, FetchTarget] = {}  # empty for good
+    is_incremental = False
 
     def __init__(self, code: ErrorCode) -> None:
         self._code = code
@@ -404,7 +427,7 @@ class FetchSessionCache:
                 self.remove(request.session_id)
             by_key = _all_targets(request, uses_topic_ids)
             if epoch == SESSIONLESS_EPOCH:
-                return SessionlessContext(list(by_key.values()))
+                return SessionlessContext(by_key)
             return FullContext(self, by_key, now_ms, is_follower=is_follower, uses_topic_ids=uses_topic_ids)
         session = self._sessions.get(request.session_id)
         if session is None:
@@ -416,7 +439,7 @@ class FetchSessionCache:
         session.update(request)
         if not session.targets:
             self.remove(session.session_id)
-            return SessionlessContext(list(_all_targets(request, uses_topic_ids).values()))
+            return SessionlessContext(_all_targets(request, uses_topic_ids))
         session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
         self._touch(session, now_ms)
         return IncrementalContext(session)

@@ -54,6 +54,13 @@ class DelayedOperation(TimerEntry):
         """Return whether the condition holds now. Called often: must be cheap."""
         raise NotImplementedError
 
+    def is_ready_for(self, key: Hashable) -> bool:
+        """Return whether the condition holds now, where only what `key` stands for has changed since it was last asked.
+
+        For operations under many keys, so that a check costs what one of them costs; asks `is_ready` by default.
+        """
+        return self.is_ready()
+
     def finish(self, outcome: Outcome) -> None:
         """Answer, or let go; called exactly once. May park other operations and check keys."""
         raise NotImplementedError

@@ -2,7 +2,7 @@
 
     park(fetch, [p1, p2])            p1 -> fetch           the wheel -> fetch, at its deadline
                                      p2 -> fetch
-    an append to p2: check(p2)       asks fetch.is_ready(); if so: fetch is taken out everywhere, then finish(READY)
+    an append to p2: check(p2)       fetch.is_ready_for(p2)? then it is taken out everywhere, finish(READY)
     the deadline                     fetch is taken out everywhere, then finish(EXPIRED)
     the connection ends              cancel_for(connection): taken out everywhere, then finish(CANCELLED)
 
@@ -133,7 +133,7 @@ class Purgatory:
             if operation.outcome is not None:
                 continue  # ended by the `finish` of one before it
             try:
-                is_ready = operation.is_ready()
+                is_ready = operation.is_ready_for(key)
             except Exception as error:  # the caller is somebody's append: it must not suffer from another's fetch
                 self.report_error(operation, error)
                 continue

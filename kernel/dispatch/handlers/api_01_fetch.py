@@ -87,15 +87,17 @@ class FetchHandler:
         targets = session.targets
         if is_follower:
             note_positions(self._replicas, targets, limits)
-        result = read_targets(self._replicas, targets, limits)
+        is_incremental = session.is_incremental and limits.max_bytes >= 0
+        result = read_targets(self._replicas, targets, limits, is_incremental=is_incremental)
         if request.max_wait_ms <= 0 or not targets or result.is_final or result.size_bytes >= limits.min_bytes:
             return self._response(session, result)
         operation = FetchOperation(
             deadline_ms=now_ms + request.max_wait_ms,
             context=context,
             replicas=self._replicas,
-            targets=targets,
+            session=session,
             limits=limits,
+            found=result,
             reply=lambda read: context.reply(self._response(session, read)),
         )
         self._purgatory.watch(operation, find_watched(self._replicas, targets, context.api_version))
