@@ -89,6 +89,16 @@ class ElectionContract:
 
         assert (ready.role, ready.leader_id, ready.leader_epoch) == (Role.LEADER, 1, 0)
 
+    def test_a_follower_is_told_whom_to_follow(self) -> None:
+        if not self.is_chosen_by_controller:
+            return
+        election = self.new_election(broker_id=2)
+        election.step(MetadataChanged(attrs.evolve(_THREE, leader=3, leader_epoch=4), 1))
+        ready = election.ready()
+        assert ready is not None
+
+        assert (ready.role, ready.leader_id, ready.leader_epoch) == (Role.FOLLOWER, 3, 4)
+
     def test_effects_stay_until_they_are_done(self) -> None:
         election = self.new_election()
         election.step(MetadataChanged(_ALONE, 1))
@@ -244,6 +254,15 @@ class ElectionContract:
         election.follower_fetch(2, 7, 0)
 
         assert election.follower_fetch(3, 7, 0) == 7
+
+    def test_what_was_committed_stays_so_under_another_leader(self) -> None:
+        election = self.leading(_THREE)
+        election.local_append(7)
+        election.follower_fetch(2, 7, 0)
+        election.follower_fetch(3, 7, 0)
+        election.step(MetadataChanged(attrs.evolve(_THREE, leader=2, leader_epoch=1, partition_epoch=1), 1))
+
+        assert election.high_watermark == 7
 
     # -- choosing ------------------------------------------------------------------------------------------------
 
