@@ -64,6 +64,7 @@ class ProducerBatch:
         error: Once failed, why.
         is_done: Whether it came to its end.
         on_done: Called at the end, in order.
+        number: Its place in its partition's chain of sequences; without meaning before it has a sequence.
         parts: What it was split into, each with the place of its first record; empty for nearly all.
     """
 
@@ -79,6 +80,7 @@ class ProducerBatch:
         "is_fate_unknown",
         "is_on_wire",
         "log_append_time_ms",
+        "number",
         "on_done",
         "ordinal",
         "partition",
@@ -108,6 +110,7 @@ class ProducerBatch:
         self.log_append_time_ms = -1
         self.error: Exception | None = None
         self.is_done = False
+        self.number = 0
         self.on_done: list[Callable[[ProducerBatch], Any]] = []
         self.parts: list[tuple[int, ProducerBatch]] = []
         self._builder = BatchBuilder(compression=compression, compression_level=compression_level)
@@ -157,6 +160,7 @@ class ProducerBatch:
 
     def encode(self) -> bytearray:
         """Return the batch's bytes; made once for each numbering."""
+        assert self.is_closed, "an open batch may still grow"
         if self._encoded is None:
             self._encoded = self._builder.build()
         return self._encoded

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from .accumulator import ProducerBatch
 
 EPOCH_MAX: Final = 32_767
-IN_FLIGHT_BATCHES_MAX: Final = 5
-"""Of one partition: a broker remembers five batches of a producer, so that it knows a repetition of any of them."""
+WINDOW_BATCHES: Final = 5
+"""A leader remembers the last five batches of a producer. So the oldest one whose fate is open must be among the last five
+that were begun: else its repetition would look like a gap, though it stands in the log."""
 
 _GAP_ERRORS: Final = frozenset({ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID})
 
@@ -50,6 +51,7 @@ class _PartitionState:
         producer_id: Of the batches in flight.
         producer_epoch: Of the batches in flight.
         next_sequence: For the next new batch.
+        begun_count: How many batches were numbered in this chain; each remembers its own number.
         last_acknowledged: Last sequence known to be appended; -1 for none.
         in_flight: See above.
         is_unresolved: Whether a batch was given up without knowing its fate.
@@ -59,6 +61,7 @@ class _PartitionState:
     producer_id: int
     producer_epoch: int
     next_sequence: int = 0
+    begun_count: int = 0
     last_acknowledged: int = -1
     in_flight: list[ProducerBatch] = attrs.field(factory=list)
     is_unresolved: bool = False
@@ -109,9 +112,14 @@ class Sequences:
             return False
         if batch.base_sequence != NO_SEQUENCE:
             return state.in_flight[0] is batch  # again, one after the other
-        if state.is_unresolved or len(state.in_flight) >= IN_FLIGHT_BATCHES_MAX:
+        if state.is_unresolved:
             return False
-        return not state.in_flight or not self._is_stale(state)
+        if not state.in_flight:
+            return True
+        # A leader that knows nothing of a producer takes any sequence for the first: so that the second cannot come
+        # before a first that failed, it waits until the first is there.
+        is_open = state.begun_count - state.in_flight[0].number < WINDOW_BATCHES
+        return is_open and state.last_acknowledged >= 0 and not self._is_stale(state)
 
     def assign(self, batch: ProducerBatch) -> None:
         """Number a batch that `may_send` let pass, unless it is numbered already."""
@@ -123,6 +131,8 @@ class Sequences:
         batch.set_producer(state.producer_id, state.producer_epoch, state.next_sequence)
         state.next_sequence = increment_sequence(state.next_sequence, batch.records_count)
         state.in_flight.append(batch)
+        batch.number = state.begun_count
+        state.begun_count += 1
 
     def _is_stale(self, state: _PartitionState) -> bool:
         return (state.producer_id, state.producer_epoch) != (self.producer_id, self.producer_epoch)
@@ -167,9 +177,13 @@ class Sequences:
             return
         state = self._partitions[batch.partition]
         place = state.in_flight.index(batch)
+        for later in state.in_flight[place + 1 :]:
+            later.number += len(parts) - 1
+        state.begun_count += len(parts) - 1
         state.in_flight[place : place + 1] = parts
         sequence = batch.base_sequence
-        for part in parts:
+        for number, part in enumerate(parts, batch.number):
+            part.number = number
             part.set_producer(batch.producer_id, batch.producer_epoch, sequence)
             sequence = increment_sequence(sequence, part.records_count)
 
@@ -196,10 +210,12 @@ class Sequences:
         for state in broken:
             state.producer_id, state.producer_epoch = self.producer_id, self.producer_epoch
             sequence = 0
-            for batch in state.in_flight:
+            for number, batch in enumerate(state.in_flight):
+                batch.number = number
                 batch.set_producer(self.producer_id, self.producer_epoch, sequence)
                 sequence = increment_sequence(sequence, batch.records_count)
             state.next_sequence = sequence
+            state.begun_count = len(state.in_flight)
             state.last_acknowledged = -1
             state.is_unresolved = False
             state.break_ordinal = None

@@ -1,0 +1,186 @@
+"""Settings of clients: Kafka's names and defaults, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from odradek.kernel.client.consumer_settings import AdminSettings, ConsumerSettings, duration_ms
+from odradek.kernel.client.partitioners import RoundRobinPartitioner
+from odradek.kernel.client.producer_settings import PRODUCER_KEYS, ProducerSettings
+from odradek.kernel.errors import ConfigError
+from odradek.kernel.records.compression import CompressionType
+
+HERE: dict[str, object] = {"bootstrap.servers": "127.0.0.1:9092"}
+
+# Apache Kafka 4.3, ProducerConfig.
+KAFKA_DEFAULTS = {
+    "acks": "all",
+    "batch.size": 16384,
+    "buffer.memory": 33554432,
+    "client.id": "",
+    "compression.gzip.level": -1,
+    "compression.lz4.level": 9,
+    "compression.type": "none",
+    "compression.zstd.level": 3,
+    "connections.max.idle.ms": 540000,
+    "delivery.timeout.ms": 120000,
+    "enable.idempotence": True,
+    "linger.ms": 5,
+    "max.block.ms": 60000,
+    "max.in.flight.requests.per.connection": 5,
+    "max.request.size": 1048576,
+    "metadata.max.age.ms": 300000,
+    "metadata.max.idle.ms": 300000,
+    "partitioner.adaptive.partitioning.enable": True,
+    "partitioner.availability.timeout.ms": 0,
+    "partitioner.ignore.keys": False,
+    "receive.buffer.bytes": 32768,
+    "reconnect.backoff.max.ms": 1000,
+    "reconnect.backoff.ms": 50,
+    "request.timeout.ms": 30000,
+    "retries": 2147483647,
+    "retry.backoff.max.ms": 1000,
+    "retry.backoff.ms": 100,
+    "security.protocol": "PLAINTEXT",
+    "send.buffer.bytes": 131072,
+    "socket.connection.setup.timeout.max.ms": 30000,
+    "socket.connection.setup.timeout.ms": 10000,
+    "transaction.timeout.ms": 60000,
+    "transactional.id": None,
+}
+
+
+def test_the_producer_s_defaults_are_kafka_s() -> None:
+    actual = {key.name: key.default for key in PRODUCER_KEYS}
+
+    assert {**actual, **KAFKA_DEFAULTS} == actual
+
+
+def test_every_key_says_what_it_does() -> None:
+    assert [key.name for key in PRODUCER_KEYS if not key.doc] == []
+
+
+def test_texts_and_python_values_mean_the_same() -> None:
+    as_texts = ProducerSettings.read({**HERE, "linger.ms": "7", "enable.idempotence": "false", "acks": "1"})
+    as_values = ProducerSettings.read(
+        {"bootstrap.servers": ["127.0.0.1:9092"], "linger.ms": 7, "enable.idempotence": False, "acks": 1}
+    )
+
+    assert as_texts == as_values
+    assert as_values.linger_ms == 7
+
+
+def test_several_bootstrap_servers_and_ipv6() -> None:
+    settings = ProducerSettings.read({"bootstrap.servers": "a:1, [::1]:9092,PLAINTEXT://b:2"})
+
+    assert settings.connection.bootstrap == (("a", 1), ("::1", 9092), ("b", 2))
+
+
+@pytest.mark.parametrize(
+    ("given", "part_of_the_error"),
+    [
+        ({"batch.sise": 1}, "did you mean 'batch.size'?"),
+        ({"request.required.acks": 1}, "today that is acks"),
+        ({"linger.size": 1}, "today that is linger.ms"),
+        ({"batch.size": "many"}, "Not a number of type INT"),
+        ({"acks": 2}, "String must be one of: all, -1, 0, 1"),
+        ({"compression.type": "rar"}, "String must be one of"),
+        ({"compression.type": "gzip", "compression.gzip.level": 0}, "1 to 9"),
+        ({"transactional.id": "t"}, "transactions plugin"),
+        ({"security.protocol": "SASL_SSL"}, "SASL is not built yet"),
+        ({"enable.metrics.push": True}, "telemetry is not built yet"),
+        ({"bootstrap.servers": "localhost"}, "is not host:port"),
+        ({"bootstrap.servers": ""}, "bootstrap.servers is missing"),
+        ({"enable.idempotence": True, "acks": 1}, "enable.idempotence=true needs acks=all"),
+        ({"enable.idempotence": True, "retries": 0}, "needs retries > 0"),
+        ({"enable.idempotence": True, "max.in.flight.requests.per.connection": 6}, "at most 5"),
+        ({"delivery.timeout.ms": 100}, "less than linger.ms + request.timeout.ms"),
+        ({"partitioner.class": "no.such:Thing"}, "cannot import"),
+        ({"value.serializer": 5}, "neither callable"),
+        ({"ssl.truststore.type": "JKS"}, "String must be one of: PEM"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_a_reason(given: dict[str, object], part_of_the_error: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        ProducerSettings.read({**HERE, **given})
+
+    assert part_of_the_error in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"acks": "1"}, {"retries": 0}, {"max.in.flight.requests.per.connection": 6}, {"enable.idempotence": False}],
+)
+def test_idempotence_that_nobody_asked_for_gives_way(given: dict[str, object]) -> None:
+    assert not ProducerSettings.read({**HERE, **given}).is_idempotent
+
+
+def test_idempotence_is_the_default() -> None:
+    assert ProducerSettings.read(HERE).is_idempotent
+
+
+def test_a_delivery_timeout_that_nobody_set_grows_with_the_request_timeout() -> None:
+    settings = ProducerSettings.read({**HERE, "request.timeout.ms": 200_000})
+
+    assert settings.delivery_timeout_ms == 200_005
+
+
+@pytest.mark.parametrize(
+    ("given", "codec", "level"),
+    [
+        ({}, CompressionType.NONE, None),
+        ({"compression.type": "gzip"}, CompressionType.GZIP, None),
+        ({"compression.type": "gzip", "compression.gzip.level": 4}, CompressionType.GZIP, 4),
+        ({"compression.type": "zstd"}, CompressionType.ZSTD, 3),
+        ({"compression.type": "snappy"}, CompressionType.SNAPPY, None),
+    ],
+)
+def test_codecs_and_levels(given: dict[str, object], codec: CompressionType, level: int | None) -> None:
+    settings = ProducerSettings.read({**HERE, **given})
+
+    assert (codec, level) == (settings.compression, settings.compression_level)
+
+
+def test_a_class_may_be_named_by_its_path() -> None:
+    settings = ProducerSettings.read(
+        {**HERE, "partitioner.class": "odradek.kernel.client.partitioners:RoundRobinPartitioner"}
+    )
+
+    assert isinstance(settings.partitioner, RoundRobinPartitioner)
+
+
+@pytest.mark.parametrize("name", ["group.id", "enable.auto.commit", "group.protocol", "session.timeout.ms"])
+def test_a_consumer_refuses_groups_until_they_are_built(name: str) -> None:
+    values = {"enable.auto.commit": True, "session.timeout.ms": 10}
+
+    with pytest.raises(ConfigError, match="groups are not built yet"):
+        ConsumerSettings.read({**HERE, name: values.get(name, "x")})
+
+
+def test_consumer_and_admin_defaults() -> None:
+    consumer, admin = ConsumerSettings.read(HERE), AdminSettings.read(HERE)
+
+    assert (
+        consumer.fetch_min_bytes,
+        consumer.fetch_bytes_max,
+        consumer.fetch_wait_ms_max,
+        consumer.partition_fetch_bytes_max,
+        consumer.poll_records_max,
+    ) == (1, 52_428_800, 500, 1_048_576, 500)
+    assert (consumer.reset, consumer.checks_crcs, admin.api_timeout_ms) == ("latest", True, 60_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("PT5S", 5_000), ("P1DT1M", 86_460_000), ("PT0.5S", 500), ("P", None), ("1D", None), ("", None)],
+)
+def test_durations(text: str, expected: int | None) -> None:
+    assert expected == duration_ms(text)
+
+
+def test_auto_offset_reset_by_duration() -> None:
+    settings = ConsumerSettings.read({**HERE, "auto.offset.reset": "by_duration:PT1H"})
+
+    assert (settings.reset, settings.reset_duration_ms) == ("by_duration", 3_600_000)
+    with pytest.raises(ConfigError, match="by_duration"):
+        ConsumerSettings.read({**HERE, "auto.offset.reset": "by_duration:soon"})
