@@ -49,7 +49,8 @@ def odradek_config_keys() -> Sequence[ConfigKey]:  # type: ignore[empty-body] # 
 def odradek_cli_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add sub-commands to the `odradek` command.
 
-    Called: once for each run of the command line whose first word is not a command of the kernel, and for `--help`.
+    Called: once for each run of the command line whose first word is not a command of the kernel, and by
+        `odradek plugins list`; not for `odradek --help`, which loads no plugin.
     Result: ignored; the plugin calls `commands.add_parser` and sets the default `run` to a function that takes the
         parsed arguments and returns the exit status.
     Errors: an exception is printed with the plugin's name; the other commands work.

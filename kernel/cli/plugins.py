@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,6 @@ from .options import add_json_option, document
 from .output import print_json, print_table
 
 if TYPE_CHECKING:
-    import argparse
-
     from ..plugin_manager import FoundPlugin
 
 
@@ -30,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     document(
         listing,
         "List every installed plugin, whether it is active, broken (and why) or disabled, the hooks it "
-        "implements (without their odradek_ in front), and the distribution that ships it.",
+        "implements (without their odradek_ in front), its commands, and the distribution that ships it.",
         [("plugins list --json", "the same for a script")],
         exit_status="0 every active plugin can be loaded, 1 one cannot, 2 wrong usage or configuration",
     )
@@ -43,41 +42,51 @@ def run(arguments: argparse.Namespace) -> int:
     file = read_settings(config=arguments.config).file
     installed = installed_plugins()
     active = choose_plugins(installed, file.enable, file.disable)
-    manager = PluginManager()
     shown = [
-        _look_at(manager, plugin, is_active=plugin in active)
+        _look_at(plugin, is_active=plugin in active)
         for plugin in sorted({*installed, *active}, key=lambda plugin: plugin.name)
     ]
     if arguments.json:
         print_json(shown)
     else:
-        columns = ("name", "state", "hooks", "shipped by", "what it is")
         print_table(
-            columns,
+            ("name", "state", "hooks", "commands", "shipped by", "what it is"),
             [
-                (row["name"], row["state"], row["hooks"], row["distribution"] or row["module"], row["summary"])
+                (
+                    row["name"],
+                    row["state"],
+                    row["hooks"],
+                    row["commands"],
+                    row["distribution"] or row["module"],
+                    row["summary"],
+                )
                 for row in shown
             ],
         )
     return 1 if any(row["state"] == "broken" for row in shown) else 0
 
 
-def _look_at(manager: PluginManager, plugin: FoundPlugin, *, is_active: bool) -> dict[str, Any]:
+def _look_at(plugin: FoundPlugin, *, is_active: bool) -> dict[str, Any]:
     """Load one plugin and return what there is to say about it."""
     row: dict[str, Any] = {
         "name": plugin.name,
         "state": "active" if is_active else "disabled",
         "hooks": [],
+        "commands": [],
         "distribution": plugin.distribution,
         "module": plugin.module,
         "summary": "",
     }
     if is_active:
+        manager = PluginManager()
         try:
             manager.load([plugin])
         except PluginError as error:
             return {**row, "state": "broken", "summary": str(error)}
-        loaded = manager.loaded[-1]
+        (loaded,) = manager.loaded
+        commands = argparse.ArgumentParser().add_subparsers()
+        manager.cli_commands(commands)
+        row["commands"] = list(commands.choices)
         row["hooks"] = [hook.removeprefix("odradek_") for hook in loaded.hooks]
         row["summary"] = loaded.summary.partition(". ")[0].rstrip(".")
     return row

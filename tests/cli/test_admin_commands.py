@@ -45,6 +45,19 @@ def test_scripts_may_create_and_delete_twice(odradek: Any) -> None:
         odradek.ok("topics", "delete", "twice", "--if-exists")
 
 
+def test_scripts_read_what_was_done_as_json(odradek: Any) -> None:
+    created = odradek.ok("topics", "create", "for-scripts", "-p", "2", "--json").json
+    again = odradek.ok("topics", "create", "for-scripts", "--if-not-exists", "--json").json
+    altered = odradek.ok("topics", "alter", "for-scripts", "-p", "3", "--json").json
+    configured = odradek.ok("configs", "alter", "topic", "for-scripts", "--set", "retention.ms=1", "--json").json
+    deleted = odradek.ok("topics", "delete", "for-scripts", "--json").json
+
+    assert (created["created"], created["partitions"], again["created"]) == (True, 2, False)
+    assert altered == {"topic": "for-scripts", "changed": True}
+    assert configured == {"changed": "topic for-scripts", "keys": ["retention.ms"]}
+    assert deleted == {"deleted": ["for-scripts"]}
+
+
 def test_a_mistyped_topic_is_answered_with_the_nearest(odradek: Any) -> None:
     odradek.ok("topics", "create", "orders-of-today", "--if-not-exists")
     done = odradek("topics", "describe", "order-of-today")

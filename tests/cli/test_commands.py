@@ -114,7 +114,16 @@ def test_plugins_are_listed_with_who_ships_them(command: Any) -> None:
 
     assert rows["storage_segment"]["state"] == "active"
     assert "storages" in rows["storage_segment"]["hooks"]
+    assert rows["storage_segment"]["commands"] == ["log"]
     assert rows["storage_segment"]["distribution"].startswith("odradek ")
+
+
+def test_the_command_of_a_plugin_works_like_any_other(command: Any, tmp_path: Path) -> None:
+    (tmp_path / "leader-epoch-checkpoint").write_text("0\n1\n3 42\n")
+    done = command.run("log", "dump", str(tmp_path), "--json")
+
+    assert done.status == 0
+    assert (done.json["leader_epoch"], done.json["start_offset"]) == (3, 42)
 
 
 def test_a_disabled_plugin_and_a_broken_one_show_as_such(command: Any, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from odradek.kernel.cli.perf import Measured
 from odradek.kernel.testing.running_broker import RunningBroker
 
 NUMBERS = itertools.count()
@@ -24,6 +25,12 @@ def topic(odradek: Any) -> Iterator[str]:
     odradek.ok("topics", "create", name, "-p", "1")
     yield name
     odradek.ok("topics", "delete", name)
+
+
+def wait_until_produced(broker: RunningBroker, topic: str) -> None:
+    """Return when a topic has a record."""
+    command = [sys.executable, "-m", "odradek", "consume", topic, "--follow", "-c", "1", "-b", broker.bootstrap]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=30)
 
 
 @pytest.fixture
@@ -158,6 +165,17 @@ def test_a_record_that_is_too_large_is_one_line(produce: Any) -> None:
     assert (done.status, done.err.count("\n")) == (1, 1)
 
 
+def test_a_record_that_the_broker_refuses_is_one_line(odradek: Any, tmp_path: Path) -> None:
+    odradek.ok("topics", "create", "small-ones", "-c", "max.message.bytes=100", "--if-not-exists")
+    file = tmp_path / "large"
+    file.write_bytes(b"x" * 1000)
+    done = odradek("produce", "small-ones", str(file), "--whole")
+
+    assert done.status == 1
+    assert done.err.startswith("odradek: MESSAGE_TOO_LARGE: ")
+    assert done.err.count("\n") == 1
+
+
 def test_a_file_that_is_not_there_is_one_line(odradek: Any, topic: str) -> None:
     done = odradek("produce", topic, "/no/such/file")
 
@@ -208,6 +226,27 @@ def test_the_measures_for_people_are_two_lines(odradek: Any, topic: str) -> None
     assert done.out.startswith("50 records, 5 kB, in 0.")
     assert "from call to acknowledgement, ms: mean " in done.out
     assert len(done.out.splitlines()) == 2
+
+
+def test_an_interrupted_measure_still_reports(topic: str, cli_broker: RunningBroker) -> None:
+    command = [sys.executable, "-m", "odradek", "perf", "produce", topic, "-b", cli_broker.bootstrap]
+    with subprocess.Popen([*command, "--rate", "10", "-n", "9999"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        wait_until_produced(cli_broker, topic)
+        os.kill(process.pid, signal.SIGINT)
+
+        assert process.wait(10) == 130
+        assert "from call to acknowledgement" in process.stdout.read()
+
+
+def test_progress_is_shown_to_who_watches(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    measured = Measured(200, "latency")
+    measured.records_count = 50
+    measured.show_progress()
+    measured.show_progress()  # not twice within half a second
+
+    assert capsys.readouterr().err.count(" 25%  50 records, ") == 1
 
 
 def test_end_to_end_is_the_age_of_new_records(
