@@ -103,9 +103,11 @@ def consume(client: Client, topic: str, partition: int) -> dict[int, bytes]:
         assert isinstance(response, FetchResponse)
         (part,) = response.responses[0].partitions
         assert part.error_code == 0, part
-        if not part.records:
+        records = part.records
+        if not records:
             return values
-        assert isinstance(part.records, memoryview)
-        for position, header in iterate_batches(part.records):
-            for record in read_batch(part.records, position, header):
+        assert isinstance(records, memoryview)
+        data = records.tobytes()
+        for position, header in iterate_batches(data):
+            for record in read_batch(data, position, header):
                 values[record.offset] = bytes(record.value or b"")

@@ -9,7 +9,7 @@ from odradek.kernel.testing.running_broker import RunningBroker
 
 
 def test_what_is_produced_is_consumed(odradek_broker: RunningBroker) -> None:
-    async def produce_and_consume() -> list[bytes]:
+    async def produce_and_consume() -> list[bytes | None]:
         async with AIOKafkaProducer(bootstrap_servers=odradek_broker.bootstrap) as producer:
             for number in range(10):
                 await producer.send_and_wait("with-asyncio", b"%d" % number, partition=0)

@@ -1,7 +1,8 @@
 """A test with threads: kafka-python, whose client blocks."""
 
 # -- snippet threads --
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaConsumer, KafkaProducer
+from kafka.structs import TopicPartition
 
 from odradek.kernel.testing.running_broker import RunningBroker
 
