@@ -24,6 +24,7 @@ from .partitions.fetch_session import FetchSessionCache
 from .partitions.flush_service import FlushService
 from .partitions.replica_manager import ReplicaManager
 from .partitions.request_operation import RequestOperation
+from .partitions.topic_opener import TopicOpener
 from .partitions.topic_plan import TopicPlan, plan_topic
 from .partitions.upkeep import Upkeep, UpkeepSettings
 from .plugin_manager import choose_offer
@@ -91,6 +92,7 @@ class BrokerParts:
         self.upkeep = Upkeep(
             replicas=self.replicas, flushes=self.flushes, clock=clock, settings=upkeep_settings(self.config)
         )
+        self.opener = TopicOpener(self._open_partitions)
         self.sessions = FetchSessionCache(
             slots=self.config.get_int("max.incremental.fetch.session.cache.slots"), random_source=broker.random
         )
@@ -194,6 +196,14 @@ class BrokerParts:
             topic.name, topic.topic_id, self.plan(topic, image, config), dict(enumerate(topic.partitions))
         )
 
+    def _open_partitions(self, topic_id: UUID, indexes: list[int]) -> None:
+        """Open partitions of a topic, as far as it is still there, and give them their state."""
+        image = self.image()
+        topic = image.topics_by_id.get(topic_id)
+        if topic is not None:
+            states = {index: topic.partitions[index] for index in indexes if index < len(topic.partitions)}
+            self.replicas.open_topic(topic.name, topic_id, self.plan(topic, image, self.live_config), states)
+
     def on_metadata(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Follow a change of the committed metadata: open, change and delete replicas."""
         for topic in delta.deleted_topics:
@@ -208,7 +218,7 @@ class BrokerParts:
         for topic_id in delta.created_topics | delta.changed_topics:
             found = image.topics_by_id.get(topic_id)
             if found is not None:
-                self._open_topic(found, image, config)
+                self.opener.open(topic_id, len(found.partitions))
         if has_broker_change:
             changed = set(image.topics_by_name)
         else:
@@ -280,6 +290,7 @@ class BrokerParts:
         yield "upkeep", self.upkeep.run
         yield "router", self.router.run
         yield "topic maker", self.topic_maker.run
+        yield "topic opener", self.opener.run
         for plugin, service in self.plugins.services(self.broker):
             yield f"{plugin}: {service.name}", service.run
 

@@ -99,3 +99,14 @@ def test_topics_of_both_storages_live_side_by_side(tmp_path: Path) -> None:
         assert produce(client, "remembered", batch_of(b"b")) == (ErrorCode.NONE, 0)
 
         assert produce(client, "kept", batch_of(b"b")) == (ErrorCode.NONE, 1)
+
+
+def test_every_partition_of_a_large_topic_takes_records(tmp_path: Path) -> None:
+    with running_broker({"num.partitions": 100}, data_dir=tmp_path) as broker, Client(broker.bootstrap) as client:
+        create(client, "wide")
+
+        for partition in (0, 50, 99):
+            error, offset = produce(client, "wide", batch_of(b"a"), partition=partition)
+            while error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                error, offset = produce(client, "wide", batch_of(b"a"), partition=partition)
+            assert (error, offset) == (ErrorCode.NONE, 0)

@@ -32,9 +32,9 @@ def create(client: Client, topic: str) -> None:
     raise AssertionError(f"topic {topic} was not created")
 
 
-def produce(client: Client, topic: str, batch: bytes, acks: int = -1) -> tuple[int, int]:
+def produce(client: Client, topic: str, batch: bytes, acks: int = -1, partition: int = 0) -> tuple[int, int]:
     """Produce one batch; return error code and base offset."""
-    data = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=batch)])]
+    data = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=batch)])]
     response = client.ask(ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=data), 9)
     assert isinstance(response, ProduceResponse)
     (part,) = response.responses[0].partition_responses

@@ -1,0 +1,64 @@
+"""Shell: opens the partitions of large new topics a few at a time, so that other clients are served meanwhile.
+
+Making a partition's files takes about a millisecond. The first few of a topic are opened before its creation is
+answered, the others by a task that lets the reactor turn between them; until then clients are told
+UNKNOWN_TOPIC_OR_PARTITION, as by a broker that has not heard of the topic yet, and ask again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from uuid import UUID
+
+AT_ONCE_MAX: Final = 32
+"""How many partitions of one change are opened at once."""
+PIECE_SIZE: Final = 4
+"""How many are opened between two turns of the reactor."""
+
+
+class TopicOpener:
+    """Partitions to be opened later. Owned by the reactor's task; `run` is a service of the broker."""
+
+    def __init__(self, open_partitions: Callable[[UUID, list[int]], None]) -> None:
+        """Make an opener.
+
+        Args:
+            open_partitions: Opens partitions of a topic as the metadata has them when it is called; passes over what is
+                gone or open already.
+        """
+        self._open_partitions = open_partitions
+        self._waiting: deque[tuple[UUID, int]] = deque()
+        self._has_work = trio.Event()
+
+    def open(self, topic_id: UUID, partitions_count: int) -> None:
+        """Open the first partitions of a topic now and the others soon."""
+        self._open_partitions(topic_id, list(range(min(partitions_count, AT_ONCE_MAX))))
+        if partitions_count > AT_ONCE_MAX:
+            self._waiting += [(topic_id, index) for index in range(AT_ONCE_MAX, partitions_count)]
+            self._has_work.set()
+
+    @property
+    def waiting_count(self) -> int:
+        """How many partitions are still to be opened."""
+        return len(self._waiting)
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Open what waits, a few at a time, until cancelled: what waits then is opened at the next start."""
+        task_status.started()
+        while True:
+            await self._has_work.wait()
+            self._has_work = trio.Event()
+            while self._waiting:
+                piece: dict[UUID, list[int]] = {}
+                for _ in range(min(PIECE_SIZE, len(self._waiting))):
+                    topic_id, index = self._waiting.popleft()
+                    piece.setdefault(topic_id, []).append(index)
+                for topic_id, indexes in piece.items():
+                    self._open_partitions(topic_id, indexes)
+                await trio.lowlevel.checkpoint()

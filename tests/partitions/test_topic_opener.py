@@ -1,0 +1,41 @@
+"""Large topics are opened in pieces, small ones at once."""
+
+from __future__ import annotations
+
+import uuid
+
+import trio
+import trio.testing
+
+from odradek.kernel.partitions.topic_opener import AT_ONCE_MAX, PIECE_SIZE, TopicOpener
+
+TOPIC = uuid.UUID(int=1)
+
+
+def test_a_small_topic_is_open_at_once() -> None:
+    opened: list[int] = []
+    opener = TopicOpener(lambda topic_id, indexes: opened.extend(indexes))
+
+    opener.open(TOPIC, 3)
+
+    assert opened == [0, 1, 2]
+    assert opener.waiting_count == 0
+
+
+def test_the_rest_of_a_large_topic_is_opened_in_pieces_with_turns_between() -> None:
+    pieces: list[list[int]] = []
+    opener = TopicOpener(lambda topic_id, indexes: pieces.append(indexes))
+    count = AT_ONCE_MAX + 2 * PIECE_SIZE + 1
+
+    async def scenario() -> None:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(opener.run)
+            opener.open(TOPIC, count)
+            assert pieces == [list(range(AT_ONCE_MAX))]
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+
+    trio.run(scenario)
+
+    assert [len(piece) for piece in pieces[1:]] == [PIECE_SIZE, PIECE_SIZE, 1]
+    assert sorted(index for piece in pieces for index in piece) == list(range(count))
