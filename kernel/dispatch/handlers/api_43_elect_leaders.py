@@ -5,16 +5,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from ...errors import KafkaError
+from ...errors import ErrorCode, KafkaError
 from ...metadata.partition_changes import elections_failed
 from .controller_call import Submit, submit_within
 
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext
-    from ...errors import ErrorCode
     from ...wire.messages.api_43_elect_leaders import ElectLeadersRequest
+
+FIRST_VERSION_WITH_ERROR: Final = 1
+"""Before it, errors stand with the partitions alone."""
 
 
 class ElectLeadersHandler:
@@ -36,4 +38,7 @@ class ElectLeadersHandler:
         self, request: ElectLeadersRequest, context: RequestContext, code: ErrorCode, detail: str
     ) -> Answer:
         """Return the response that gives every partition this error."""
-        return elections_failed(request, KafkaError(code, detail))
+        response = elections_failed(request, KafkaError(code, detail))
+        if context.api_version < FIRST_VERSION_WITH_ERROR:
+            response.error_code = ErrorCode.NONE
+        return response

@@ -53,7 +53,7 @@ class DescribeQuorumHandler:
         asked = [(topic.topic_name, item.partition_index) for topic in request.topics for item in topic.partitions]
         if asked == [(METADATA_TOPIC, 0)]:
             return self._quorum(with_nodes=context.api_version >= FIRST_VERSION_WITH_NODES)
-        return _unknown(request, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN)
+        return _unknown(request)
 
     def _quorum(self, *, with_nodes: bool) -> DescribeQuorumResponse:
         metadata, now_ms = self._metadata(), self._clock.now_ms()
@@ -89,11 +89,11 @@ class DescribeQuorumHandler:
     def error_response(
         self, request: DescribeQuorumRequest, context: RequestContext, code: ErrorCode, detail: str
     ) -> Answer:
-        """Return the response that gives every partition this error."""
-        return _unknown(request, code, detail)
+        """Return the response that fails as a whole."""
+        return DescribeQuorumResponse(error_code=code, error_message=detail)
 
 
-def _unknown(request: DescribeQuorumRequest, code: ErrorCode, detail: str) -> DescribeQuorumResponse:
+def _unknown(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     return DescribeQuorumResponse(
         error_message="",
         topics=[
@@ -101,7 +101,9 @@ def _unknown(request: DescribeQuorumRequest, code: ErrorCode, detail: str) -> De
                 topic_name=topic.topic_name,
                 partitions=[
                     ResponsePartitionData(
-                        partition_index=partition.partition_index, error_code=code, error_message=detail
+                        partition_index=partition.partition_index,
+                        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                        error_message=UNKNOWN,
                     )
                     for partition in topic.partitions
                 ],
