@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 from ..errors import CorruptionError
 from ..records.batch import read_header
 from ..records.control import ControlRecordType, EndTransactionMarker, read_control_record
-from .producer_snapshot import decode_snapshot, encode_snapshot
-from .transaction_index import AbortedTransaction, decode_transaction_index
+from .producer_snapshot import SNAPSHOT_KIND, decode_snapshot, encode_snapshot
+from .transaction_index import TRANSACTION_INDEX_KIND, AbortedTransaction, decode_transaction_index
 
 if TYPE_CHECKING:
     from ..contracts.storage import PartitionLog
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SNAPSHOT: Final = "snapshot"
-TRANSACTION_INDEX: Final = "txnindex"
 SNAPSHOTS_KEPT: Final = 2
 
 
@@ -42,15 +40,15 @@ def recover_producers(partition_log: PartitionLog, producers: ProducerStateTable
         return
     trusted_end = partition_log.log_end_offset if partition_log.was_clean else partition_log.recovery_point
     start_offset = partition_log.log_start_offset
-    for offset in reversed(partition_log.sidecars(SNAPSHOT)):
+    for offset in reversed(partition_log.sidecars(SNAPSHOT_KIND)):
         if offset > trusted_end:
-            partition_log.delete_sidecar(offset, SNAPSHOT)
+            partition_log.delete_sidecar(offset, SNAPSHOT_KIND)
             continue
         try:
-            entries = decode_snapshot(partition_log.read_sidecar(offset, SNAPSHOT))
+            entries = decode_snapshot(partition_log.read_sidecar(offset, SNAPSHOT_KIND))
         except CorruptionError as error:
             log.warning("%s: producer snapshot %d is left out: %s", partition_log.partition, offset, error)
-            partition_log.delete_sidecar(offset, SNAPSHOT)
+            partition_log.delete_sidecar(offset, SNAPSHOT_KIND)
             continue
         producers.load(entries, _aborted_below(partition_log, offset), now_ms)
         start_offset = max(offset, start_offset)
@@ -82,8 +80,8 @@ def replay(partition_log: PartitionLog, producers: ProducerStateTable, start_off
 def _aborted_below(partition_log: PartitionLog, offset: int) -> list[AbortedTransaction]:
     return [
         aborted
-        for base_offset in partition_log.sidecars(TRANSACTION_INDEX)
-        for aborted in decode_transaction_index(partition_log.read_sidecar(base_offset, TRANSACTION_INDEX))
+        for base_offset in partition_log.sidecars(TRANSACTION_INDEX_KIND)
+        for aborted in decode_transaction_index(partition_log.read_sidecar(base_offset, TRANSACTION_INDEX_KIND))
         if aborted.last_offset < offset
     ]
 
@@ -91,12 +89,12 @@ def _aborted_below(partition_log: PartitionLog, offset: int) -> list[AbortedTran
 def keep_producers(partition_log: PartitionLog, producers: ProducerStateTable) -> None:
     """Write a snapshot at the log's end, unless there is one, and drop all but a few older ones; durable on return."""
     offset = partition_log.log_end_offset
-    if offset not in partition_log.sidecars(SNAPSHOT):
-        partition_log.write_sidecar(offset, SNAPSHOT, encode_snapshot(producers.snapshot()))
+    if offset not in partition_log.sidecars(SNAPSHOT_KIND):
+        partition_log.write_sidecar(offset, SNAPSHOT_KIND, encode_snapshot(producers.snapshot()))
     remove_old_snapshots(partition_log)
 
 
 def remove_old_snapshots(partition_log: PartitionLog) -> None:
     """Remove all producer snapshots but the newest few: the one before the last serves when the last is damaged."""
-    for old in list(partition_log.sidecars(SNAPSHOT))[:-SNAPSHOTS_KEPT]:
-        partition_log.delete_sidecar(old, SNAPSHOT)
+    for old in list(partition_log.sidecars(SNAPSHOT_KIND))[:-SNAPSHOTS_KEPT]:
+        partition_log.delete_sidecar(old, SNAPSHOT_KIND)

@@ -46,12 +46,10 @@ class TopicSettings:
 
     Attributes:
         rules: What a produced batch must fulfil.
-        compression_type: The topic's `compression.type`.
         min_insync_replicas: For acks=all.
     """
 
     rules: ValidationRules
-    compression_type: str
     min_insync_replicas: int
 
 
@@ -83,7 +81,6 @@ class Replica:
         "answer_templates",
         "appended_offset",
         "election",
-        "epoch_start_offset",
         "flushed_ms",
         "high_watermark",
         "is_dirty",
@@ -125,7 +122,6 @@ class Replica:
         self.is_leader = False
         self.leader_id = -1
         self.leader_epoch = NO_EPOCH
-        self.epoch_start_offset = log.log_end_offset
         self.appended_offset = log.log_end_offset
         self.high_watermark = min(election.high_watermark, log.log_end_offset)
         self.snapshot_offset = NO_OFFSET
@@ -180,7 +176,6 @@ class Replica:
         assert leader_epoch > self.leader_epoch, "leader epochs only grow"
         self.leader_epoch = leader_epoch
         if self.is_leader:
-            self.epoch_start_offset = self.log.log_end_offset
             self.log.assign_epoch(leader_epoch, self.log.log_end_offset)
             self._raise_high_watermark(self.election.local_append(self.appended_offset))
 

@@ -80,7 +80,6 @@ def plan_topic(
                     validation, is_compacted=config.is_compacted, has_compiled_kernel=has_compiled_kernel
                 ),
             ),
-            compression_type=config.compression_type,
             min_insync_replicas=config.min_insync_replicas,
         ),
         values=config.extra,

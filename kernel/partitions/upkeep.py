@@ -21,8 +21,8 @@ import trio
 
 from ..contracts.storage import NO_LIMIT
 from ..errors import StorageError
-from .producer_snapshot import encode_snapshot
-from .recovery import SNAPSHOT, remove_old_snapshots
+from .producer_snapshot import SNAPSHOT_KIND, encode_snapshot
+from .recovery import remove_old_snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -98,7 +98,7 @@ class Upkeep:
             if replica.offline_reason is None and len(replica.producers) and replica.snapshot_offset != offset:
                 data = encode_snapshot(replica.producers.snapshot())
                 replica.snapshot_offset = offset
-                await trio.to_thread.run_sync(replica.log.write_sidecar, offset, SNAPSHOT, data, limiter=self._limiter)
+                await trio.to_thread.run_sync(replica.log.write_sidecar, offset, SNAPSHOT_KIND, data, limiter=self._limiter)
                 remove_old_snapshots(replica.log)
 
     async def forget_producers(self) -> None:

@@ -61,7 +61,7 @@ class Hosted:
             election="isr",
             stages=(),
             log_config=LogConfig(),
-            settings=TopicSettings(rules=ValidationRules(), compression_type="producer", min_insync_replicas=1),
+            settings=TopicSettings(rules=ValidationRules(), min_insync_replicas=1),
             values={},
         )
         state = PartitionState(

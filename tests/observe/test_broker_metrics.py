@@ -86,7 +86,7 @@ def open_topic(replicas: ReplicaManager, topic: str) -> None:
         election="isr",
         stages=(),
         log_config=LogConfig(),
-        settings=TopicSettings(rules=ValidationRules(), compression_type="producer", min_insync_replicas=1),
+        settings=TopicSettings(rules=ValidationRules(), min_insync_replicas=1),
         values={},
     )
     state = PartitionState(leader=1, leader_epoch=0, partition_epoch=0, replicas=(1,), isr=(1,))
