@@ -285,7 +285,13 @@ class OsFiles:
 
     def mmap(self, fd: int, size_bytes: int, *, is_writable: bool) -> mmap.mmap:
         """See `Files.mmap`."""
-        return mmap.mmap(fd, size_bytes, access=mmap.ACCESS_WRITE if is_writable else mmap.ACCESS_READ)
+        mapped = mmap.mmap(fd, size_bytes, access=mmap.ACCESS_WRITE if is_writable else mmap.ACCESS_READ)
+        advice = getattr(mmap, "MADV_RANDOM", None)
+        if advice is not None:
+            # What is mapped is searched, or grows entry by entry: with read-ahead the first touch of a sparse file
+            # would fill the page cache with as much nothing as the device reads ahead (8 MB seen, 3 ms).
+            mapped.madvise(advice)
+        return mapped
 
     def is_cached(self, fd: int, position: int, size_bytes: int) -> bool:
         """See `Files.is_cached`: tries the first byte, the last one, and one every 256 KiB between."""
