@@ -11,13 +11,14 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import attrs
-import trio
 
 from ..client import Admin, BrokerError, NewTopic, TopicPartition
 from ..client.consumer_settings import ADMIN_KEYS
 from ..client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from ..errors import ErrorCode
+from ..types import IsolationLevel
 from ..wire.messages.api_03_metadata import MetadataRequest
+from .running import run_interruptible
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
@@ -76,11 +77,15 @@ class ClusterCalls:
                 )
         return [TopicPartition(name, number) for number in chosen]
 
-    async def offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Offsets]:
-        """Return where partitions begin and end."""
+    async def offsets(
+        self,
+        partitions: Iterable[TopicPartition],
+        isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
+    ) -> dict[TopicPartition, Offsets]:
+        """Return where partitions begin, and where they end for a reader of this isolation level."""
         wanted = list(partitions)
         starts = await self.admin.list_offsets(dict.fromkeys(wanted, EARLIEST_TIMESTAMP))
-        ends = await self.admin.list_offsets(dict.fromkeys(wanted, LATEST_TIMESTAMP))
+        ends = await self.admin.list_offsets(dict.fromkeys(wanted, LATEST_TIMESTAMP), isolation_level=isolation_level)
         return {partition: Offsets(starts[partition].offset, ends[partition].offset) for partition in wanted}
 
     async def offsets_at(
@@ -140,4 +145,4 @@ def call(settings: Mapping[str, object], work: Callable[[ClusterCalls], Awaitabl
         async with reach(settings) as calls:
             return await work(calls)
 
-    return trio.run(run)
+    return run_interruptible(run)

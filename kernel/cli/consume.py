@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import ConfigError
-from ..types import TopicPartition
+from ..types import IsolationLevel, TopicPartition
 from .offset_spec import Where, parse_offset, place
 from .options import add_client_options, client_settings, document
 from .record_format import ShownRecord, compile_format, json_line, unescape
@@ -36,10 +36,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
             (r"consume orders -p 0 -o 1234 -c 1 -f '%T %k %h\n%s\n'", "one record, looked at closely"),
         ],
         notes=r"""
-        offsets:  beginning, end, 1234, -10 (before the end), @MOMENT (the first record at or after it);
-                  a moment is in milliseconds since 1970, or a date such as 2007-03-11T07:00:00Z
-        formats:  %s value  %S its size  %k key  %K its size  %t topic  %p partition  %o offset
-                  %T timestamp in ms  %h headers  %% percent  \n \r \t \\ \xNN as in C
+        offsets:  beginning, end, 1234, -10 (before the end), @MOMENT (the first
+                  record at or after it); a moment is in milliseconds since 1970,
+                  or a date such as 2007-03-11T07:00:00Z
+        formats:  %s value  %S its size  %k key  %K its size  %t topic
+                  %p partition  %o offset  %T timestamp in ms  %h headers
+                  %% percent  \n \r \t \\ \xNN as in C
         """,
     )
     parser.add_argument("topic", metavar="TOPIC")
@@ -62,12 +64,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Consume until the end, or until enough is read."""
-    import trio
-
     from ..client import Consumer
+    from .running import run_interruptible
 
     settings = client_settings(arguments, allow_auto_create_topics="false")
-    trio.run(_Work(arguments, Consumer(settings)).run, settings)
+    run_interruptible(_Work(arguments, Consumer(settings)).run, settings)
     return 0
 
 
@@ -91,7 +92,7 @@ class _Work:
         topic = self._arguments.topic
         async with reach_for_topic(settings, topic) as calls:
             partitions = calls.partitions(topic, self._arguments.partition)
-            offsets = await calls.offsets(partitions)
+            offsets = await calls.offsets(partitions, isolation_level(settings))
             starts = await _places(calls, self._begin, offsets)
             stops = await self._stops(calls, offsets)
         open_ones = [partition for partition in partitions if starts[partition] < stops.get(partition, sys.maxsize)]
@@ -155,6 +156,12 @@ class _Work:
                     return True
         out.flush()
         return False
+
+
+def isolation_level(settings: Mapping[str, object]) -> IsolationLevel:
+    """Return the isolation level of a consumer with these settings: where it meets the end depends on it."""
+    is_committed = settings.get("isolation.level") == "read_committed"
+    return IsolationLevel.READ_COMMITTED if is_committed else IsolationLevel.READ_UNCOMMITTED
 
 
 async def _places(

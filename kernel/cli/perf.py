@@ -27,8 +27,9 @@ SHOW_EVERY_S: Final = 0.5
 IDLE_S_MAX: Final = 10.0
 _MILLISECONDS: Final = 1_000
 _NOTE: Final = """
-Figures are those of a client in Python, which shares this machine with whatever else runs on it: good for
-comparing brokers and settings in one sitting, not for the limits of a broker.
+Figures are those of a client in Python, which shares this machine with whatever
+else runs on it: good for comparing brokers and settings in one sitting, not for
+the limits of a broker.
 """
 
 
@@ -132,12 +133,12 @@ class Measured:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure and report; an interruption ends the measuring, not the report."""
-    import trio
+    from .running import run_interruptible
 
     work: tuple[Measured, Callable[[], Awaitable[None]]] = arguments.measure(arguments)
     measured, measure = work
     try:
-        trio.run(measure)
+        run_interruptible(measure)
     except KeyboardInterrupt:
         measured.report(as_json=arguments.json)
         raise
@@ -207,9 +208,10 @@ def _measure_consume(arguments: argparse.Namespace) -> tuple[Measured, Callable[
 async def _consume(arguments: argparse.Namespace, settings: dict[str, object], measured: Measured) -> None:
     from ..client import ClientTimeoutError, Consumer
     from .cluster_calls import reach_for_topic
+    from .consume import isolation_level
 
     async with reach_for_topic(settings, arguments.topic) as calls:
-        offsets = await calls.offsets(calls.partitions(arguments.topic))
+        offsets = await calls.offsets(calls.partitions(arguments.topic), isolation_level(settings))
     left = {partition: found.end for partition, found in offsets.items() if found.end > found.start}
     starts = {partition: found.end if arguments.follow else found.start for partition, found in offsets.items()}
     if measured.wanted is None and not arguments.follow:

@@ -38,8 +38,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
             ("produce orders -X linger.ms=50 -z zstd big.log", "larger batches, compressed"),
         ],
         notes=r"""
-        Delimiters may be written as in C: \t, \n, \x1f. A line of JSON is an object with "value" and, as
-        needed, "key", "headers", "timestamp" and "partition"; bytes that are no UTF-8 are {"base64": "..."}.
+        Delimiters may be written as in C: \t, \n, \x1f. A line of JSON is an object with
+        "value" and, as needed, "key", "headers", "timestamp" and "partition"; bytes
+        that are no UTF-8 are {"base64": "..."}.
         """,
     )
     parser.add_argument("topic", metavar="TOPIC")
@@ -67,13 +68,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Produce until the input ends."""
-    import trio
-
     from ..client import Producer
+    from .running import run_interruptible
 
     settings = client_settings(arguments, **({"compression_type": arguments.compress} if arguments.compress else {}))
     work = _Work(arguments, Producer(settings))
-    trio.run(work.run, settings)
+    run_interruptible(work.run, settings)
     return 0
 
 

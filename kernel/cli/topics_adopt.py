@@ -43,12 +43,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Adopt, and show which topics came; a broker's parts are loaded only for that."""
-    import trio
-
     from ..broker import read_broker_options
     from ..ids import id_text
     from ..observe.logs import configure_logging
     from .adopting import adopt
+    from .running import run_interruptible
 
     configure_logging(0)
     options = read_broker_options(
@@ -58,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
         listen=["127.0.0.1:0"],
         data_dir=arguments.data_dir,
     )
-    adoption = trio.run(
+    adoption = run_interruptible(
         functools.partial(adopt, options, arguments.directory, only=arguments.only, on_copied=_show_progress)
     )
     if arguments.json:

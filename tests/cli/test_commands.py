@@ -51,7 +51,7 @@ def test_every_help_can_be_printed(command: Any, action: list[str]) -> None:
 
     assert done.status == 0
     assert done.out.startswith(f"usage: odradek {' '.join(action)}")
-    assert max(map(len, done.out.splitlines())) <= 120
+    assert max(map(len, done.out.splitlines())) <= 90
 
 
 @pytest.mark.parametrize("action", [[name] for name in COMMANDS if name != "log"] + ACTIONS, ids=" ".join)

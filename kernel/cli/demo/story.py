@@ -12,12 +12,11 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import trio
-
 from odradek import __version__
 
 from ...client.partitioners import partition_of_key
 from ..output import plural, size_text
+from ..running import run_interruptible
 from . import client_work
 from .broker_process import BrokerProcess
 from .data import checksum, first_at_or_after, keys_out_of_order, record_of, segments_of
@@ -107,7 +106,7 @@ class Story:
             f"In a process of its own (pid {self._broker.process_id}), serving on [bold]{self._bootstrap}[/] after "
             f"{took_s:.2f} s, its data in {self._data_dir}. With it goes a topic, {TOPIC}, of {PARTITIONS} partitions."
         )
-        trio.run(client_work.create_topic, self._bootstrap, TOPIC, PARTITIONS, CONFIGS)
+        run_interruptible(client_work.create_topic, self._bootstrap, TOPIC, PARTITIONS, CONFIGS)
 
     def _produce(self) -> None:
         stage = self._stage
@@ -118,9 +117,9 @@ class Story:
         )
         began = time.perf_counter()
         with stage.progress("producing", len(self._records)) as on_progress:
-            counts = trio.run(client_work.produce, self._bootstrap, TOPIC, self._records, on_progress)
+            counts = run_interruptible(client_work.produce, self._bootstrap, TOPIC, self._records, on_progress)
         took_s = time.perf_counter() - began
-        offsets = trio.run(client_work.offsets, self._bootstrap, TOPIC)
+        offsets = run_interruptible(client_work.offsets, self._bootstrap, TOPIC)
         stage.table(
             ("partition", "zones", "records", "first offset", "next offset"),
             [
@@ -151,7 +150,7 @@ class Story:
         stage = self._stage
         began = time.perf_counter()
         with stage.progress("consuming", len(self._records)) as on_progress:
-            read = trio.run(client_work.consume, self._bootstrap, TOPIC, on_progress)
+            read = run_interruptible(client_work.consume, self._bootstrap, TOPIC, on_progress)
         took_s = time.perf_counter() - began
         count = sum(map(len, read.values()))
         stage.check(
@@ -225,7 +224,7 @@ class Story:
             f"first, from {moment_text(QUESTION_AT)} on? The broker finds the offset for a time by its time index; "
             "then one record of each partition is enough:"
         )
-        found = trio.run(client_work.look_up, self._bootstrap, TOPIC, QUESTION_AT * MILLISECONDS)
+        found = run_interruptible(client_work.look_up, self._bootstrap, TOPIC, QUESTION_AT * MILLISECONDS)
         rows = []
         for number, (offset, record) in found.items():
             change = record.change
