@@ -72,6 +72,7 @@ def replicas() -> ReplicaManager:
         random_source=random.Random(0),
         producer_id_expiration_ms=1,
         on_progress=lambda replica: None,
+        on_staged=lambda: None,
         on_flush_wanted=lambda: None,
         on_leader_changed=lambda partition, leader_id, leader_epoch: None,
     )
@@ -102,7 +103,7 @@ def test_topics_are_counted_one_by_one_and_together_even_after_a_topic_is_delete
     replicas.topics["a"].counters.bytes_in = 5
     replicas.topics["b"].counters.bytes_in = 7
     first = dict(bytes_in.read())
-    replicas.delete_topic("a")
+    replicas.delete_topic("a", 1)
     replicas.topics["b"].counters.bytes_in = 8
 
     assert first == {("",): 12, ("a",): 5, ("b",): 7}

@@ -21,6 +21,7 @@ def make_observer(*plugin_metrics: Metric, http_listener: str = "") -> Observer:
         random_source=random.Random(0),
         producer_id_expiration_ms=1,
         on_progress=lambda replica: None,
+        on_staged=lambda: None,
         on_flush_wanted=lambda: None,
         on_leader_changed=lambda partition, leader_id, leader_epoch: None,
     )
