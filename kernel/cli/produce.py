@@ -15,7 +15,7 @@ from .record_lines import DelimitedReader, JsonReader
 
 if TYPE_CHECKING:
     import argparse
-    from io import BufferedReader
+    from io import FileIO
 
     from ..client import ClientError, Producer, RecordMetadata
     from .record_lines import ReadRecord
@@ -113,7 +113,7 @@ class _Work:
         with _open(file) as stream:
             if stream.isatty() and sys.stderr.isatty():
                 print("a record on each line; Ctrl-D ends", file=sys.stderr)
-            while data := await trio.to_thread.run_sync(stream.read1, CHUNK_BYTES, abandon_on_cancel=True):
+            while data := await trio.to_thread.run_sync(stream.read, CHUNK_BYTES, abandon_on_cancel=True):
                 for record in reader.feed(data):
                     await self._enqueue(topic, record)
             for record in reader.finish():
@@ -171,11 +171,15 @@ class _Work:
             print(f"wrote {what}{f'; {where}' if where else ''}", file=sys.stderr)
 
 
-def _open(file: str) -> BufferedReader:
-    """Open a file, or give standard input, which stays open."""
+def _open(file: str) -> FileIO:
+    """Open a file, or give standard input, which stays open.
+
+    Unbuffered: a buffer is locked while a thread reads into it, so that one which waits for a person to type could not
+    be left behind when the command is interrupted.
+    """
     if file == STANDARD_INPUT:
-        return open(sys.stdin.fileno(), "rb", closefd=False)
-    return Path(file).open("rb")
+        return open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)
+    return Path(file).open("rb", buffering=0)
 
 
 def _read_header(text: str) -> tuple[str, bytes | None]:

@@ -200,6 +200,20 @@ def test_following_ends_quietly_when_interrupted(topic: str, produce: Any, cli_b
         assert process.stderr.read() == b""
 
 
+def test_waiting_for_input_ends_when_interrupted(topic: str, cli_broker: RunningBroker) -> None:
+    command = [sys.executable, "-m", "odradek", "produce", topic, "-b", cli_broker.bootstrap]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(b"typed\n")
+        process.stdin.flush()
+        wait_until_produced(cli_broker, topic)
+        os.kill(process.pid, signal.SIGINT)
+
+        assert process.wait(10) == 130
+        assert process.stderr.read() == b""
+
+
 def test_a_reader_who_leaves_early_ends_it_quietly(topic: str, produce: Any, cli_broker: RunningBroker) -> None:
     produce(("y" * 100 + "\n") * 20_000)
     command = f"'{sys.executable}' -m odradek consume {topic} -b {cli_broker.bootstrap} | head -n 1"
