@@ -17,6 +17,8 @@ from ..errors import ConfigError
 from .endpoint import Endpoint
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .loop import EndpointMaker, Loop
     from .settings import ListenerSettings, NetworkSettings
 
@@ -100,6 +102,7 @@ class Acceptor:
     listening: socket.socket
     _loop: Loop
     _make_endpoint: EndpointMaker = Endpoint
+    _on_rest: Callable[[], None] = lambda: None
     _is_paused: bool = attrs.field(init=False, default=False)
     _rests_until_ms: int = attrs.field(init=False, default=0)
 
@@ -175,6 +178,13 @@ class Acceptor:
         self._is_paused = True
         self._rests_until_ms = self._loop.now_ms + rest_ms if rest_ms else 0
         self._loop.pause_listener(self.listening, True)
+        if rest_ms:
+            self._on_rest()
+
+    @property
+    def is_resting(self) -> bool:
+        """Whether it pauses until some time is over, and not until a client leaves."""
+        return self._is_paused and self._rests_until_ms > 0
 
     def go_on(self) -> None:
         """Accept again after a pause, if there is room and the rest is over: a client left, or time passed."""

@@ -14,7 +14,7 @@ import trio
 
 from ..errors import ConfigError
 from .endpoint import Endpoint
-from .listener import Acceptor, bind
+from .listener import ACCEPT_PAUSE_MS, Acceptor, bind
 from .reactor import IS_AVAILABLE
 from .settings import LoopKind, SecurityProtocol
 from .tls import server_context, tls_endpoint_maker
@@ -70,6 +70,7 @@ class NetworkServer:
     _sockets: list[tuple[ListenerSettings, socket.socket, EndpointMaker]] = attrs.field(init=False, factory=list)
     _acceptors: list[Acceptor] = attrs.field(init=False, factory=list)
     _loop: Loop | None = attrs.field(init=False, default=None)
+    _has_resting: trio.Event = attrs.field(init=False, factory=trio.Event)
     _scope: trio.CancelScope = attrs.field(init=False, factory=trio.CancelScope)
 
     def bind(self) -> Mapping[str, tuple[str, int]]:
@@ -117,7 +118,10 @@ class NetworkServer:
         if not self._sockets:
             self.bind()
         loop = self._loop = make_loop(self.receiver, self.settings, self.clock)
-        self._acceptors = [Acceptor(listener, listening, loop, maker) for listener, listening, maker in self._sockets]
+        self._acceptors = [
+            Acceptor(listener, listening, loop, maker, self._acceptor_rests)
+            for listener, listening, maker in self._sockets
+        ]
         try:
             with self._scope:
                 async with trio.open_nursery() as nursery:
@@ -129,12 +133,18 @@ class NetworkServer:
         finally:
             self._close_listeners()
 
+    def _acceptor_rests(self) -> None:
+        self._has_resting.set()
+
     async def _rest_acceptors(self) -> None:
-        """Let acceptors that pause go on when their time has come."""
+        """Let acceptors that rest go on when their time has come."""
         while True:
-            await trio.sleep(0.1)
-            for acceptor in self._acceptors:
-                acceptor.go_on()
+            await self._has_resting.wait()
+            self._has_resting = trio.Event()
+            while any(acceptor.is_resting for acceptor in self._acceptors):
+                await trio.sleep(ACCEPT_PAUSE_MS / 1000)
+                for acceptor in self._acceptors:
+                    acceptor.go_on()
 
     def _close_listeners(self) -> None:
         acceptors, self._acceptors = self._acceptors, []
@@ -165,6 +175,8 @@ class NetworkServer:
         )
         if self._loop is not None:
             self._loop.settings = self.settings
+            for acceptor in self._acceptors:
+                acceptor.go_on()
 
     async def drain(self, end_waits: Callable[[], None] = lambda: None) -> None:
         """Stop accepting, take no further frame, answer what is in flight within `drain_timeout_ms`, close, end `run`.
