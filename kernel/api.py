@@ -13,6 +13,7 @@ from .config.values import AtLeast, Between, ConfigType, NotEmpty, OneOf
 from .contracts.api_handler import PENDING, ApiHandler, AsyncApiHandler, ConnectionInfo, RequestContext
 from .contracts.append_stage import AppendStage, AppendStageFactory
 from .contracts.coordinator import CoordinatorResult, CoordinatorShard
+from .contracts.disk_work import DiskWork, do_now
 from .contracts.election import (
     Election,
     ElectionContext,
@@ -26,19 +27,17 @@ from .contracts.election import (
     Ready,
     Role,
 )
+from .contracts.log_values import EpochEnd, FileSlice, RecordsData, SegmentInfo
 from .contracts.services import BrokerHandle, Metric, Service
 from .contracts.storage import (
     EMPTY_READ,
     NO_LIMIT,
-    EpochEnd,
-    FileSlice,
     FoundLog,
     LogConfig,
     LogDirInfo,
+    LogMove,
     LogRead,
     PartitionLog,
-    RecordsData,
-    SegmentInfo,
     StorageContext,
     StorageEngine,
     StorageFactory,
@@ -119,6 +118,7 @@ __all__ = [
     "CorruptRecordsError",
     "CorruptionError",
     "DiskError",
+    "DiskWork",
     "Election",
     "ElectionContext",
     "ElectionFactory",
@@ -139,6 +139,7 @@ __all__ = [
     "KafkaError",
     "LogConfig",
     "LogDirInfo",
+    "LogMove",
     "LogRead",
     "MalformedRequestError",
     "MetadataChanged",
@@ -167,6 +168,7 @@ __all__ = [
     "TopicPartition",
     "UpdateMode",
     "disk_error",
+    "do_now",
     "hookimpl",
     "id_text",
     "is_crc_valid",

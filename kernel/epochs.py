@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from .contracts.storage import EpochEnd
+from .contracts.log_values import EpochEnd
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -4,24 +4,29 @@ A log knows bytes, offsets, timestamps and leader epochs. It knows nothing of le
 transactions: those are the replica's. Two halves:
 
 * `StorageEngine`: one for each storage plugin and broker; owns directories, their locks and their failures;
-* `PartitionLog`: one for each replica; owned by the reactor's task, so it needs no lock. Only `flush` may run on a
-  worker thread, beside appends and reads.
+* `PartitionLog`: one for each replica.
+
+Both are owned by the reactor's task, so they need no lock: **every method belongs to that task**. What blocks for long
+comes in two halves (`disk_work.py`): a `begin_...` method returns a `DiskWork`, whose `run` alone is for a worker
+thread. Any number of works may be under way beside each other and beside every other call.
 
 How an append travels::
 
     append(batch)     staged: offsets are taken, nothing is written, the caller's bytes are borrowed
     append(batch)     ...
     write_pending()   one gathered write: the bytes are in the page cache, they survive the death of the process
-    flush()           fsync: they survive the loss of power; the recovery point moves
+    begin_flush()     run: fsync, they survive the loss of power; finish: the recovery point moves
 
 .. versionadded:: 0.1
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import attrs
+
+from .disk_work import DiskWork
 
 if TYPE_CHECKING:
     import uuid
@@ -29,6 +34,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..types import Buffer, TopicIdPartition
+    from .log_values import EpochEnd, RecordsData, SegmentInfo
+    from .seams import NewId, NowMs, RandomSource
 
 NO_LIMIT: Final = (1 << 63) - 1
 """An end offset that limits nothing."""
@@ -54,40 +61,6 @@ class LogConfig:
         return self.flush_messages != NO_LIMIT or self.flush_ms != NO_LIMIT
 
 
-class FileSlice(Protocol):
-    """Bytes of an open file, to be sent without passing through this process.
-
-    The object keeps the file open: holding it is enough, dropping it is the release.
-    """
-
-    @property
-    def size_bytes(self) -> int:
-        """How many bytes, > 0."""
-        ...
-
-    @property
-    def position(self) -> int:
-        """Where they begin in the file."""
-        ...
-
-    def fileno(self) -> int:
-        """Return the descriptor for `os.sendfile` or `os.pread`; not to be closed by the caller."""
-        ...
-
-    def read(self) -> bytes:
-        """Return the bytes: for TLS, and for systems without sendfile. May block on a cold page."""
-        ...
-
-    @property
-    def is_cached(self) -> bool:
-        """Whether the bytes can be read without waiting for a disk; True where the system cannot tell."""
-        ...
-
-
-RecordsData: TypeAlias = "bytes | memoryview | FileSlice"
-"""What a read gives: whole record batches, in memory or as part of a file."""
-
-
 class LogRead(NamedTuple):
     """The answer of `PartitionLog.read`: a run of whole batches, the first of which holds the offset asked for.
 
@@ -101,28 +74,6 @@ class LogRead(NamedTuple):
 
 
 EMPTY_READ: Final = LogRead(b"", 0, -1)
-
-
-class EpochEnd(NamedTuple):
-    """Up to where the log holds an epoch's records: `end_offset` is the first offset of the next one."""
-
-    leader_epoch: int
-    end_offset: int
-
-
-class SegmentInfo(NamedTuple):
-    """One segment, as cleanup, tiering and `odradek log dump` want to know it.
-
-    `next_offset` is the base offset of the segment after it, or the log end offset. `max_timestamp` is -1 when the
-    segment is empty. `modified_ms` is the file's modification time, in milliseconds since the epoch.
-    """
-
-    base_offset: int
-    next_offset: int
-    size_bytes: int
-    max_timestamp: int
-    modified_ms: int
-    is_active: bool
 
 
 class PartitionLog(Protocol):
@@ -174,7 +125,7 @@ class PartitionLog(Protocol):
         """Base offset of the segment that grows. Who sees it change knows that a segment was rolled.
 
         That is the moment for a producer snapshot at this offset, and, as long as it is larger than
-        `recovery_point`, for a `flush` in the background, as Kafka flushes what it rolled.
+        `recovery_point`, for `begin_flush(closed_only=True)` in the background, as Kafka flushes what it rolled.
         """
         ...
 
@@ -198,8 +149,8 @@ class PartitionLog(Protocol):
         """Write what is staged, in one gathered write a segment. With nothing staged it only answers.
 
         Returns:
-            Whether `flush.messages` or `flush.ms` now asks for a flush: the caller then runs `flush`, and answers
-            those who wait for these records afterwards.
+            Whether `flush.messages` or `flush.ms` now asks for a flush: the caller then begins one, and answers
+            those who wait for these records when it is finished.
 
         Raises:
             StorageError: Disk full, or failing. Nothing of the staged bytes counts: the log end offset is back where
@@ -307,6 +258,13 @@ class PartitionLog(Protocol):
         """
         ...
 
+    def begin_sidecar(self, offset: int, kind: str, data: bytes) -> DiskWork:
+        """Begin `write_sidecar`; the file is there when it is finished, and survives the loss of power after a flush.
+
+        A failure in `run` leaves the log as it was: `finish` raises and nothing is kept.
+        """
+        ...
+
     def sidecars(self, kind: str) -> Sequence[int]:
         """Return the offsets that have a file of this kind, ascending."""
         ...
@@ -319,8 +277,19 @@ class PartitionLog(Protocol):
         """Remove it; nothing happens when it is not there."""
         ...
 
+    def begin_flush(self, *, closed_only: bool = False) -> DiskWork:
+        """Begin to make durable all that is written by now; `finish` moves the recovery point.
+
+        Appends, reads, deletions and a `close` go on meanwhile. If the log was truncated before `finish`, the recovery
+        point stays where the truncation left it. A failure takes the log offline in `finish`.
+
+        Args:
+            closed_only: Leave the active segment out: for flushes that nobody waits for.
+        """
+        ...
+
     def flush(self) -> int:
-        """Make durable all that is written; return the new recovery point. May block; may run on a worker thread."""
+        """Begin, run and finish a flush; return the recovery point. Blocks the owner's task."""
         ...
 
     @property
@@ -332,8 +301,15 @@ class PartitionLog(Protocol):
         """Take new settings; the next roll and index entry follow them."""
         ...
 
+    def begin_close(self) -> DiskWork:
+        """Write what is staged and serve nothing from now on; `run` flushes, and with `finish` the log is closed.
+
+        Until `finish` the log counts as offline; if `run` fails it stays so, and is not closed.
+        """
+        ...
+
     def close(self) -> None:
-        """Flush and close. Nothing may be called afterwards."""
+        """Begin, run and finish a close. Blocks the owner's task. Nothing may be called afterwards."""
         ...
 
 
@@ -352,6 +328,14 @@ class FoundLog(NamedTuple):
 
     partition: TopicIdPartition
     log_dir: str
+
+
+class LogMove(DiskWork, Protocol):
+    """A move under way."""
+
+    def stop(self) -> None:
+        """Have `run` stop soon and raise, from any thread; at most one chunk of a file is copied after that."""
+        ...
 
 
 class StorageEngine(Protocol):
@@ -399,8 +383,16 @@ class StorageEngine(Protocol):
         """
         ...
 
-    def move_log(self, partition: TopicIdPartition, log_dir: str) -> None:
-        """Move a log to another log directory (KIP-113); blocks, for a worker thread; the log must be closed."""
+    def begin_move(self, partition: TopicIdPartition, log_dir: str) -> LogMove:
+        """Begin to move a closed log to another log directory (KIP-113); with `finish` it is there.
+
+        `run` copies. `finish` puts the copy in the place of the original, by two renames, each durable; it blocks for
+        these. If the log was deleted or opened meanwhile, or `run` failed, `finish` only gives up the copy; it then
+        raises.
+
+        Raises:
+            StorageError: There is no such log or directory, or it is there already.
+        """
         ...
 
     def find_logs(self, directory: str) -> Sequence[FoundLog]:
@@ -411,26 +403,37 @@ class StorageEngine(Protocol):
         """
         ...
 
-    def adopt_log(self, partition: TopicIdPartition, directory: str) -> None:
-        """Copy the log of this topic name and number, found by `find_logs` in `directory`, into a log directory.
+    def begin_adoption(self, partition: TopicIdPartition, directory: str) -> DiskWork:
+        """Begin to copy the log of this topic name and number, found by `find_logs`, into a log directory.
 
-        Blocks, for a worker thread. The copy is checked as after a crash when it is opened; the original stays.
+        The copy is checked as after a crash when it is opened; the original stays.
 
         Raises:
-            StorageError: The partition is here already, or a disk fails.
+            StorageError: The partition is here already; so does `finish`, also when a disk fails.
+        """
+        ...
+
+    def begin_checkpoint(self, high_watermarks: Mapping[TopicIdPartition, int]) -> DiskWork:
+        """Begin to write recovery points, log start offsets and these high watermarks, as they are now.
+
+        A directory whose device fails goes offline in `finish`, which does not raise. A checkpoint that a truncation
+        made stale meanwhile is not written.
         """
         ...
 
     def checkpoint(self, high_watermarks: Mapping[TopicIdPartition, int]) -> None:
-        """Write recovery points, log start offsets and these high watermarks; durable on return."""
+        """Begin, run and finish a checkpoint. Blocks the owner's task; durable on return."""
         ...
 
     def high_watermarks(self) -> Mapping[TopicIdPartition, int]:
         """Return the high watermarks that the last checkpoint kept."""
         ...
 
-    def delete_expired_files(self, now_ms: int) -> int:
-        """Remove the files of deleted logs and segments whose `file.delete.delay.ms` is over; return how many."""
+    def begin_removal(self, now_ms: int) -> DiskWork | None:
+        """Begin to remove files of deleted logs and segments whose `file.delete.delay.ms` is over; None for nothing.
+
+        What cannot be removed is tried again at the next start; `finish` never raises.
+        """
         ...
 
     def log_dirs(self) -> Sequence[LogDirInfo]:
@@ -463,30 +466,6 @@ class StorageContext:
     now_ms: NowMs
     random: RandomSource
     new_id: NewId
-
-
-class NowMs(Protocol):
-    """The wall clock as a function."""
-
-    def __call__(self) -> int:
-        """Return milliseconds since the Unix epoch."""
-        ...
-
-
-class NewId(Protocol):
-    """An id source as a function."""
-
-    def __call__(self) -> uuid.UUID:
-        """Return a new random id."""
-        ...
-
-
-class RandomSource(Protocol):
-    """The part of `random.Random` that a storage needs."""
-
-    def randrange(self, start: int, stop: int) -> int:
-        """Return a number in `[start, stop)`."""
-        ...
 
 
 class StorageFactory(Protocol):

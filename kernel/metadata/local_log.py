@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+import attrs
+
 from ..contracts.election import MetadataChanged, PartitionState, Role
 from ..errors import ConfigError, CorruptionError
 from ..records.batch import is_crc_valid, read_header
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from ..contracts.disk_work import DiskWork
     from ..contracts.election import Election
     from ..contracts.storage import PartitionLog
 
@@ -36,7 +39,7 @@ class LoggedRecord(NamedTuple):
 
 
 class ReplicatedLog(Protocol):
-    """The metadata partition as its leader uses it. All but `flush` belong to one task."""
+    """The metadata partition as its leader uses it. Belongs to one task."""
 
     @property
     def directory(self) -> Path | None:
@@ -62,8 +65,8 @@ class ReplicatedLog(Protocol):
         """Append records as one batch, all or none of which survive a crash; return the first one's offset."""
         ...
 
-    def flush(self) -> int:
-        """Make everything appended durable and return the first offset that is not committed. Blocks."""
+    def begin_flush(self) -> DiskWork:
+        """Begin to make everything appended durable; finished, it is committed."""
         ...
 
     def records(self, start_offset: int) -> Iterator[LoggedRecord]:
@@ -77,6 +80,24 @@ class ReplicatedLog(Protocol):
     def close(self) -> None:
         """Flush and close."""
         ...
+
+
+@attrs.frozen(eq=False)
+class _CommittingFlush:
+    """A flush after which the election hears of what is durable."""
+
+    log: PartitionLog
+    work: DiskWork
+    election: Election
+
+    def run(self) -> None:
+        """See `DiskWork.run`."""
+        self.work.run()
+
+    def finish(self, error: Exception | None) -> None:
+        """See `DiskWork.finish`."""
+        self.work.finish(error)
+        self.election.local_append(self.log.recovery_point)
 
 
 class LocalLog:
@@ -151,13 +172,13 @@ class LocalLog:
         self._log.write_pending()
         return base_offset
 
-    def flush(self) -> int:
-        """Make everything appended durable and return the first offset that is not committed. Blocks.
+    def begin_flush(self) -> DiskWork:
+        """Begin to make everything appended durable; finished, it is committed.
 
         Raises:
-            StorageError: The disk is failing.
+            StorageError: The log is offline.
         """
-        return self._election.local_append(self._log.flush())
+        return _CommittingFlush(self._log, self._log.begin_flush(), self._election)
 
     def records(self, start_offset: int) -> Iterator[LoggedRecord]:
         """Iterate over the records from `start_offset` on.

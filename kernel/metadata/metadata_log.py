@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 import attrs
 import trio
 
+from ..disk_threads import do_on_thread
 from ..errors import ConfigError, CorruptionError, ErrorCode, KafkaError, StorageError
 from ..ids import id_text
 from .controller import Controller
@@ -296,7 +297,7 @@ class MetadataLog:
             for submission in group:
                 self._execute(submission)
             if self._log.end_offset > end_offset:
-                await trio.to_thread.run_sync(self._log.flush, limiter=self._limiter)
+                await do_on_thread(self._log.begin_flush(), self._limiter)
                 self._publish()
             is_durable = True
         except StorageError:

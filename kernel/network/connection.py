@@ -31,7 +31,7 @@ from .receive_memory import ARENA_BYTES, WINDOW_BYTES, WINDOW_BYTES_MIN
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..contracts.storage import FileSlice
+    from ..contracts.log_values import FileSlice
     from ..types import Buffer
     from .receive_memory import ReceiveMemory
 

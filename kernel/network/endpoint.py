@@ -18,7 +18,7 @@ from ..errors import MalformedRequestError
 from .connection import MEMORY
 
 if TYPE_CHECKING:
-    from ..contracts.storage import FileSlice
+    from ..contracts.log_values import FileSlice
     from .connection import Connection, Outgoing
     from .loop import Loop
 

@@ -1,55 +1,109 @@
-"""Shell: makes logs durable on a worker thread, many at once, and lets those who waited for it go on."""
+"""Shell: makes logs durable on worker threads, many at once, and lets those who waited for it go on.
+
+Two lanes, each with a thread of its own, so that nobody waits behind gigabytes that nobody asked for:
+
+| lane | what | who waits |
+|---|---|---|
+| asked for | whole logs, as `flush.messages`, `flush.ms` and moves want it | producers |
+| background | closed segments only | nobody |
+
+In a lane one fsync runs at a time; whatever asks for one meanwhile goes together into the next round (group commit).
+The outcome of each log is told as soon as it is there, not when its round is over.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
-from ..errors import StorageError
-
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
+    from ..contracts.disk_work import DiskWork
+    from ..contracts.storage import PartitionLog
     from .replica import Replica
     from .replica_manager import ReplicaManager
 
 
-class FlushService:
-    """One fsync at a time; whatever asks for one meanwhile goes together into the next (group commit).
+class _Flush(NamedTuple):
+    """A flush under way. A replica's log may be another one when it is over: the outcome is this one's."""
 
-    Owned by the broker's nursery; `wake` is called by the reactor's task.
-    """
+    replica: Replica
+    log: PartitionLog
+    work: DiskWork
+
+
+class FlushService:
+    """The two lanes. Owned by the broker's nursery; all but the fsyncs themselves runs on the reactor's task."""
 
     def __init__(self, replicas: ReplicaManager) -> None:
         self._replicas = replicas
         self._wanted = trio.Event()
+        self._background: list[Replica] = []
+        self._background_wanted = trio.Event()
         self.flushes_count = 0
 
     def wake(self) -> None:
         """Take note that the manager's flush queue has an entry."""
         self._wanted.set()
 
+    def flush_closed_segments(self, replicas: Sequence[Replica]) -> None:
+        """Flush these replicas' closed segments some time soon."""
+        self._background += replicas
+        self._background_wanted.set()
+
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Flush what is asked for, until cancelled: a flush under way is then waited for, nobody is told of it."""
+        """Flush what is asked for, until cancelled: flushes under way are then waited for, and told."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._serve_asked_for, name="flushes asked for")
+            nursery.start_soon(self._serve_background, name="background flushes")
+            task_status.started()
+
+    async def _serve_asked_for(self) -> None:
         limiter = trio.CapacityLimiter(1)
-        task_status.started()
         while True:
             await self._wanted.wait()
             self._wanted = trio.Event()
             queue, self._replicas.flush_queue = self._replicas.flush_queue, []
-            unique = tuple(dict.fromkeys(queue))
-            outcomes = await trio.to_thread.run_sync(flush_all, unique, limiter=limiter)
-            self.flushes_count += len(outcomes)
-            self._replicas.note_flushed(outcomes)
+            await self._flush(queue, limiter, closed_only=False)
 
+    async def _serve_background(self) -> None:
+        limiter = trio.CapacityLimiter(1)
+        while True:
+            await self._background_wanted.wait()
+            self._background_wanted = trio.Event()
+            queue, self._background = self._background, []
+            await self._flush(queue, limiter, closed_only=True)
 
-def flush_all(replicas: Sequence[Replica]) -> list[tuple[Replica, int | StorageError]]:
-    """Flush the logs of replicas, on a worker thread; return each one's recovery point, or how it failed."""
-    outcomes: list[tuple[Replica, int | StorageError]] = []
-    for replica in replicas:
+    async def _flush(self, queue: Iterable[Replica], limiter: trio.CapacityLimiter, *, closed_only: bool) -> None:
+        flushes = []
+        for replica in dict.fromkeys(queue):
+            # Since it was asked for, its log may have been closed, to be moved or deleted.
+            if replica.offline_reason is None:
+                try:
+                    flushes.append(_Flush(replica, replica.log, replica.log.begin_flush(closed_only=closed_only)))
+                except Exception as error:  # whatever a storage raises is its partition's matter alone
+                    self._replicas.note_flushed(replica, replica.log, error)
+        if flushes:
+            token = trio.lowlevel.current_trio_token()
+            await trio.to_thread.run_sync(self._run_all, flushes, token, limiter=limiter)
+
+    def _run_all(self, flushes: Sequence[_Flush], token: trio.lowlevel.TrioToken) -> None:
+        """Sync one log after the other, on a worker thread."""
+        for flush in flushes:
+            error: Exception | None = None
+            try:
+                flush.work.run()
+            except Exception as exc:  # `finish` tells it
+                error = exc
+            token.run_sync_soon(self._finish, flush, error)
+
+    def _finish(self, flush: _Flush, error: Exception | None) -> None:
+        self.flushes_count += 1
+        outcome: Exception | None = None
         try:
-            outcomes.append((replica, replica.log.flush()))
-        except StorageError as error:
-            outcomes.append((replica, error))
-    return outcomes
+            flush.work.finish(error)
+        except Exception as exc:  # told to the manager
+            outcome = exc
+        self._replicas.note_flushed(flush.replica, flush.log, outcome)

@@ -18,6 +18,7 @@ from ..contracts.election import ElectionContext
 from ..errors import ErrorCode, KafkaError, PluginError, StorageError
 from ..plugin_manager import choose_offer
 from ..types import INTERNAL_TOPICS, TopicIdPartition
+from .log_move import move_replica
 from .producer_state import ProducerStateTable
 from .recovery import recover_producers
 from .replica import Replica
@@ -25,12 +26,14 @@ from .replica import Replica
 if TYPE_CHECKING:
     import random
     import uuid
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+
+    import trio
 
     from ..clock import Clock
     from ..contracts.append_stage import AppendStage, AppendStageFactory
     from ..contracts.election import ElectionFactory, PartitionState
-    from ..contracts.storage import StorageEngine
+    from ..contracts.storage import PartitionLog, StorageEngine
     from .topic_plan import TopicPlan
 
 log = logging.getLogger(__name__)
@@ -209,13 +212,16 @@ class ReplicaManager:
         return tuple(stage for stage in made if stage is not None)
 
     def apply_leadership(self, replica: Replica, state: PartitionState) -> None:
-        """Give one replica the state that the committed metadata has for it."""
+        """Give one replica the state that the committed metadata has for it, once its log has stopped moving."""
+        if replica.is_paused:
+            replica.state_after_pause = state
+            return
         try:
             if replica.become(state):
                 self._on_progress(replica)
                 self._on_leader_changed(replica.partition, replica.leader_id, replica.leader_epoch)
         except Exception as error:
-            self._fail(replica, error)
+            self.fail(replica, error)
 
     def reconfigure_topic(self, name: str, plan: TopicPlan) -> None:
         """Give a topic's replicas new settings; storage and election of a topic never change."""
@@ -229,7 +235,7 @@ class ReplicaManager:
                 replica.log.reconfigure(plan.log_config)
                 replica.stages = self._make_stages(replica.partition, plan)
             except Exception as error:
-                self._fail(replica, error)
+                self.fail(replica, error)
                 continue
             if replica.state is not None:
                 self.apply_leadership(replica, replica.state)
@@ -285,7 +291,7 @@ class ReplicaManager:
             elif state is not None:
                 self._states_of_failed[partition] = state
 
-    def _fail(self, replica: Replica, error: Exception) -> None:
+    def fail(self, replica: Replica, error: Exception) -> None:
         """Take a replica offline that failed, and say why: one line for a disk, a trace for a bug."""
         if isinstance(error, StorageError):
             log.error("partition %s goes offline: %s", replica.partition, error)
@@ -296,6 +302,15 @@ class ReplicaManager:
     def _take_offline(self, replica: Replica, reason: str) -> None:
         replica.go_offline(reason)
         self._on_progress(replica)
+
+    async def move(self, replica: Replica, log_dir: str, limiter: trio.CapacityLimiter) -> None:
+        """Move a replica's log to another log directory of this broker. See `log_move.py`.
+
+        Raises:
+            KafkaError: The replica is offline.
+            StorageError: A disk failed.
+        """
+        await move_replica(self, replica, log_dir, limiter)
 
     def start(self) -> None:
         """Start the storage engines and see which logs they have.
@@ -369,17 +384,26 @@ class ReplicaManager:
                 else:
                     self._on_progress(replica)
             except Exception as error:  # one replica's failure must not keep the others' batches from being written
-                self._fail(replica, error)
+                self.fail(replica, error)
 
-    def note_flushed(self, flushed: Iterable[tuple[Replica, int | StorageError]]) -> None:
-        """Take note of recovery points that an fsync reached, or of its failure."""
-        for replica, outcome in flushed:
-            if isinstance(outcome, StorageError):
-                log.error("partition %s goes offline: %s", replica.partition, outcome)
-                replica.go_offline(str(outcome))
-            else:
-                replica.note_appended(outcome)
+    def note_flushed(self, replica: Replica, flushed: PartitionLog, error: Exception | None) -> None:
+        """Take note that a log was flushed, or why not; never raises.
+
+        Args:
+            replica: Whose log it was; nothing happens if it has another one by now, or is offline.
+            flushed: The log.
+            error: Why it was not flushed.
+        """
+        if replica.log is not flushed or replica.offline_reason is not None:
+            return
+        if error is not None:
+            self.fail(replica, error)
+            return
+        try:
+            replica.note_appended(flushed.recovery_point)
             self._on_progress(replica)
+        except Exception as exc:
+            self.fail(replica, exc)
 
     # ---------------------------------------------------------------------------------------------------------- upkeep
 

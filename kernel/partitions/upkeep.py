@@ -20,6 +20,7 @@ import attrs
 import trio
 
 from ..contracts.storage import NO_LIMIT
+from ..disk_threads import do_on_thread
 from ..errors import StorageError
 from .producer_snapshot import SNAPSHOT_KIND, encode_snapshot
 from .recovery import remove_old_snapshots
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from ..clock import Clock
     from .flush_service import FlushService
+    from .replica import Replica
     from .replica_manager import ReplicaManager
 
 log = logging.getLogger(__name__)
@@ -60,7 +62,6 @@ class Upkeep:
         self._clock = clock
         self._settings = settings
         self._limiter = trio.CapacityLimiter(1)
-        self._flushed_ms: dict[object, int] = {}
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Work until cancelled; a piece of work under way on a thread is waited for."""
@@ -85,21 +86,31 @@ class Upkeep:
                 await work()
             except StorageError as error:
                 log.error("%s: %s", work.__name__, error)
+            except Exception:  # a storage's bug: the other kinds of upkeep go on, and this one next time
+                log.exception("%s failed", work.__name__)
 
     async def checkpoint(self) -> None:
         """Keep high watermarks, recovery points and log start offsets."""
         for engine, marks in self._replicas.high_watermarks().items():
-            await trio.to_thread.run_sync(self._replicas.engines[engine].checkpoint, marks, limiter=self._limiter)
+            await do_on_thread(self._replicas.engines[engine].begin_checkpoint(marks), self._limiter)
 
     async def keep_producers(self) -> None:
         """Keep a producer snapshot of every log that grew since its last one."""
         for replica in list(self._replicas.replicas()):
             offset = replica.log.log_end_offset
             if replica.offline_reason is None and len(replica.producers) and replica.snapshot_offset != offset:
-                data = encode_snapshot(replica.producers.snapshot())
-                replica.snapshot_offset = offset
-                await trio.to_thread.run_sync(replica.log.write_sidecar, offset, SNAPSHOT_KIND, data, limiter=self._limiter)
-                remove_old_snapshots(replica.log)
+                try:
+                    await self._keep_producers(replica, offset)
+                except StorageError as error:
+                    if replica.offline_reason is None:
+                        log.error("producers of %s are not kept: %s", replica.partition, error)
+
+    async def _keep_producers(self, replica: Replica, offset: int) -> None:
+        partition_log = replica.log
+        data = encode_snapshot(replica.producers.snapshot())
+        await do_on_thread(partition_log.begin_sidecar(offset, SNAPSHOT_KIND, data), self._limiter)
+        replica.snapshot_offset = offset
+        remove_old_snapshots(partition_log)
 
     async def forget_producers(self) -> None:
         """Forget producers that were silent for too long."""
@@ -112,7 +123,10 @@ class Upkeep:
         """Remove files of deleted logs and segments whose time has come."""
         now_ms = self._clock.now_ms()
         for engine in self._replicas.engines.values():
-            await trio.to_thread.run_sync(engine.delete_expired_files, now_ms, limiter=self._limiter)
+            removal = engine.begin_removal(now_ms)
+            if removal is not None:
+                await do_on_thread(removal, self._limiter)
+        await trio.lowlevel.checkpoint()
 
     async def flush_closed_segments(self) -> None:
         """Ask for a flush of the logs that rolled since their last one; nobody waits for it."""
@@ -122,8 +136,7 @@ class Upkeep:
             if replica.log.recovery_point < replica.log.active_base_offset and replica.offline_reason is None
         ]
         if rolled:
-            self._replicas.flush_queue += rolled
-            self._flushes.wake()
+            self._flushes.flush_closed_segments(rolled)
         await trio.lowlevel.checkpoint()
 
     async def retry_failed_logs(self) -> None:
@@ -140,10 +153,10 @@ class Upkeep:
             if flush_ms == NO_LIMIT:
                 continue
             for replica in topic.partitions.values():
-                if now_ms - self._flushed_ms.get(replica, 0) < flush_ms or replica.offline_reason is not None:
+                if now_ms - replica.flushed_ms < flush_ms or replica.offline_reason is not None:
                     continue
                 if replica.log.recovery_point < replica.log.log_end_offset:
-                    self._flushed_ms[replica] = now_ms
+                    replica.flushed_ms = now_ms
                     self._replicas.flush_queue.append(replica)
                     wanted = True
         if wanted:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.kernel.api import StorageError, id_text
+from odradek.kernel.api import StorageError, do_now, id_text
 
 from .log import MemoryLog
+from .work import NoWork
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from odradek.kernel.api import (
+        DiskWork,
         FoundLog,
         LogConfig,
         LogDirInfo,
+        LogMove,
         PartitionLog,
         StorageContext,
         TopicIdPartition,
@@ -60,8 +64,8 @@ class MemoryEngine:
     def set_aside(self, partition: TopicIdPartition) -> None:
         """See `StorageEngine.set_aside`; nothing outlives the process, so there is nothing to find."""
 
-    def move_log(self, partition: TopicIdPartition, log_dir: str) -> None:
-        """See `StorageEngine.move_log`.
+    def begin_move(self, partition: TopicIdPartition, log_dir: str) -> LogMove:
+        """See `StorageEngine.begin_move`.
 
         Raises:
             StorageError: Always: there are no directories.
@@ -76,25 +80,29 @@ class MemoryEngine:
         """
         raise StorageError(f"storage in memory cannot read {directory}: use odradek.storage=segment")
 
-    def adopt_log(self, partition: TopicIdPartition, directory: str) -> None:
-        """See `StorageEngine.adopt_log`.
+    def begin_adoption(self, partition: TopicIdPartition, directory: str) -> DiskWork:
+        """See `StorageEngine.begin_adoption`.
 
         Raises:
             StorageError: Always: memory reads no directories.
         """
         raise StorageError(f"storage in memory cannot adopt {partition} of {directory}: use odradek.storage=segment")
 
+    def begin_checkpoint(self, high_watermarks: Mapping[TopicIdPartition, int]) -> DiskWork:
+        """See `StorageEngine.begin_checkpoint`."""
+        return NoWork(partial(self._high_watermarks.update, dict(high_watermarks)))
+
     def checkpoint(self, high_watermarks: Mapping[TopicIdPartition, int]) -> None:
         """See `StorageEngine.checkpoint`."""
-        self._high_watermarks.update(high_watermarks)
+        do_now(self.begin_checkpoint(high_watermarks))
 
     def high_watermarks(self) -> Mapping[TopicIdPartition, int]:
         """See `StorageEngine.high_watermarks`."""
         return dict(self._high_watermarks)
 
-    def delete_expired_files(self, now_ms: int) -> int:  # the contract has it
-        """See `StorageEngine.delete_expired_files`."""
-        return 0
+    def begin_removal(self, now_ms: int) -> DiskWork | None:
+        """See `StorageEngine.begin_removal`."""
+        return None
 
     def log_dirs(self) -> Sequence[LogDirInfo]:
         """See `StorageEngine.log_dirs`."""

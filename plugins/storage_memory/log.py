@@ -6,6 +6,7 @@ A batch is copied once, when it is written; what a read gives is the stored byte
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.kernel.api import (
@@ -15,13 +16,16 @@ from odradek.kernel.api import (
     LogRead,
     SegmentInfo,
     StorageError,
+    do_now,
     iterate_batches,
 )
+
+from .work import NoWork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from odradek.kernel.api import Buffer, EpochEnd, LogConfig, TopicIdPartition
+    from odradek.kernel.api import Buffer, DiskWork, EpochEnd, LogConfig, TopicIdPartition
 
 
 class MemorySegment:
@@ -69,6 +73,7 @@ class MemoryLog:
         self._config = config
         self._now_ms = now_ms
         self._written_end = 0
+        self._cuts_count = 0
         self._segments = [MemorySegment(0, now_ms())]
         self._staged: list[tuple[Buffer, int, int, int]] = []
         self._epochs = EpochCache()
@@ -204,6 +209,7 @@ class MemoryLog:
         self._epochs.clear()
 
     def _end_at(self, offset: int) -> None:
+        self._cuts_count += 1
         self.log_end_offset = self._written_end = offset
         self.recovery_point = min(self.recovery_point, offset)
         self.log_start_offset = min(self.log_start_offset, offset)
@@ -274,21 +280,46 @@ class MemoryLog:
         """See `PartitionLog.delete_sidecar`."""
         self._sidecars.pop((kind, offset), None)
 
+    def begin_sidecar(self, offset: int, kind: str, data: bytes) -> DiskWork:
+        """See `PartitionLog.begin_sidecar`."""
+        self._check_open()
+        return NoWork(partial(self._end_sidecar, offset, kind, data))
+
+    def _end_sidecar(self, offset: int, kind: str, data: bytes) -> None:
+        self._check_open()
+        self.write_sidecar(offset, kind, data)
+
+    def begin_flush(self, *, closed_only: bool = False) -> DiskWork:
+        """See `PartitionLog.begin_flush`."""
+        self._check_open()
+        end_offset = self.active_base_offset if closed_only else self._written_end
+        return NoWork(partial(self._end_flush, end_offset, self._cuts_count))
+
+    def _end_flush(self, end_offset: int, cuts_count: int) -> None:
+        self._check_open()
+        if cuts_count == self._cuts_count:
+            self.recovery_point = max(self.recovery_point, end_offset)
+
     def flush(self) -> int:
         """See `PartitionLog.flush`."""
-        self.recovery_point = self._written_end
+        do_now(self.begin_flush())
         return self.recovery_point
 
     def reconfigure(self, config: LogConfig) -> None:
         """See `PartitionLog.reconfigure`."""
         self._config = config
 
+    def begin_close(self) -> DiskWork:
+        """See `PartitionLog.begin_close`; the engine keeps the log, and gives it again while it lives."""
+        self.write_pending()
+        self.recovery_point = self._written_end
+        self.is_closed = True
+        return NoWork(lambda: None)
+
     def close(self) -> None:
-        """See `PartitionLog.close`; the engine keeps the log, and gives it again while it lives."""
+        """See `PartitionLog.close`."""
         if not self.is_closed:
-            self.write_pending()
-            self.flush()
-            self.is_closed = True
+            do_now(self.begin_close())
 
     def reopen(self) -> None:
         """Take the log into use again."""

@@ -9,6 +9,7 @@ from odradek.kernel.api import CREATE, READ, write_all
 from .formats import parse_segment_file
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from odradek.kernel.api import Files
@@ -16,8 +17,14 @@ if TYPE_CHECKING:
 _CHUNK: Final = 1 << 20
 
 
-def copy_directory(files: Files, source: Path, target: Path) -> None:
+def copy_directory(files: Files, source: Path, target: Path, check: Callable[[], None] | None = None) -> None:
     """Copy a closed log into a new directory; durable on return. Leftovers (`.deleted`, `.tmp`) stay behind. Blocks.
+
+    Args:
+        files: Where.
+        source: The log's directory.
+        target: The copy's, not there yet.
+        check: Called before each chunk; what it raises ends the copy.
 
     Raises:
         OSError: A disk fails, or `target` is there.
@@ -27,18 +34,20 @@ def copy_directory(files: Files, source: Path, target: Path) -> None:
         parsed = parse_segment_file(entry.name)
         if entry.is_directory or entry.name.endswith(".tmp") or (parsed is not None and parsed.mark == ".deleted"):
             continue
-        _copy_file(files, source / entry.name, target / entry.name)
+        _copy_file(files, source / entry.name, target / entry.name, check)
     files.fsync_directory(target)
     files.fsync_directory(target.parent)
 
 
-def _copy_file(files: Files, source: Path, target: Path) -> None:
+def _copy_file(files: Files, source: Path, target: Path, check: Callable[[], None] | None) -> None:
     reading = files.open(source, READ)
     try:
         writing = files.open(target, CREATE)
         try:
             position = 0
             while chunk := files.pread(reading, _CHUNK, position):
+                if check is not None:
+                    check()
                 write_all(files, writing, [chunk], position)
                 position += len(chunk)
             files.fsync(writing)

@@ -48,16 +48,19 @@ class Discard(Protocol):
 
 
 class LogDirectory:
-    """The segments of one log, oldest first, and the files around them. Owned by the log."""
+    """The segments of one log, oldest first, and the files around them. Owned by the log.
 
-    __slots__ = ("_discard", "_files", "is_dirty", "path", "segments")
+    `entries_version` counts the changes of its entries that only a sync of the directory makes durable.
+    """
+
+    __slots__ = ("_discard", "_files", "entries_version", "path", "segments")
 
     def __init__(self, files: Files, path: Path, discard: Discard) -> None:
         self._files = files
         self._discard = discard
         self.path = path
         self.segments: list[Segment] = []
-        self.is_dirty = False
+        self.entries_version = 0
 
     @property
     def files(self) -> Files:
@@ -69,7 +72,7 @@ class LogDirectory:
         segment = Segment(self._files, self.path, base_offset)
         segment.create(config.segment_index_bytes, config.segment_bytes if config.preallocate else 0)
         self.segments.append(segment)
-        self.is_dirty = True
+        self.entries_version += 1
         return segment
 
     def floor(self, offset: int) -> int:
@@ -83,7 +86,7 @@ class LogDirectory:
         for segment in gone:
             segment.forget()
             self._mark_deleted(segment.base_offset, delay_ms)
-        self.is_dirty = self.is_dirty or bool(gone)
+        self.entries_version += bool(gone)
         return len(gone)
 
     def _mark_deleted(self, base_offset: int, delay_ms: int) -> None:
@@ -155,7 +158,12 @@ class LogDirectory:
 
     def write_sidecar(self, offset: int, kind: str, data: bytes) -> None:
         """See `PartitionLog.write_sidecar`."""
-        replace_file(self._files, self._sidecar(offset, kind), data, is_durable=True)
+        replace_file(self._files, self.sidecar_path(offset, kind), data, is_durable=True)
+
+    def put_sidecar(self, temporary: Path, path: Path) -> None:
+        """Give a small file its name; that lasts from the next sync of the directory on."""
+        self._files.rename(temporary, path)
+        self.entries_version += 1
 
     def sidecars(self, kind: str) -> list[int]:
         """See `PartitionLog.sidecars`."""
@@ -164,16 +172,17 @@ class LogDirectory:
 
     def read_sidecar(self, offset: int, kind: str) -> bytes:
         """See `PartitionLog.read_sidecar`."""
-        return read_file(self._files, self._sidecar(offset, kind))
+        return read_file(self._files, self.sidecar_path(offset, kind))
 
     def delete_sidecar(self, offset: int, kind: str) -> None:
         """See `PartitionLog.delete_sidecar`."""
         try:
-            self._files.unlink(self._sidecar(offset, kind))
+            self._files.unlink(self.sidecar_path(offset, kind))
         except FileNotFoundError:
             return
 
-    def _sidecar(self, offset: int, kind: str) -> Path:
+    def sidecar_path(self, offset: int, kind: str) -> Path:
+        """Return where a small file is, or would be."""
         return self.path / segment_file_name(offset, "." + kind)
 
 

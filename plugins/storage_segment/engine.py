@@ -19,11 +19,12 @@ from odradek.kernel.api import (
     TopicIdPartition,
     TopicPartition,
     disk_error,
+    do_now,
     id_text,
     replace_file,
 )
 
-from .copying import copy_directory, remove_directory
+from .engine_work import AdoptionWork, CheckpointWork, MoveWork, RemovalWork
 from .formats import (
     DELETE_DIRECTORY,
     FUTURE_DIRECTORY,
@@ -53,7 +54,7 @@ _DELETE_DELAY_MS: Final = 60_000
 class SegmentEngine:
     """The storage engine of one broker over Kafka's segment files.
 
-    Life: made, `start`, any of the others, `close`. Owned by the reactor's task, but for `move_log`.
+    Life: made, `start`, any of the others, `close`. Owned by the reactor's task; `engine_work.py` has what threads do.
     """
 
     def __init__(self, context: StorageContext, files: Files | None = None) -> None:
@@ -81,8 +82,8 @@ class SegmentEngine:
         for log_dir in self._dirs:
             for path in log_dir.leftovers:
                 mark = parse_directory_mark(path.name)
-                if mark in delays:
-                    self._expiring.append((now_ms + delays[mark], path))
+                if not mark or mark in delays:
+                    self._expiring.append((now_ms + delays.get(mark or "", 0), path))
             self._homes.update(dict.fromkeys(log_dir.topic_ids, log_dir))
         return [
             FoundLog(TopicIdPartition(home.topic_ids[p], *p), home.name)
@@ -267,7 +268,7 @@ class SegmentEngine:
         home = self._homes[partition.topic_partition]
         home.recovery_points[partition.topic_partition] = recovery_point
         home.log_start_offsets[partition.topic_partition] = log_start_offset
-        home.write_checkpoints()
+        home.write_checkpoints(home.copy_checkpoints())
 
     def _discard(self, path: Path, delay_ms: int) -> None:
         self._expiring.append((self._context.now_ms() + delay_ms, path))
@@ -309,19 +310,32 @@ class SegmentEngine:
         _logger.warning("the metadata does not know %s: its log is set aside as %s", partition, path)
         self._forget(home, key)
 
-    def move_log(self, partition: TopicIdPartition, log_dir: str) -> None:
-        """See `StorageEngine.move_log`."""
+    def begin_move(self, partition: TopicIdPartition, log_dir: str) -> MoveWork:
+        """See `StorageEngine.begin_move`."""
         key = partition.topic_partition
-        source, target = self._homes[key], self._choose_dir(log_dir)
+        source, target = self._homes.get(key), self._choose_dir(log_dir)
+        if source is None or source.topic_ids[key] not in (ZERO_ID, partition.topic_id):
+            raise StorageError(f"{partition} is not here")
+        if source is target:
+            raise StorageError(f"{partition} is in {log_dir} already")
         log = self._logs.get(key)
         assert log is None or log.is_closed, f"{partition} must be closed before it is moved"
-        if source is target:
-            return
-        self._copy_in(source.path / str(key), target, key)
-        try:
-            path = self._mark(source, key, DELETE_DIRECTORY)
-        except OSError as exc:
-            raise disk_error(exc, "move", source.path / str(key)) from exc
+        return MoveWork(self, self._files, key, source, target, self._future(target, key), log)
+
+    def end_move(self, move: MoveWork, error: Exception | None) -> None:
+        """See `LogMove.finish`."""
+        if error is None:
+            error = _failure_of(partial(self._place_moved, move))
+        if error is not None:
+            self._discard(move.future, 0)
+            raise _told(error, "move", move.source.path / str(move.key))
+
+    def _place_moved(self, move: MoveWork) -> None:
+        key, source, target, log = move.key, move.source, move.target, move.log
+        if self._homes.get(key) is not source or self._logs.get(key) is not log or (log and not log.is_closed):
+            raise StorageError(f"{key} was deleted or opened while it moved")
+        self._take_in(move.future, target, key)
+        path = self._mark_moved(source, target, key)
         self._discard(path, log.config.file_delete_delay_ms if log is not None else _DELETE_DELAY_MS)
         for ours, theirs in (
             (source.topic_ids, target.topic_ids),
@@ -333,29 +347,48 @@ class SegmentEngine:
                 theirs[key] = ours.pop(key)  # type: ignore[assignment] # the pairs have one type each
         self._homes[key] = target
 
-    def adopt_log(self, partition: TopicIdPartition, directory: str) -> None:
-        """See `StorageEngine.adopt_log`."""
+    def _mark_moved(self, source: LogDir, target: LogDir, key: TopicPartition) -> Path:
+        try:
+            return self._mark(source, key, DELETE_DIRECTORY)
+        except OSError:
+            # The original stays the log; of two directories of one log a start could take the wrong one.
+            with suppress(OSError):
+                self._discard(self._mark(target, key, DELETE_DIRECTORY), 0)
+            raise
+
+    def _future(self, target: LogDir, key: TopicPartition) -> Path:
+        return target.path / marked_directory_name(key, self._context.new_id(), FUTURE_DIRECTORY)
+
+    def _take_in(self, future: Path, target: LogDir, key: TopicPartition) -> None:
+        self._files.rename(future, target.path / str(key))
+        self._files.fsync_directory(target.path)
+
+    def begin_adoption(self, partition: TopicIdPartition, directory: str) -> AdoptionWork:
+        """See `StorageEngine.begin_adoption`."""
         key = partition.topic_partition
-        if key in self._homes:
-            raise StorageError(f"{partition} is here already, in {self._homes[key].name}")
+        self._check_absent(key)
         home = self._choose_dir(None)
-        self._copy_in(Path(directory) / str(key), home, key)
-        home.topic_ids[key] = ZERO_ID
-        for found in find_logs(self._files, home.path):
-            if found.partition.topic_partition == key:
-                home.topic_ids[key] = found.partition.topic_id
+        return AdoptionWork(self, self._files, key, Path(directory) / str(key), home, self._future(home, key))
+
+    def _check_absent(self, key: TopicPartition) -> None:
+        if key in self._homes:
+            raise StorageError(f"{key} is here already, in {self._homes[key].name}")
+
+    def end_adoption(self, adoption: AdoptionWork, error: Exception | None) -> None:
+        """See `DiskWork.finish`."""
+        if error is None:
+            error = _failure_of(partial(self._place_adopted, adoption))
+        if error is not None:
+            self._discard(adoption.future, 0)
+            raise _told(error, "copy", adoption.source)
+
+    def _place_adopted(self, adoption: AdoptionWork) -> None:
+        key, home = adoption.key, adoption.target
+        self._check_absent(key)
+        self._take_in(adoption.future, home, key)
+        home.topic_ids[key] = adoption.topic_id
         self._homes[key] = home
         self._adopted.add(key)
-
-    def _copy_in(self, source: Path, target: LogDir, key: TopicPartition) -> None:
-        future = target.path / marked_directory_name(key, self._context.new_id(), FUTURE_DIRECTORY)
-        try:
-            copy_directory(self._files, source, future)
-            self._files.rename(future, target.path / str(key))
-            self._files.fsync_directory(target.path)
-        except OSError as exc:
-            self._discard(future, 0)
-            raise disk_error(exc, "copy", source) from exc
 
     def find_logs(self, directory: str) -> Sequence[FoundLog]:
         """See `StorageEngine.find_logs`."""
@@ -366,8 +399,8 @@ class SegmentEngine:
 
     # -- upkeep --------------------------------------------------------------------------------------------------
 
-    def checkpoint(self, high_watermarks: Mapping[TopicIdPartition, int]) -> None:
-        """See `StorageEngine.checkpoint`."""
+    def begin_checkpoint(self, high_watermarks: Mapping[TopicIdPartition, int]) -> CheckpointWork:
+        """See `StorageEngine.begin_checkpoint`."""
         for partition, log in self._logs.items():
             home = self._homes[partition]
             home.recovery_points[partition] = log.recovery_point
@@ -376,9 +409,12 @@ class SegmentEngine:
             partition = topic_id_partition.topic_partition
             if partition in self._homes:
                 self._homes[partition].high_watermarks[partition] = offset
-        for log_dir in self._dirs:
-            if not log_dir.error:
-                self._guard(log_dir, log_dir.write_checkpoints, "write the checkpoints of")
+        copies = [(log_dir, log_dir.copy_checkpoints()) for log_dir in self._dirs if not log_dir.error]
+        return CheckpointWork(copies, self._set_offline)
+
+    def checkpoint(self, high_watermarks: Mapping[TopicIdPartition, int]) -> None:
+        """See `StorageEngine.checkpoint`."""
+        do_now(self.begin_checkpoint(high_watermarks))
 
     def high_watermarks(self) -> Mapping[TopicIdPartition, int]:
         """See `StorageEngine.high_watermarks`."""
@@ -388,21 +424,13 @@ class SegmentEngine:
             if partition in home.high_watermarks
         }
 
-    def delete_expired_files(self, now_ms: int) -> int:
-        """See `StorageEngine.delete_expired_files`. What cannot be removed is tried again at the next start."""
+    def begin_removal(self, now_ms: int) -> RemovalWork | None:
+        """See `StorageEngine.begin_removal`."""
         expired = [path for due_ms, path in self._expiring if due_ms <= now_ms]
+        if not expired:
+            return None
         self._expiring = [entry for entry in self._expiring if entry[0] > now_ms]
-        for path in expired:
-            try:
-                if parse_directory_mark(path.name):
-                    remove_directory(self._files, path)
-                else:
-                    self._files.unlink(path)
-            except FileNotFoundError:
-                continue  # Gone with its directory.
-            except OSError as exc:
-                _logger.warning("%s", disk_error(exc, "remove", path))
-        return len(expired)
+        return RemovalWork(self._files, expired)
 
     def log_dirs(self) -> Sequence[LogDirInfo]:
         """See `StorageEngine.log_dirs`."""
@@ -414,3 +442,15 @@ class SegmentEngine:
 
 def _name(item: tuple[TopicPartition, LogDir]) -> TopicPartition:
     return item[0]
+
+
+def _failure_of(action: Callable[[], None]) -> Exception | None:
+    try:
+        action()
+    except (OSError, StorageError) as exc:
+        return exc
+    return None
+
+
+def _told(error: Exception, what: str, path: Path) -> Exception:
+    return disk_error(error, what, path) if isinstance(error, OSError) else error

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from odradek.kernel.api import CREATE, READ, CorruptionError, sync_file
+from odradek.kernel.api import CREATE, READ, READ_WRITE, CorruptionError, sync_file
 
 from .formats import INDEX_ENTRY, TIME_INDEX_ENTRY
 
@@ -61,7 +61,7 @@ class _MappedIndex:
         count = self.entries_count
         self._unmap()
         size = max(self._allocated(size_bytes_max), count * self.entry.size)
-        fd = self._files.open(self.path, CREATE)
+        fd = self._files.open(self.path, READ_WRITE)
         try:
             self._files.truncate(fd, size)
             self._map = self._files.mmap(fd, size, is_writable=True)
@@ -103,7 +103,7 @@ class _MappedIndex:
         if self.entries_count < 0:
             return
         self._unmap()
-        fd = self._files.open(self.path, CREATE)
+        fd = self._files.open(self.path, READ_WRITE)
         try:
             self._files.truncate(fd, self.entries_count * self.entry.size)
         finally:

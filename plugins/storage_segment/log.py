@@ -18,18 +18,21 @@ from odradek.kernel.api import (
     LogRead,
     SegmentInfo,
     StorageError,
-    replace_file,
-    sync_file,
+    disk_error,
+    do_now,
 )
 
-from .formats import EPOCH_CHECKPOINT, PARTITION_METADATA, encode_epochs
-from .writer import LogWriter
+from .flushing import LogFlush, SidecarWork
+from .formats import EPOCH_CHECKPOINT, PARTITION_METADATA
+from .writer import CAREFUL, LogWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from odradek.kernel.api import Buffer, EpochEnd
 
+    from .flushing import Syncable
     from .segment import Segment
 
 _PLACES_MAX: Final = 64
@@ -37,7 +40,7 @@ _RECENT_BYTES: Final = 32 << 20
 
 
 class SegmentLog(LogWriter):
-    """A log in segment files. Owned by the reactor's task; `flush` alone may run on a worker thread.
+    """A log in segment files. Owned by the reactor's task; worker threads get what `flushing.py` describes.
 
     Invariants: `recovery_point <= written end <= log_end_offset`; what is staged lies behind the active segment's
     `size_bytes`; every entry of `_places` is a batch's beginning or a segment's end.
@@ -148,7 +151,11 @@ class SegmentLog(LogWriter):
     def assign_epoch(self, leader_epoch: int, start_offset: int) -> None:
         """See `PartitionLog.assign_epoch`."""
         if self._epochs.assign(leader_epoch, start_offset):
-            self._save_epochs()
+            # Written with the first append: an epoch without records needs no file, and a broker that starts with
+            # thousands of partitions gives each of them a new one.
+            self._has_unsaved_epoch = True
+            self._size_limit = CAREFUL
+            self._is_open = False
 
     def end_offset_for_epoch(self, leader_epoch: int) -> EpochEnd:
         """See `PartitionLog.end_offset_for_epoch`."""
@@ -157,12 +164,6 @@ class SegmentLog(LogWriter):
     def epoch_entries(self) -> Sequence[tuple[int, int]]:
         """See `PartitionLog.epoch_entries`."""
         return self._epochs.entries()
-
-    def _save_epochs(self, *, is_durable: bool = False) -> None:
-        with self._disk("write the epochs of"):
-            data = encode_epochs(self._epochs.entries())
-            replace_file(self._files, self.directory / EPOCH_CHECKPOINT, data, is_durable=is_durable)
-            self._epochs_changed = not is_durable
 
     # -- changing the past ---------------------------------------------------------------------------------------
 
@@ -207,6 +208,7 @@ class SegmentLog(LogWriter):
             self._owner.keep_offsets(self.partition, self.recovery_point, min(self.log_start_offset, offset))
 
     def _after_cut(self) -> None:
+        self._cuts_count += 1
         self.recovery_point = min(self.recovery_point, self._written_end)
         self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
         self._settle()
@@ -265,6 +267,22 @@ class SegmentLog(LogWriter):
         with self._disk("write beside"):
             self._directory.write_sidecar(offset, kind, data)
 
+    def begin_sidecar(self, offset: int, kind: str, data: bytes) -> SidecarWork:
+        """See `PartitionLog.begin_sidecar`."""
+        if self._offline is not None:
+            raise StorageError(self._offline)
+        self._sidecars_begun += 1
+        path = self._directory.sidecar_path(offset, kind)
+        temporary = path.with_name(f"{path.name}.{self._sidecars_begun}.tmp")
+        return SidecarWork(self, self._files, temporary, path, data)
+
+    def end_sidecar(self, work: SidecarWork, error: Exception | None) -> None:
+        """See `DiskWork.finish`. A log that is gone leaves the file where it is: its next opening removes it."""
+        with self._disk("write beside"):
+            if error is not None:
+                raise error
+            self._directory.put_sidecar(work.temporary, work.path)
+
     def sidecars(self, kind: str) -> Sequence[int]:
         """See `PartitionLog.sidecars`."""
         with self._reading():
@@ -282,57 +300,88 @@ class SegmentLog(LogWriter):
 
     # -- durability and life -------------------------------------------------------------------------------------
 
-    def flush(self) -> int:
-        """See `PartitionLog.flush`.
-
-        Runs beside appends: what is written after it began counts for the next flush.
-        """
-        with self._disk("flush"):
-            end = self._written_end
+    def begin_flush(self, *, closed_only: bool = False) -> LogFlush:
+        """See `PartitionLog.begin_flush`."""
+        if self._offline is not None:
+            raise StorageError(self._offline)
+        if not closed_only:
             self._flushed_ms = self._context.now_ms()
-            if end > self.recovery_point:
-                segments = list(self._directory.segments)
-                for segment in segments[self._directory.floor(self.recovery_point) :]:
-                    segment.sync()
-                self._flush_directory()
-            self._flush_closed_indexes()
-            self.recovery_point = end
+            return self._new_flush(self._written_end, self._directory.segments)
+        return self._new_flush(self._active.base_offset, self._directory.segments[:-1])
+
+    def _new_flush(self, end_offset: int, segments: Sequence[Segment], *, is_closing: bool = False) -> LogFlush:
+        syncables: list[Syncable] = []
+        directories: list[Path] = []
+        if end_offset > self.recovery_point:
+            first = self._directory.floor(self.recovery_point)
+            syncables += [segment.syncable for segment in segments[first:]]
+            if self._epochs_version != self._durable_epochs:
+                syncables.append(self.directory / EPOCH_CHECKPOINT)
+                directories.append(self.directory)
+            if self._directory.entries_version != self._durable_entries:
+                syncables.append(self.directory / PARTITION_METADATA)
+                directories += [self.directory, self.directory.parent]
+        for segment in self._unsynced:
+            # Recovery trusts the indexes of what lies before its point.
+            syncables += [segment.index.path, segment.time_index.path]
+        return LogFlush(
+            owner=self,
+            files=self._files,
+            syncables=syncables,
+            directories=tuple(dict.fromkeys(directories)),
+            end_offset=end_offset,
+            cuts_count=self._cuts_count,
+            epochs_version=self._epochs_version if directories else self._durable_epochs,
+            entries_version=self._directory.entries_version if directories else self._durable_entries,
+            sealed=tuple(self._unsynced),
+            is_closing=is_closing,
+        )
+
+    def end_flush(self, flush: LogFlush, error: Exception | None) -> None:
+        """See `DiskWork.finish`."""
+        if self._offline is not None and not (flush.is_closing and self._offline == self._closing):
+            raise StorageError(self._offline)
+        if isinstance(error, OSError):
+            raise self._go_offline(disk_error(error, "flush", self.directory)) from error
+        if error is not None:
+            raise error
+        self._durable_epochs = max(self._durable_epochs, flush.epochs_version)
+        self._durable_entries = max(self._durable_entries, flush.entries_version)
+        self._unsynced = [segment for segment in self._unsynced if segment not in flush.sealed]
+        if flush.cuts_count == self._cuts_count:
+            self.recovery_point = max(self.recovery_point, flush.end_offset)
+        if flush.is_closing:
+            self.is_closed = True
+            self._offline = f"{self.partition} is closed"
+            self.release()
+
+    def flush(self) -> int:
+        """See `PartitionLog.flush`."""
+        do_now(self.begin_flush())
         return self.recovery_point
 
-    def _flush_closed_indexes(self) -> None:
-        """Make the indexes durable of segments that were closed since: recovery trusts what lies before its point."""
-        while self._unsynced:
-            segment = self._unsynced.pop()
-            segment.index.sync()
-            segment.time_index.sync()
+    def begin_close(self) -> LogFlush:
+        """See `PartitionLog.begin_close`."""
+        self.write_pending()
+        with self._disk("close"):
+            active = self._active
+            if active.is_sealable:
+                active.close_indexes(self._index_bytes)
+                active.trim()
+                if active.size_bytes:
+                    self._unsynced.append(active)
+        flush = self._new_flush(self._written_end, self._directory.segments, is_closing=True)
+        self._offline = self._closing
+        return flush
 
-    def _flush_directory(self) -> None:
-        if self._epochs_changed:
-            self._save_epochs(is_durable=True)
-        if self._directory.is_dirty:
-            self._directory.is_dirty = False
-            sync_file(self._files, self.directory / PARTITION_METADATA)
-            self._files.fsync_directory(self.directory)
-            self._files.fsync_directory(self.directory.parent)
+    @property
+    def _closing(self) -> str:
+        return f"{self.partition} is being closed"
 
     def close(self) -> None:
         """See `PartitionLog.close`."""
-        if self.is_closed:
-            return
         if self._offline is None:
-            self.write_pending()
-            self.flush()
-            with self._disk("close"):
-                self._flush_closed_indexes()
-                active = self._active
-                if active.is_sealable:
-                    active.close_indexes(self._index_bytes)
-                    if active.size_bytes:
-                        active.index.sync()
-                        active.time_index.sync()
-                    active.trim()
-        self._offline = f"{self.partition} is closed"
-        self.is_closed = True
+            do_now(self.begin_close())
         self.release()
 
     def release(self) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+import threading
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.kernel.api import (
+    CREATE,
     ZERO_ID,
     CorruptionError,
     FoundLog,
@@ -17,6 +19,7 @@ from odradek.kernel.api import (
     id_text,
     read_file,
     replace_file,
+    write_all,
 )
 
 from .formats import (
@@ -49,8 +52,15 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 
+class CheckpointCopy(NamedTuple):
+    """What the checkpoints of a directory were to hold at some moment; copies are numbered from 1."""
+
+    number: int
+    offsets: Mapping[str, Mapping[TopicPartition, int]]
+
+
 class LogDir:
-    """One of `log.dirs`. Owned by the engine.
+    """One of `log.dirs`. Owned by the engine; only `write_checkpoints` may run on a worker thread.
 
     Life: made, `take`, any of the others, `release`. `error` is empty while the directory works; after the first
     failure of its device it is out of use until the broker starts again.
@@ -68,6 +78,9 @@ class LogDir:
         self.log_start_offsets: dict[TopicPartition, int] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
         self.leftovers: list[Path] = []
+        self._copies_count = 0
+        self._written: dict[str, int] = {}
+        self._renaming = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -115,7 +128,9 @@ class LogDir:
         self.recovery_points = self._read_offsets(RECOVERY_POINTS)
         self.log_start_offsets = self._read_offsets(LOG_START_OFFSETS)
         self.high_watermarks = self._read_offsets(HIGH_WATERMARKS)
-        self.leftovers = [self.path / name for name in sorted(names) if parse_directory_mark(name)]
+        self.leftovers = [
+            self.path / name for name in sorted(names) if parse_directory_mark(name) or _is_unfinished_checkpoint(name)
+        ]
         self.topic_ids = {
             found.partition.topic_partition: found.partition.topic_id for found in find_logs(self._files, self.path)
         }
@@ -134,14 +149,43 @@ class LogDir:
             _logger.warning("%s: %s: ignored", self.path / name, exc)
             return {}
 
-    def write_checkpoints(self) -> None:
-        """Write the three checkpoints; durable on return."""
-        for name, offsets in (
-            (RECOVERY_POINTS, self.recovery_points),
-            (LOG_START_OFFSETS, self.log_start_offsets),
-            (HIGH_WATERMARKS, self.high_watermarks),
-        ):
-            replace_file(self._files, self.path / name, encode_offsets(offsets), is_durable=True)
+    def copy_checkpoints(self) -> CheckpointCopy:
+        """Return what the three checkpoints are to hold now."""
+        self._copies_count += 1
+        return CheckpointCopy(
+            self._copies_count,
+            {
+                RECOVERY_POINTS: dict(self.recovery_points),
+                LOG_START_OFFSETS: dict(self.log_start_offsets),
+                HIGH_WATERMARKS: dict(self.high_watermarks),
+            },
+        )
+
+    def write_checkpoints(self, copy: CheckpointCopy) -> None:
+        """Write the three checkpoints, but for those that a later copy wrote already; durable on return. Any thread.
+
+        A truncation writes at once, on the reactor, beside a checkpoint under way: the older one must not win.
+
+        Raises:
+            OSError: The disk fails.
+        """
+        for name, offsets in copy.offsets.items():
+            path = self.path / name
+            temporary = path.with_name(f"{name}.{copy.number}.tmp")
+            fd = self._files.open(temporary, CREATE)
+            try:
+                write_all(self._files, fd, [encode_offsets(offsets)], 0)
+                self._files.fsync(fd)
+            finally:
+                self._files.close(fd)
+            with self._renaming:
+                is_newest = copy.number > self._written.get(name, 0)
+                if is_newest:
+                    self._files.rename(temporary, path)
+                    self._written[name] = copy.number
+            if not is_newest:
+                self._files.unlink(temporary)
+        self._files.fsync_directory(self.path)
 
     def mark_clean(self) -> None:
         """Note that everything is flushed and closed; durable on return."""
@@ -167,6 +211,11 @@ class LogDir:
         return f"<LogDir {self.path}, {self.error or f'{len(self.topic_ids)} logs'}>"
 
 
+def _is_unfinished_checkpoint(name: str) -> bool:
+    """Say whether a crash left this of a checkpoint."""
+    return name.endswith(".tmp") and name.startswith((RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS))
+
+
 def find_logs(files: Files, path: Path) -> list[FoundLog]:
     """Return the logs that lie in a directory, whoever wrote them: Apache Kafka or Odradek.
 
@@ -183,16 +232,27 @@ def find_logs(files: Files, path: Path) -> list[FoundLog]:
         partition = parse_partition_directory(entry.name)
         if partition is None:
             continue
-        topic_id = ZERO_ID
         try:
-            topic_id = decode_partition_metadata(read_file(files, path / entry.name / PARTITION_METADATA))
+            topic_id = read_topic_id(files, path / entry.name)
         except FileNotFoundError:
             if not any(inside.name.endswith(LOG) for inside in files.listdir(path / entry.name)):
                 continue
-        except CorruptionError as exc:
-            _logger.warning("%s: %s", path / entry.name, exc)
+            topic_id = ZERO_ID
         found.append(FoundLog(TopicIdPartition(topic_id, *partition), str(path)))
     return found
+
+
+def read_topic_id(files: Files, directory: Path) -> uuid.UUID:
+    """Return the topic's id that a log's directory tells, `ZERO_ID` when the file is broken.
+
+    Raises:
+        FileNotFoundError: There is no `partition.metadata`.
+    """
+    try:
+        return decode_partition_metadata(read_file(files, directory / PARTITION_METADATA))
+    except CorruptionError as exc:
+        _logger.warning("%s: %s", directory, exc)
+        return ZERO_ID
 
 
 def common_identity(metas: Mapping[str, MetaProperties], cluster_id: str, node_id: int) -> str:

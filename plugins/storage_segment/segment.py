@@ -14,6 +14,7 @@ from odradek.kernel.api import (
     LOG_OVERHEAD,
     MAGIC,
     NO_LIMIT,
+    READ_WRITE,
     CorruptionError,
     CorruptRecordsError,
     FileHandle,
@@ -74,7 +75,7 @@ class SegmentSlice:
 
 
 class Segment:
-    """One segment. Owned by its log, whose task alone calls it; `sync` may run on a worker thread.
+    """One segment. Owned by its log, whose task alone calls it; worker threads get its `syncable`.
 
     `size_bytes` counts what is written; behind it may lie allocated space. `next_offset` is -1 until it was needed.
     """
@@ -112,7 +113,7 @@ class Segment:
 
     def create(self, index_bytes: int, allocate_bytes: int) -> None:
         """Make the files anew; `allocate_bytes` > 0 allocates the log. What was there under these names is lost."""
-        handle = self.handle()
+        handle = self._handle = FileHandle(self._files, self._files.open(self.path, CREATE))
         self._files.truncate(handle.fd, 0)
         if allocate_bytes:
             self._files.preallocate(handle.fd, allocate_bytes)
@@ -123,10 +124,15 @@ class Segment:
         self._time_known = True
 
     def handle(self) -> FileHandle:
-        """Return the open file."""
+        """Return the open file; opens it, but never makes it: only `create` does."""
         if self._handle is None:
-            self._handle = FileHandle(self._files, self._files.open(self.path, CREATE))
+            self._handle = FileHandle(self._files, self._files.open(self.path, READ_WRITE))
         return self._handle
+
+    @property
+    def syncable(self) -> FileHandle | Path:
+        """What a flush needs of the log: the open file, or its path while it is not open."""
+        return self._handle or self.path
 
     def paths(self) -> tuple[Path, Path, Path]:
         """Return the log's, the index's and the time index's path."""

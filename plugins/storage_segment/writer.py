@@ -20,10 +20,11 @@ from odradek.kernel.api import (
     StorageError,
     disk_error,
     iterate_batches,
+    replace_file,
     write_all,
 )
 
-from .formats import CLEAN_SHUTDOWN
+from .formats import CLEAN_SHUTDOWN, EPOCH_CHECKPOINT, encode_epochs
 from .segment import FAR, OFFSETS_MAX, POSITION_MAX
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from .recovery import OpenedLog
     from .segment import Segment
 
-_CAREFUL: Final = -2
+CAREFUL: Final = -2
 """A limit that every append exceeds."""
 
 _batch_length = struct.Struct(">i").unpack_from
@@ -83,7 +84,11 @@ class LogWriter:
         self._context = context
         self._owner = owner
         self._offline: str | None = None
-        self._epochs_changed = False
+        self._cuts_count = 0
+        self._epochs_version = self._durable_epochs = 0
+        self._has_unsaved_epoch = False
+        self._durable_entries = 0
+        self._sidecars_begun = 0
         self._places: dict[int, tuple[Segment, int]] = {}
         self._staged: list[Buffer] = []
         self._unsynced: list[Segment] = []
@@ -101,9 +106,9 @@ class LogWriter:
         self._active = active = self._directory.segments[-1]
         self._closed_bytes = sum(s.size_bytes for s in self._directory.segments[:-1])
         self._end_position = self._warm_position = active.size_bytes
-        self._size_limit = _CAREFUL
+        self._size_limit = CAREFUL
         self._offset_limit = active.base_offset + OFFSETS_MAX
-        self._roll_timestamp = _CAREFUL
+        self._roll_timestamp = CAREFUL
         self._is_open = False
         self._since_index = 0
 
@@ -120,8 +125,8 @@ class LogWriter:
         self._flush_messages = config.flush_messages
         self._flush_ms = config.flush_ms
         self._delete_delay_ms = config.file_delete_delay_ms
-        self._size_limit = _CAREFUL
-        self._roll_timestamp = _CAREFUL
+        self._size_limit = CAREFUL
+        self._roll_timestamp = CAREFUL
         self._is_open = False
 
     @property
@@ -192,6 +197,8 @@ class LogWriter:
                 self._stage(batch, header.base_offset, header.last_offset, header.max_timestamp)
 
     def _stage(self, batch: Buffer, base_offset: int, last_offset: int, max_timestamp: int) -> None:
+        if self._has_unsaved_epoch:
+            self._save_epochs()
         if not self._is_open:
             self._open_active()
         if self._must_roll(len(batch), last_offset, max_timestamp):
@@ -231,10 +238,17 @@ class LogWriter:
         # Not later: an entry must not be staged beside a scan of what is already there.
         active.find_max_timestamp()
         found = active.find_first_timestamp()
-        self._roll_timestamp = found + self._segment_ms if found >= 0 else _CAREFUL
+        self._roll_timestamp = found + self._segment_ms if found >= 0 else CAREFUL
         self._created_ms = self._context.now_ms()
         self._size_limit = min(self._segment_bytes, POSITION_MAX)
         self._is_open = True
+
+    def _save_epochs(self) -> None:
+        with self._disk("write the epochs of"):
+            data = encode_epochs(self._epochs.entries())
+            replace_file(self._files, self.directory / EPOCH_CHECKPOINT, data, is_durable=False)
+            self._has_unsaved_epoch = False
+            self._epochs_version += 1
 
     def _add_index_entry(self, last_offset: int, position: int) -> None:
         active = self._active
@@ -244,7 +258,7 @@ class LogWriter:
             raise self._go_offline(disk_error(exc, "write the index of", active.path)) from exc
         self._since_index = 0
         if active.index.is_full or active.time_index.is_full:
-            self._size_limit = _CAREFUL
+            self._size_limit = CAREFUL
 
     def write_pending(self) -> bool:
         """See `PartitionLog.write_pending`."""
@@ -338,4 +352,4 @@ class LogWriter:
         self._staged.clear()
         self.log_end_offset = self._written_end
         self._end_position = self._active.size_bytes
-        self._size_limit = _CAREFUL
+        self._size_limit = CAREFUL

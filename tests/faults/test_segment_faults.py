@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import attrs
 import pytest
 
-from odradek.kernel.api import Files, LogConfig, PartitionLog, StorageError
+from odradek.kernel.api import Files, LogConfig, PartitionLog, StorageError, do_now
 from odradek.kernel.testing.batches import make_batch
 from odradek.kernel.testing.contracts.storage_base import PARTITION, make_context, read_bytes
 from odradek.kernel.testing.faults import FaultyFiles, PowerLoss
@@ -87,7 +87,9 @@ def live(engine: SegmentEngine, ledger: Ledger, config: LogConfig) -> None:
     ledger.gone_max = sum(1 for b in ledger.batches if int.from_bytes(b[:8], "big") < second)
     log.delete_segments_below(second)
     engine.checkpoint({PARTITION: 12})
-    engine.delete_expired_files(2**62)
+    removal = engine.begin_removal(2**62)
+    assert removal is not None
+    do_now(removal)
     append(log, ledger, 3, epoch=5)
     directory = Path(log.log_dir)
     engine.close({PARTITION: 20})

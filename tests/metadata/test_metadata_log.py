@@ -12,6 +12,7 @@ import trio
 import trio.testing
 
 from odradek.kernel.clock import ManualClock
+from odradek.kernel.contracts.disk_work import DiskWork
 from odradek.kernel.contracts.election import ElectionContext
 from odradek.kernel.contracts.storage import LogConfig, StorageContext
 from odradek.kernel.errors import ConfigError, CorruptionError, KafkaError, StorageError
@@ -174,10 +175,10 @@ def test_many_operations_share_a_flush(tmp_path: Path) -> None:
     flushes = 0
 
     class CountingLog(LocalLog):
-        def flush(self) -> int:
+        def begin_flush(self) -> DiskWork:
             nonlocal flushes
             flushes += 1
-            return super().flush()
+            return super().begin_flush()
 
     async def main() -> None:
         storage = Storage(tmp_path / "d")
@@ -302,7 +303,7 @@ def test_another_cluster_is_refused(tmp_path: Path) -> None:
 
 def test_a_failing_disk_fails_every_waiting_operation(tmp_path: Path) -> None:
     class FailingLog(LocalLog):
-        def flush(self) -> int:
+        def begin_flush(self) -> DiskWork:
             raise StorageError("the disk is gone")
 
     async def main() -> None:

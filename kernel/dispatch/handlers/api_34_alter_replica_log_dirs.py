@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from ...contracts.election import Role
 from ...errors import ErrorCode, KafkaError, StorageError
 from ...wire.messages.api_34_alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -23,8 +22,6 @@ from ...wire.messages.api_34_alter_replica_log_dirs import (
 
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext
-    from ...contracts.storage import StorageEngine
-    from ...partitions.replica import Replica
     from ...partitions.replica_manager import ReplicaManager
     from ...wire.messages.api_34_alter_replica_log_dirs import AlterReplicaLogDirsRequest
 
@@ -48,7 +45,7 @@ class AlterReplicaLogDirsHandler:
         self._move_lock = trio.Lock()
 
     async def handle_async(self, request: AlterReplicaLogDirsRequest, context: RequestContext) -> Answer:
-        """Move what is asked for, one partition after another. If cancelled, a move under way is finished first."""
+        """Move what is asked for, one partition after another. If cancelled, a move under way is given up."""
         codes: dict[str, dict[int, ErrorCode]] = {}
         for log_dir in request.dirs:
             for topic in log_dir.topics:
@@ -64,7 +61,7 @@ class AlterReplicaLogDirsHandler:
                 if replica.offline_reason is not None:
                     return ErrorCode.KAFKA_STORAGE_ERROR
                 if replica.log.log_dir != path:
-                    await self._move(replica, path)
+                    await self._replicas.move(replica, path, self._limiter)
         except KafkaError as error:
             return error.code
         except StorageError as error:
@@ -81,28 +78,6 @@ class AlterReplicaLogDirsHandler:
                         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
                     return
         raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND)
-
-    async def _move(self, replica: Replica, path: str) -> None:
-        """Close a replica's log, move it, and open it again, wherever it then is."""
-        topic = self._replicas.topics[replica.partition.topic]
-        engine = self._replicas.engines[topic.plan.storage]
-        self._replicas.write_staged()
-        replica.keep_producers()
-        replica.go_offline(f"its log moves to {path}")
-        replica.log.close()
-        try:
-            with trio.CancelScope(shield=True):  # half a move would leave the log nowhere
-                await trio.to_thread.run_sync(engine.move_log, replica.partition, path, limiter=self._limiter)
-        finally:
-            # The topic may have been deleted meanwhile: then nobody wants the log any more.
-            if self._replicas.topics.get(replica.partition.topic) is topic:
-                self._reopen(replica, engine)
-
-    def _reopen(self, replica: Replica, engine: StorageEngine) -> None:
-        topic = self._replicas.topics[replica.partition.topic]
-        replica.log = engine.open_log(replica.partition, topic.plan.log_config)
-        replica.offline_reason = None
-        replica.is_leader = replica.election.role is Role.LEADER
 
     def error_response(
         self, request: AlterReplicaLogDirsRequest, context: RequestContext, code: ErrorCode, detail: str

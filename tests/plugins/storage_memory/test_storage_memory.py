@@ -26,9 +26,9 @@ def test_the_plugin_offers_memory() -> None:
 def test_what_needs_a_directory_is_refused(tmp_path: Path) -> None:
     engine = MemoryEngine(make_context(tmp_path))
     for call in (
-        lambda: engine.move_log(PARTITION, "elsewhere"),
+        lambda: engine.begin_move(PARTITION, "elsewhere"),
         lambda: engine.find_logs("elsewhere"),
-        lambda: engine.adopt_log(PARTITION, "elsewhere"),
+        lambda: engine.begin_adoption(PARTITION, "elsewhere"),
     ):
         with pytest.raises(StorageError):
             call()

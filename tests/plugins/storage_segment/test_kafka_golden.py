@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.kernel.api import LogConfig, PartitionLog, StorageError, TopicIdPartition, iterate_batches
+from odradek.kernel.api import LogConfig, PartitionLog, StorageError, TopicIdPartition, do_now, iterate_batches
 from odradek.kernel.testing.contracts.storage_base import all_bytes, make_context, read_bytes
 from odradek.plugins.storage_segment.engine import SegmentEngine
 from odradek.plugins.storage_segment.formats import parse_segment_file
@@ -106,12 +106,12 @@ def test_a_log_of_kafka_is_adopted_from_anywhere(tmp_path: Path) -> None:
     engine = SegmentEngine(make_context(tmp_path))
     engine.start()
     partition = engine.find_logs(str(GOLDEN))[0].partition
-    engine.adopt_log(partition, str(GOLDEN))
+    do_now(engine.begin_adoption(partition, str(GOLDEN)))
     log = engine.open_log(partition, CONFIG)
 
     assert (str(log.partition), log.was_clean, log.log_end_offset) == ("golden-0", False, 90)
     with pytest.raises(StorageError, match="here already"):
-        engine.adopt_log(partition, str(GOLDEN))
+        do_now(engine.begin_adoption(partition, str(GOLDEN)))
 
 
 def test_a_folder_without_an_id_is_found_when_it_holds_a_log(tmp_path: Path) -> None:

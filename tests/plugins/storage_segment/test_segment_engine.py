@@ -10,7 +10,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from odradek.kernel.api import Files, LogConfig, OsFiles, PartitionLog, StorageError, TopicIdPartition
+from odradek.kernel.api import Files, LogConfig, OsFiles, PartitionLog, StorageError, TopicIdPartition, do_now
 from odradek.kernel.testing.batches import make_batch
 from odradek.kernel.testing.contracts.storage_base import NOW_MS, PARTITION, SMALL, all_bytes, fill, make_context
 from odradek.plugins.storage_segment.engine import SegmentEngine
@@ -38,6 +38,14 @@ def started(directory: Path, *, dirs: int = 1, files: Files | None = None) -> Se
 
 def partition(number: int) -> TopicIdPartition:
     return PARTITION._replace(partition=number)
+
+
+def removed(engine: SegmentEngine, now_ms: int) -> int:
+    removal = engine.begin_removal(now_ms)
+    if removal is None:
+        return 0
+    do_now(removal)
+    return len(removal.paths)
 
 
 def names(directory: Path) -> list[str]:
@@ -146,7 +154,7 @@ def test_a_deleted_log_is_renamed_and_removed_when_its_delay_is_over(tmp_path: P
     marked = [name for name in names(tmp_path / "logs0") if name.startswith("orders")]
 
     assert [(name[:9], len(name), name[-7:]) for name in marked] == [("orders-3.", 48, "-delete")]
-    assert (engine.delete_expired_files(NOW_MS + 59_999), engine.delete_expired_files(NOW_MS + 60_000)) == (0, 1)
+    assert (removed(engine, NOW_MS + 59_999), removed(engine, NOW_MS + 60_000)) == (0, 1)
     assert not [name for name in names(tmp_path / "logs0") if name.startswith("orders")]
 
 
@@ -159,8 +167,8 @@ def test_what_a_crash_left_of_deletions_and_moves_is_removed_after_the_next_star
     engine.abandon()
     engine = started(tmp_path)
 
-    assert engine.delete_expired_files(NOW_MS) == 1
-    assert (future.exists(), engine.delete_expired_files(NOW_MS + 60_000)) == (False, 1)
+    assert removed(engine, NOW_MS) == 1
+    assert (future.exists(), removed(engine, NOW_MS + 60_000)) == (False, 1)
 
 
 def test_a_moved_log_is_the_same_elsewhere(tmp_path: Path) -> None:
@@ -169,8 +177,9 @@ def test_a_moved_log_is_the_same_elsewhere(tmp_path: Path) -> None:
     written = fill(log, 0, 20)
     log.write_sidecar(20, "snapshot", b"state")
     log.close()
-    engine.move_log(PARTITION, str(tmp_path / "logs1"))
-    engine.move_log(PARTITION, str(tmp_path / "logs1"))
+    do_now(engine.begin_move(PARTITION, str(tmp_path / "logs1")))
+    with pytest.raises(StorageError, match="already"):
+        engine.begin_move(PARTITION, str(tmp_path / "logs1"))
     log = engine.open_log(PARTITION, SMALL)
 
     assert (all_bytes(log), Path(log.log_dir).name, log.was_clean) == (written, "logs1", True)

@@ -1,0 +1,64 @@
+"""Pure core: the small values that a log gives: bytes of a file, where an epoch ends, a segment.
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol, TypeAlias
+
+
+class FileSlice(Protocol):
+    """Bytes of an open file, to be sent without passing through this process.
+
+    The object keeps the file open: holding it is enough, dropping it is the release.
+    """
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes, > 0."""
+        ...
+
+    @property
+    def position(self) -> int:
+        """Where they begin in the file."""
+        ...
+
+    def fileno(self) -> int:
+        """Return the descriptor for `os.sendfile` or `os.pread`; not to be closed by the caller."""
+        ...
+
+    def read(self) -> bytes:
+        """Return the bytes: for TLS, and for systems without sendfile. May block on a cold page."""
+        ...
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether the bytes can be read without waiting for a disk; True where the system cannot tell."""
+        ...
+
+
+RecordsData: TypeAlias = "bytes | memoryview | FileSlice"
+"""What a read gives: whole record batches, in memory or as part of a file."""
+
+
+class EpochEnd(NamedTuple):
+    """Up to where the log holds an epoch's records: `end_offset` is the first offset of the next one."""
+
+    leader_epoch: int
+    end_offset: int
+
+
+class SegmentInfo(NamedTuple):
+    """One segment, as cleanup, tiering and `odradek log dump` want to know it.
+
+    `next_offset` is the base offset of the segment after it, or the log end offset. `max_timestamp` is -1 when the
+    segment is empty. `modified_ms` is the file's modification time, in milliseconds since the epoch.
+    """
+
+    base_offset: int
+    next_offset: int
+    size_bytes: int
+    max_timestamp: int
+    modified_ms: int
+    is_active: bool

@@ -1,0 +1,26 @@
+"""Shell: where work with files meets worker threads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+if TYPE_CHECKING:
+    from .contracts.disk_work import DiskWork
+
+
+async def do_on_thread(work: DiskWork, limiter: trio.CapacityLimiter) -> None:
+    """Run a work on a worker thread and finish it on the calling task, which owns the work's maker.
+
+    If it is cancelled before a thread is free nothing happens; once begun, the work is waited for and finished.
+
+    Raises:
+        StorageError: See `DiskWork.finish`.
+    """
+    error: Exception | None = None
+    try:
+        await trio.to_thread.run_sync(work.run, limiter=limiter)
+    except Exception as exc:  # `finish` tells it, with what it means
+        error = exc
+    work.finish(error)

@@ -1,0 +1,102 @@
+"""Shell: moves a replica's log to another log directory, and keeps everybody else away from it meanwhile.
+
+    flush            on a thread, the replica serves
+    pause            clients get KAFKA_STORAGE_ERROR, which they retry; the log is closed
+    copy             on a thread
+    resume           with the log where it then is: there, or here if the move failed or was cancelled
+
+Nobody is kept from deleting the topic: then nothing is resumed, and the engine gives the copy up.
+
+*Source:* KIP-113.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from ..disk_threads import do_on_thread
+from ..errors import ErrorCode, KafkaError, StorageError
+
+if TYPE_CHECKING:
+    from ..contracts.storage import LogMove, StorageEngine
+    from .replica import Replica
+    from .replica_manager import ReplicaManager, TopicReplicas
+
+
+async def move_replica(replicas: ReplicaManager, replica: Replica, log_dir: str, limiter: trio.CapacityLimiter) -> None:
+    """Move a replica's log. Cancelled: the copy stops at its next chunk, and the replica goes on where it was.
+
+    Raises:
+        KafkaError: The replica is offline, or is moving already.
+        StorageError: A disk failed; the replica goes on where it was, unless that failed too.
+    """
+    topic = replicas.topics[replica.partition.topic]
+    await _flush(replicas, replica, limiter)
+    replicas.write_staged()
+    _check_serving(replica)
+    engine = replicas.engines[topic.plan.storage]
+    replica.pause(f"its log moves to {log_dir}")
+    try:
+        await do_on_thread(replica.log.begin_close(), limiter)
+        await _copy(engine.begin_move(replica.partition, log_dir), limiter)
+    finally:
+        _resume(replicas, topic, replica, engine)
+
+
+def _check_serving(replica: Replica) -> None:
+    if replica.offline_reason is not None:
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+
+
+async def _flush(replicas: ReplicaManager, replica: Replica, limiter: trio.CapacityLimiter) -> None:
+    """Flush what may be much while the replica still serves: the pause need not wait for it."""
+    _check_serving(replica)
+    partition_log = replica.log
+    try:
+        await do_on_thread(partition_log.begin_flush(), limiter)
+    except StorageError as error:
+        replicas.note_flushed(replica, partition_log, error)
+        raise
+    replicas.note_flushed(replica, partition_log, None)
+
+
+async def _copy(move: LogMove, limiter: trio.CapacityLimiter) -> None:
+    """Run and finish a move. Cancelled: it is stopped, and finished as one that failed."""
+    error: Exception | None = StorageError("the move was cancelled before it began")
+    is_over = trio.Event()
+
+    async def run() -> None:
+        nonlocal error
+        try:
+            await trio.to_thread.run_sync(move.run, limiter=limiter)
+            error = None
+        except Exception as exc:  # `finish` tells it
+            error = exc
+        is_over.set()
+
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(run)
+            try:
+                await is_over.wait()
+            finally:
+                move.stop()
+    finally:
+        move.finish(error)
+
+
+def _resume(replicas: ReplicaManager, topic: TopicReplicas, replica: Replica, engine: StorageEngine) -> None:
+    partition = replica.partition
+    state, replica.state_after_pause, replica.is_paused = replica.state_after_pause, None, False
+    if replicas.topics.get(partition.topic) is not topic or topic.partitions.get(partition.partition) is not replica:
+        return  # Deleted meanwhile.
+    try:
+        replica.resume(engine.open_log(partition, topic.plan.log_config))
+    except StorageError as error:
+        replicas.fail(replica, error)
+        return
+    if state is not None:
+        replicas.apply_leadership(replica, state)
+    replicas.progressed(replica)

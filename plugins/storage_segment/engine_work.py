@@ -1,0 +1,147 @@
+"""Shell: what the engine has under way on worker threads: checkpoints, removals, moves and adoptions of logs.
+
+Each holds copies and paths only. The engine begins them and takes the outcome.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final, Protocol
+
+import attrs
+
+from odradek.kernel.api import ZERO_ID, StorageError, disk_error
+
+from .copying import copy_directory, remove_directory
+from .formats import parse_directory_mark
+from .log_dir import read_topic_id
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from odradek.kernel.api import DiskError, Files, TopicPartition
+
+    from .log import SegmentLog
+    from .log_dir import CheckpointCopy, LogDir
+
+_logger: Final = logging.getLogger(__name__)
+
+
+@attrs.frozen(eq=False)
+class CheckpointWork:
+    """The checkpoints of several directories; one that fails does not keep the others from being written."""
+
+    copies: Sequence[tuple[LogDir, CheckpointCopy]]
+    take_offline: Callable[[LogDir, DiskError], None]
+    _failed: list[tuple[LogDir, OSError]] = attrs.field(factory=list)
+
+    def run(self) -> None:
+        """See `DiskWork.run`."""
+        for log_dir, copy in self.copies:
+            try:
+                log_dir.write_checkpoints(copy)
+            except OSError as exc:
+                self._failed.append((log_dir, exc))
+
+    def finish(self, error: Exception | None) -> None:
+        """See `DiskWork.finish`."""
+        for log_dir, exc in self._failed:
+            if not log_dir.error:
+                self.take_offline(log_dir, disk_error(exc, "write the checkpoints of", log_dir.path))
+        if error is not None:
+            raise error
+
+
+@attrs.frozen(eq=False)
+class RemovalWork:
+    """Files and directories that nobody wants any more."""
+
+    files: Files
+    paths: Sequence[Path]
+
+    def run(self) -> None:
+        """See `DiskWork.run`. What cannot be removed is told and left to the next start."""
+        for path in self.paths:
+            try:
+                if parse_directory_mark(path.name):
+                    remove_directory(self.files, path)
+                else:
+                    self.files.unlink(path)
+            except FileNotFoundError:
+                continue  # Gone with its directory.
+            except OSError as exc:
+                _logger.warning("%s", disk_error(exc, "remove", path))
+
+    def finish(self, error: Exception | None) -> None:
+        """See `DiskWork.finish`."""
+        if error is not None:
+            raise error
+
+
+class CopyOwner(Protocol):
+    """The engine that began a copy."""
+
+    def end_move(self, move: MoveWork, error: Exception | None) -> None:
+        """See `DiskWork.finish`."""
+        ...
+
+    def end_adoption(self, adoption: AdoptionWork, error: Exception | None) -> None:
+        """See `DiskWork.finish`."""
+        ...
+
+
+@attrs.define(eq=False)
+class MoveWork:
+    """A closed log on its way from one directory to another: `run` copies it to `future`, a name nobody else uses.
+
+    `log` is the log as it was closed, None when it was not opened since the start.
+    """
+
+    owner: CopyOwner
+    files: Files
+    key: TopicPartition
+    source: LogDir
+    target: LogDir
+    future: Path
+    log: SegmentLog | None
+    _is_stopped: bool = False
+
+    def run(self) -> None:
+        """See `DiskWork.run`."""
+        copy_directory(self.files, self.source.path / str(self.key), self.future, self._check)
+
+    def _check(self) -> None:
+        if self._is_stopped:
+            raise StorageError(f"the move of {self.key} to {self.target.name} was stopped")
+
+    def stop(self) -> None:
+        """See `LogMove.stop`."""
+        self._is_stopped = True
+
+    def finish(self, error: Exception | None) -> None:
+        """See `DiskWork.finish`."""
+        self.owner.end_move(self, error)
+
+
+@attrs.define(eq=False)
+class AdoptionWork:
+    """A log of another broker on its way into one of our directories."""
+
+    owner: CopyOwner
+    files: Files
+    key: TopicPartition
+    source: Path
+    target: LogDir
+    future: Path
+    topic_id: uuid.UUID = ZERO_ID
+
+    def run(self) -> None:
+        """See `DiskWork.run`."""
+        copy_directory(self.files, self.source, self.future)
+        self.topic_id = read_topic_id(self.files, self.future)
+
+    def finish(self, error: Exception | None) -> None:
+        """See `DiskWork.finish`."""
+        self.owner.end_adoption(self, error)

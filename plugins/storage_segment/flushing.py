@@ -1,0 +1,104 @@
+"""Shell: a flush and a small file under way: what a worker thread gets of a log, and nothing else of it.
+
+A flush holds the open files that it syncs, so it needs no name: a segment that is deleted meanwhile is synced in vain,
+never made anew. What is not open goes by its path and is passed over when it is gone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+import attrs
+
+from odradek.kernel.api import CREATE, FileHandle, sync_file, write_all
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from odradek.kernel.api import Files
+
+    from .segment import Segment
+
+Syncable: TypeAlias = "FileHandle | Path"
+
+
+class FlushOwner(Protocol):
+    """The log that began a flush."""
+
+    def end_flush(self, flush: LogFlush, error: Exception | None) -> None:
+        """See `DiskWork.finish`."""
+        ...
+
+
+@attrs.frozen(eq=False)
+class LogFlush:
+    """What one flush makes durable. Made by the log, which also takes the outcome.
+
+    Attributes:
+        syncables: Files, open or by path, in any order.
+        directories: Whose entries are synced after the files.
+        end_offset: Everything below is durable when `run` is over.
+        cuts_count: How often the log had been truncated when the flush began.
+        epochs_version: Which state of the epochs it makes durable.
+        entries_version: Which state of the directory's entries it makes durable.
+        sealed: The segments whose indexes it makes durable.
+        is_closing: Whether the log is closed with it.
+    """
+
+    owner: FlushOwner
+    files: Files
+    syncables: Sequence[Syncable]
+    directories: Sequence[Path]
+    end_offset: int
+    cuts_count: int
+    epochs_version: int
+    entries_version: int
+    sealed: Sequence[Segment]
+    is_closing: bool
+
+    def run(self) -> None:
+        """See `DiskWork.run`."""
+        for syncable in self.syncables:
+            if isinstance(syncable, FileHandle):
+                self.files.fsync(syncable.fd)
+            else:
+                sync_file(self.files, syncable)
+        for directory in self.directories:
+            self.files.fsync_directory(directory)
+
+    def finish(self, error: Exception | None) -> None:
+        """See `DiskWork.finish`."""
+        self.owner.end_flush(self, error)
+
+
+class SidecarOwner(Protocol):
+    """The log that began a small file."""
+
+    def end_sidecar(self, work: SidecarWork, error: Exception | None) -> None:
+        """See `DiskWork.finish`."""
+        ...
+
+
+@attrs.frozen(eq=False)
+class SidecarWork:
+    """A small file on its way: `run` writes it under a name of its own, `finish` gives it the one it is to have."""
+
+    owner: SidecarOwner
+    files: Files
+    temporary: Path
+    path: Path
+    data: bytes
+
+    def run(self) -> None:
+        """See `DiskWork.run`."""
+        fd = self.files.open(self.temporary, CREATE)
+        try:
+            write_all(self.files, fd, [self.data], 0)
+            self.files.fsync(fd)
+        finally:
+            self.files.close(fd)
+
+    def finish(self, error: Exception | None) -> None:
+        """See `DiskWork.finish`."""
+        self.owner.end_sidecar(self, error)
