@@ -76,17 +76,18 @@ def peers_command(*words: str) -> list[str]:
     return [sys.executable, str(program), *words]
 
 
-def cached(name: str, build: Callable[[Path], None]) -> Path:
+def cached(name: str, build: Callable[[Path], None], *, variant: str = "") -> Path:
     """Return a folder outside the checkout with a driver that needs building, built once for its sources.
 
     Args:
         name: The folder of its sources beside this file.
         build: Finishes a folder that holds a copy of the sources.
+        variant: Tells apart what is built from the same sources in several ways.
     """
     sources = sorted(path for path in (HERE / name).iterdir() if path.is_file())
     digest = hashlib.sha256(b"".join(path.name.encode() + path.read_bytes() for path in sources)).hexdigest()[:16]
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "odradek-interop"
-    built = home / f"{name}-{digest}"
+    built = home / f"{name}{variant}-{digest}"
     if not built.exists():
         home.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=home) as folder:
@@ -113,16 +114,21 @@ def run_installer(what: str, command: list[str], folder: Path) -> None:
         raise MissingClientError(f"{what}; `{' '.join(command)}` failed: {done.stderr[-1000:]}")
 
 
-def java_driver() -> list[str]:
-    """Return the Java client's driver, compiled against Apache Kafka's own jars."""
-    listed = subprocess.run(peers_command("classpath"), capture_output=True, text=True, check=False)
-    if listed.returncode:
-        raise MissingClientError(f"Apache Kafka's jars, by Maven: {listed.stderr[-1000:]}")
-    jars = listed.stdout.strip()
-    build = ["javac", "-cp", jars, "Driver.java"]
-    folder = cached("java", lambda folder: run_installer("a JDK 17", build, folder))
-    # The driver lives for seconds: the quick compiler is enough.
-    return ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}{os.pathsep}{folder}", "Driver"]
+def java_driver(version: str) -> Callable[[], list[str]]:
+    """Return the command of the Java client's driver, compiled against the jars of one version of Apache Kafka."""
+
+    def command() -> list[str]:
+        asked = peers_command("classpath", "--version", version)
+        listed = subprocess.run(asked, capture_output=True, text=True, check=False)
+        if listed.returncode:
+            raise MissingClientError(f"the jars of Apache Kafka {version}, by Maven: {listed.stderr[-1000:]}")
+        jars = listed.stdout.strip()
+        build = ["javac", "-cp", jars, "Driver.java"]
+        folder = cached("java", lambda folder: run_installer("a JDK 17", build, folder), variant=f"-{version}")
+        # The driver lives for seconds: the quick compiler is enough.
+        return ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}{os.pathsep}{folder}", "Driver"]
+
+    return command
 
 
 def kafkajs_driver() -> list[str]:
@@ -164,7 +170,8 @@ CLIENTS: Final = {
             python_driver("aiokafka_driver", "aiokafka", "aiokafka"),
             {"max_timestamp": "its consumer asks by time, for the first and for the last offset"},
         ),
-        Client("java", java_driver),
+        Client("java", java_driver("4.3.1")),
+        Client("java-3.4", java_driver("3.4.1")),
         Client("franz-go", franz_go_driver),
         Client(
             "kcat",

@@ -86,7 +86,7 @@ public class Driver {
                 return consume(partition, request);
             case "create_topic":
                 Map<String, String> configs = new LinkedHashMap<>();
-                request.get("configs").properties().forEach(each -> configs.put(each.getKey(), each.getValue().asText()));
+                request.get("configs").fields().forEachRemaining(each -> configs.put(each.getKey(), each.getValue().asText()));
                 NewTopic created = new NewTopic(topic, request.get("partitions").asInt(), (short) 1).configs(configs);
                 return get(admin.createTopics(List.of(created)).all());
             case "list_topics":
