@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from ..errors import ErrorCode, KafkaError
+from ..ids import ZERO_ID
 from .image import ResourceType
 
 if TYPE_CHECKING:
@@ -67,8 +68,6 @@ def dynamic_config(config: BrokerConfig, image: MetadataImage, node_id: int) -> 
 
 def replica_directories(image: MetadataImage, replicas: list[int] | tuple[int, ...]) -> list[UUID]:
     """Return the log directory of each replica of a new partition: known where a broker has only one."""
-    from ..ids import ZERO_ID
-
     directories = []
     for replica in replicas:
         broker = image.brokers.get(replica)
