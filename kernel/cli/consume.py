@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..errors import ConfigError
 from ..types import IsolationLevel, TopicPartition
 from .offset_spec import Where, parse_offset, place
-from .options import add_client_options, client_settings, document
+from .options import add_client_options, client_settings, document, natural, positive
 from .record_format import ShownRecord, compile_format, json_line, unescape
 
 if TYPE_CHECKING:
@@ -47,11 +47,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topic", metavar="TOPIC")
     where = parser.add_argument_group("what is read")
     where.add_argument(
-        "-p", "--partition", type=int, action="append", default=[], metavar="N", help="only this one; several times"
+        "-p", "--partition", type=natural, action="append", default=[], metavar="N", help="only this one; several times"
     )
     where.add_argument("-o", "--offset", default="beginning", metavar="OFFSET", help="where to begin")
     where.add_argument("-u", "--until", metavar="OFFSET", help="where to stop, itself not included (default end)")
-    where.add_argument("-c", "--count", type=int, metavar="N", help="stop after so many records")
+    where.add_argument("-c", "--count", type=positive, metavar="N", help="stop after so many records")
     where.add_argument("-F", "--follow", action="store_true", help="do not stop at the end, wait for more")
     how = parser.add_argument_group("what is written")
     how.add_argument("-f", "--format", metavar="TEXT", help="how a record is written (default %%s\\n)")
@@ -76,8 +76,6 @@ class _Work:
     """One run of the command."""
 
     def __init__(self, arguments: argparse.Namespace, consumer: Consumer) -> None:
-        if arguments.count is not None and arguments.count < 1:
-            raise ConfigError("expected a number of records, at least 1", where=f"--count {arguments.count}")
         self._arguments = arguments
         self._consumer = consumer
         self._begin = parse_offset(arguments.offset)

@@ -63,6 +63,29 @@ def add_client_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def natural(text: str) -> int:
+    """Read a whole number that is not negative, for argparse.
+
+    Raises:
+        argparse.ArgumentTypeError: It is none.
+    """
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of 0 or more")
+    return int(text)
+
+
+def positive(text: str) -> int:
+    """Read a whole number above 0, for argparse.
+
+    Raises:
+        argparse.ArgumentTypeError: It is none.
+    """
+    number = natural(text)
+    if not number:
+        raise argparse.ArgumentTypeError("expected at least 1")
+    return number
+
+
 def add_json_option(parser: argparse.ArgumentParser) -> None:
     """Let a command write JSON."""
     parser.add_argument("--json", action="store_true", help="write JSON, for scripts")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from .options import EXIT_STATUS, add_client_options, add_json_option, client_settings, document
+from .options import EXIT_STATUS, add_client_options, add_json_option, client_settings, document, natural, positive
 from .output import plural, print_json, size_text
 from .perf_numbers import PERCENTILES, Samples, Throughput, latencies_as_json
 
@@ -59,9 +59,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         notes=_NOTE,
     )
     produce.add_argument("topic", metavar="TOPIC")
-    produce.add_argument("-n", "--records", type=int, default=100_000, metavar="N", help="how many (default 100000)")
-    produce.add_argument("-s", "--size", type=int, default=100, metavar="BYTES", help="of each value (default 100)")
-    produce.add_argument("-r", "--rate", type=float, metavar="N", help="records a second (default: all it takes)")
+    produce.add_argument(
+        "-n", "--records", type=positive, default=100_000, metavar="N", help="how many (default 100000)"
+    )
+    produce.add_argument("-s", "--size", type=natural, default=100, metavar="BYTES", help="of each value (default 100)")
+    produce.add_argument("-r", "--rate", type=positive, metavar="N", help="records a second (default: all it takes)")
     produce.add_argument("-z", "--compress", metavar="CODEC", help="gzip, snappy, lz4 or zstd")
     produce.add_argument("--create", action="store_true", help="create the topic if it is not there")
     produce.set_defaults(measure=_measure_produce)
@@ -79,7 +81,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         exit_status=f"{EXIT_STATUS}; 1 too if nothing comes for 10 s",
     )
     consume.add_argument("topic", metavar="TOPIC")
-    consume.add_argument("-n", "--records", type=int, metavar="N", help="stop after so many (default: all)")
+    consume.add_argument("-n", "--records", type=positive, metavar="N", help="stop after so many (default: all)")
     consume.add_argument("-F", "--follow", action="store_true", help="read new records, measure their age")
     consume.set_defaults(measure=_measure_consume)
     for action in (produce, consume):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..errors import ConfigError
 from .offset_spec import parse_moment
-from .options import add_client_options, client_settings, document
+from .options import add_client_options, client_settings, document, natural
 from .output import plural, print_json, size_text
 from .record_format import unescape
 from .record_lines import DelimitedReader, JsonReader
@@ -56,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     how.add_argument(
         "-H", "--header", action="append", default=[], metavar="NAME=VALUE", help="a header of every record"
     )
-    how.add_argument("-p", "--partition", type=int, metavar="N", help="default: by the key")
+    how.add_argument("-p", "--partition", type=natural, metavar="N", help="default: by the key")
     how.add_argument("-t", "--timestamp", metavar="MOMENT", help="milliseconds since 1970, or an ISO 8601 date")
     how.add_argument(
         "-z", "--compress", choices=("none", "gzip", "snappy", "lz4", "zstd"), metavar="CODEC", help="gzip, snappy, ..."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 from typing import TYPE_CHECKING, Any, Final
 
-from .options import add_client_options, add_json_option, client_settings, document, pairs
+from .options import add_client_options, add_json_option, client_settings, document, pairs, positive
 from .output import dim, plural, print_json, print_table
 
 if TYPE_CHECKING:
@@ -104,8 +104,10 @@ def _configure_create(parser: argparse.ArgumentParser) -> None:
         ],
     )
     parser.add_argument("topic", metavar="TOPIC")
-    parser.add_argument("-p", "--partitions", type=int, default=-1, metavar="N", help="default: the broker's choice")
-    parser.add_argument("-r", "--replicas", type=int, default=-1, metavar="N", help="default: the broker's choice")
+    parser.add_argument(
+        "-p", "--partitions", type=positive, default=-1, metavar="N", help="default: the broker's choice"
+    )
+    parser.add_argument("-r", "--replicas", type=positive, default=-1, metavar="N", help="default: the broker's choice")
     parser.add_argument(
         "-c", "--config", action="append", default=[], metavar="KEY=VALUE", help="a setting of the topic"
     )
@@ -205,7 +207,7 @@ def _configure_alter(parser: argparse.ArgumentParser) -> None:
         ],
     )
     parser.add_argument("topic", metavar="TOPIC")
-    parser.add_argument("-p", "--partitions", type=int, metavar="N", help="how many there shall be in all")
+    parser.add_argument("-p", "--partitions", type=positive, metavar="N", help="how many there shall be in all")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="set a setting")
     parser.add_argument("--unset", action="append", default=[], metavar="KEY", help="back to the broker's value")
     _add_common(parser)

@@ -76,6 +76,26 @@ def test_a_mistyped_command_is_answered_with_the_nearest(command: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    "arguments",
+    [
+        ("perf", "produce", "t", "-n", "0"),
+        ("perf", "produce", "t", "--size", "-1"),
+        ("perf", "produce", "t", "--rate", "fast"),
+        ("consume", "t", "-p", "-1"),
+        ("consume", "t", "-c", "0"),
+        ("produce", "t", "-p", "x"),
+        ("topics", "create", "t", "-p", "0"),
+    ],
+    ids=" ".join,
+)
+def test_numbers_that_make_no_sense_are_refused_at_once(command: Any, arguments: tuple[str, ...]) -> None:
+    done = command.run(*arguments)
+
+    assert (done.status, done.out) == (2, "")
+    assert "error: argument " in done.err
+
+
+@pytest.mark.parametrize(
     ("error", "status", "text"),
     [
         (KeyboardInterrupt(), 130, ""),
