@@ -226,6 +226,8 @@ class Loop(ABC):
             if not endpoint.connection.retry_memory():
                 self._waiting_for_memory += waiting[index:]
                 return
+            if endpoint.is_write_blocked:
+                continue  # it waits for room to send, and reads again once its answer has left
             self.watch(endpoint, READ)
             if endpoint.has_input:
                 self.resume(endpoint)

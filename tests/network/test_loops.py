@@ -11,11 +11,16 @@ from typing import Any
 import attrs
 import pytest
 import trio
+import trio.testing
 
 from odradek.kernel.network.endpoint import READ_AHEAD_BYTES
 from odradek.kernel.network.settings import LoopKind
 
 ROUND_TRIP = b"echo me"
+
+
+def framed(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
 
 
 @attrs.define
@@ -432,5 +437,32 @@ def test_memory_in_flight_is_bounded_and_everyone_gets_a_turn(serve: Any, loop_k
             for number in range(6):
                 nursery.start_soon(ask, number)
         assert most <= 1_000_000 + 6 * 150_000
+
+    trio.run(main)
+
+
+def test_a_client_that_waits_for_memory_behind_its_own_answer_still_gets_the_answer(
+    serve: Any, loop_kind: LoopKind
+) -> None:
+    echo = framed(b"e" + bytes(200_000))
+
+    async def main() -> None:
+        async with serve(loop_kind, request_memory_bytes=300_000) as serving:
+            async with await serving.connect() as holder, await serving.connect() as client:
+                await holder.send_all(echo[:100])
+                await serving.until(lambda: serving.server.statistics().block_bytes > 0)
+                await client.send_all(framed(b"z32000000") + echo[:100])
+                await serving.until(lambda: len(serving.service.frames) == 1)
+                connection = serving.service.opened[1]
+                assert connection.waits_for_memory
+                await trio.testing.wait_all_tasks_blocked()
+                await holder.aclose()
+                await serving.until(lambda: not connection.waits_for_memory)
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(client.send_all, echo[100:])
+                    await trio.testing.wait_all_tasks_blocked(0.01)
+
+                    assert await serving.answer(client) == bytes(32_000_000)
+                    assert await serving.answer(client) == echo[4:]
 
     trio.run(main)
