@@ -260,6 +260,7 @@ class Accumulator:
         headers: Sequence[tuple[str, bytes | None]],
         timestamp: int,
         now_ms: int,
+        size_bytes: int,
     ) -> tuple[ProducerBatch, int] | None:
         """Add a record.
 
@@ -270,11 +271,11 @@ class Accumulator:
             headers: Names and values.
             timestamp: Milliseconds since the Unix epoch.
             now_ms: Monotonic time.
+            size_bytes: What `record_size` says of it.
 
         Returns:
             Its batch and its place there; None where memory is short: try again after a `release`.
         """
-        size_bytes = record_size(key, value, headers)
         queue = self._queues.get(partition)
         batch = queue[-1] if queue else None
         if batch is None or batch.is_closed or batch.reserved_bytes + size_bytes > self.batch_size_bytes:

@@ -344,7 +344,7 @@ class Producer:
         """Put a record into a batch; None where memory is short."""
         where, sticky_info, key_bytes, value_bytes, headers, timestamp, size_bytes = prepared
         time_ms = now_ms()
-        appended = self._accumulator.append(where, key_bytes, value_bytes, headers, timestamp, time_ms)
+        appended = self._accumulator.append(where, key_bytes, value_bytes, headers, timestamp, time_ms, size_bytes)
         if appended is None:
             return None
         batch, index = appended

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 EPOCH_MAX: Final = 32_767
 WINDOW_BATCHES: Final = 5
-"""A leader remembers the last five batches of a producer. So the oldest one whose fate is open must be among the last five
-that were begun: else its repetition would look like a gap, though it stands in the log."""
+"""A leader remembers the last five batches of a producer. So the oldest one whose fate is open must be among the last
+five that were begun: else its repetition would look like a gap, though it stands in the log."""
 
 _GAP_ERRORS: Final = frozenset({ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID})
 

@@ -42,8 +42,8 @@ class AccumulatorMachine(RuleBasedStateMachine):
         value = str(self.next_value).encode()
         headers = [("pad", b"x" * padding)]
         before = self.accumulator.used_bytes
-        appended = self.accumulator.append(partition, None, value, headers, self.now_ms, self.now_ms)
         size_bytes = record_size(None, value, headers)
+        appended = self.accumulator.append(partition, None, value, headers, self.now_ms, self.now_ms, size_bytes)
         if appended is None:
             assert before + size_bytes + 61 > MEMORY_BYTES
             assert before == self.accumulator.used_bytes

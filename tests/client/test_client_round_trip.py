@@ -127,8 +127,7 @@ def test_positions_move_by_hand(broker: RunningBroker) -> None:
             assert await consumer.beginning_offsets([where]) == {where: 0}
             assert await consumer.end_offsets([where]) == {where: 100}
             found = await consumer.offsets_for_times({where: 1_030})
-            assert found[where] is not None
-            assert found[where].offset == 30
+            assert [item.offset for item in found.values() if item is not None] == [30]
             assert await consumer.offsets_for_times({where: 9_999_999_999_999}) == {where: None}
             with pytest.raises(ClientUsageError, match="not assigned"):
                 consumer.seek(("positions", 1), 0)

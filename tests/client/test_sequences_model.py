@@ -39,7 +39,7 @@ class Session:
 
     def append(self) -> None:
         for _ in range(self.random.randint(1, 4)):
-            taken = self.accumulator.append(PARTITION, None, str(self.next_value).encode(), (), 0, 0)
+            taken = self.accumulator.append(PARTITION, None, str(self.next_value).encode(), (), 0, 0, 23)
             assert taken is not None
             self.values.setdefault(taken[0], []).append(self.next_value)
             self.next_value += 1

@@ -1,0 +1,50 @@
+"""The examples of the client run, and do what they say."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import trio
+
+from odradek.kernel.testing.running_broker import running_broker
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def bootstrap() -> Iterator[str]:
+    with running_broker() as broker:
+        yield broker.bootstrap
+
+
+def test_integer_keys_go_to_the_partition_of_their_number(bootstrap: str) -> None:
+    example = load("custom_partitioner")
+
+    chosen = trio.run(example.main, bootstrap)
+
+    assert {"0": 0, "1": 1, "2": 2, "3": 0, "4": 1, "a word": chosen["a word"]} == chosen
+
+
+def test_avro_comes_back_as_it_was_sent(bootstrap: str) -> None:
+    if importlib.util.find_spec("fastavro") is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("fastavro is in the test group, and not installed")
+        pytest.skip("fastavro is not installed: the Avro example was NOT run")
+
+    read = load("avro_serializer").main(bootstrap)
+
+    assert [value["station"] for value in read] == ["Prag", "Brocken"]
