@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from odradek.kernel.api import StorageError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -22,5 +24,5 @@ class NoWork:
     def finish(self, error: Exception | None) -> None:
         """See `DiskWork.finish`."""
         if error is not None:
-            raise error
+            raise StorageError(str(error)) from error
         self.apply()

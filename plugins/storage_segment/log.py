@@ -278,9 +278,11 @@ class SegmentLog(LogWriter):
 
     def end_sidecar(self, work: SidecarWork, error: Exception | None) -> None:
         """See `DiskWork.finish`. A log that is gone leaves the file where it is: its next opening removes it."""
+        if isinstance(error, OSError):
+            raise disk_error(error, "write", work.path) from error
+        if error is not None:
+            raise error
         with self._disk("write beside"):
-            if error is not None:
-                raise error
             self._directory.put_sidecar(work.temporary, work.path)
 
     def sidecars(self, kind: str) -> Sequence[int]:

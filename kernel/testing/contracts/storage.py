@@ -22,11 +22,12 @@ from ...contracts.disk_work import do_now
 from ...contracts.storage import EMPTY_READ, NO_LIMIT
 from ...errors import StorageError
 from ..batches import make_batch
-from .storage_base import NOW_MS, PARTITION, SMALL, StorageKit, all_bytes, fill, make_context, read_bytes
+from .storage_base import NOW_MS, PARTITION, SMALL, all_bytes, fill, make_context, read_bytes
 from .storage_model import check_against_model
+from .storage_works import StorageWorksContract
 
 
-class StorageContract(StorageKit):
+class StorageContract(StorageWorksContract):
     """What every storage promises."""
 
     # -- appending and reading -----------------------------------------------------------------------------------
