@@ -88,7 +88,6 @@ class House:
             producer_id_expiration_ms=86_400_000,
             on_progress=self.progressed,
             on_staged=lambda: None,
-            on_staged=lambda: None,
             on_flush_wanted=lambda: None,
             on_leader_changed=lambda partition, leader_id, leader_epoch: None,
         )
