@@ -97,7 +97,7 @@ class House:
             election="isr",
             stages=(),
             log_config=LogConfig(),
-            settings=TopicSettings(rules=ValidationRules(), compression_type="producer", min_insync_replicas=1),
+            settings=TopicSettings(rules=ValidationRules(), min_insync_replicas=1),
             values={},
         )
         state = PartitionState(leader=1, leader_epoch=0, partition_epoch=0, replicas=(1,), isr=(1,))

@@ -159,7 +159,7 @@ def test_a_disk_error_met_by_an_append_is_a_storage_error_and_ends_the_lead(tmp_
     def fail(*arguments: object) -> None:
         raise StorageError("no room")
 
-    replica.log.append = fail  # type: ignore[method-assign] # the log of a full disk
+    replica.log.append = fail  # type: ignore[assignment, method-assign] # the log of a full disk
 
     with pytest.raises(KafkaError, match="log directory cannot be"):
         hosted.stage("a")
@@ -176,7 +176,7 @@ def test_closing_goes_on_past_a_log_that_cannot_be_kept(tmp_path: Path) -> None:
     def fail(*arguments: object) -> None:
         raise StorageError("no room")
 
-    hosted.replicas.get("a", 0).log.write_sidecar = fail  # type: ignore[method-assign] # as above
+    hosted.replicas.get("a", 0).log.write_sidecar = fail  # type: ignore[assignment, method-assign] # as above
 
     hosted.replicas.close()
 
