@@ -25,9 +25,11 @@ from odradek.kernel.api import (
 )
 
 from .engine_work import AdoptionWork, CheckpointWork, MoveWork, RemovalWork
+from .flushing import run_all
 from .formats import (
     DELETE_DIRECTORY,
     FUTURE_DIRECTORY,
+    LOG,
     PARTITION_METADATA,
     STRAY_DIRECTORY,
     MetaProperties,
@@ -153,22 +155,35 @@ class SegmentEngine:
 
     def close(self, high_watermarks: Mapping[TopicIdPartition, int]) -> None:
         """See `StorageEngine.close`. A log that cannot be closed costs its directory the mark of a clean shutdown."""
-        unclean = set()
-        for partition, log in self._logs.items():
-            try:
-                if log.is_offline and not log.is_closed:
-                    unclean.add(self._homes[partition].name)
-                else:
-                    log.close()
-            except StorageError as exc:
-                _logger.error("%s", exc)  # an operator's error, told by its text
-                unclean.add(self._homes[partition].name)
+        unclean = self._close_logs()
         self._forget_unchecked()
         self.checkpoint(high_watermarks)
         for log_dir in self._dirs:
             if not log_dir.error and log_dir.name not in unclean:
                 self._guard(log_dir, log_dir.mark_clean, "write")
             log_dir.release()
+
+    def _close_logs(self) -> set[str]:
+        """Close all logs; return the directories of those that could not be."""
+        unclean = set()
+        begun = []
+        for partition, log in self._logs.items():
+            try:
+                if not log.is_offline:
+                    begun.append((partition, log.begin_close()))
+                elif not log.is_closed:
+                    unclean.add(self._homes[partition].name)
+            except StorageError as exc:
+                _logger.error("%s", exc)  # an operator's error, told by its text
+                unclean.add(self._homes[partition].name)
+        errors = run_all([work for _, work in begun])
+        for (partition, work), error in zip(begun, errors, strict=True):
+            try:
+                work.finish(error)
+            except StorageError as exc:
+                _logger.error("%s", exc)
+                unclean.add(self._homes[partition].name)
+        return unclean
 
     def abandon(self) -> None:
         """Let go of everything as a crash of the process would: nothing is flushed, closed or marked; for tests."""
@@ -201,9 +216,7 @@ class SegmentEngine:
         path = home.path / str(key)
         try:
             if is_new:
-                # A crash may have left it, without anything that makes it a log.
-                with suppress(FileExistsError):
-                    self._files.mkdir(path)
+                self._make_directory(path)
                 home.topic_ids[key] = ZERO_ID
                 self._homes[key] = home
             self._check_topic_id(home, partition)
@@ -233,6 +246,17 @@ class SegmentEngine:
             self._guard(home, partial(self.keep_offsets, partition, log.recovery_point, log.log_start_offset), "write")
             self._adopted.discard(key)
         return log
+
+    def _make_directory(self, path: Path) -> None:
+        try:
+            self._files.mkdir(path)
+        except FileExistsError:
+            # A crash may have left it, without anything that makes it a log.
+            if any(entry.name.endswith(LOG) for entry in self._files.listdir(path)):
+                raise StorageError(
+                    f"{path} holds records, and nobody knows whose: they must not become those of a new log; "
+                    "move the directory away"
+                ) from None
 
     def _choose_dir(self, wanted: str | None) -> LogDir:
         if wanted is not None:

@@ -6,7 +6,7 @@ never made anew. What is not open goes by its path and is passed over when it is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import attrs
 
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from odradek.kernel.api import Files
 
     from .segment import Segment
+
+FEW: Final = 64
+"""So many logs are closed one after the other: threads cost more than they bring."""
+THREADS: Final = 16
 
 Syncable: TypeAlias = "FileHandle | Path"
 
@@ -70,6 +74,24 @@ class LogFlush:
     def finish(self, error: Exception | None) -> None:
         """See `DiskWork.finish`."""
         self.owner.end_flush(self, error)
+
+
+def run_all(works: Sequence[LogFlush]) -> list[Exception | None]:
+    """Run works and return what each raised; many of them beside each other, which a file system commits together."""
+    if len(works) <= FEW:
+        return [_outcome(work) for work in works]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(THREADS, thread_name_prefix="closing logs") as threads:
+        return list(threads.map(_outcome, works))
+
+
+def _outcome(work: LogFlush) -> Exception | None:
+    try:
+        work.run()
+    except Exception as error:  # `finish` tells it, with what it means
+        return error
+    return None
 
 
 class SidecarOwner(Protocol):

@@ -1,0 +1,59 @@
+"""A leader epoch is written down with its first record: a start that gives every log a new epoch writes nothing."""
+
+from pathlib import Path
+
+from odradek.kernel.api import LogConfig, PartitionLog
+from odradek.kernel.testing.contracts.storage_base import fill
+from odradek.plugins.storage_segment.engine import SegmentEngine
+
+from .test_segment_engine import partition, started
+
+EPOCHS = "leader-epoch-checkpoint"
+
+
+def opened(directory: Path) -> tuple[SegmentEngine, PartitionLog]:
+    engine = started(directory)
+    return engine, engine.open_log(partition(0), LogConfig())
+
+
+def epochs_file(log: PartitionLog) -> Path:
+    assert log.directory is not None
+    return log.directory / EPOCHS
+
+
+def test_an_epoch_is_written_with_its_first_record_and_not_before(tmp_path: Path) -> None:
+    engine, log = opened(tmp_path)
+    log.assign_epoch(3, 0)
+    assert (log.latest_epoch, epochs_file(log).exists()) == (3, False)
+
+    fill(log, 0, 5, epoch=3)
+    engine.abandon()
+
+    assert epochs_file(log).read_bytes() == b"0\n1\n3 0\n"
+
+
+def test_a_new_epoch_of_a_log_in_use_is_written_with_its_first_record(tmp_path: Path) -> None:
+    engine, log = opened(tmp_path)
+    log.assign_epoch(3, 0)
+    fill(log, 0, 5, epoch=3)
+    log.assign_epoch(4, 5)
+    assert epochs_file(log).read_bytes() == b"0\n1\n3 0\n"
+
+    fill(log, 5, 10, epoch=4)
+    engine.abandon()
+
+    assert epochs_file(log).read_bytes() == b"0\n2\n3 0\n4 5\n"
+
+
+def test_an_epoch_that_got_no_record_is_forgotten_by_a_restart(tmp_path: Path) -> None:
+    engine, log = opened(tmp_path)
+    log.assign_epoch(3, 0)
+    fill(log, 0, 5, epoch=3)
+    log.assign_epoch(4, 5)
+    engine.close({})
+
+    _, again = opened(tmp_path)
+
+    assert list(again.epoch_entries()) == [(3, 0)]
+    again.assign_epoch(5, 5)
+    assert tuple(again.end_offset_for_epoch(4)) == (3, 5)
