@@ -10,7 +10,13 @@ import attrs
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.batch import BatchHeader, iterate_batches
 from odradek.kernel.records.reader import read_batch
-from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from odradek.kernel.wire.messages.api_01_fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
 from odradek.kernel.wire.messages.api_19_create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -107,6 +113,22 @@ def create_topic(address: str, topic: str, **configs: str) -> None:
     assert response.topics[0].error_code == ErrorCode.NONE, response.topics[0].error_message
 
 
+def end_offset(connection: Connection, topic: str) -> int:
+    """Return the high watermark of partition 0."""
+    return ask_fetch(connection, topic, 0, size_bytes=0).high_watermark
+
+
+def ask_fetch(connection: Connection, topic: str, offset: int, *, size_bytes: int) -> PartitionData:
+    """Fetch once from partition 0, without waiting."""
+    wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=size_bytes)
+    request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=[FetchTopic(topic=topic, partitions=[wanted])])
+    response = connection.ask(request, 12)
+    assert isinstance(response, FetchResponse)
+    (part,) = response.responses[0].partitions
+    assert part.error_code == ErrorCode.NONE
+    return part
+
+
 @attrs.frozen
 class Partition:
     """What partition 0 of a topic holds.
@@ -127,12 +149,7 @@ def read_partition(address: str, topic: str) -> Partition:
     offset = 0
     with Connection(address) as connection:
         while True:
-            wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=MEBIBYTE)
-            request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=[FetchTopic(topic=topic, partitions=[wanted])])
-            response = connection.ask(request, 12)
-            assert isinstance(response, FetchResponse)
-            (part,) = response.responses[0].partitions
-            assert part.error_code == ErrorCode.NONE
+            part = ask_fetch(connection, topic, offset, size_bytes=MEBIBYTE)
             if not part.records:
                 return Partition(batches, records)
             data = bytes(part.records)  # type: ignore[arg-type] # a decoded response holds bytes
