@@ -40,7 +40,11 @@ def recover_producers(partition_log: PartitionLog, producers: ProducerStateTable
         return
     trusted_end = partition_log.log_end_offset if partition_log.was_clean else partition_log.recovery_point
     start_offset = partition_log.log_start_offset
-    for offset in reversed(partition_log.sidecars(SNAPSHOT_KIND)):
+    snapshots = partition_log.sidecars(SNAPSHOT_KIND)
+    if partition_log.was_clean and not snapshots and not partition_log.sidecars(TRANSACTION_INDEX_KIND):
+        # A clean shutdown keeps a snapshot of every log that knows producers: this one need not be read whole.
+        return
+    for offset in reversed(snapshots):
         if offset > trusted_end:
             partition_log.delete_sidecar(offset, SNAPSHOT_KIND)
             continue

@@ -98,7 +98,9 @@ class Upkeep:
         """Keep a producer snapshot of every log that grew since its last one."""
         for replica in list(self._replicas.replicas()):
             offset = replica.log.log_end_offset
-            if replica.offline_reason is None and len(replica.producers) and replica.snapshot_offset != offset:
+            # Of a log that has rolled also when it knows no producer: after a crash it is read from there on.
+            is_worth_it = len(replica.producers) or replica.log.active_base_offset > replica.log.log_start_offset
+            if replica.offline_reason is None and is_worth_it and replica.snapshot_offset != offset:
                 try:
                     await self._keep_producers(replica, offset)
                 except StorageError as error:

@@ -1,0 +1,72 @@
+"""What a start reads of a log to know its producers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odradek.kernel.api import LogConfig, PartitionLog
+from odradek.kernel.partitions.producer_state import ProducerStateTable
+from odradek.kernel.partitions.recovery import recover_producers
+from odradek.kernel.records.builder import BatchBuilder
+from odradek.kernel.testing.contracts.storage_base import PARTITION, make_context
+from odradek.plugins.storage_segment.engine import SegmentEngine
+
+
+class ReadLog:
+    """A log that notes whether its batches were read."""
+
+    def __init__(self, log: PartitionLog) -> None:
+        self._log = log
+        self.was_read = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    def batches(self, start_offset: int) -> Iterator[memoryview]:
+        self.was_read = True
+        return self._log.batches(start_offset)
+
+
+def opened(directory: Path) -> tuple[SegmentEngine, PartitionLog]:
+    engine = SegmentEngine(make_context(directory))
+    engine.start()
+    return engine, engine.open_log(PARTITION, LogConfig())
+
+
+def append(log: PartitionLog, **producer: int) -> None:
+    builder = BatchBuilder(**producer)  # type: ignore[arg-type] # tests pass what fits
+    builder.append(None, b"v", timestamp=1)
+    log.append(memoryview(builder.build()), 0, 0, 1)
+    log.write_pending()
+
+
+@pytest.mark.parametrize(("is_clean", "expected"), [(True, False), (False, True)])
+def test_a_log_without_producers_is_read_only_after_a_crash(tmp_path: Path, is_clean: bool, expected: bool) -> None:
+    engine, log = opened(tmp_path)
+    append(log)
+    if is_clean:
+        engine.close({})
+    else:
+        engine.abandon()
+    _, again = opened(tmp_path)
+    read: Any = ReadLog(again)
+
+    recover_producers(read, ProducerStateTable(1 << 40), 0)
+
+    assert read.was_read is expected
+
+
+def test_a_crash_forgets_no_producer(tmp_path: Path) -> None:
+    engine, log = opened(tmp_path)
+    append(log, producer_id=5, producer_epoch=0, base_sequence=0)
+    engine.abandon()
+    _, again = opened(tmp_path)
+    producers = ProducerStateTable(1 << 40)
+
+    recover_producers(again, producers, 0)
+
+    assert len(producers) == 1
