@@ -447,22 +447,25 @@ def test_a_client_that_waits_for_memory_behind_its_own_answer_still_gets_the_ans
     echo = framed(b"e" + bytes(200_000))
 
     async def main() -> None:
-        async with serve(loop_kind, request_memory_bytes=300_000) as serving:
-            async with await serving.connect() as holder, await serving.connect() as client:
-                await holder.send_all(echo[:100])
-                await serving.until(lambda: serving.server.statistics().block_bytes > 0)
-                await client.send_all(framed(b"z32000000") + echo[:100])
-                await serving.until(lambda: len(serving.service.frames) == 1)
-                connection = serving.service.opened[1]
-                assert connection.waits_for_memory
-                await trio.testing.wait_all_tasks_blocked()
-                await holder.aclose()
-                await serving.until(lambda: not connection.waits_for_memory)
-                async with trio.open_nursery() as nursery:
-                    nursery.start_soon(client.send_all, echo[100:])
-                    await trio.testing.wait_all_tasks_blocked(0.01)
+        async with (
+            serve(loop_kind, request_memory_bytes=300_000) as serving,
+            await serving.connect() as holder,
+            await serving.connect() as client,
+        ):
+            await holder.send_all(echo[:100])
+            await serving.until(lambda: serving.server.statistics().block_bytes > 0)
+            await client.send_all(framed(b"z32000000") + echo[:100])
+            await serving.until(lambda: len(serving.service.frames) == 1)
+            connection = serving.service.opened[1]
+            assert connection.waits_for_memory
+            await trio.testing.wait_all_tasks_blocked()
+            await holder.aclose()
+            await serving.until(lambda: not connection.waits_for_memory)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(client.send_all, echo[100:])
+                await trio.testing.wait_all_tasks_blocked(0.01)
 
-                    assert await serving.answer(client) == bytes(32_000_000)
-                    assert await serving.answer(client) == echo[4:]
+                assert await serving.answer(client) == bytes(32_000_000)
+                assert await serving.answer(client) == echo[4:]
 
     trio.run(main)
