@@ -417,7 +417,7 @@ class StorageEngine(Protocol):
         """Begin to write recovery points, log start offsets and these high watermarks, as they are now.
 
         A directory whose device fails goes offline in `finish`, which does not raise. A checkpoint that a truncation
-        made stale meanwhile is not written.
+        made stale meanwhile is not kept. The loss of power may bring the one before it back.
         """
         ...
 

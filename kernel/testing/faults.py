@@ -37,7 +37,7 @@ from ..files import OsFiles
 if TYPE_CHECKING:
     import mmap
     import random
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from ..files import FileLock, FileStat
@@ -88,6 +88,8 @@ class FaultyFiles:
 
     Attributes:
         operations: How many were asked for so far.
+        before_each: Called before each operation, on the thread that asks for it: a test that wants to do something
+            in the middle of what a worker thread does holds that thread here.
     """
 
     def __init__(
@@ -117,6 +119,7 @@ class FaultyFiles:
         self._fds: dict[int, _File] = {}
         self._tree = self._load(root)
         self.operations = 0
+        self.before_each: Callable[[], None] = lambda: None
 
     def _load(self, path: Path) -> _Directory:
         found = _Directory()
@@ -131,6 +134,7 @@ class FaultyFiles:
         return bool(self._power_lost_at) and self.operations >= self._power_lost_at
 
     def _step(self, *, takes_space: bool = False) -> None:
+        self.before_each()
         self.operations += 1
         if self.is_power_lost:
             raise OSError(errno.EIO, "power lost")

@@ -292,7 +292,10 @@ class SegmentEngine:
         home = self._homes[partition.topic_partition]
         home.recovery_points[partition.topic_partition] = recovery_point
         home.log_start_offsets[partition.topic_partition] = log_start_offset
-        home.write_checkpoints(home.copy_checkpoints())
+        copy = home.copy_checkpoints()
+        home.write_checkpoints(copy)
+        home.put_checkpoints(copy)
+        home.sync()
 
     def _discard(self, path: Path, delay_ms: int) -> None:
         self._expiring.append((self._context.now_ms() + delay_ms, path))
@@ -439,6 +442,9 @@ class SegmentEngine:
     def checkpoint(self, high_watermarks: Mapping[TopicIdPartition, int]) -> None:
         """See `StorageEngine.checkpoint`."""
         do_now(self.begin_checkpoint(high_watermarks))
+        for log_dir in self._dirs:
+            if not log_dir.error:
+                self._guard(log_dir, log_dir.sync, "write the checkpoints of")
 
     def high_watermarks(self) -> Mapping[TopicIdPartition, int]:
         """See `StorageEngine.high_watermarks`."""

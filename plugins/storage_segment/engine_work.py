@@ -47,11 +47,18 @@ class CheckpointWork:
 
     def finish(self, error: Exception | None) -> None:
         """See `DiskWork.finish`."""
+        if error is not None:
+            raise error
+        failed = {log_dir.path for log_dir, _ in self._failed}
+        for log_dir, copy in self.copies:
+            if log_dir.path not in failed:
+                try:
+                    log_dir.put_checkpoints(copy)
+                except OSError as exc:
+                    self._failed.append((log_dir, exc))
         for log_dir, exc in self._failed:
             if not log_dir.error:
                 self.take_offline(log_dir, disk_error(exc, "write the checkpoints of", log_dir.path))
-        if error is not None:
-            raise error
 
 
 @attrs.frozen(eq=False)

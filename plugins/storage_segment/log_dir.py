@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.kernel.api import (
@@ -79,8 +78,7 @@ class LogDir:
         self.high_watermarks: dict[TopicPartition, int] = {}
         self.leftovers: list[Path] = []
         self._copies_count = 0
-        self._written: dict[str, int] = {}
-        self._renaming = threading.Lock()
+        self._newest_copy = 0
 
     @property
     def name(self) -> str:
@@ -162,29 +160,42 @@ class LogDir:
         )
 
     def write_checkpoints(self, copy: CheckpointCopy) -> None:
-        """Write the three checkpoints, but for those that a later copy wrote already; durable on return. Any thread.
-
-        A truncation writes at once, on the reactor, beside a checkpoint under way: the older one must not win.
+        """Write a copy's three files under names of their own, for `put_checkpoints`. Any thread; blocks.
 
         Raises:
             OSError: The disk fails.
         """
         for name, offsets in copy.offsets.items():
-            path = self.path / name
-            temporary = path.with_name(f"{name}.{copy.number}.tmp")
-            fd = self._files.open(temporary, CREATE)
+            fd = self._files.open(self._unfinished(copy, name), CREATE)
             try:
                 write_all(self._files, fd, [encode_offsets(offsets)], 0)
                 self._files.fsync(fd)
             finally:
                 self._files.close(fd)
-            with self._renaming:
-                is_newest = copy.number > self._written.get(name, 0)
-                if is_newest:
-                    self._files.rename(temporary, path)
-                    self._written[name] = copy.number
-            if not is_newest:
-                self._files.unlink(temporary)
+        self._files.fsync_directory(self.path)
+
+    def put_checkpoints(self, copy: CheckpointCopy) -> None:
+        """Give what was written its names, unless a later copy has them: a truncation writes at once.
+
+        What is named lasts from the next sync of the directory on; until then the loss of power brings older offsets
+        back, which only cost time.
+
+        Raises:
+            OSError: The disk fails.
+        """
+        is_newest = copy.number > self._newest_copy
+        for name in copy.offsets:
+            if is_newest:
+                self._files.rename(self._unfinished(copy, name), self.path / name)
+            else:
+                self._files.unlink(self._unfinished(copy, name))
+        self._newest_copy = max(self._newest_copy, copy.number)
+
+    def _unfinished(self, copy: CheckpointCopy, name: str) -> Path:
+        return self.path / f"{name}.{copy.number}.tmp"
+
+    def sync(self) -> None:
+        """Make the names in the directory durable. Blocks."""
         self._files.fsync_directory(self.path)
 
     def mark_clean(self) -> None:
