@@ -31,12 +31,15 @@ from .formats import (
 from .segment import Segment
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from odradek.kernel.api import Buffer, Files, LogConfig
 
-_KINDS = (LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
+    from .formats import SegmentFile
+
+_SEGMENT_KINDS = (LOG, OFFSET_INDEX, TIME_INDEX)
+_KINDS = (*_SEGMENT_KINDS, TXN_INDEX)
 
 
 class Discard(Protocol):
@@ -53,13 +56,14 @@ class LogDirectory:
     `entries_version` counts the changes of its entries that only a sync of the directory makes durable.
     """
 
-    __slots__ = ("_discard", "_files", "entries_version", "path", "segments")
+    __slots__ = ("_discard", "_files", "_sidecars", "entries_version", "path", "segments")
 
     def __init__(self, files: Files, path: Path, discard: Discard) -> None:
         self._files = files
         self._discard = discard
         self.path = path
         self.segments: list[Segment] = []
+        self._sidecars: list[SegmentFile] | None = None
         self.entries_version = 0
 
     @property
@@ -90,6 +94,7 @@ class LogDirectory:
         return len(gone)
 
     def _mark_deleted(self, base_offset: int, delay_ms: int) -> None:
+        self._sidecars = None
         for kind in _KINDS:
             path = self.path / segment_file_name(base_offset, kind)
             target = path.with_name(path.name + DELETED)
@@ -158,17 +163,26 @@ class LogDirectory:
 
     def write_sidecar(self, offset: int, kind: str, data: bytes) -> None:
         """See `PartitionLog.write_sidecar`."""
+        self._sidecars = None
         replace_file(self._files, self.sidecar_path(offset, kind), data, is_durable=True)
 
     def put_sidecar(self, temporary: Path, path: Path) -> None:
         """Give a small file its name; that lasts from the next sync of the directory on."""
+        self._sidecars = None
         self._files.rename(temporary, path)
         self.entries_version += 1
 
     def sidecars(self, kind: str) -> list[int]:
         """See `PartitionLog.sidecars`."""
-        names = (parse_segment_file(entry.name) for entry in self._files.listdir(self.path))
-        return sorted(name.base_offset for name in names if name and name.kind == "." + kind and not name.mark)
+        if self._sidecars is None:
+            self.note_sidecars(entry.name for entry in self._files.listdir(self.path))
+        assert self._sidecars is not None
+        return sorted(name.base_offset for name in self._sidecars if name.kind == "." + kind)
+
+    def note_sidecars(self, names: Iterable[str]) -> None:
+        """Take note of the small files among all names that the directory has now."""
+        files = map(parse_segment_file, names)
+        self._sidecars = [file for file in files if file and not file.mark and file.kind not in _SEGMENT_KINDS]
 
     def read_sidecar(self, offset: int, kind: str) -> bytes:
         """See `PartitionLog.read_sidecar`."""
@@ -176,6 +190,7 @@ class LogDirectory:
 
     def delete_sidecar(self, offset: int, kind: str) -> None:
         """See `PartitionLog.delete_sidecar`."""
+        self._sidecars = None
         try:
             self._files.unlink(self.sidecar_path(offset, kind))
         except FileNotFoundError:

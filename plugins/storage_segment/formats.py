@@ -21,6 +21,7 @@ import json
 import re
 import struct
 import uuid
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.kernel.api import ZERO_ID, CorruptionError, TopicPartition, id_text, parse_id
@@ -71,6 +72,7 @@ def segment_file_name(base_offset: int, kind: str, mark: str = "") -> str:
     return f"{base_offset:020d}{kind}{mark}"
 
 
+@lru_cache(maxsize=1024)  # the logs of a broker have the same names, most of all at its start
 def parse_segment_file(name: str) -> SegmentFile | None:
     """Take a segment's file name apart; None when it is none."""
     match = _SEGMENT_FILE.fullmatch(name)

@@ -93,6 +93,7 @@ def open_directory(
         entries = {entry.name: entry for entry in files.listdir(path)}
     directory = LogDirectory(files, path, discard)
     directory.segments.extend(_load_segments(files, path, entries))
+    directory.note_sidecars(entries)
     if not directory.segments:
         directory.add_segment(log_start_offset, config)
     epochs = _load_epochs(files, path)
