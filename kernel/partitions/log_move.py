@@ -12,6 +12,7 @@ Nobody is kept from deleting the topic: then nothing is resumed, and the engine 
 
 from __future__ import annotations
 
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 import trio
@@ -76,6 +77,7 @@ async def _copy(move: LogMove, limiter: trio.CapacityLimiter) -> None:
             error = exc
         is_over.set()
 
+    is_cancelled = True
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(run)
@@ -83,8 +85,10 @@ async def _copy(move: LogMove, limiter: trio.CapacityLimiter) -> None:
                 await is_over.wait()
             finally:
                 move.stop()
+        is_cancelled = False
     finally:
-        move.finish(error)
+        with suppress(StorageError) if is_cancelled else nullcontext():
+            move.finish(error)
 
 
 def _resume(replicas: ReplicaManager, topic: TopicReplicas, replica: Replica, engine: StorageEngine) -> None:

@@ -56,9 +56,9 @@ class CheckpointWork:
                     log_dir.put_checkpoints(copy)
                 except OSError as exc:
                     self._failed.append((log_dir, exc))
-        for log_dir, exc in self._failed:
+        for log_dir, failure in self._failed:
             if not log_dir.error:
-                self.take_offline(log_dir, disk_error(exc, "write the checkpoints of", log_dir.path))
+                self.take_offline(log_dir, disk_error(failure, "write the checkpoints of", log_dir.path))
 
 
 @attrs.frozen(eq=False)

@@ -8,6 +8,7 @@ from pathlib import Path
 from odradek.kernel.clock import ManualClock
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.contracts.storage import LogConfig, StorageContext
+from odradek.kernel.files import Files
 from odradek.kernel.ids import RandomIds
 from odradek.kernel.partitions.replica import Replica, TopicSettings
 from odradek.kernel.partitions.replica_manager import ReplicaManager
@@ -18,11 +19,19 @@ from odradek.kernel.records.validation import ValidationRules
 from odradek.plugins.election_isr.factory import IsrElectionFactory
 from odradek.plugins.storage_segment.engine import SegmentEngine
 
+PLAIN = LogConfig()
+
 
 class Hosted:
     """A replica manager over real segment files in two log directories, with what a test needs to fill it."""
 
-    def __init__(self, directory: Path, on_progress: Callable[[Replica], None] = lambda replica: None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        on_progress: Callable[[Replica], None] = lambda replica: None,
+        files: Files | None = None,
+    ) -> None:
+        self.files = files
         self.clock = ManualClock()
         self.dirs = [str(directory / name) for name in ("one", "two")]
         for path in self.dirs:
@@ -52,20 +61,23 @@ class Hosted:
                 now_ms=self.clock.now_ms,
                 random=random.Random(0),
                 new_id=RandomIds(random.Random(0)).new_id,
-            )
+            ),
+            self.files,
         )
 
-    def open(self, topic: str, partitions: int = 1, *, leader: int = 1) -> None:
+    def open(
+        self, topic: str, partitions: int = 1, *, leader: int = 1, epoch: int = 0, log_config: LogConfig = PLAIN
+    ) -> None:
         plan = TopicPlan(
             storage="segment",
             election="isr",
             stages=(),
-            log_config=LogConfig(),
+            log_config=log_config,
             settings=TopicSettings(rules=ValidationRules(), min_insync_replicas=1),
             values={},
         )
         state = PartitionState(
-            leader=leader, leader_epoch=0, partition_epoch=0, replicas=tuple({1, leader}), isr=tuple({1, leader})
+            leader=leader, leader_epoch=epoch, partition_epoch=0, replicas=tuple({1, leader}), isr=tuple({1, leader})
         )
         self.replicas.open_topic(
             topic, uuid.uuid5(uuid.NAMESPACE_DNS, topic), plan, dict.fromkeys(range(partitions), state)

@@ -1,0 +1,324 @@
+"""Flushes and moves of logs on worker threads, beside what the reactor's task does to the same replicas."""
+
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from odradek.kernel.contracts.disk_work import DiskWork
+from odradek.kernel.contracts.storage import LogConfig
+from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
+from odradek.kernel.files import OsFiles
+from odradek.kernel.partitions.flush_service import FlushService
+from odradek.kernel.partitions.replica import Replica
+
+from .hosted import Hosted
+
+FLUSHED = LogConfig(flush_messages=1)
+
+
+class HeldFiles(OsFiles):
+    """The machine's files; one call of a worker thread is held until it may go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held = ""
+        self.is_there = threading.Event()
+        self.may_go_on = threading.Event()
+        self._real = {"fsync": self.fsync, "pread": self.pread}
+        self.fsync = self._fsync
+        self.pread = self._pread
+
+    def hold(self, name: str) -> None:
+        """Hold the next call of `name` that a thread makes."""
+        self.held = name
+
+    def _hold(self, name: str) -> None:
+        if self.held == name and threading.current_thread() is not threading.main_thread():
+            self.held = ""
+            self.is_there.set()
+            self.may_go_on.wait()
+
+    def _fsync(self, fd: int, /) -> None:
+        self._hold("fsync")
+        self._real["fsync"](fd)
+
+    def _pread(self, fd: int, size_bytes: int, position: int, /) -> bytes:
+        self._hold("pread")
+        data: bytes = self._real["pread"](fd, size_bytes, position)
+        return data
+
+    async def wait_held(self) -> None:
+        await trio.to_thread.run_sync(self.is_there.wait)
+
+
+@pytest.fixture
+def files() -> HeldFiles:
+    return HeldFiles()
+
+
+@pytest.fixture
+def progressed() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def hosted(tmp_path: Path, files: HeldFiles, progressed: list[str]) -> Iterator[Hosted]:
+    hosted = Hosted(tmp_path, lambda replica: progressed.append(replica.partition.topic), files)
+    yield hosted
+    hosted.replicas.close()
+
+
+def other_dir(hosted: Hosted, replica: Replica) -> str:
+    (target,) = [path for path in hosted.dirs if path != replica.log.log_dir]
+    return target
+
+
+def run(hosted: Hosted, scenario: Callable[[FlushService, trio.Nursery], Awaitable[None]]) -> None:
+    async def main() -> None:
+        service = FlushService(hosted.replicas)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(service.run)
+            await scenario(service, nursery)
+            nursery.cancel_scope.cancel()
+
+    trio.run(main)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    with trio.fail_after(20):
+        while not condition():  # noqa: ASYNC110 - what a thread did is told by a callback that sets no event
+            await trio.sleep(0.001)
+
+
+def ask(hosted: Hosted, service: FlushService, *replicas: Replica) -> None:
+    hosted.replicas.flush_queue += replicas
+    service.wake()
+
+
+# ------------------------------------------------------------------------------------------------------------- flushes
+
+
+def test_a_flush_of_a_log_that_moved_meanwhile_does_not_take_the_replica_offline(
+    hosted: Hosted, files: HeldFiles
+) -> None:
+    hosted.open("slow")
+    hosted.open("moved", log_config=FLUSHED)
+    slow, moved = hosted.produce("slow", 0), hosted.produce("moved", 0)
+
+    async def scenario(service: FlushService, nursery: trio.Nursery) -> None:
+        files.hold("fsync")
+        ask(hosted, service, slow, moved)
+        await files.wait_held()
+        await hosted.replicas.move(moved, other_dir(hosted, moved), trio.CapacityLimiter(1))
+        ask(hosted, service, moved)
+        files.may_go_on.set()
+        await until(lambda: service.flushes_count >= 2)
+
+    run(hosted, scenario)
+
+    assert moved.offline_reason is None
+    assert hosted.produce("moved", 1).log.log_end_offset == 2
+
+
+def test_who_waits_for_a_flush_does_not_wait_for_closed_segments_of_others(hosted: Hosted, files: HeldFiles) -> None:
+    hosted.open("large")
+    hosted.open("urgent", log_config=FLUSHED)
+    large, urgent = hosted.produce("large", 0), hosted.produce("urgent", 0)
+    large.log.roll()
+    hosted.produce("large", 1)
+
+    async def scenario(service: FlushService, nursery: trio.Nursery) -> None:
+        files.hold("fsync")
+        service.flush_closed_segments([large])
+        await files.wait_held()
+        ask(hosted, service, urgent)
+        await until(lambda: urgent.high_watermark == 1)
+        assert large.log.recovery_point == 0
+        files.may_go_on.set()
+        await until(lambda: large.log.recovery_point == 1)
+
+    run(hosted, scenario)
+
+    assert large.log.log_end_offset == 2
+
+
+def test_a_flush_is_told_before_its_round_is_over(hosted: Hosted, files: HeldFiles) -> None:
+    for topic in ("first", "second"):
+        hosted.open(topic, log_config=FLUSHED)
+    first, second = hosted.produce("first", 0), hosted.produce("second", 0)
+    begin = second.log.begin_flush
+
+    async def scenario(service: FlushService, nursery: trio.Nursery) -> None:
+        second.log.begin_flush = lambda **options: Held(begin(**options), files)  # type: ignore[method-assign]
+        ask(hosted, service, first, second)
+        await files.wait_held()
+        await until(lambda: first.high_watermark == 1)
+        assert second.high_watermark == 0
+        files.may_go_on.set()
+        await until(lambda: second.high_watermark == 1)
+
+    run(hosted, scenario)
+
+
+class Held:
+    """A work that waits before it runs."""
+
+    def __init__(self, work: DiskWork, files: HeldFiles) -> None:
+        self.work = work
+        self.files = files
+
+    def run(self) -> None:
+        self.files.is_there.set()
+        self.files.may_go_on.wait()
+        self.work.run()
+
+    def finish(self, error: Exception | None) -> None:
+        self.work.finish(error)
+
+
+class Buggy:
+    """A work of a storage with a bug."""
+
+    def run(self) -> None:
+        raise ZeroDivisionError("a bug of a storage")
+
+    def finish(self, error: Exception | None) -> None:
+        if error is not None:
+            raise error
+
+
+@pytest.mark.parametrize("when", ["begin", "run"])
+def test_a_storage_with_a_bug_loses_its_own_partition_and_no_other_flush(hosted: Hosted, when: str) -> None:
+    for topic in ("buggy", "sound"):
+        hosted.open(topic, log_config=FLUSHED)
+    buggy, sound = hosted.produce("buggy", 0), hosted.produce("sound", 0)
+
+    def begin_flush(*, closed_only: bool) -> Buggy:
+        if when == "begin":
+            raise ZeroDivisionError("a bug of a storage")
+        return Buggy()
+
+    async def scenario(service: FlushService, nursery: trio.Nursery) -> None:
+        buggy.log.begin_flush = begin_flush  # type: ignore[method-assign, assignment]
+        ask(hosted, service, buggy, sound)
+        await until(lambda: sound.high_watermark == 1)
+
+    run(hosted, scenario)
+
+    assert buggy.offline_reason == "a bug of a storage"
+    assert sound.offline_reason is None
+
+
+# --------------------------------------------------------------------------------------------------------------- moves
+
+
+def test_a_move_counts_what_it_flushed_and_wakes_who_waits(hosted: Hosted, progressed: list[str]) -> None:
+    hosted.open("t", log_config=FLUSHED)
+    replica = hosted.produce("t", 0, 3)
+    before = replica.high_watermark
+    progressed.clear()
+    trio.run(hosted.replicas.move, replica, other_dir(hosted, replica), trio.CapacityLimiter(1))
+
+    assert (before, replica.high_watermark, replica.appended_offset) == (0, 3, 3)
+    assert "t" in progressed
+
+
+def test_a_moving_replica_refuses_and_takes_new_leadership_afterwards(hosted: Hosted, files: HeldFiles) -> None:
+    hosted.open("t")
+    replica = hosted.produce("t", 0, 3)
+    target = other_dir(hosted, replica)
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            files.hold("pread")
+            nursery.start_soon(hosted.replicas.move, replica, target, trio.CapacityLimiter(1))
+            await files.wait_held()
+            with pytest.raises(KafkaError) as caught:
+                replica.check_leader(-1)
+            assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+            with pytest.raises(KafkaError):
+                await hosted.replicas.move(replica, target, trio.CapacityLimiter(1))
+            hosted.open("t", epoch=4)
+            files.may_go_on.set()
+
+    trio.run(main)
+
+    assert (replica.log.log_dir, replica.leader_epoch, replica.is_leader) == (target, 4, True)
+    assert hosted.produce("t", 3).log.log_end_offset == 4
+
+
+def test_a_topic_deleted_while_it_moves_leaves_nothing_to_its_namesake(hosted: Hosted, files: HeldFiles) -> None:
+    hosted.open("t")
+    replica = hosted.produce("t", 0, 3)
+    target = other_dir(hosted, replica)
+
+    async def main() -> None:
+        files.hold("pread")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(refused, replica, target)
+            await files.wait_held()
+            hosted.replicas.delete_topic("t", 1)
+            hosted.open("t")
+            files.may_go_on.set()
+
+    async def refused(replica: Replica, target: str) -> None:
+        with pytest.raises(StorageError):
+            await hosted.replicas.move(replica, target, trio.CapacityLimiter(1))
+
+    trio.run(main)
+    namesake = hosted.replicas.get("t", 0)
+
+    assert (namesake is replica, namesake.log.log_end_offset, namesake.offline_reason) == (False, 0, None)
+    assert len([path for name in hosted.dirs for path in Path(name).glob("t-0")]) == 1
+
+
+def test_a_cancelled_move_stops_at_its_next_chunk_and_the_replica_goes_on_where_it_was(
+    hosted: Hosted, files: HeldFiles
+) -> None:
+    hosted.open("t")
+    replica = hosted.produce("t", 0, 3)
+    here, target = replica.log.log_dir, other_dir(hosted, replica)
+
+    async def main() -> None:
+        files.hold("pread")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(hosted.replicas.move, replica, target, trio.CapacityLimiter(1))
+            await files.wait_held()
+            nursery.cancel_scope.cancel()
+            with trio.CancelScope(shield=True):
+                await trio.testing.wait_all_tasks_blocked()
+            files.may_go_on.set()
+
+    trio.run(main)
+
+    assert (replica.log.log_dir, replica.offline_reason, replica.is_leader) == (here, None, True)
+    assert hosted.produce("t", 3).log.log_end_offset == 4
+    assert not list(Path(target).glob("t-0"))
+
+
+def test_a_move_that_fails_leaves_the_replica_where_it_was(hosted: Hosted) -> None:
+    hosted.open("t")
+    replica = hosted.produce("t", 0, 3)
+    here, target = replica.log.log_dir, other_dir(hosted, replica)
+    (Path(target) / "t-0").mkdir()
+    (Path(target) / "t-0" / "00000000000000000000.log").touch()
+    with pytest.raises(StorageError):
+        trio.run(hosted.replicas.move, replica, target, trio.CapacityLimiter(1))
+
+    assert (replica.log.log_dir, replica.offline_reason) == (here, None)
+    assert hosted.produce("t", 3).log.log_end_offset == 4
+
+
+def test_a_new_log_takes_no_records_that_lie_where_it_is_to_be(hosted: Hosted) -> None:
+    for name in hosted.dirs:
+        (Path(name) / "t-0").mkdir()
+        (Path(name) / "t-0" / "00000000000000000000.log").write_bytes(b"records of somebody else")
+    hosted.open("t")
+    with pytest.raises(KafkaError) as caught:
+        hosted.replicas.get("t", 0)
+
+    assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
