@@ -2,12 +2,12 @@
 
 import random
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from odradek.kernel.clock import ManualClock
+from odradek.kernel.clock import Clock, ManualClock
 from odradek.kernel.contracts.election import PartitionState
-from odradek.kernel.contracts.storage import LogConfig, StorageContext
+from odradek.kernel.contracts.storage import LogConfig, StorageContext, StorageEngine
 from odradek.kernel.files import Files
 from odradek.kernel.ids import RandomIds
 from odradek.kernel.partitions.replica import Replica, TopicSettings
@@ -20,6 +20,27 @@ from odradek.plugins.election_isr.factory import IsrElectionFactory
 from odradek.plugins.storage_segment.engine import SegmentEngine
 
 PLAIN = LogConfig()
+
+
+def make_manager(
+    clock: Clock,
+    engines: Mapping[str, StorageEngine],
+    on_progress: Callable[[Replica], None] = lambda replica: None,
+) -> ReplicaManager:
+    """Make the manager of broker 1, of which nobody else wants to know anything."""
+    return ReplicaManager(
+        broker_id=1,
+        engines=engines,
+        elections={"isr": IsrElectionFactory()},
+        stages={},
+        clock=clock,
+        random_source=random.Random(0),
+        producer_id_expiration_ms=86_400_000,
+        on_progress=on_progress,
+        on_staged=lambda: None,
+        on_flush_wanted=lambda: None,
+        on_leader_changed=lambda partition, leader_id, leader_epoch: None,
+    )
 
 
 class Hosted:
@@ -36,19 +57,7 @@ class Hosted:
         self.dirs = [str(directory / name) for name in ("one", "two")]
         for path in self.dirs:
             Path(path).mkdir(exist_ok=True)
-        self.replicas = ReplicaManager(
-            broker_id=1,
-            engines={"segment": self.make_engine()},
-            elections={"isr": IsrElectionFactory()},
-            stages={},
-            clock=self.clock,
-            random_source=random.Random(0),
-            producer_id_expiration_ms=86_400_000,
-            on_progress=on_progress,
-            on_staged=lambda: None,
-            on_flush_wanted=lambda: None,
-            on_leader_changed=lambda partition, leader_id, leader_epoch: None,
-        )
+        self.replicas = make_manager(self.clock, {"segment": self.make_engine()}, on_progress)
         self.replicas.start()
 
     def make_engine(self) -> SegmentEngine:

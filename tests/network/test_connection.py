@@ -17,11 +17,9 @@ from odradek.kernel.network.connection import (
 )
 from odradek.kernel.network.receive_memory import ReceiveMemory
 
+from .conftest import framed
+
 LIMIT = 8 * 1024 * 1024
-
-
-def framed(body: bytes) -> bytes:
-    return struct.pack(">i", len(body)) + body
 
 
 class Recorder:

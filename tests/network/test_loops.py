@@ -16,11 +16,9 @@ import trio.testing
 from odradek.kernel.network.endpoint import READ_AHEAD_BYTES
 from odradek.kernel.network.settings import LoopKind
 
+from .conftest import framed
+
 ROUND_TRIP = b"echo me"
-
-
-def framed(body: bytes) -> bytes:
-    return struct.pack(">i", len(body)) + body
 
 
 @attrs.define
@@ -63,7 +61,7 @@ def test_large_requests_and_answers_pass_whole(serve: Any, loop_kind: LoopKind) 
 
     async def main() -> None:
         async with serve(loop_kind) as serving, await serving.connect() as client, trio.open_nursery() as nursery:
-            nursery.start_soon(client.send_all, struct.pack(">i", len(body)) + body)
+            nursery.start_soon(client.send_all, framed(body))
             assert await serving.answer(client) == body
             statistics = serving.server.statistics()
             assert (statistics.bytes_in, statistics.block_bytes) == (len(body) + 4, 0)
@@ -76,7 +74,7 @@ def test_pipelined_requests_are_answered_in_order(serve: Any, loop_kind: LoopKin
 
     async def main() -> None:
         async with serve(loop_kind) as serving, await serving.connect() as client:
-            await client.send_all(b"".join(struct.pack(">i", len(body)) + body for body in bodies))
+            await client.send_all(b"".join(framed(body) for body in bodies))
 
             assert [await serving.answer(client) for _ in bodies] == bodies
 
@@ -87,14 +85,14 @@ def test_a_parked_request_is_answered_from_outside_a_turn_and_mutes_meanwhile(se
     async def main() -> None:
         async with serve(loop_kind) as serving, await serving.connect() as client:
             service = serving.service
-            await client.send_all(struct.pack(">i", 1) + b"p")
+            await client.send_all(framed(b"p"))
             await serving.until(lambda: bool(service.parked))
-            await client.send_all(struct.pack(">i", 2) + b"e2")
+            await client.send_all(framed(b"e2"))
             async with await serving.connect() as other:
                 assert await serving.ask(other, ROUND_TRIP) == ROUND_TRIP
             assert service.frames == [b"p", ROUND_TRIP]
 
-            service.parked[0].complete([struct.pack(">i", 6) + b"parked"])
+            service.parked[0].complete([framed(b"parked")])
 
             assert await serving.answer(client) == b"parked"
             assert await serving.answer(client) == b"e2"
@@ -106,7 +104,7 @@ def test_a_held_request_keeps_those_behind_it_waiting(serve: Any, loop_kind: Loo
     async def main() -> None:
         async with serve(loop_kind) as serving, await serving.connect() as client:
             service = serving.service
-            await client.send_all(b"".join(struct.pack(">i", 1) + kind for kind in (b"h", b"e", b"h", b"e")))
+            await client.send_all(b"".join(framed(kind) for kind in (b"h", b"e", b"h", b"e")))
             await serving.until(lambda: len(service.parked) == 1)
             assert service.frames == [b"h"]
             service.parked[0].complete(None)
@@ -123,7 +121,7 @@ def test_a_completion_in_one_connections_turn_reaches_another(serve: Any, loop_k
     async def main() -> None:
         async with serve(loop_kind) as serving, await serving.connect() as waiting, await serving.connect() as other:
             service = serving.service
-            await waiting.send_all(struct.pack(">i", 1) + b"p")
+            await waiting.send_all(framed(b"p"))
             await serving.until(lambda: bool(service.parked))
             ended = service.turn_ended
 
@@ -300,7 +298,7 @@ def test_a_client_that_resets_while_an_answer_is_owed_is_forgotten(serve: Any, l
     async def main() -> None:
         async with serve(loop_kind) as serving, await serving.connect() as other:
             client = await serving.connect()
-            await client.send_all(struct.pack(">i", 1) + b"p")
+            await client.send_all(framed(b"p"))
             await serving.until(lambda: bool(serving.service.parked))
             reset(client)
             await serving.until(lambda: len(serving.service.closed) == 1)
@@ -341,7 +339,7 @@ def test_an_idle_connection_is_closed_but_not_while_an_answer_is_owed(serve: Any
     async def main() -> None:
         async with serve(loop_kind, connections_idle_ms_max=100) as serving:
             idle, owed = await serving.connect(), await serving.connect()
-            await owed.send_all(struct.pack(">i", 1) + b"p")
+            await owed.send_all(framed(b"p"))
 
             assert await idle.receive_some() == b""
 
@@ -359,7 +357,7 @@ def test_draining_answers_what_is_in_flight_and_ends_the_service(serve: Any, loo
     async def main() -> None:
         async with serve(loop_kind) as serving, await serving.connect() as idle, await serving.connect() as owed:
             service = serving.service
-            await owed.send_all(struct.pack(">i", 1) + b"p")
+            await owed.send_all(framed(b"p"))
             await serving.until(lambda: bool(service.parked))
             await serving.ask(idle, ROUND_TRIP)
             async with trio.open_nursery() as nursery:
@@ -379,7 +377,7 @@ def test_draining_answers_what_is_in_flight_and_ends_the_service(serve: Any, loo
 def test_draining_gives_up_on_answers_that_do_not_come(serve: Any, loop_kind: LoopKind) -> None:
     async def main() -> None:
         async with serve(loop_kind, drain_timeout_ms=50) as serving, await serving.connect() as owed:
-            await owed.send_all(struct.pack(">i", 1) + b"p")
+            await owed.send_all(framed(b"p"))
             await serving.until(lambda: bool(serving.service.parked))
 
             await serving.server.drain()
@@ -430,7 +428,7 @@ def test_memory_in_flight_is_bounded_and_everyone_gets_a_turn(serve: Any, loop_k
                 nonlocal most
                 body = b"e" + bytes([number]) * 600_000
                 async with await serving.connect() as client, trio.open_nursery() as both:
-                    both.start_soon(client.send_all, struct.pack(">i", len(body)) + body)
+                    both.start_soon(client.send_all, framed(body))
                     assert await serving.answer(client) == body
                     most = max(most, serving.server.statistics().block_bytes)
 

@@ -29,8 +29,8 @@ from odradek.kernel.purgatory.purgatory import Purgatory
 from odradek.kernel.purgatory.timing_wheel import TimingWheel
 from odradek.kernel.records.validation import ValidationRules
 from odradek.kernel.wire.registry import APIS
-from odradek.plugins.election_isr.factory import IsrElectionFactory
 from odradek.plugins.storage_memory.engine import MemoryEngine
+from tests.dispatch.hosted import make_manager
 
 QUIET = NetworkStatistics(
     bytes_in=10,
@@ -63,19 +63,7 @@ def replicas() -> ReplicaManager:
         random=random.Random(0),
         new_id=RandomIds(random.Random(0)).new_id,
     )
-    replicas = ReplicaManager(
-        broker_id=1,
-        engines={"memory": MemoryEngine(context)},
-        elections={"isr": IsrElectionFactory()},
-        stages={},
-        clock=clock,
-        random_source=random.Random(0),
-        producer_id_expiration_ms=1,
-        on_progress=lambda replica: None,
-        on_staged=lambda: None,
-        on_flush_wanted=lambda: None,
-        on_leader_changed=lambda partition, leader_id, leader_epoch: None,
-    )
+    replicas = make_manager(clock, {"memory": MemoryEngine(context)})
     for topic in ("a", "b"):
         open_topic(replicas, topic)
     return replicas

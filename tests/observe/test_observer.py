@@ -8,25 +8,12 @@ from odradek.kernel.contracts.services import Metric
 from odradek.kernel.errors import ConfigError, PluginError
 from odradek.kernel.observe.observer import Observer
 from odradek.kernel.partitions.fetch_session import FetchSessionCache
-from odradek.kernel.partitions.replica_manager import ReplicaManager
+from tests.dispatch.hosted import make_manager
 
 
 def make_observer(*plugin_metrics: Metric, http_listener: str = "") -> Observer:
-    replicas = ReplicaManager(
-        broker_id=1,
-        engines={},
-        elections={},
-        stages={},
-        clock=ManualClock(),
-        random_source=random.Random(0),
-        producer_id_expiration_ms=1,
-        on_progress=lambda replica: None,
-        on_staged=lambda: None,
-        on_flush_wanted=lambda: None,
-        on_leader_changed=lambda partition, leader_id, leader_epoch: None,
-    )
     return Observer(
-        replicas=replicas,
+        replicas=make_manager(ManualClock(), {}),
         routes={},
         purgatories=(),
         sessions=FetchSessionCache(slots=1, random_source=random.Random(0)),
