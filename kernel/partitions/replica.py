@@ -16,6 +16,7 @@ Watermarks, each at most the next one::
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from ..records.validation import ValidationRules
     from ..wire.frame_template import FrameTemplate
     from .producer_state import ProducerStateTable
+
+_logger = logging.getLogger(__name__)
 
 ACKS_ALL: Final = -1
 NOT_LEADER: Final = ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -232,6 +235,7 @@ class Replica:
         try:
             log.append(batch, base_offset, last_offset, header.max_timestamp)
         except StorageError as error:
+            _logger.error("partition %s goes offline: %s", self.partition, error)
             self.go_offline(str(error))
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from error
         if has_producer:

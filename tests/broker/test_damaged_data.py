@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -162,8 +163,7 @@ def test_a_log_that_cannot_be_read_takes_its_own_partition_offline(data: Path) -
             assert produce(client, "an-index-gone", batch_of(b"more")) == (ErrorCode.NONE, COUNT)
         _, said = broker.terminate()
 
-    assert "untouched-0 is offline" in said
-    assert "Is a directory" in said
+    assert re.search("partition untouched-0 (is|goes) offline: .*Is a directory", said), said
 
 
 METADATA_DAMAGE = {
