@@ -30,6 +30,10 @@ class IsolationLevel(IntEnum):
     READ_COMMITTED = 1
 
 
+ISOLATION_LEVELS: Final = {level.value: level for level in IsolationLevel}
+"""Isolation levels by their numbers in requests."""
+
+
 class TopicPartition(NamedTuple):
     """A partition by its topic's name."""
 

@@ -8,7 +8,7 @@ KIP-516 (ids), KIP-951 (current leader).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ...contracts.api_handler import PENDING
 from ...errors import ErrorCode, KafkaError
@@ -21,7 +21,7 @@ from ...partitions.fetch_operation import (
     note_positions,
     read_targets,
 )
-from ...types import CONSUMER_REPLICA_ID, IsolationLevel
+from ...types import CONSUMER_REPLICA_ID, ISOLATION_LEVELS
 from ...wire.messages.api_01_fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from ...wire.records import records_size
 
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from ...partitions.replica_manager import ReplicaManager
     from ...purgatory.purgatory import Purgatory
     from ...wire.messages.api_01_fetch import FetchRequest
-
-ISOLATION_LEVELS: Final = {level.value: level for level in IsolationLevel}
 
 
 class FetchHandler:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...errors import ErrorCode, KafkaError, StorageError
 from ...partitions.timestamp_lookup import TimestampOffset, find_by_timestamp, find_max_timestamp
-from ...types import NO_EPOCH, IsolationLevel
+from ...types import ISOLATION_LEVELS, NO_EPOCH, IsolationLevel
 from ...wire.messages.api_02_list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,
@@ -43,7 +43,6 @@ FIRST_VERSIONS: Final = {
 FIRST_WITH_EPOCH: Final = 4
 """From which version on an answer tells the record's leader epoch."""
 NOTHING: Final = TimestampOffset(-1, -1, -1)
-ISOLATION_LEVELS: Final = {level.value: level for level in IsolationLevel}
 
 
 class ListOffsetsHandler:
