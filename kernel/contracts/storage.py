@@ -213,11 +213,14 @@ class PartitionLog(Protocol):
         ...
 
     def truncate_to(self, offset: int) -> None:
-        """Drop every batch with an offset at or above `offset`, and epochs that begin there; durable on return."""
+        """Drop every batch with an offset at or above `offset`, and epochs that begin there; durable on return.
+
+        Small files above the new end go too: what they tell of is no more.
+        """
         ...
 
     def truncate_fully(self, start_offset: int) -> None:
-        """Drop everything and go on at `start_offset`; durable on return."""
+        """Drop everything, with the small files above `start_offset`, and go on there; durable on return."""
         ...
 
     def advance_log_start(self, offset: int) -> None:
@@ -261,7 +264,8 @@ class PartitionLog(Protocol):
     def begin_sidecar(self, offset: int, kind: str, data: bytes) -> DiskWork:
         """Begin `write_sidecar`; the file is there when it is finished, and survives the loss of power after a flush.
 
-        A failure in `run` leaves the log as it was: `finish` raises and nothing is kept.
+        A failure in `run` leaves the log as it was: `finish` raises and nothing is kept; so it does when the log was
+        truncated meanwhile.
         """
         ...
 

@@ -36,17 +36,20 @@ def recover_producers(partition_log: PartitionLog, producers: ProducerStateTable
         producers: An empty table.
         now_ms: The wall clock.
     """
-    if partition_log.log_end_offset == 0:
-        return
     trusted_end = partition_log.log_end_offset if partition_log.was_clean else partition_log.recovery_point
     start_offset = partition_log.log_start_offset
     snapshots = partition_log.sidecars(SNAPSHOT_KIND)
+    for offset in snapshots:
+        if offset > trusted_end:
+            # Also of an empty log: it will grow past them.
+            partition_log.delete_sidecar(offset, SNAPSHOT_KIND)
+    if partition_log.log_end_offset == 0:
+        return
     if partition_log.was_clean and not snapshots and not partition_log.sidecars(TRANSACTION_INDEX_KIND):
         # A clean shutdown keeps a snapshot of every log that knows producers: this one need not be read whole.
         return
     for offset in reversed(snapshots):
         if offset > trusted_end:
-            partition_log.delete_sidecar(offset, SNAPSHOT_KIND)
             continue
         try:
             entries = decode_snapshot(partition_log.read_sidecar(offset, SNAPSHOT_KIND))

@@ -210,6 +210,7 @@ class MemoryLog:
 
     def _end_at(self, offset: int) -> None:
         self._cuts_count += 1
+        self._sidecars = {place: data for place, data in self._sidecars.items() if place[1] <= offset}
         self.log_end_offset = self._written_end = offset
         self.recovery_point = min(self.recovery_point, offset)
         self.log_start_offset = min(self.log_start_offset, offset)
@@ -283,10 +284,12 @@ class MemoryLog:
     def begin_sidecar(self, offset: int, kind: str, data: bytes) -> DiskWork:
         """See `PartitionLog.begin_sidecar`."""
         self._check_open()
-        return NoWork(partial(self._end_sidecar, offset, kind, data))
+        return NoWork(partial(self._end_sidecar, offset, kind, data, self._cuts_count))
 
-    def _end_sidecar(self, offset: int, kind: str, data: bytes) -> None:
+    def _end_sidecar(self, offset: int, kind: str, data: bytes, cuts_count: int) -> None:
         self._check_open()
+        if cuts_count != self._cuts_count:
+            raise StorageError(f"{self.partition} was truncated: its {kind} at {offset} is not kept")
         self.write_sidecar(offset, kind, data)
 
     def begin_flush(self, *, closed_only: bool = False) -> DiskWork:

@@ -184,6 +184,13 @@ class LogDirectory:
         files = map(parse_segment_file, names)
         self._sidecars = [file for file in files if file and not file.mark and file.kind not in _SEGMENT_KINDS]
 
+    def drop_sidecars_above(self, offset: int) -> None:
+        """Remove the small files of all kinds that stand above `offset`; a segment's own files are none."""
+        for entry in self._files.listdir(self.path):
+            found = parse_segment_file(entry.name)
+            if found and not found.mark and found.kind not in _KINDS and found.base_offset > offset:
+                self._files.unlink(self.path / entry.name)
+
     def read_sidecar(self, offset: int, kind: str) -> bytes:
         """See `PartitionLog.read_sidecar`."""
         return read_file(self._files, self.sidecar_path(offset, kind))

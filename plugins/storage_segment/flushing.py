@@ -111,6 +111,7 @@ class SidecarWork:
     temporary: Path
     path: Path
     data: bytes
+    cuts_count: int
 
     def run(self) -> None:
         """See `DiskWork.run`."""

@@ -209,6 +209,7 @@ class SegmentLog(LogWriter):
 
     def _after_cut(self) -> None:
         self._cuts_count += 1
+        self._directory.drop_sidecars_above(self._written_end)
         self.recovery_point = min(self.recovery_point, self._written_end)
         self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
         self._settle()
@@ -274,7 +275,7 @@ class SegmentLog(LogWriter):
         self._sidecars_begun += 1
         path = self._directory.sidecar_path(offset, kind)
         temporary = path.with_name(f"{path.name}.{self._sidecars_begun}.tmp")
-        return SidecarWork(self, self._files, temporary, path, data)
+        return SidecarWork(self, self._files, temporary, path, data, self._cuts_count)
 
     def end_sidecar(self, work: SidecarWork, error: Exception | None) -> None:
         """See `DiskWork.finish`. A log that is gone leaves the file where it is: its next opening removes it."""
@@ -282,6 +283,8 @@ class SegmentLog(LogWriter):
             raise disk_error(error, "write", work.path) from error
         if error is not None:
             raise error
+        if work.cuts_count != self._cuts_count:
+            raise StorageError(f"{self.partition} was truncated: {work.path.name} is not kept")
         with self._disk("write beside"):
             self._directory.put_sidecar(work.temporary, work.path)
 

@@ -374,6 +374,22 @@ class StorageContract(StorageWorksContract):
         assert (*map(list, found[::2]), found[1]) == ([3, 7], [], b"again")
         assert list(log.sidecars("snapshot")) == [7]
 
+    def test_a_truncation_drops_the_small_files_above_it(self, tmp_path: Path) -> None:
+        log = self.open(tmp_path)
+        fill(log, 0, 20)
+        for offset in (3, 9, 10, 20):
+            log.write_sidecar(offset, "snapshot", b"state")
+        late = log.begin_sidecar(18, "snapshot", b"state")
+        log.truncate_to(9)
+        fill(log, 9, 30)
+        late.run()
+        with pytest.raises(StorageError):
+            late.finish(None)
+        found = list(log.sidecars("snapshot"))
+        log.truncate_fully(5)
+
+        assert (found, list(log.sidecars("snapshot"))) == ([3, 9], [3])
+
     def test_a_closed_log_refuses(self, tmp_path: Path) -> None:
         log = self.open(tmp_path)
         fill(log, 0, 3)
