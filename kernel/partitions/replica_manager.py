@@ -10,6 +10,7 @@ Owned by the reactor's task, as its replicas are. Who calls what:
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import attrs
@@ -181,6 +182,15 @@ class ReplicaManager:
         engine = choose_offer(self.engines, plan.storage, "storage", "odradek.storage")
         factory = choose_offer(self._elections, plan.election, "election", "odradek.election")
         partition_log = engine.open_log(partition, plan.log_config)
+        try:
+            return self._replica_over(partition_log, factory, plan)
+        except Exception:
+            with suppress(StorageError):
+                partition_log.close()  # so that it can be opened when it is tried again
+            raise
+
+    def _replica_over(self, partition_log: PartitionLog, factory: ElectionFactory, plan: TopicPlan) -> Replica:
+        partition = partition_log.partition
         if partition_log.recovery_point < partition_log.log_end_offset and plan.log_config.wants_flushes:
             partition_log.flush()  # what a crash left in the page cache is shown only once it is safe
         producers = ProducerStateTable(self._producer_id_expiration_ms)

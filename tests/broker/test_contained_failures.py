@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from odradek.kernel.contracts.election import Ready
+from odradek.kernel.contracts.election import Election, ElectionContext, Ready
 from odradek.kernel.dispatch.router import Router
 from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
 from odradek.kernel.partitions.replica import Replica
@@ -103,6 +103,30 @@ def test_an_unreadable_log_takes_its_partition_offline_and_is_tried_again(tmp_pa
     (tmp_path / "elsewhere").rename(directory)
     hosted.replicas.retry_failed_logs()
     assert hosted.replicas.get("bad", 0).high_watermark == 1
+    hosted.replicas.close()
+
+
+def test_a_log_whose_replica_could_not_be_made_is_tried_again(tmp_path: Path) -> None:
+    hosted = Hosted(tmp_path)
+    elections = hosted.replicas._elections["isr"]
+
+    class Moody:
+        failures = 1
+
+        def new_election(self, context: ElectionContext) -> Election:
+            if self.failures:
+                self.failures -= 1
+                raise RuntimeError("not now")
+            return elections.new_election(context)
+
+    hosted.replicas._elections = {"isr": Moody()}  # type: ignore[dict-item] # no more is asked of it here
+
+    hosted.open("a")
+    with pytest.raises(KafkaError, match="log directory cannot be"):
+        hosted.replicas.get("a", 0)
+    hosted.replicas.retry_failed_logs()
+
+    assert hosted.replicas.get("a", 0).is_leader
     hosted.replicas.close()
 
 
