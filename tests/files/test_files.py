@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -133,3 +133,55 @@ def test_a_lock_is_held_once_and_given_back(tmp_path: Path) -> None:
     lock.release()
 
     files.lock(tmp_path / ".lock").release()
+
+
+def refusing(number: int) -> Callable[..., int]:
+    def refuse(*_: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    return refuse
+
+
+@pytest.mark.parametrize("number", [errno.EOPNOTSUPP, errno.EINVAL, 0])
+def test_a_file_system_that_cannot_allocate_gets_a_sparse_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    if number:
+        monkeypatch.setattr(os, "posix_fallocate", refusing(number))
+    else:
+        monkeypatch.delattr(os, "posix_fallocate")
+    fd = OsFiles().open(tmp_path / "f", CREATE)
+    try:
+        OsFiles().preallocate(fd, 9_000)
+
+        assert OsFiles().size(fd) == 9_000
+    finally:
+        os.close(fd)
+
+
+def test_a_full_disk_is_not_taken_for_one_that_cannot_allocate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "posix_fallocate", refusing(errno.ENOSPC))
+    fd = OsFiles().open(tmp_path / "f", CREATE)
+    try:
+        with pytest.raises(OSError, match="No space left"):
+            OsFiles().preallocate(fd, 9_000)
+    finally:
+        os.close(fd)
+
+
+@pytest.mark.parametrize(
+    ("number", "is_cached"), [(errno.EAGAIN, False), (errno.EOPNOTSUPP, True), (errno.EINVAL, True), (errno.EIO, False)]
+)
+def test_where_nobody_can_tell_bytes_count_as_cached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, is_cached: bool
+) -> None:
+    (tmp_path / "f").write_bytes(bytes(10))
+    fd = OsFiles().open(tmp_path / "f", READ)
+    try:
+        monkeypatch.setattr(os, "preadv", refusing(number))
+        assert OsFiles().is_cached(fd, 0, 10) is is_cached
+
+        monkeypatch.setattr(files_module, "_RWF_NOWAIT", 0)
+        assert OsFiles().is_cached(fd, 0, 10)
+    finally:
+        os.close(fd)

@@ -46,6 +46,12 @@ def test_all_addresses_means_both_families(serve: Any, loop_kind: LoopKind) -> N
     trio.run(main)
 
 
+def test_without_dual_stack_all_addresses_are_those_of_the_older_family(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
+    with bind(ListenerSettings("ALL", "", 0), settings(receive_buffer_bytes=65_536)) as listening:
+        assert listening.getsockname()[0] == "0.0.0.0"
+
+
 def test_a_wrapped_address_is_shown_plain() -> None:
     assert [plain_host(host) for host in ("::ffff:10.0.0.1", "::1", "10.0.0.1")] == ["10.0.0.1", "::1", "10.0.0.1"]
 
