@@ -21,7 +21,7 @@ import threading
 from collections import deque
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 import trio
 
@@ -32,6 +32,7 @@ from .producer import Producer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
+    from contextlib import AbstractAsyncContextManager
     from types import TracebackType
     from typing import Self
 
@@ -114,7 +115,8 @@ class _Blocking(Generic[C]):
     async def _live(self) -> None:
         self._stop = trio.Event()
         with trio.CancelScope() as self._abort:
-            async with self._client, trio.open_nursery() as nursery:
+            client = cast("AbstractAsyncContextManager[object]", self._client)
+            async with client, trio.open_nursery() as nursery:
                 await nursery.start(self._serve)
                 self._token = trio.lowlevel.current_trio_token()
                 self._is_ready.set()

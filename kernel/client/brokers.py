@@ -290,7 +290,7 @@ class Brokers:
                     self._wanted[name] = now_ms()
                     return found
                 code = self.cluster.topic_errors.get(name)
-                if code in _FATAL_TOPIC_ERRORS:
+                if code is not None and code in _FATAL_TOPIC_ERRORS:
                     del self.cluster.topic_errors[name]
                     raise BrokerError(code, f"{name}: {code.text}")
                 self._wanted.setdefault(name, now_ms())

@@ -14,7 +14,7 @@ reassigned or unassigned meanwhile is dropped: each state has a generation.
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import attrs
 
@@ -29,6 +29,7 @@ from .fetched_records import ConsumerRecord, FetchedRecords
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from ..types import Buffer
     from ..wire.messages.api_01_fetch import FetchResponse, PartitionData
     from .cluster import Cluster
     from .consumer_settings import ConsumerSettings
@@ -341,8 +342,8 @@ class Fetcher:
         if data.preferred_read_replica >= 0:
             state.replica_id = data.preferred_read_replica
             return
-        records = data.records
-        if not isinstance(records, bytes | bytearray | memoryview) or not len(records):
+        records = cast("Buffer | None", data.records)  # decoded, it is a view
+        if not records:
             return
         aborted = sorted((item.first_offset, item.producer_id) for item in data.aborted_transactions or ())
         assert state.position is not None, "only what has a position is fetched"

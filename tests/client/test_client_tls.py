@@ -1,0 +1,77 @@
+"""The client over TLS, against a broker of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+import pytest
+import trio
+import trustme
+
+from odradek.kernel.client import ClientError, Producer
+from odradek.kernel.errors import ConfigError
+from odradek.kernel.testing.running_broker import running_broker
+
+
+@attrs.frozen
+class Secured:
+    """A broker that speaks TLS and asks for certificates, and the PEM files of a client it knows."""
+
+    bootstrap: str
+    authority: str
+    client: str
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    folder = tmp_path_factory.mktemp("tls")
+    authority = trustme.CA()
+    files: dict[str, Path] = {name: folder / f"{name}.pem" for name in ("authority", "server", "client")}
+    authority.cert_pem.write_to_path(files["authority"])
+    authority.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(files["server"])
+    authority.issue_cert("client.example").private_key_and_cert_chain_pem.write_to_path(files["client"])
+    settings = {
+        "listeners": "SSL://localhost:0",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": files["server"],
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": files["authority"],
+        "ssl.client.auth": "required",
+    }
+    with running_broker(settings) as broker:
+        yield Secured(broker.bootstrap, str(files["authority"]), str(files["client"]))
+
+
+def send(secured: Secured, **more: object) -> int:
+    settings: dict[str, object] = {
+        "bootstrap.servers": secured.bootstrap,
+        "security.protocol": "SSL",
+        "ssl.truststore.location": secured.authority,
+        "ssl.keystore.location": secured.client,
+        "max.block.ms": 300,
+        **{name.replace("_", "."): value for name, value in more.items()},
+    }
+
+    async def run() -> int:
+        async with Producer(settings) as producer:
+            return (await producer.send("secret", b"value", partition=0)).offset
+
+    return trio.run(run)
+
+
+def test_records_are_sent_over_tls_with_a_client_certificate(secured: Secured) -> None:
+    assert send(secured, max_block_ms=10_000) >= 0
+
+
+@pytest.mark.parametrize("missing", ["ssl_truststore_location", "ssl_keystore_location"])
+def test_without_trust_or_certificate_there_is_no_connection(secured: Secured, missing: str) -> None:
+    with pytest.raises(ClientError) as caught:
+        send(secured, **{missing: None})
+    assert caught.value.retriable
+
+
+def test_a_missing_file_is_told_as_a_setting(secured: Secured) -> None:
+    with pytest.raises(ConfigError, match=r"ssl\.\* settings"):
+        send(secured, ssl_keystore_location="/nowhere/client.pem")

@@ -1,0 +1,207 @@
+"""Fetched bytes as records, and the fetcher's decisions about answers."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from odradek.kernel.client.cluster import Cluster
+from odradek.kernel.client.consumer_settings import ConsumerSettings
+from odradek.kernel.client.errors import BrokerError, NoOffsetForPartitionError
+from odradek.kernel.client.fetched_records import FetchedRecords
+from odradek.kernel.client.fetcher import Fetcher
+from odradek.kernel.errors import ErrorCode
+from odradek.kernel.records.batch import CorruptRecordsError
+from odradek.kernel.records.builder import BatchBuilder
+from odradek.kernel.records.control import ControlRecordType, EndTransactionMarker, build_control_batch
+from odradek.kernel.types import TopicPartition
+from odradek.kernel.wire.messages.api_01_fetch import (
+    AbortedTransaction,
+    FetchableTopicResponse,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    PartitionData,
+)
+from odradek.kernel.wire.messages.api_03_metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+WHERE = TopicPartition("t", 0)
+TOPIC_ID = uuid.UUID(int=9)
+
+
+def batch(base_offset: int, count: int, producer_id: int = -1, *, is_transactional: bool = False) -> bytes:
+    builder = BatchBuilder(
+        base_offset=base_offset, producer_id=producer_id, producer_epoch=0, is_transactional=is_transactional
+    )
+    for number in range(count):
+        builder.append(None, str(base_offset + number).encode(), timestamp=1)
+    return bytes(builder.build())
+
+
+def marker(offset: int, producer_id: int, kind: ControlRecordType) -> bytes:
+    return bytes(
+        build_control_batch(
+            [EndTransactionMarker(kind, 0)], timestamp=1, base_offset=offset, producer_id=producer_id, producer_epoch=0
+        )
+    )
+
+
+def offsets(data: bytes, position: int = 0, aborted: list[tuple[int, int]] | None = None) -> list[int]:
+    return [record.offset for record in FetchedRecords(WHERE, data, position, aborted, checks_crcs=True)]
+
+
+def test_records_before_the_position_and_a_cut_off_batch_are_left_out() -> None:
+    data = batch(0, 5) + batch(5, 5) + batch(10, 5)[:-3]
+
+    assert offsets(data, 3) == list(range(3, 10))
+
+
+def test_aborted_transactions_and_markers_are_hidden_from_who_reads_committed() -> None:
+    data = (
+        batch(0, 2, 1, is_transactional=True)
+        + batch(2, 2, 2, is_transactional=True)
+        + batch(4, 1)
+        + marker(5, 1, ControlRecordType.ABORT)
+        + batch(6, 2, 1, is_transactional=True)
+        + marker(8, 2, ControlRecordType.COMMIT)
+        + marker(9, 1, ControlRecordType.COMMIT)
+    )
+
+    assert offsets(data, 0, [(0, 1)]) == [2, 3, 4, 6, 7]
+    assert offsets(data, 0, None) == [0, 1, 2, 3, 4, 6, 7]
+
+
+def test_a_wrong_checksum_and_less_than_a_batch_are_corrupt() -> None:
+    broken = bytearray(batch(0, 2))
+    broken[-2] ^= 1  # a value's byte: nothing but the checksum shows it
+    with pytest.raises(CorruptRecordsError, match="checksum"):
+        offsets(bytes(broken))
+    with pytest.raises(CorruptRecordsError, match="cut off"):
+        offsets(batch(0, 2)[:40])
+
+    assert [r.offset for r in FetchedRecords(WHERE, broken, 0, None, checks_crcs=False)] == [0, 1]
+
+
+def make_fetcher(**more: object) -> tuple[Fetcher, Cluster]:
+    cluster = Cluster()
+    topic = MetadataResponseTopic(
+        name="t",
+        topic_id=TOPIC_ID,
+        partitions=[MetadataResponsePartition(partition_index=0, leader_id=1, leader_epoch=3)],
+    )
+    brokers = [MetadataResponseBroker(node_id=number, host="h", port=1) for number in (1, 2)]
+    cluster.update(MetadataResponse(brokers=brokers, topics=[topic]), 0)
+    fetcher = Fetcher(ConsumerSettings.read({"bootstrap.servers": "h:1", **more}), cluster)
+    fetcher.assign([WHERE])
+    fetcher.seek(WHERE, 0)
+    return fetcher, cluster
+
+
+def answer(fetcher: Fetcher, data: PartitionData) -> bool:
+    nodes, _, _ = fetcher.fetchable(0)
+    (partitions,) = nodes.values()
+    fetch = fetcher.begin_fetch(partitions)
+    response = FetchResponse(responses=[FetchableTopicResponse(topic="", topic_id=TOPIC_ID, partitions=[data])])
+    return fetcher.finish_fetch(fetch, response, 100)
+
+
+def test_a_partition_is_fetched_again_only_when_its_records_are_taken() -> None:
+    fetcher, _ = make_fetcher()
+    answer(fetcher, PartitionData(high_watermark=5, records=batch(0, 5)))
+
+    assert fetcher.fetchable(0)[0] == {}
+    assert [record.offset for record in fetcher.take(3)] == [0, 1, 2]
+    assert fetcher.position(WHERE) == 3
+    assert [record.offset for record in fetcher.take(3)] == [3, 4]
+    assert fetcher.fetchable(0)[0] == {1: [WHERE]}
+
+
+def test_an_answer_after_a_seek_is_dropped() -> None:
+    fetcher, _ = make_fetcher()
+    fetch = fetcher.begin_fetch([WHERE])
+    fetcher.seek(WHERE, 40)
+    data = PartitionData(high_watermark=5, records=batch(0, 5))
+    fetcher.finish_fetch(fetch, FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[data])]), 0)
+
+    assert fetcher.take(10) == []
+    assert fetcher.position(WHERE) == 40
+
+
+def test_a_new_leader_in_the_answer_is_taken_over() -> None:
+    fetcher, cluster = make_fetcher()
+    data = PartitionData(
+        error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER, current_leader=LeaderIdAndEpoch(leader_id=2, leader_epoch=4)
+    )
+
+    assert answer(fetcher, data)
+    assert cluster.leader_of(WHERE) == 2
+    assert fetcher.fetchable(50) == ({}, 100, False)
+    assert fetcher.fetchable(100)[0] == {2: [WHERE]}
+
+
+def test_a_follower_named_by_the_leader_is_read_from_until_it_fails() -> None:
+    fetcher, _ = make_fetcher()
+    answer(fetcher, PartitionData(preferred_read_replica=2, records=b""))
+
+    assert fetcher.fetchable(0)[0] == {2: [WHERE]}
+    answer(fetcher, PartitionData(error_code=ErrorCode.OFFSET_OUT_OF_RANGE))
+    assert fetcher.fetchable(100)[0] == {1: [WHERE]}
+
+
+@pytest.mark.parametrize("code", [ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CORRUPT_MESSAGE])
+def test_a_refusal_is_raised_by_the_next_take(code: ErrorCode) -> None:
+    fetcher, _ = make_fetcher()
+    answer(fetcher, PartitionData(error_code=code))
+
+    with pytest.raises(BrokerError) as caught:
+        fetcher.take(1)
+    assert caught.value.code is code
+
+
+def test_records_before_a_corrupt_batch_are_returned_first() -> None:
+    broken = bytearray(batch(2, 2))
+    broken[-1] ^= 1
+    fetcher, _ = make_fetcher()
+    answer(fetcher, PartitionData(records=batch(0, 2) + broken))
+
+    assert [record.offset for record in fetcher.take(10)] == [0, 1]
+    answer(fetcher, PartitionData(records=bytes(broken)))
+    with pytest.raises(BrokerError, match="CORRUPT_MESSAGE"):
+        fetcher.take(10)
+
+
+def test_aborted_transactions_reach_the_reader() -> None:
+    fetcher, _ = make_fetcher(**{"isolation.level": "read_committed"})
+    records = batch(0, 2, 1, is_transactional=True) + marker(2, 1, ControlRecordType.ABORT) + batch(3, 1)
+    answer(
+        fetcher,
+        PartitionData(records=records, aborted_transactions=[AbortedTransaction(producer_id=1, first_offset=0)]),
+    )
+
+    assert [record.offset for record in fetcher.take(10)] == [3]
+    assert fetcher.take(10) == []
+    assert fetcher.position(WHERE) == 4
+
+
+def test_out_of_range_is_reset_by_the_policy() -> None:
+    fetcher, _ = make_fetcher()
+    answer(fetcher, PartitionData(error_code=ErrorCode.OFFSET_OUT_OF_RANGE))
+
+    ((partition, (timestamp, generation)),) = fetcher.take_resets(0, -2).items()
+    assert (partition, timestamp) == (WHERE, -2)
+    fetcher.reset(partition, generation, 17)
+    assert fetcher.position(WHERE) == 17
+
+
+def test_out_of_range_without_a_policy_is_raised() -> None:
+    fetcher, _ = make_fetcher()
+    answer(fetcher, PartitionData(error_code=ErrorCode.OFFSET_OUT_OF_RANGE))
+
+    assert fetcher.take_resets(0, None) == {}
+    with pytest.raises(NoOffsetForPartitionError):
+        fetcher.take(1)
