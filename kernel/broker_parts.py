@@ -130,6 +130,7 @@ class BrokerParts:
                     now_ms=broker.clock.now_ms,
                     random=broker.random,
                     new_id=broker.ids.new_id,
+                    reserved_dirs=config.reserved_dirs,
                 )
             )
             for name, factory in factories.items()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import attrs
@@ -209,6 +210,12 @@ class BrokerConfig:
     def metadata_log_dir(self) -> str:
         """The directory of the metadata log: `metadata.log.dir`, otherwise the first of the log directories."""
         return self.get_text("metadata.log.dir") or self.log_dirs[0]
+
+    @property
+    def reserved_dirs(self) -> tuple[str, ...]:
+        """`metadata.log.dir` when it is none of the log directories: it takes the metadata log and no other."""
+        is_known = PurePath(self.metadata_log_dir) in map(PurePath, self.log_dirs)
+        return () if is_known else (self.metadata_log_dir,)
 
     def warnings(self) -> list[str]:
         """Return a line for every key that was set and belongs to a part that is not built."""

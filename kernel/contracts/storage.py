@@ -461,6 +461,8 @@ class StorageContext:
         now_ms: The wall clock.
         random: For jitter.
         new_id: Makes directory ids.
+        reserved_dirs: More directories, in which only logs lie that were opened with them as `log_dir`, as the
+            metadata log with `metadata.log.dir`; no other log is put there, and `StorageEngine.log_dirs` hides them.
     """
 
     log_dirs: Sequence[str]
@@ -470,6 +472,7 @@ class StorageContext:
     now_ms: NowMs
     random: RandomSource
     new_id: NewId
+    reserved_dirs: Sequence[str] = ()
 
 
 class StorageFactory(Protocol):

@@ -62,7 +62,11 @@ class SegmentEngine:
     def __init__(self, context: StorageContext, files: Files | None = None) -> None:
         self._context = context
         self._files: Files = files or OsFiles()
-        self._dirs = [LogDir(self._files, Path(path)) for path in dict.fromkeys(context.log_dirs)]
+        reserved = dict.fromkeys(context.reserved_dirs)
+        self._dirs = [
+            LogDir(self._files, Path(path), is_reserved=path in reserved)
+            for path in dict.fromkeys([*context.log_dirs, *reserved])
+        ]
         self._logs: dict[TopicPartition, SegmentLog] = {}
         self._homes: dict[TopicPartition, LogDir] = {}
         self._adopted: set[TopicPartition] = set()
@@ -93,13 +97,13 @@ class SegmentEngine:
         ]
 
     def _take_directories(self) -> None:
-        if not self._dirs:
+        if not self._context.log_dirs:
             raise StorageError("log.dirs names no directory")
         self._identify()
         for log_dir in self._dirs:
             if not log_dir.error:
                 self._guard(log_dir, log_dir.load, "read")
-        if all(log_dir.error for log_dir in self._dirs):
+        if all(log_dir.error for log_dir in self._dirs if not log_dir.is_reserved):
             raise StorageError("; ".join(log_dir.error for log_dir in self._dirs))
         self._settle_doubles()
 
@@ -264,7 +268,7 @@ class SegmentEngine:
                 if log_dir.name == str(Path(wanted)):
                     return log_dir
             raise StorageError(f"{wanted} is no directory of log.dirs")
-        working = [log_dir for log_dir in self._dirs if not log_dir.error]
+        working = [log_dir for log_dir in self._dirs if not log_dir.error and not log_dir.is_reserved]
         if not working:
             raise StorageError("; ".join(log_dir.error for log_dir in self._dirs))
         return min(working, key=lambda log_dir: len(log_dir.topic_ids))
@@ -464,7 +468,7 @@ class SegmentEngine:
 
     def log_dirs(self) -> Sequence[LogDirInfo]:
         """See `StorageEngine.log_dirs`."""
-        return [log_dir.info() for log_dir in self._dirs]
+        return [log_dir.info() for log_dir in self._dirs if not log_dir.is_reserved]
 
     def __repr__(self) -> str:
         return f"<SegmentEngine of {len(self._logs)} open logs in {self._dirs}>"

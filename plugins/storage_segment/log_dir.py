@@ -62,13 +62,14 @@ class LogDir:
     """One of `log.dirs`. Owned by the engine; only `write_checkpoints` may run on a worker thread.
 
     Life: made, `take`, any of the others, `release`. `error` is empty while the directory works; after the first
-    failure of its device it is out of use until the broker starts again.
+    failure of its device it is out of use until the broker starts again. A reserved one takes only logs that name it.
     """
 
-    def __init__(self, files: Files, path: Path) -> None:
+    def __init__(self, files: Files, path: Path, *, is_reserved: bool = False) -> None:
         self._files = files
         self._lock: FileLock | None = None
         self.path = path
+        self.is_reserved = is_reserved
         self.directory_id = ZERO_ID
         self.error = ""
         self.is_clean = False

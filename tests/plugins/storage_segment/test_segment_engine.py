@@ -62,6 +62,20 @@ def test_a_new_log_goes_to_the_directory_with_the_fewest(tmp_path: Path) -> None
         engine.open_log(partition(9), SMALL, log_dir="elsewhere")
 
 
+def test_a_reserved_directory_takes_the_log_that_asks_for_it_and_no_other(tmp_path: Path) -> None:
+    context = attrs.evolve(make_context(tmp_path), reserved_dirs=[str(tmp_path / "metadata")])
+    engine = SegmentEngine(context)
+    engine.start()
+    log = engine.open_log(partition(0), SMALL, log_dir=str(tmp_path / "metadata"))
+    others = [engine.open_log(partition(number), SMALL) for number in range(1, 4)]
+    engine.close({})
+    engine = SegmentEngine(context)
+
+    assert (Path(log.log_dir).name, {Path(other.log_dir).name for other in others}) == ("metadata", {"logs0"})
+    assert next(Path(found.log_dir).name for found in engine.start()) == "metadata"
+    assert [Path(info.path).name for info in engine.log_dirs()] == ["logs0"]
+
+
 def test_a_failing_device_takes_its_logs_offline_and_no_others(tmp_path: Path) -> None:
     files = FailingFiles(tmp_path / "logs0")
     engine = started(tmp_path, dirs=2, files=files)
