@@ -55,8 +55,6 @@ class Hosted:
         self.files = files
         self.clock = ManualClock()
         self.dirs = [str(directory / name) for name in ("one", "two")]
-        for path in self.dirs:
-            Path(path).mkdir(exist_ok=True)
         self.replicas = make_manager(self.clock, {"segment": self.make_engine()}, on_progress)
         self.replicas.start()
 

@@ -14,6 +14,7 @@ from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
 from odradek.kernel.files import OsFiles
 from odradek.kernel.partitions.flush_service import FlushService
 from odradek.kernel.partitions.replica import Replica
+from odradek.kernel.partitions.upkeep import Upkeep, UpkeepSettings
 
 from .hosted import Hosted
 
@@ -322,3 +323,75 @@ def test_a_new_log_takes_no_records_that_lie_where_it_is_to_be(hosted: Hosted) -
         hosted.replicas.get("t", 0)
 
     assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+# -------------------------------------------------------------------------------------------------------------- upkeep
+
+
+def upkeep(hosted: Hosted) -> Upkeep:
+    return Upkeep(
+        replicas=hosted.replicas,
+        flushes=FlushService(hosted.replicas),
+        clock=hosted.clock,
+        settings=UpkeepSettings(
+            checkpoint_interval_ms=5_000, snapshot_interval_ms=60_000, producer_expiration_interval_ms=600_000
+        ),
+    )
+
+
+def test_a_snapshot_of_a_deleted_topic_is_not_its_namesakes(hosted: Hosted, files: HeldFiles) -> None:
+    hosted.open("t")
+    hosted.produce("t", 0, 3)
+
+    async def main() -> None:
+        files.hold("fsync")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(upkeep(hosted).keep_producers)
+            await files.wait_held()
+            hosted.replicas.delete_topic("t", 1)
+            hosted.open("t")
+            files.may_go_on.set()
+
+    trio.run(main)
+    namesake = hosted.replicas.get("t", 0)
+
+    assert list(namesake.log.sidecars("snapshot")) == []
+    assert namesake.offline_reason is None
+
+
+def test_a_checkpoint_under_way_sees_nothing_of_what_comes_and_goes(hosted: Hosted, files: HeldFiles) -> None:
+    hosted.open("old", 3)
+    replica = hosted.produce("old", 0, 3)
+    replica.log.flush()
+
+    async def main() -> None:
+        files.hold("fsync")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(upkeep(hosted).checkpoint)
+            await files.wait_held()
+            hosted.open("new", 5)
+            hosted.replicas.delete_topic("old", 3)
+            files.may_go_on.set()
+        await upkeep(hosted).checkpoint()
+
+    trio.run(main)
+    texts = [(Path(path) / "recovery-point-offset-checkpoint").read_text() for path in hosted.dirs]
+
+    assert ("old" in "".join(texts), "".join(texts).count("new")) == (False, 5)
+
+
+def test_a_restart_with_one_of_two_directories_failing_serves_what_is_in_the_other(tmp_path: Path) -> None:
+    first = Hosted(tmp_path)
+    first.open("t", 6)
+    homes = {index: first.replicas.get("t", index).log.log_dir for index in range(6)}
+    first.replicas.close()
+    (gone,) = [path for path in first.dirs if path == homes[0]]
+    Path(gone).rename(tmp_path / "taken away")
+    Path(gone).write_text("no directory")
+    second = Hosted(tmp_path)
+    second.open("t", 6)
+    served = {index: replica for index, replica in second.replicas.topics["t"].partitions.items() if replica.is_leader}
+    second.replicas.close()
+
+    assert {index for index, home in homes.items() if home != gone} <= served.keys()
+    assert {replica.log.log_dir for replica in served.values()} == {path for path in first.dirs if path != gone}

@@ -105,6 +105,26 @@ def test_a_failing_device_takes_its_logs_offline_and_no_others(tmp_path: Path) -
     )
 
 
+def test_a_thread_whose_disk_fails_changes_nothing_before_its_work_is_finished(tmp_path: Path) -> None:
+    files = FailingFiles(tmp_path / "logs0")
+    engine = started(tmp_path, files=files)
+    log, neighbour = (engine.open_log(partition(number), SMALL) for number in range(2))
+    fill(log, 0, 3)
+    neighbour.append(make_batch(0), 0, 0, 1_000)
+    flush, checkpoint = log.begin_flush(), engine.begin_checkpoint({})
+    files.error = errno.EIO
+    with pytest.raises(OSError, match="broken") as caught:
+        flush.run()
+    checkpoint.run()
+    during = (log.read(0, 100, at_least_one=True).next_offset, neighbour.log_end_offset, engine.log_dirs()[0].error)
+    with pytest.raises(StorageError, match="the disk is failing"):
+        flush.finish(caught.value)
+    checkpoint.finish(None)
+
+    assert during == (1, 1, "")
+    assert (neighbour.log_end_offset, "the disk is failing" in engine.log_dirs()[0].error) == (0, True)
+
+
 def test_a_full_disk_takes_one_log_offline_until_it_is_opened_again(tmp_path: Path) -> None:
     files = FailingFiles(tmp_path / "logs0" / str(partition(0)))
     engine = started(tmp_path, files=files)
