@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Hashable, Iterable
 
     from ..contracts.api_handler import RequestContext
-    from .fetch_session import FetchContext, FetchTarget
+    from .fetch_session import FetchContext
+    from .fetch_target import FetchTarget
     from .replica import Replica
     from .replica_manager import ReplicaManager
 

@@ -15,9 +15,9 @@ from odradek.kernel.partitions.fetch_session import (
     FetchAnswer,
     FetchContext,
     FetchSessionCache,
-    FetchTarget,
     SessionlessContext,
 )
+from odradek.kernel.partitions.fetch_target import FetchTarget
 from odradek.kernel.wire.messages.api_01_fetch import (
     EpochEndOffset,
     FetchPartition,
