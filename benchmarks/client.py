@@ -111,7 +111,7 @@ def produce_by_librdkafka(bootstrap: str) -> float:
 
 def main() -> None:
     """Run the rounds and print the best of each."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     rounds = parser.parse_args().rounds
     rows: dict[str, Callable[[str], float]] = {

@@ -29,7 +29,8 @@ class HeldFiles(OsFiles):
         self.held = ""
         self.is_there = threading.Event()
         self.may_go_on = threading.Event()
-        self._real = {"fsync": self.fsync, "pread": self.pread}
+        self._real_fsync = self.fsync
+        self._real_pread = self.pread
         self.fsync = self._fsync
         self.pread = self._pread
 
@@ -45,12 +46,11 @@ class HeldFiles(OsFiles):
 
     def _fsync(self, fd: int, /) -> None:
         self._hold("fsync")
-        self._real["fsync"](fd)
+        self._real_fsync(fd)
 
     def _pread(self, fd: int, size_bytes: int, position: int, /) -> bytes:
         self._hold("pread")
-        data: bytes = self._real["pread"](fd, size_bytes, position)
-        return data
+        return self._real_pread(fd, size_bytes, position)
 
     async def wait_held(self) -> None:
         await trio.to_thread.run_sync(self.is_there.wait)
