@@ -103,4 +103,6 @@ def _resume(replicas: ReplicaManager, topic: TopicReplicas, replica: Replica, en
         return
     if state is not None:
         replicas.apply_leadership(replica, state)
+    if replica.appended_offset < replica.log.log_end_offset:
+        replicas.ask_for_flush(replica)  # it was not closed, and clients wait for what it has
     replicas.progressed(replica)

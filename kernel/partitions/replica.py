@@ -287,11 +287,11 @@ class Replica:
         self.is_paused = True
 
     def resume(self, log: PartitionLog) -> None:
-        """Serve again, from `log`, of which everything is durable."""
+        """Serve again, from `log`; what of it is durable counts."""
         self.log = log
         self.offline_reason = None
         self.is_leader = self.election.role is Role.LEADER
-        self.note_appended(log.log_end_offset)
+        self.note_appended(log.recovery_point)
 
     # ------------------------------------------------------------------------------------------------------------ read
 

@@ -389,12 +389,16 @@ class ReplicaManager:
         for replica in staged:
             try:
                 if replica.write():
-                    self.flush_queue.append(replica)
-                    self._on_flush_wanted()
+                    self.ask_for_flush(replica)
                 else:
                     self._on_progress(replica)
             except Exception as error:  # one replica's failure must not keep the others' batches from being written
                 self.fail(replica, error)
+
+    def ask_for_flush(self, replica: Replica) -> None:
+        """Have a replica's log flushed soon; `note_flushed` then counts what it has."""
+        self.flush_queue.append(replica)
+        self._on_flush_wanted()
 
     def note_flushed(self, replica: Replica, flushed: PartitionLog, error: Exception | None) -> None:
         """Take note that a log was flushed, or why not; never raises.

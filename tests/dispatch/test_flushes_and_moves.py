@@ -301,6 +301,34 @@ def test_a_cancelled_move_stops_at_its_next_chunk_and_the_replica_goes_on_where_
     assert not list(Path(target).glob("t-0"))
 
 
+def test_a_move_cancelled_before_the_log_was_closed_counts_nothing_that_is_not_flushed(
+    hosted: Hosted, files: HeldFiles
+) -> None:
+    hosted.open("t", log_config=FLUSHED)
+    replica = hosted.produce("t", 0)
+
+    async def main() -> None:
+        limiter = trio.CapacityLimiter(1)
+        files.hold("fsync")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(hosted.replicas.move, replica, other_dir(hosted, replica), limiter)
+            await files.wait_held()
+            hosted.produce("t", 1)  # after the flush began, before the pause
+            nursery.cancel_scope.cancel()
+            files.may_go_on.set()
+
+    trio.run(main)
+    counted = replica.appended_offset
+
+    async def later(service: FlushService, nursery: trio.Nursery) -> None:
+        service.wake()
+        await until(lambda: replica.appended_offset == 2)
+
+    run(hosted, later)
+
+    assert (counted, replica.offline_reason, replica.high_watermark) == (1, None, 2)
+
+
 def test_a_move_that_fails_leaves_the_replica_where_it_was(hosted: Hosted) -> None:
     hosted.open("t")
     replica = hosted.produce("t", 0, 3)
