@@ -112,6 +112,8 @@ class ProduceHandler:
         records = part.records
         if replica is None or replicas is None or not replicas.is_plain or type(records) is not memoryview:
             return self._handle_many(request, context)
+        if replica.stages:
+            return self._handle_many(request, context)
         counters = replicas.counters
         counters.produce_requests += 1
         try:

@@ -1,0 +1,72 @@
+"""Produce to a topic with an append stage: every batch passes it, whatever the shape of the request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from odradek.kernel.errors import ErrorCode, KafkaError
+from odradek.kernel.partitions.replica import Replica
+from odradek.kernel.wire.messages.api_00_produce import PartitionProduceResponse
+
+from .test_produce_and_fetch import House, batch, produce_parts, produce_request
+
+TAKEN, REFUSED, BUG, CHANGED = b"taken", b"refused", b"bug", b"changed"
+
+
+class Stage:
+    """Does what the batch's only value says."""
+
+    def accept(self, data: memoryview) -> memoryview | bytes | None:
+        content = bytes(data)
+        if TAKEN in content:
+            return None
+        if REFUSED in content:
+            raise KafkaError(ErrorCode.POLICY_VIOLATION, "not here")
+        if BUG in content:
+            raise RuntimeError("a bug of the plugin")
+        return batch(b"other", b"records") if CHANGED in content else data
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    house = House(tmp_path)
+    house.hosted.open("t", 2)
+    for index in (0, 1):
+        house.hosted.replicas.get("t", index).stages = (Stage(),)
+    yield house
+    house.hosted.replicas.close()
+
+
+def replica_of(house: House) -> Replica:
+    return house.hosted.replicas.get("t", 0)
+
+
+def produce(house: House, value: bytes, *, with_another: bool) -> PartitionProduceResponse:
+    parts: list[tuple[int, bytes | None]] = [(0, batch(value))]
+    if with_another:
+        parts.append((1, batch(b"plain")))
+    first, *others = produce_parts(house.client.ask(produce_request(*parts), 9))
+    assert [part.error_code for part in others] == [ErrorCode.NONE] * with_another
+    return first
+
+
+@pytest.mark.parametrize("with_another", [False, True], ids=["one partition", "two partitions"])
+@pytest.mark.parametrize(
+    ("value", "code", "end_offset"),
+    [
+        (b"plain", ErrorCode.NONE, 1),
+        (TAKEN, ErrorCode.NONE, 0),
+        (CHANGED, ErrorCode.NONE, 2),
+        (REFUSED, ErrorCode.POLICY_VIOLATION, 0),
+        (BUG, ErrorCode.UNKNOWN_SERVER_ERROR, 0),
+    ],
+)
+def test_every_batch_passes_the_stages_of_its_topic(
+    house: House, value: bytes, code: ErrorCode, end_offset: int, with_another: bool
+) -> None:
+    answer = produce(house, value, with_another=with_another)
+
+    assert (answer.error_code, replica_of(house).log.log_end_offset) == (code, end_offset)
