@@ -185,7 +185,8 @@ def decode_record(value: Buffer) -> MetadataRecord:
     if frame != FRAME_VERSION or record_type is None or version not in record_type.__versions__:
         raise StorageError(
             f"metadata record of frame {frame}, type {number}, version {version} is unknown: it was written by a newer "
-            "version of odradek; start that one"
+            "version of odradek (start that one) or by Apache Kafka, whose __cluster_metadata is not read (move that "
+            "directory away, then run `odradek topics adopt`)"
         )
     try:
         return decode(record_type, memoryview(value), version, position=3, exact=True)
