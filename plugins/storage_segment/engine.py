@@ -294,6 +294,9 @@ class SegmentEngine:
     def keep_offsets(self, partition: TopicIdPartition, recovery_point: int, log_start_offset: int) -> None:
         """See `LogOwner.keep_offsets`."""
         home = self._homes[partition.topic_partition]
+        log = self._logs.get(partition.topic_partition)
+        if log is not None:
+            log.kept_offsets = (-1, -1)
         home.recovery_points[partition.topic_partition] = recovery_point
         home.log_start_offsets[partition.topic_partition] = log_start_offset
         copy = home.copy_checkpoints()
@@ -433,9 +436,11 @@ class SegmentEngine:
     def begin_checkpoint(self, high_watermarks: Mapping[TopicIdPartition, int]) -> CheckpointWork:
         """See `StorageEngine.begin_checkpoint`."""
         for partition, log in self._logs.items():
-            home = self._homes[partition]
-            home.recovery_points[partition] = log.recovery_point
-            home.log_start_offsets[partition] = log.log_start_offset
+            offsets = (log.recovery_point, log.log_start_offset)
+            if log.kept_offsets != offsets:  # of thousands of logs most did not change
+                log.kept_offsets = offsets
+                home = self._homes[partition]
+                home.recovery_points[partition], home.log_start_offsets[partition] = offsets
         for topic_id_partition, offset in high_watermarks.items():
             partition = topic_id_partition.topic_partition
             if partition in self._homes:

@@ -63,6 +63,8 @@ class LogWriter:
 
     Invariants: `recovery_point <= written end <= log_end_offset`; what is staged lies behind the active segment's
     `size_bytes`; every entry of `_places` is a batch's beginning or a segment's end.
+
+    `kept_offsets` is the engine's: the recovery point and the log start of the last checkpoint it began.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class LogWriter:
         self._context = context
         self._owner = owner
         self._offline: str | None = None
+        self.kept_offsets = (-1, -1)
         self._cuts_count = 0
         self._epochs_version = self._durable_epochs = 0
         self._has_unsaved_epoch = False
