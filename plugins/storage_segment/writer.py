@@ -86,7 +86,7 @@ class LogWriter:
         self._context = context
         self._owner = owner
         self._offline: str | None = None
-        self.kept_offsets = (-1, -1)
+        self.kept_offsets: tuple[int, int] = (-1, -1)
         self._cuts_count = 0
         self._epochs_version = self._durable_epochs = 0
         self._has_unsaved_epoch = False

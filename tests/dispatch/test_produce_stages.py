@@ -11,7 +11,8 @@ from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.wire.messages.api_00_produce import PartitionProduceResponse
 
-from .test_produce_and_fetch import House, batch, produce_parts, produce_request
+from .test_produce_and_fetch import House, produce_parts, produce_request
+from .test_produce_and_fetch import batch as batch_of
 
 TAKEN, REFUSED, BUG, CHANGED = b"taken", b"refused", b"bug", b"changed"
 
@@ -19,15 +20,15 @@ TAKEN, REFUSED, BUG, CHANGED = b"taken", b"refused", b"bug", b"changed"
 class Stage:
     """Does what the batch's only value says."""
 
-    def accept(self, data: memoryview) -> memoryview | bytes | None:
-        content = bytes(data)
+    def accept(self, batch: memoryview) -> memoryview | bytes | None:
+        content = bytes(batch)
         if TAKEN in content:
             return None
         if REFUSED in content:
             raise KafkaError(ErrorCode.POLICY_VIOLATION, "not here")
         if BUG in content:
             raise RuntimeError("a bug of the plugin")
-        return batch(b"other", b"records") if CHANGED in content else data
+        return batch_of(b"other", b"records") if CHANGED in content else batch
 
 
 @pytest.fixture
@@ -45,9 +46,9 @@ def replica_of(house: House) -> Replica:
 
 
 def produce(house: House, value: bytes, *, with_another: bool) -> PartitionProduceResponse:
-    parts: list[tuple[int, bytes | None]] = [(0, batch(value))]
+    parts: list[tuple[int, bytes | None]] = [(0, batch_of(value))]
     if with_another:
-        parts.append((1, batch(b"plain")))
+        parts.append((1, batch_of(b"plain")))
     first, *others = produce_parts(house.client.ask(produce_request(*parts), 9))
     assert [part.error_code for part in others] == [ErrorCode.NONE] * with_another
     return first
