@@ -131,6 +131,9 @@ def decode_epochs(data: bytes) -> list[tuple[int, int]]:
 
 
 def _rows(data: bytes, columns: int) -> Iterator[list[str]]:
+    if not data.endswith(b"\n"):
+        # A loss of power may cut a number in two: `4 14` without its end is `4 1`.
+        raise CorruptionError("the checkpoint ends within a line")
     try:
         version, count, *lines = data.decode().splitlines()
         if version != "0":

@@ -6,10 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from odradek.kernel.api import LogConfig, PartitionLog, StorageError, TopicIdPartition, do_now, iterate_batches
+from odradek.kernel.api import (
+    CorruptionError,
+    LogConfig,
+    PartitionLog,
+    StorageError,
+    TopicIdPartition,
+    do_now,
+    iterate_batches,
+)
 from odradek.kernel.testing.contracts.storage_base import all_bytes, make_context, read_bytes
 from odradek.plugins.storage_segment.engine import SegmentEngine
-from odradek.plugins.storage_segment.formats import parse_segment_file
+from odradek.plugins.storage_segment.formats import decode_epochs, encode_epochs, parse_segment_file
 
 GOLDEN = Path(__file__).parent / "golden" / "kafka-4.3.1"
 CLUSTER_ID = "dw7P3yM4S1CkZUcnvZnxng"
@@ -127,3 +135,12 @@ def test_a_folder_without_an_id_is_found_when_it_holds_a_log(tmp_path: Path) -> 
     engine = SegmentEngine(make_context(tmp_path / "ours"))
 
     assert [f.partition for f in engine.find_logs(str(tmp_path))] == [TopicIdPartition(uuid.UUID(int=0), "old", 7)]
+
+
+def test_a_checkpoint_that_ends_within_a_number_is_broken() -> None:
+    whole = encode_epochs([(1, 0), (2, 9), (4, 14)])
+    for size in range(len(whole)):
+        with pytest.raises(CorruptionError):
+            decode_epochs(whole[:size])
+
+    assert decode_epochs(whole) == [(1, 0), (2, 9), (4, 14)]
