@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from .config.broker import Setting
+from .config.keys import Scope
 from .config.registry import Registry
 from .config.settings import default_data_dir, listen_settings, read_settings
 from .plugin_manager import PluginManager, choose_plugins, installed_plugins
@@ -81,4 +82,7 @@ def read_broker_options(
     resolved = settings.resolve(registry, data_dir=default_data_dir(environment, Path.home()))
     for line in resolved.warnings():
         log.warning("%s", line)
+    for topic in settings.file.topics:
+        for name, line in registry.without_effect(Scope.TOPIC, topic.configs):
+            log.warning("%s: topic %s: %s", topic.configs[name].where, topic.name, line)
     return BrokerOptions(resolved, plugins, storages, elections, settings.file.plugins, settings.file.topics)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
 from .broker_handlers import kernel_handlers
+from .config.keys import Scope
 from .config.topic import TopicConfig
 from .contracts.election import ElectionContext
 from .contracts.storage import LogConfig, StorageContext
@@ -36,7 +37,7 @@ from .records.validation import ValidationMode
 from .types import METADATA_TOPIC, TopicIdPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
     from uuid import UUID
 
     from .broker import Broker
@@ -49,6 +50,14 @@ if TYPE_CHECKING:
     from .wire.messages.api_19_create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 log = logging.getLogger(__name__)
+
+SCOPES: Final[Mapping[int, Scope]] = {
+    ResourceType.TOPIC: Scope.TOPIC,
+    ResourceType.BROKER: Scope.BROKER,
+    ResourceType.GROUP: Scope.GROUP,
+    ResourceType.CLIENT_METRICS: Scope.CLIENT_METRICS,
+}
+"""What configs are set on, as the metadata and as the configuration names it."""
 
 
 class BrokerParts:
@@ -226,6 +235,15 @@ class BrokerParts:
             changed = {name for kind, name in delta.changed_configs if kind == ResourceType.TOPIC}
         for name in changed & image.topics_by_name.keys():
             self.replicas.reconfigure_topic(name, self.plan(image.topics_by_name[name], image, config))
+
+    def warn_of_configs(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Say which keys of the resources that a client has just configured belong to parts that are not built."""
+        for kind, name in sorted(delta.changed_configs):
+            scope = SCOPES.get(kind)
+            if scope is None:
+                continue
+            for _key, line in self.config.registry.without_effect(scope, image.config(kind, name)):
+                log.warning("%s %s: %s", scope.value, name or "default", line)
 
     # ----------------------------------------------------------------------------------------------------------- life
 

@@ -219,11 +219,8 @@ class BrokerConfig:
 
     def warnings(self) -> list[str]:
         """Return a line for every key that was set and belongs to a part that is not built."""
-        return [
-            f"{setting.where}: {name} {key.part.text}; it has no effect"
-            for name, setting in self.static.items()
-            if not (key := self.key(name)).part.stands
-        ]
+        found = self.registry.without_effect(Scope.BROKER, self.static)
+        return [f"{self.static[name].where}: {line}" for name, line in found]
 
     def shown(self, name: str) -> str | None:
         """Return the effective value as a text, for people; secrets are hidden."""

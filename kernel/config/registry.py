@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import attrs
@@ -91,6 +91,13 @@ class Registry:
         if key is None:
             raise ConfigError(f"unknown {scope.value} key {name!r}", where=where, hint=self.hint(scope, name))
         return key
+
+    def without_effect(self, scope: Scope, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """Yield each of the keys that belongs to a part that is not built, with a line that says so."""
+        for name in names:
+            key = self.find(scope, name)
+            if key is not None and not key.part.stands:
+                yield name, f"{name} {key.part.text}; it has no effect"
 
     def hint(self, scope: Scope, name: str) -> str:
         """Say what was probably meant by an unknown name; may be empty."""

@@ -164,13 +164,3 @@ def check_topic(config: BrokerConfig, overrides: Mapping[str, str]) -> None:
 
 def _invalid(detail: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_CONFIG, detail)
-
-
-def topic_warnings(config: BrokerConfig, overrides: Mapping[str, str]) -> list[str]:
-    """Return a line for every key that is set on a topic and belongs to a part that is not built."""
-    keys = config.registry.keys[Scope.TOPIC]
-    return [
-        f"{name} {keys[name].part.text}; it has no effect"
-        for name in overrides
-        if name in keys and not keys[name].part.stands
-    ]

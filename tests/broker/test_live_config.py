@@ -21,7 +21,7 @@ from odradek.kernel.wire.messages.api_44_incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 
-from .broker_process import Client, batch_of
+from .broker_process import Client, batch_of, broker_process
 from .test_process import create, produce
 
 TOPIC = 2
@@ -99,6 +99,22 @@ def test_topics_of_both_storages_live_side_by_side(tmp_path: Path) -> None:
         assert produce(client, "remembered", batch_of(b"b")) == (ErrorCode.NONE, 0)
 
         assert produce(client, "kept", batch_of(b"b")) == (ErrorCode.NONE, 1)
+
+
+def test_a_client_is_told_by_the_log_that_a_setting_has_no_effect(tmp_path: Path) -> None:
+    with broker_process(tmp_path) as broker:
+        with Client(broker.address) as client:
+            create(client, "t")
+            assert alter(client, TOPIC, "t", "retention.ms", "1000") == ErrorCode.NONE
+            assert alter(client, TOPIC, "t", "max.message.bytes", "1000") == ErrorCode.NONE
+            assert alter(client, BROKER, "", "log.cleaner.threads", "2") == ErrorCode.NONE
+        _, said = broker.terminate()
+
+    assert (
+        "topic t: retention.ms belongs to retention and compaction, which are not built yet; it has no effect" in said
+    )
+    assert "broker default: log.cleaner.threads belongs to retention and compaction" in said
+    assert "max.message.bytes" not in said
 
 
 def test_every_partition_of_a_large_topic_takes_records(tmp_path: Path) -> None:

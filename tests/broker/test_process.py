@@ -106,11 +106,14 @@ def test_a_topic_of_the_configuration_is_there_at_start(tmp_path: Path) -> None:
         with Client(broker.wait_ready()) as client:
             response = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="orders")]), 9)
     finally:
-        broker.terminate()
+        _, said = broker.terminate()
         broker.close()
 
     assert isinstance(response, MetadataResponse)
     assert len(response.topics[0].partitions) == 3
+    warned = [line for line in said.splitlines() if "retention.ms" in line]
+    assert len(warned) == 1, said
+    assert f"{config}, line 3: topic orders: retention.ms belongs to retention and compaction" in warned[0]
 
 
 @pytest.mark.parametrize(

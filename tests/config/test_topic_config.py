@@ -20,7 +20,7 @@ from odradek.kernel.config.broker import BrokerConfig, Setting
 from odradek.kernel.config.describe import describe_broker, describe_cluster, describe_topic
 from odradek.kernel.config.keys import ConfigKey, Importance, Part, Scope, UpdateMode
 from odradek.kernel.config.registry import Registry, builtin_registry
-from odradek.kernel.config.topic import TopicConfig, check_topic, topic_warnings
+from odradek.kernel.config.topic import TopicConfig, check_topic
 from odradek.kernel.config.values import ConfigType
 from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.errors import ConfigError, ErrorCode, KafkaError
@@ -132,8 +132,9 @@ def test_wrong_overrides_are_an_invalid_config(overrides: dict[str, str], what: 
 
 
 def test_keys_of_parts_that_are_not_built_are_warned_of() -> None:
-    assert topic_warnings(broker(), {"retention.ms": "1", "segment.bytes": "2000000", "unknown": "1"}) == [
-        "retention.ms belongs to retention and compaction, which are not built yet; it has no effect"
+    names = ["retention.ms", "segment.bytes", "unknown"]
+    assert list(broker().registry.without_effect(Scope.TOPIC, names)) == [
+        ("retention.ms", "retention.ms belongs to retention and compaction, which are not built yet; it has no effect")
     ]
 
 
