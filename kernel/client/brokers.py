@@ -84,7 +84,6 @@ class Brokers:
         self._setup = Backoff(settings.setup_timeout_ms, settings.setup_timeout_max_ms, random_source)
         self._links: dict[int, _Link] = {}
         self._wanted: dict[str, int] = {}
-        self._wants_all = False
         self._creates_topics = True
         self._wake = trio.Event()
         self._changed = trio.Event()
@@ -256,11 +255,6 @@ class Brokers:
                 self.request_update()
             self._wanted[topic] = time_ms
 
-    def want_all(self) -> None:
-        """Keep every topic of the cluster in the image."""
-        self._wants_all = True
-        self.request_update()
-
     def create_topics_by_asking(self, creates_topics: bool) -> None:
         """Say whether asking for an unknown topic may make the broker create it."""
         self._creates_topics = creates_topics
@@ -342,7 +336,7 @@ class Brokers:
 
     @property
     def _has_wishes(self) -> bool:
-        return self._wants_all or bool(self._wanted) or self.cluster.is_update_needed
+        return bool(self._wanted) or self.cluster.is_update_needed
 
     def _has_unknown_topics(self) -> bool:
         return any(name not in self.cluster.topics for name in self._wanted)
@@ -357,7 +351,7 @@ class Brokers:
         """Ask some broker; return whether it answered."""
         self._forget_idle()
         names = sorted(self._wanted)
-        topics = None if self._wants_all else [MetadataRequestTopic(name=name) for name in names]
+        topics = [MetadataRequestTopic(name=name) for name in names]
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=self._creates_topics)
         try:
             response: MetadataResponse = await self.request_any(request)
@@ -372,7 +366,7 @@ class Brokers:
             return False
         self.cluster.update(response, now_ms())
         if any(name not in self._wanted for name in names) or any(name not in names for name in self._wanted):
-            self.cluster.is_update_needed = not self._wants_all
+            self.cluster.is_update_needed = True
         self._drop_bootstrap_links()
         return True
 

@@ -260,14 +260,6 @@ def patch_max_timestamp(
     _CRC.pack_into(buffer, position + CRC_POSITION, header.crc)
 
 
-def patch_log_append_time(buffer: bytearray | memoryview, position: int, header: BatchHeader, now_ms: int) -> None:
-    """Stamp the batch at `position` with the broker's time, as `message.timestamp.type=LogAppendTime` wants it.
-
-    The records keep their deltas: readers take the max timestamp for all of them.
-    """
-    patch_max_timestamp(buffer, position, header, TimestampType.LOG_APPEND_TIME, now_ms)
-
-
 def encode_batch(header: BatchHeader, payload: Buffer) -> bytearray:
     """Return a whole batch: `header`'s fields, then `payload` (the records, compressed or not).
 

@@ -13,7 +13,7 @@ from odradek.kernel.records.batch import (
     increment_sequence,
     is_crc_valid,
     iterate_batches,
-    patch_log_append_time,
+    patch_max_timestamp,
     patch_offset_and_epoch,
     read_header,
 )
@@ -93,7 +93,7 @@ def test_log_append_time_rules_over_the_records_own_timestamps() -> None:
     batch = make_batch(b"a", b"b")
     header = read_header(batch)
 
-    patch_log_append_time(batch, 0, header, 1_900_000_000_000)
+    patch_max_timestamp(batch, 0, header, TimestampType.LOG_APPEND_TIME, 1_900_000_000_000)
 
     assert header == read_header(batch)
     assert is_crc_valid(batch, 0, header)
