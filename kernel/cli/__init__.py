@@ -77,12 +77,14 @@ def innermost(error: BaseException) -> BaseException:
 
 
 def report(error: BaseException) -> int:
-    """Tell a person what went wrong and return the exit status.
+    """Tell a person what went wrong, a line for each error of a group, and return the (highest) exit status.
 
     Raises:
         BaseException: `error` itself, when it is a bug of ours: its traceback is what helps.
     """
     match error:
+        case BaseExceptionGroup() if error.split((OdradekError, OSError))[1] is None:
+            return max(report(inner) for inner in error.exceptions)
         case KeyboardInterrupt():
             return EXIT_INTERRUPTED
         case BrokenPipeError():  # the reader of our output has seen enough

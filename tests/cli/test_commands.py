@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from odradek.kernel.cli import COMMANDS, innermost, report
-from odradek.kernel.errors import ConfigError, ErrorCode, KafkaError, PluginError
+from odradek.kernel.errors import ConfigError, ErrorCode, KafkaError, PluginError, StorageError
 
 HEAVY = ("trio", "rich", "attrs", "pluggy", "importlib.metadata", "odradek.kernel.broker", "difflib")
 ACTIONS = [
@@ -101,6 +101,11 @@ def test_numbers_that_make_no_sense_are_refused_at_once(command: Any, arguments:
         (KeyboardInterrupt(), 130, ""),
         (ExceptionGroup("", [ConfigError("wrong", where="file, line 3")]), 2, "odradek: file, line 3: wrong\n"),
         (BaseExceptionGroup("", [ValueError(), KeyboardInterrupt()]), 130, ""),
+        (
+            ExceptionGroup("", [StorageError("full"), ExceptionGroup("", [ConfigError("wrong"), OSError(2, "gone")])]),
+            2,
+            "odradek: full\nodradek: wrong\nodradek: gone\n",
+        ),
         (KafkaError(ErrorCode.INVALID_CONFIG, "so"), 1, "odradek: INVALID_CONFIG: so\n"),
         (PluginError("p", "is broken"), 1, "odradek: plugin 'p': is broken\n"),
         (FileNotFoundError(2, "No such file or directory", "x"), 1, "odradek: x: No such file or directory\n"),
@@ -111,6 +116,11 @@ def test_errors_end_in_one_line_and_a_status(
 ) -> None:
     assert report(innermost(error)) == status
     assert capsys.readouterr().err == text
+
+
+def test_a_bug_among_other_errors_keeps_the_traceback() -> None:
+    with pytest.raises(ExceptionGroup):
+        report(ExceptionGroup("", [ConfigError("wrong"), ZeroDivisionError()]))
 
 
 def test_a_bug_keeps_its_traceback() -> None:
