@@ -1,6 +1,7 @@
 """All that a plugin may import of the kernel.
 
-Names are stable from one minor version to the next; everything else in `odradek.kernel` may move.
+Names are stable from one minor version to the next, and so are the messages of Kafka's protocol, which plugins import
+from `odradek.kernel.wire.messages`; everything else in `odradek.kernel` may move.
 """
 
 from __future__ import annotations
@@ -12,7 +13,22 @@ from .config.keys import ConfigKey, Importance, Part, Scope, UpdateMode
 from .config.values import AtLeast, Between, ConfigType, NotEmpty, OneOf
 from .contracts.api_handler import PENDING, ApiHandler, AsyncApiHandler, ConnectionInfo, RequestContext
 from .contracts.append_stage import AppendStage, AppendStageFactory
-from .contracts.coordinator import CoordinatorResult, CoordinatorShard
+from .contracts.assignor import NO_GENERATION, Assignor, GroupMember, MemberAssignment, Partitions, SubscribedTopic
+from .contracts.coordinator import (
+    NO_PRODUCER,
+    PARKED,
+    ClusterView,
+    Coordinator,
+    CoordinatorResult,
+    CoordinatorRuntime,
+    CoordinatorShard,
+    CoordinatorTimers,
+    MetadataChange,
+    ProducerIdentity,
+    TopicKeys,
+    TopicView,
+    Waiter,
+)
 from .contracts.disk_work import DiskWork, do_now
 from .contracts.election import (
     Election,
@@ -28,7 +44,7 @@ from .contracts.election import (
     Role,
 )
 from .contracts.log_values import EpochEnd, FileSlice, RecordsData, SegmentInfo
-from .contracts.services import BrokerHandle, Metric, Service
+from .contracts.services import BrokerHandle, ConfigView, Metric, Service
 from .contracts.storage import (
     EMPTY_READ,
     NO_LIMIT,
@@ -42,6 +58,7 @@ from .contracts.storage import (
     StorageEngine,
     StorageFactory,
 )
+from .contracts.transactions import Admission, MarkerWriter, TransactionMarker, Transactions
 from .epochs import EpochCache
 from .errors import (
     ConfigError,
@@ -82,7 +99,20 @@ from .records.batch import (
     read_header,
 )
 from .records.reader import read_batch
-from .types import Buffer, TopicIdPartition, TopicPartition
+from .types import (
+    INTERNAL_TOPICS,
+    NO_EPOCH,
+    NO_OFFSET,
+    NO_PRODUCER_ID,
+    NO_TIMESTAMP,
+    Buffer,
+    TopicIdPartition,
+    TopicPartition,
+)
+from .wire import fields
+from .wire.codec import decode, encode_bytes
+from .wire.errors import DecodeError
+from .wire.message import Message
 
 hookimpl = pluggy.HookimplMarker("odradek")
 """Marks a plugin's function as the implementation of the hook of its name."""
@@ -91,17 +121,27 @@ __all__ = [
     "CREATE",
     "EMPTY_READ",
     "HEADER_SIZE",
+    "INTERNAL_TOPICS",
     "IOV_MAX",
     "LOG_OVERHEAD",
     "MAGIC",
+    "NO_EPOCH",
+    "NO_GENERATION",
     "NO_LIMIT",
+    "NO_OFFSET",
+    "NO_PRODUCER",
+    "NO_PRODUCER_ID",
+    "NO_TIMESTAMP",
+    "PARKED",
     "PENDING",
     "READ",
     "READ_WRITE",
     "ZERO_ID",
+    "Admission",
     "ApiHandler",
     "AppendStage",
     "AppendStageFactory",
+    "Assignor",
     "AsyncApiHandler",
     "AtLeast",
     "BatchHeader",
@@ -109,14 +149,20 @@ __all__ = [
     "BrokerHandle",
     "Buffer",
     "Clock",
+    "ClusterView",
     "ConfigError",
     "ConfigKey",
     "ConfigType",
+    "ConfigView",
     "ConnectionInfo",
+    "Coordinator",
     "CoordinatorResult",
+    "CoordinatorRuntime",
     "CoordinatorShard",
+    "CoordinatorTimers",
     "CorruptRecordsError",
     "CorruptionError",
+    "DecodeError",
     "DiskError",
     "DiskWork",
     "Election",
@@ -133,6 +179,7 @@ __all__ = [
     "FileStat",
     "Files",
     "FoundLog",
+    "GroupMember",
     "IdSource",
     "Importance",
     "IsrChange",
@@ -142,6 +189,10 @@ __all__ = [
     "LogMove",
     "LogRead",
     "MalformedRequestError",
+    "MarkerWriter",
+    "MemberAssignment",
+    "Message",
+    "MetadataChange",
     "MetadataChanged",
     "Metric",
     "NotEmpty",
@@ -151,8 +202,10 @@ __all__ = [
     "Part",
     "PartitionLog",
     "PartitionState",
+    "Partitions",
     "PeerMessage",
     "PluginError",
+    "ProducerIdentity",
     "Ready",
     "RecordsData",
     "RequestContext",
@@ -164,11 +217,20 @@ __all__ = [
     "StorageEngine",
     "StorageError",
     "StorageFactory",
+    "SubscribedTopic",
     "TopicIdPartition",
+    "TopicKeys",
     "TopicPartition",
+    "TopicView",
+    "TransactionMarker",
+    "Transactions",
     "UpdateMode",
+    "Waiter",
+    "decode",
     "disk_error",
     "do_now",
+    "encode_bytes",
+    "fields",
     "hookimpl",
     "id_text",
     "is_crc_valid",

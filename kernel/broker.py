@@ -29,7 +29,9 @@ from .config.listeners import parse_listeners
 from .errors import ConfigError, error_code
 from .ids import RandomIds
 from .metadata.brokers import Registration
+from .metadata.cluster_view import ImageView
 from .metadata.image import Listener as ImageListener
+from .metadata.image import MetadataImage
 from .network.configure import network_settings
 from .network.server import NetworkServer
 from .observe.observer import Observer
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from .clock import Clock
+    from .config.broker import BrokerConfig
+    from .contracts.assignor import Assignor
 
 __all__ = ["BoundListener", "Broker", "BrokerOptions", "read_broker_options"]
 
@@ -103,6 +107,24 @@ class Broker:
     def cluster_id(self) -> str:
         """The cluster's id, once the broker serves."""
         return self.parts.image().cluster_id if self.parts is not None else ""
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The configuration; always the newest."""
+        return self.parts.live_config if self.parts is not None else self.options.config
+
+    @property
+    def cluster(self) -> ImageView:
+        """The committed metadata; always the newest. Empty before the broker has read it."""
+        return ImageView(self._image)
+
+    def _image(self) -> MetadataImage:
+        return self.parts.image() if self.parts is not None else MetadataImage()
+
+    @property
+    def assignors(self) -> Mapping[str, Assignor]:
+        """What active plugins offer as assignors, by name."""
+        return self.options.assignors
 
     def settings(self, plugin: str) -> Mapping[str, object]:
         """Return the plugin's own section `[plugins.NAME]`."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from .config.broker import BrokerConfig
     from .config.sections import StartTopic
+    from .contracts.assignor import Assignor
     from .contracts.election import ElectionFactory
     from .contracts.storage import StorageFactory
 
@@ -34,6 +35,7 @@ class BrokerOptions:
         plugins: The active plugins, loaded.
         storages: What the plugins offer, by name.
         elections: What the plugins offer, by name.
+        assignors: What the plugins offer, by name.
         plugin_settings: Each plugin's own section, by its name.
         topics: Topics to have at start.
         keeps_strays: Whether logs that the metadata does not know stay where they are: for who adopts them.
@@ -43,6 +45,7 @@ class BrokerOptions:
     plugins: PluginManager
     storages: Mapping[str, StorageFactory]
     elections: Mapping[str, ElectionFactory]
+    assignors: Mapping[str, Assignor]
     plugin_settings: Mapping[str, Mapping[str, object]]
     topics: Sequence[StartTopic]
     keeps_strays: bool = False
@@ -85,4 +88,6 @@ def read_broker_options(
     for topic in settings.file.topics:
         for name, line in registry.without_effect(Scope.TOPIC, topic.configs):
             log.warning("%s: topic %s: %s", topic.configs[name].where, topic.name, line)
-    return BrokerOptions(resolved, plugins, storages, elections, settings.file.plugins, settings.file.topics)
+    return BrokerOptions(
+        resolved, plugins, storages, elections, plugins.assignors(), settings.file.plugins, settings.file.topics
+    )

@@ -17,10 +17,13 @@ import pluggy
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from .config.keys import ConfigKey
     from .contracts.api_handler import ApiHandler, AsyncApiHandler
     from .contracts.append_stage import AppendStageFactory
+    from .contracts.assignor import Assignor
+    from .contracts.coordinator import Coordinator
     from .contracts.election import ElectionFactory
     from .contracts.services import BrokerHandle, Metric, Service
     from .contracts.storage import StorageFactory
@@ -98,6 +101,31 @@ def odradek_append_stages() -> Mapping[str, AppendStageFactory]:  # type: ignore
     Errors: an exception stops the start; one in a stage refuses the batch with UNKNOWN_SERVER_ERROR and names the
         plugin in the log.
     Source: `odradek.kernel.contracts.append_stage`.
+    """
+
+
+@hookspec
+def odradek_assignors() -> Mapping[str, Assignor]:  # type: ignore[empty-body] # a specification has no body
+    """Offer assignors by the name that clients and `group.consumer.assignors` choose them with.
+
+    Called: once, when the broker is built; also by our own client, when it is told a name.
+    Result: joined; a name that two plugins offer stops the start.
+    Errors: an exception stops the start and names the plugin.
+    Source: `odradek.kernel.contracts.assignor`.
+    """
+
+
+@hookspec
+def odradek_coordinators(broker: BrokerHandle) -> Sequence[Coordinator[Any, Any]]:  # type: ignore[empty-body]
+    """Offer coordinators: state machines that live in the partitions of an internal topic.
+
+    Called: once, when the broker is built; the coordinators' handlers and metrics are asked for right after.
+    Result: joined; a topic or a key type of FindCoordinator that two plugins offer stops the start.
+    Errors: an exception stops the start and names the plugin.
+    Source: `odradek.kernel.contracts.coordinator`.
+
+    Args:
+        broker: What a plugin may ask of the broker that it lives in.
     """
 
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from .config.keys import ConfigKey
     from .contracts.api_handler import ApiHandler, AsyncApiHandler
     from .contracts.append_stage import AppendStageFactory
+    from .contracts.assignor import Assignor
+    from .contracts.coordinator import Coordinator
     from .contracts.election import ElectionFactory
     from .contracts.services import BrokerHandle, Metric, Service
     from .contracts.storage import StorageFactory
@@ -200,6 +202,14 @@ class PluginManager:
     def append_stages(self) -> dict[str, AppendStageFactory]:
         """Return append stage factories by name."""
         return self._joined("odradek_append_stages", "append stage")
+
+    def assignors(self) -> dict[str, Assignor]:
+        """Return assignors by name."""
+        return self._joined("odradek_assignors", "assignor")
+
+    def coordinators(self, broker: BrokerHandle) -> list[tuple[str, Coordinator[Any, Any]]]:
+        """Return every plugin's coordinators, each with the plugin's name."""
+        return [(plugin, each) for plugin, many in self._ask("odradek_coordinators", broker=broker) for each in many]
 
     def api_handlers(self, broker: BrokerHandle) -> list[tuple[str, ApiHandler | AsyncApiHandler]]:
         """Return every plugin's API handlers, each with the plugin's name."""

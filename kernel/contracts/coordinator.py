@@ -1,41 +1,344 @@
-"""Pure core: the coordinator contract, a replicated shard: operations make records, records make state.
+"""Pure core: the coordinator contract: a replicated state machine whose records live in an internal topic.
+
+A plugin gives a `Coordinator`; the kernel's runtime makes one *shard* of it for each partition of its topic that this
+broker leads, and drives it, all on the reactor's task::
+
+    request --> operation(shard, now_ms) --> CoordinatorResult(records, response, answers)
+                                                  |
+                  replay(record), one by one  <---+--->  appended to the topic's partition, many results a batch
+                                                              |
+                  response and answers leave  <---------------+  once the batch is committed
+
+Hard state changes in `replay` and nowhere else, so a shard that is loaded from the log is the one that wrote it. An
+operation may keep soft state (who waits, what is armed): it is lost when the shard is unloaded, as in Kafka.
+
+*Reads of committed state* need no second copy of it: a result without records is answered when everything that its
+shard had written before is committed. What a client saw can not be taken back.
+
+*Failures.* There is no rolling back: a shard whose append fails, or whose broker no longer leads the partition, is
+unloaded; whoever waits is told NOT_COORDINATOR, and the shard is loaded anew from the log by whoever leads then.
+
+*Source:* the form of Kafka's CoordinatorRuntime and CoordinatorShard.
 
 .. versionadded:: 0.1
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 import attrs
 
+from ..types import NO_EPOCH, NO_PRODUCER_ID
+
+if TYPE_CHECKING:
+    import uuid
+
+    from ..errors import KafkaError
+    from ..types import Buffer
+    from .api_handler import ApiHandler, AsyncApiHandler
+    from .services import Metric
+    from .transactions import Transactions
+
 Record = TypeVar("Record")
+Record_co = TypeVar("Record_co", covariant=True)
 Record_contra = TypeVar("Record_contra", contravariant=True)
-Response = TypeVar("Response", covariant=True)
+Response_co = TypeVar("Response_co", covariant=True)
+Shard = TypeVar("Shard")
+Shard_co = TypeVar("Shard_co", covariant=True)
+
+
+class Parked(Enum):
+    """The type of `PARKED`."""
+
+    PARKED = 0
+
+
+PARKED: Final = Parked.PARKED
+"""The response of an operation that is answered by a later one, through its `answers`."""
+
+
+class Waiter(Protocol):
+    """Whoever waits for a response. Answered exactly once, on the reactor's task."""
+
+    def answer(self, response: Any) -> None:
+        """Take the response; everything that it tells is committed."""
+        ...
+
+    def fail(self, error: KafkaError) -> None:
+        """Take an error instead: the operation's own, or one of a coordinator that is not here (see the runtime)."""
+        ...
 
 
 @attrs.frozen
-class CoordinatorResult(Generic[Record, Response]):
-    """What an operation decided: records to be committed, and the answer to be given once they are.
+class CoordinatorResult(Generic[Record_co, Response_co]):
+    """What an operation decided: records to be committed, and the answers to be given once they are.
 
     Attributes:
-        records: In order; replayed one by one once they are written.
-        response: Given when all of them are committed; at once when there are none.
-        is_atomic: Whether all of them go in one batch, so that a crash leaves all or none.
+        records: In order; replayed one by one as they are appended.
+        response: For the waiter of this operation, or `PARKED`.
+        answers: Of requests that were parked before: to whom, and what.
+        is_atomic: Whether all records go in one batch, so that a crash leaves all or none.
     """
 
-    records: Sequence[Record]
-    response: Response
+    records: Sequence[Record_co]
+    response: Response_co
+    answers: Sequence[tuple[Waiter, Any]] = ()
     is_atomic: bool = True
+
+
+@attrs.frozen
+class ProducerIdentity:
+    """The transactional producer for whom records are written: they count when its transaction commits (KIP-447)."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+NO_PRODUCER: Final = ProducerIdentity(NO_PRODUCER_ID, NO_EPOCH)
 
 
 class CoordinatorShard(Protocol[Record_contra]):
     """A pure state machine. Hard state changes in `replay` and nowhere else; operations are its other methods.
 
-    Source: the form of Kafka's CoordinatorShard.
+    Life: made empty, records replayed, `loaded`; then operations, each followed by `replay` of its records;
+    `unloaded` at the end.
+
+    *Source:* the form of Kafka's CoordinatorShard.
     """
 
-    def replay(self, record: Record_contra) -> None:
-        """Apply one committed record. Never fails on a record that an operation of this version made."""
+    def replay(self, record: Record_contra, offset: int, producer: ProducerIdentity) -> None:
+        """Apply one record. Never fails on a record that an operation of this version made.
+
+        Args:
+            record: As `Coordinator.decode` gave it, or as an operation made it.
+            offset: Where it stands in the partition.
+            producer: `NO_PRODUCER`, or whose transaction has to commit before the record counts.
+        """
         ...
+
+    def replay_marker(self, producer: ProducerIdentity, *, is_commit: bool) -> None:
+        """Apply the end of a transaction in this partition."""
+        ...
+
+    def loaded(self, now_ms: int) -> None:
+        """Everything is replayed and this broker coordinates: arm timers. `now_ms` is the wall clock."""
+        ...
+
+    def unloaded(self) -> None:
+        """Nothing will be asked any more. The runtime disarms the timers and fails whoever is parked."""
+        ...
+
+
+class CoordinatorTimers(Protocol):
+    """Timers of one shard. When one is due its operation runs like any other; its result's response is dropped."""
+
+    def schedule(self, key: str, delay_ms: int, operation: Callable[[int], CoordinatorResult[Any, Any]]) -> None:
+        """Run `operation(now_ms)` once, `delay_ms` from now; replaces what `key` was armed for.
+
+        An operation that raises is logged, and runs again after a pause.
+        """
+        ...
+
+    def cancel(self, key: str) -> None:
+        """Disarm a key; nothing happens if it is not armed."""
+        ...
+
+    def is_scheduled(self, key: str) -> bool:
+        """Return whether the key is armed."""
+        ...
+
+
+@attrs.frozen
+class TopicView:
+    """A topic, as a coordinator sees it.
+
+    Attributes:
+        name: Its name.
+        topic_id: Its id.
+        partitions_count: How many partitions it has.
+        racks: By partition, the racks of its replicas' brokers; brokers without a rack are left out.
+    """
+
+    name: str
+    topic_id: uuid.UUID
+    partitions_count: int
+    racks: Sequence[frozenset[str]] = ()
+
+
+class ClusterView(Protocol):
+    """The committed metadata, as a coordinator sees it: always the newest."""
+
+    def topic(self, name: str) -> TopicView | None:
+        """Return a topic by its name."""
+        ...
+
+    def topic_by_id(self, topic_id: uuid.UUID) -> TopicView | None:
+        """Return a topic by its id."""
+        ...
+
+    def topic_names(self) -> Sequence[str]:
+        """Return the names of all topics, in no order."""
+        ...
+
+    def group_configs(self, group_id: str) -> Mapping[str, str]:
+        """Return what is set on a group by the Admin API (resource type GROUP)."""
+        ...
+
+    def feature_level(self, name: str) -> int:
+        """Return the finalized level of a feature, 0 when it is not finalized."""
+        ...
+
+
+@attrs.frozen
+class MetadataChange:
+    """What changed in the metadata, as far as coordinators care.
+
+    Attributes:
+        created_topics: Names of new topics.
+        changed_topics: Names of topics that were there and changed, for instance got partitions.
+        deleted_topics: The topics that are gone, as they were.
+        changed_groups: Groups whose configs changed.
+    """
+
+    created_topics: frozenset[str] = frozenset()
+    changed_topics: frozenset[str] = frozenset()
+    deleted_topics: tuple[TopicView, ...] = ()
+    changed_groups: frozenset[str] = frozenset()
+
+
+class CoordinatorRuntime(Protocol[Shard_co]):
+    """What a plugin's handlers ask of the kernel. Plain calls, on the reactor's task.
+
+    Errors that a waiter is failed with beside its operation's own: COORDINATOR_NOT_AVAILABLE (the topic is not there
+    yet, the write took longer than the coordinator's time-out, too few replicas are in sync),
+    COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR (another broker leads the partition, or this one stopped leading it),
+    MESSAGE_TOO_LARGE (the records of an atomic result do not fit in a batch; nothing was replayed),
+    UNKNOWN_SERVER_ERROR (a bug, logged).
+    """
+
+    @property
+    def partitions_count(self) -> int:
+        """How many partitions the topic has, or will have when it is created."""
+        ...
+
+    def partition_for(self, key: str) -> int:
+        """Return the partition that coordinates a key: Java's String.hashCode, made positive, modulo the partitions."""
+        ...
+
+    def submit(
+        self,
+        partition: int,
+        operation: Callable[[Shard_co, int], CoordinatorResult[Any, Any]],
+        waiter: Waiter,
+        *,
+        producer: ProducerIdentity = NO_PRODUCER,
+    ) -> None:
+        """Run an operation now and have its response given once it is committed.
+
+        Args:
+            partition: Which shard.
+            operation: Takes the shard and the wall clock in milliseconds. May raise `KafkaError`: the waiter is failed
+                with it, at once when nothing is uncommitted. May be called at most once.
+            waiter: Answered once; when the response is `PARKED`, by a later result.
+            producer: For whose transaction the records are written.
+        """
+        ...
+
+    def submit_all(self, operation: Callable[[Shard_co, int], CoordinatorResult[Any, Any]], waiter: Waiter) -> None:
+        """Run an operation on every active shard of this broker; the waiter gets the list of their responses.
+
+        A shard that fails is left out when it stopped coordinating meanwhile; any other error fails the waiter.
+        COORDINATOR_LOAD_IN_PROGRESS of shards that are loading is told by `is_loading`.
+        """
+        ...
+
+    def is_loading(self) -> bool:
+        """Return whether some shard of this broker is still loading."""
+        ...
+
+    async def call(
+        self,
+        partition: int,
+        operation: Callable[[Shard_co, int], CoordinatorResult[Any, Any]],
+        *,
+        producer: ProducerIdentity = NO_PRODUCER,
+    ) -> Any:
+        """Like `submit`, and wait. If cancelled, the operation stands and its response is dropped.
+
+        Raises:
+            KafkaError: What a waiter would have been failed with.
+        """
+        ...
+
+    def shards(self) -> Iterator[tuple[int, Shard_co]]:
+        """Iterate over the active shards with their partitions: for metrics, to be read only."""
+        ...
+
+    def coordinator_epoch(self, partition: int) -> int:
+        """Return the leader epoch in which this broker coordinates a partition, -1 when it does not."""
+        ...
+
+
+class Coordinator(Protocol[Shard, Record]):
+    """What a plugin gives, once for each broker.
+
+    Attributes:
+        name: For logs and tasks.
+        key_type: FindCoordinator's key type: 0 groups, 1 transactions, 2 share groups.
+        topic: The internal topic.
+        topic_settings: Broker keys of the topic: its partitions, its replication factor, and by topic key the broker
+            key that gives its value or, where there is none, the value itself as `=value`.
+        write_timeout_key: Broker key of how long a commit may take, in milliseconds.
+        load_buffer_key: Broker key of how many bytes are read at a time while loading.
+    """
+
+    name: str
+    key_type: int
+    topic: str
+    topic_settings: TopicKeys
+    write_timeout_key: str
+    load_buffer_key: str
+
+    def new_shard(self, partition: int, timers: CoordinatorTimers) -> Shard:
+        """Return an empty shard."""
+        ...
+
+    def encode(self, record: Record) -> tuple[bytes, bytes | None]:
+        """Return a record's key and value; a value of None is a tombstone."""
+        ...
+
+    def decode(self, key: Buffer, value: Buffer | None) -> Record | None:
+        """Return the record of a key and value, None for a type that this version does not know.
+
+        Raises:
+            CorruptionError: It is no such record: skipped, counted and logged with its offset.
+        """
+        ...
+
+    def handlers(self, runtime: CoordinatorRuntime[Shard]) -> Sequence[ApiHandler | AsyncApiHandler]:
+        """Return the handlers of the coordinator's APIs; called once, before the broker listens."""
+        ...
+
+    def metrics(self, runtime: CoordinatorRuntime[Shard]) -> Sequence[Metric]:
+        """Return the coordinator's metrics; called once."""
+        ...
+
+    def metadata_changed(self, change: MetadataChange, runtime: CoordinatorRuntime[Shard]) -> None:
+        """Hear of each change of the committed metadata, in order; must not block."""
+        ...
+
+    def transactions(self, runtime: CoordinatorRuntime[Shard]) -> Transactions | None:
+        """Return the coordinator's face towards producers, when it is the one of transactions; called once."""
+        ...
+
+
+@attrs.frozen
+class TopicKeys:
+    """How an internal topic is configured; see `Coordinator.topic_settings`."""
+
+    partitions_key: str
+    replication_factor_key: str
+    configs: Mapping[str, str]

@@ -15,6 +15,34 @@ if TYPE_CHECKING:
     import trio
 
     from ..clock import Clock
+    from ..ids import IdSource
+    from .assignor import Assignor
+    from .coordinator import ClusterView
+    from .seams import RandomSource
+
+
+class ConfigView(Protocol):
+    """The broker's configuration as it is now, dynamic layers included; see `odradek config describe` for the keys."""
+
+    def get_int(self, name: str) -> int:
+        """Return a number."""
+        ...
+
+    def get_float(self, name: str) -> float:
+        """Return a number with a fraction."""
+        ...
+
+    def get_bool(self, name: str) -> bool:
+        """Return a switch."""
+        ...
+
+    def get_text(self, name: str) -> str:
+        """Return a text, empty when it is not set."""
+        ...
+
+    def get_list(self, name: str) -> tuple[str, ...]:
+        """Return a list."""
+        ...
 
 
 @attrs.frozen
@@ -65,6 +93,31 @@ class BrokerHandle(Protocol):
     @property
     def clock(self) -> Clock:
         """The broker's clocks."""
+        ...
+
+    @property
+    def config(self) -> ConfigView:
+        """The configuration; always the newest."""
+        ...
+
+    @property
+    def cluster(self) -> ClusterView:
+        """The committed metadata; always the newest."""
+        ...
+
+    @property
+    def random(self) -> RandomSource:
+        """The source of chance."""
+        ...
+
+    @property
+    def ids(self) -> IdSource:
+        """The source of new ids."""
+        ...
+
+    @property
+    def assignors(self) -> Mapping[str, Assignor]:
+        """What active plugins offer as assignors, by name."""
         ...
 
     def settings(self, plugin: str) -> Mapping[str, object]:

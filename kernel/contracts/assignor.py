@@ -1,0 +1,106 @@
+"""Pure core: the assignor contract: which member of a group reads which partitions.
+
+One contract for both sides: the group coordinator asks it for members of the consumer protocol (KIP-848), our client
+asks it when its member leads a group of the classic protocol, and `odradek assign simulate` compares them all.
+
+An assignor is a pure function of its arguments: the same arguments give the same assignment, whatever the order of
+members and topics.
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import attrs
+
+Partitions = Mapping[str, Sequence[int]]
+"""Partitions by topic, ascending."""
+
+NO_GENERATION = -1
+
+
+@attrs.frozen
+class GroupMember:
+    """What an assignor knows of a member.
+
+    Attributes:
+        member_id: Its id.
+        topics: What it subscribed to; topics that do not exist are left out by the caller.
+        instance_id: The `group.instance.id` of a static member.
+        rack: Its `client.rack`.
+        owned: What it owned until now.
+        generation: In which generation or epoch it owned that; `NO_GENERATION` when it does not say. Of two members
+            that claim a partition the one of the newer generation is believed.
+        user_data: What its own assignor put into the subscription.
+    """
+
+    member_id: str
+    topics: frozenset[str]
+    instance_id: str | None = None
+    rack: str | None = None
+    owned: Partitions = attrs.field(factory=dict)
+    generation: int = NO_GENERATION
+    user_data: bytes | None = None
+
+
+@attrs.frozen
+class SubscribedTopic:
+    """What an assignor knows of a topic.
+
+    Attributes:
+        partitions_count: How many partitions it has.
+        racks: By partition, the racks of its replicas; empty when racks are not known.
+    """
+
+    partitions_count: int
+    racks: Sequence[frozenset[str]] = ()
+
+
+@attrs.frozen
+class MemberAssignment:
+    """What a member shall read.
+
+    Attributes:
+        partitions: By topic.
+        user_data: For the member's own assignor (classic protocol only).
+    """
+
+    partitions: Partitions
+    user_data: bytes | None = None
+
+
+class Assignor(Protocol):
+    """One strategy.
+
+    Attributes:
+        name: As `partition.assignment.strategy` and `group.remote.assignor` name it: `range`, `cooperative-sticky`.
+        is_cooperative: Whether members of the classic protocol keep what they own during a rebalance (KIP-429). Its
+            assignments then never give a partition to one member before another has released it.
+        is_server_side: Whether the group coordinator offers it to members of the consumer protocol.
+    """
+
+    name: str
+    is_cooperative: bool
+    is_server_side: bool
+
+    def assign(
+        self, members: Sequence[GroupMember], topics: Mapping[str, SubscribedTopic]
+    ) -> Mapping[str, MemberAssignment]:
+        """Return every member's assignment, by member id.
+
+        Args:
+            members: All members of the group, ids distinct.
+            topics: Every topic that some member subscribed to and that exists.
+        """
+        ...
+
+    def subscription_user_data(self, topics: frozenset[str]) -> bytes | None:
+        """Return what a member of our client puts into its subscription for this assignor; None for nothing."""
+        ...
+
+    def on_assignment(self, assignment: MemberAssignment, generation: int) -> None:
+        """Hear what this member of our client was given. Keeps nothing but what the next subscription tells."""
+        ...
