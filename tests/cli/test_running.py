@@ -3,6 +3,8 @@
 import os
 import signal
 import threading
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import trio
@@ -27,7 +29,15 @@ def test_an_error_comes_as_itself() -> None:
         run_interruptible(fail)
 
 
-def test_an_interruption_cancels_the_work_and_is_raised_afterwards() -> None:
+@pytest.fixture(params=[signal.default_int_handler, signal.SIG_IGN], ids=["default", "ignored, as in a background job"])
+def handler(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """What SIGINT does around the run."""
+    before = signal.signal(signal.SIGINT, request.param)
+    yield request.param
+    signal.signal(signal.SIGINT, before)
+
+
+def test_an_interruption_cancels_the_work_and_is_raised_afterwards(handler: Any) -> None:
     seen: list[str] = []
 
     async def wait() -> None:
@@ -42,7 +52,7 @@ def test_an_interruption_cancels_the_work_and_is_raised_afterwards() -> None:
         run_interruptible(wait)
 
     assert seen == ["cancelled"]
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is handler
 
 
 def test_other_threads_may_run_commands_too() -> None:
