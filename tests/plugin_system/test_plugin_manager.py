@@ -190,6 +190,23 @@ def test_hook_odradek_append_stages_joins_by_name() -> None:
     assert manager_with(one=one).append_stages() == {"stamp": A}
 
 
+def test_hook_odradek_assignors_joins_by_name_and_refuses_the_same_name_twice() -> None:
+    one = plugin("one", odradek_assignors=named("odradek_assignors", lambda: {"range": A}))
+    two = plugin("two", odradek_assignors=named("odradek_assignors", lambda: {"sticky": B}))
+    three = plugin("three", odradek_assignors=named("odradek_assignors", lambda: {"range": B}))
+
+    assert manager_with(one=one, two=two).assignors() == {"range": A, "sticky": B}
+    with pytest.raises(PluginError, match="offers the assignor 'range', which plugin 'one' offers too"):
+        manager_with(one=one, three=three).assignors()
+
+
+def test_hook_odradek_coordinators_gets_the_broker_and_keeps_the_plugins_names() -> None:
+    one = plugin("one", odradek_coordinators=named("odradek_coordinators", lambda broker: [broker]))
+    two = plugin("two", odradek_coordinators=named("odradek_coordinators", lambda: []))
+
+    assert manager_with(one=one, two=two).coordinators(BROKER) == [("one", BROKER)]
+
+
 def test_hook_odradek_api_handlers_gets_the_broker() -> None:
     one = plugin("one", odradek_api_handlers=named("odradek_api_handlers", lambda broker: [broker]))
 
