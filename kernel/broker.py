@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .clock import Clock
     from .config.broker import BrokerConfig
     from .contracts.assignor import Assignor
+    from .contracts.transactions import MarkerWriter, Transactions
 
 __all__ = ["BoundListener", "Broker", "BrokerOptions", "read_broker_options"]
 
@@ -125,6 +126,26 @@ class Broker:
     def assignors(self) -> Mapping[str, Assignor]:
         """What active plugins offer as assignors, by name."""
         return self.options.assignors
+
+    @property
+    def marker_writer(self) -> MarkerWriter:
+        """Brings the ends of transactions to partitions; for a broker that serves."""
+        assert self.parts is not None, "a broker that serves writes markers"
+        return self.parts.marker_writer
+
+    @property
+    def transactions(self) -> Transactions | None:
+        """The transaction coordinator, None when no active plugin has one."""
+        return self.parts.transactions if self.parts is not None else None
+
+    async def new_producer_id(self) -> int:
+        """Return a producer id that no other producer of the cluster has. If it is cancelled, ids are lost.
+
+        Raises:
+            KafkaError: The controller cannot give one now.
+        """
+        assert self.parts is not None, "a broker that serves gives producer ids"
+        return await self.parts.producer_ids.new_producer_id()
 
     def settings(self, plugin: str) -> Mapping[str, object]:
         """Return the plugin's own section `[plugins.NAME]`."""

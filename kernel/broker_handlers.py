@@ -14,6 +14,7 @@ from .dispatch.handlers.api_03_metadata import MetadataHandler
 from .dispatch.handlers.api_18_api_versions import ApiVersionsHandler
 from .dispatch.handlers.api_21_delete_records import DeleteRecordsHandler
 from .dispatch.handlers.api_23_offset_for_leader_epoch import OffsetForLeaderEpochHandler
+from .dispatch.handlers.api_27_write_txn_markers import WriteTxnMarkersHandler
 from .dispatch.handlers.api_34_alter_replica_log_dirs import AlterReplicaLogDirsHandler
 from .dispatch.handlers.api_35_describe_log_dirs import DescribeLogDirsHandler
 from .dispatch.handlers.api_61_describe_producers import DescribeProducersHandler
@@ -45,12 +46,15 @@ def kernel_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler
         create_topics=parts.topic_maker.create_soon,
     )
     yield ApiVersionsHandler(routes=parts.router.routes, image=image, supported_features=supported_ranges())
+    yield WriteTxnMarkersHandler(writer=parts.marker_writer)
     yield from _log_handlers(parts)
     yield from admin_handlers(
         broker_id=config.node_id,
         metadata=lambda: parts.metadata,
         config=lambda: parts.live_config,
         clock=clock,
+        producer_ids=parts.producer_ids,
+        transactions=lambda: parts.transactions,
     )
 
 

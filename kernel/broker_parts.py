@@ -13,6 +13,8 @@ from .config.topic import TopicConfig
 from .contracts.election import ElectionContext
 from .contracts.storage import LogConfig, StorageContext
 from .dispatch.handlers.api_00_produce import ProduceHandler
+from .dispatch.handlers.api_22_init_producer_id import ProducerIdSource
+from .dispatch.handlers.controller_call import MetadataLogCall
 from .dispatch.router import Router
 from .files import OsFiles
 from .ids import METADATA_TOPIC_ID, ZERO_ID
@@ -23,6 +25,7 @@ from .metadata.rules import ControllerRules, dynamic_config
 from .metadata.topic_maker import TopicMaker
 from .partitions.fetch_session import FetchSessionCache
 from .partitions.flush_service import FlushService
+from .partitions.marker_writer import LocalMarkerWriter
 from .partitions.replica_manager import ReplicaManager
 from .partitions.request_operation import RequestOperation
 from .partitions.topic_opener import TopicOpener
@@ -43,8 +46,10 @@ if TYPE_CHECKING:
     from .broker import Broker
     from .config.broker import BrokerConfig
     from .contracts.storage import PartitionLog, StorageEngine
+    from .contracts.transactions import Transactions
     from .metadata.image import MetadataDelta, TopicImage
     from .network.connection import Connection
+    from .partitions.marker_writer import MarkerOwner
     from .partitions.replica import Replica
     from .purgatory.delayed_operation import DelayedOperation
     from .wire.messages.api_19_create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -113,6 +118,18 @@ class BrokerParts:
             random=broker.random,
         )
         self.metadata: MetadataLog
+        self.producer_ids = ProducerIdSource(
+            broker_id=self.config.node_id, submit=MetadataLogCall(lambda: self.metadata).submit
+        )
+        self.transactions: Transactions | None = None
+        self.marker_owners: dict[str, MarkerOwner] = {}
+        self.marker_writer = LocalMarkerWriter(
+            replicas=self.replicas,
+            purgatory=self.produce_purgatory,
+            clock=clock,
+            timeout_ms=lambda: self.live_config.get_int("request.timeout.ms"),
+            owner_of=self.marker_owners.get,
+        )
         self.topic_maker = TopicMaker(self.create_topics)
         self.produce = ProduceHandler(replicas=self.replicas, purgatory=self.produce_purgatory, clock=clock)
         self.router = Router(

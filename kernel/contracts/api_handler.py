@@ -131,7 +131,7 @@ class AsyncApiHandler(Protocol):
     api_key: int
 
     async def handle_async(self, request: Any, context: RequestContext) -> Answer:
-        """Answer one request. If it is cancelled the broker is stopping, and nobody waits for the answer."""
+        """Answer one request, or return `PENDING`. If it is cancelled the broker is stopping, and nobody waits."""
         ...
 
     def error_response(self, request: Any, context: RequestContext, code: ErrorCode, detail: str) -> Answer:

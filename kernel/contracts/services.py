@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .assignor import Assignor
     from .coordinator import ClusterView
     from .seams import RandomSource
+    from .transactions import MarkerWriter, Transactions
 
 
 class ConfigView(Protocol):
@@ -118,6 +119,24 @@ class BrokerHandle(Protocol):
     @property
     def assignors(self) -> Mapping[str, Assignor]:
         """What active plugins offer as assignors, by name."""
+        ...
+
+    @property
+    def marker_writer(self) -> MarkerWriter:
+        """Brings the ends of transactions to partitions; to be asked for when it is needed, once the broker serves."""
+        ...
+
+    @property
+    def transactions(self) -> Transactions | None:
+        """The transaction coordinator, None when no active plugin has one; ask for it when it is needed."""
+        ...
+
+    async def new_producer_id(self) -> int:
+        """Return a producer id that no other producer of the cluster has. If it is cancelled, ids are lost.
+
+        Raises:
+            KafkaError: The controller cannot give one now.
+        """
         ...
 
     def settings(self, plugin: str) -> Mapping[str, object]:

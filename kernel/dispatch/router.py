@@ -197,7 +197,8 @@ class Router:
                     answer = None
                 except Exception as error:
                     answer = self._error_answer_or_none(request, body, error)
-                self._reply(request, answer)
+                if answer is not PENDING:
+                    self._reply(request, answer)
         finally:
             limiter.release()
 

@@ -203,6 +203,19 @@ class ProducerStateTable:
             )
         return None
 
+    def check_epoch(self, producer_id: int, producer_epoch: int) -> None:
+        """Judge a batch that a coordinator writes for a producer: such batches have no sequence.
+
+        Raises:
+            KafkaError: INVALID_PRODUCER_EPOCH.
+        """
+        state = self._states.get(producer_id)
+        if state is not None and producer_epoch < state.producer_epoch:
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {producer_id}: epoch {producer_epoch} is older than {state.producer_epoch}",
+            )
+
     def append(self, header: BatchHeader) -> None:
         """Take note of a data batch, whose offsets are assigned and which was accepted or is read from the log. Hot."""
         state = self._states.get(header.producer_id)
@@ -211,7 +224,8 @@ class ProducerStateTable:
         elif header.producer_epoch != state.producer_epoch:
             state.raise_epoch(header.producer_epoch)
         first_sequence, base_offset, delta = header.base_sequence, header.base_offset, header.last_offset_delta
-        last_sequence = (first_sequence + delta) & SEQUENCE_MAX
+        # A coordinator's batches have no sequence, and leave no trace of one.
+        last_sequence = (first_sequence + delta) & SEQUENCE_MAX if first_sequence >= 0 else NO_SEQUENCE
         batches = state.batches
         if len(batches) == BATCHES_KEPT:
             del batches[0]
@@ -415,7 +429,8 @@ def _state_of(entry: ProducerSnapshotEntry) -> ProducerState:
         coordinator_epoch=entry.coordinator_epoch,
     )
     if entry.last_offset >= 0:
-        first_sequence = (entry.last_sequence - entry.offset_delta) & SEQUENCE_MAX
+        has_sequence = entry.last_sequence >= 0
+        first_sequence = (entry.last_sequence - entry.offset_delta) & SEQUENCE_MAX if has_sequence else NO_SEQUENCE
         base_offset = entry.last_offset - entry.offset_delta
         state.batches.append(
             ProducedBatch(first_sequence, entry.last_sequence, base_offset, entry.last_offset, entry.timestamp)

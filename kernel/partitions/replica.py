@@ -17,6 +17,7 @@ Watermarks, each at most the next one::
 from __future__ import annotations
 
 import logging
+from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -25,6 +26,7 @@ from ..contracts.election import MetadataChanged, PartitionState, Role
 from ..contracts.storage import EMPTY_READ, LogRead
 from ..errors import ErrorCode, KafkaError, PluginError, StorageError
 from ..records.batch import patch_offset_and_epoch
+from ..records.control import ControlRecordType, EndTransactionMarker, read_control_record
 from ..types import NO_EPOCH, NO_OFFSET, NO_TIMESTAMP, IsolationLevel, LogOffsets, TopicIdPartition
 from .recovery import keep_producers
 
@@ -41,6 +43,19 @@ _logger = logging.getLogger(__name__)
 
 ACKS_ALL: Final = -1
 NOT_LEADER: Final = ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+class AppendOrigin(Enum):
+    """Who made a batch: a client, whose sequences are checked, or a coordinator, which has none and ends transactions.
+
+    *Source:* Kafka's AppendOrigin.
+    """
+
+    CLIENT = "client"
+    COORDINATOR = "coordinator"
+
+
+CLIENT: Final = AppendOrigin.CLIENT
 
 
 @attrs.frozen
@@ -200,32 +215,40 @@ class Replica:
 
     # ----------------------------------------------------------------------------------------------------------- write
 
-    def append_as_leader(self, batch: memoryview, header: BatchHeader, acks: int) -> Appended:
+    def append_as_leader(
+        self, batch: memoryview, header: BatchHeader, acks: int, *, origin: AppendOrigin = CLIENT
+    ) -> Appended:
         """Stage one validated batch.
 
         Args:
             batch: The batch, writable: base offset and leader epoch are assigned in place. Borrowed until `write`.
             header: Its header; base offset and epoch are set.
             acks: -1, 0 or 1.
+            origin: A coordinator's batches have no sequence, so only the producer's epoch is checked; they may be
+                control batches, which end the producer's transaction here.
 
         Raises:
             KafkaError: This replica does not lead, too few replicas are in sync for acks=all, or the producer's
-                sequence does not fit. The log is as it was.
+                sequence or epoch does not fit. The log is as it was.
         """
         if not self.is_leader or self.offline_reason is not None:
             raise KafkaError(NOT_LEADER if self.offline_reason is None else ErrorCode.KAFKA_STORAGE_ERROR)
         if acks == ACKS_ALL and not self.election.can_acknowledge():
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
         has_producer = header.producer_id >= 0
+        marker: EndTransactionMarker | None = None
         if has_producer:
-            original = self.producers.check(header)
-            if original is not None:
-                return Appended(
-                    original.base_offset,
-                    original.last_offset + 1,
-                    is_duplicate=True,
-                    log_append_time_ms=original.timestamp,
-                )
+            if origin is CLIENT:
+                original = self.producers.check(header)
+                if original is not None:
+                    return Appended(
+                        original.base_offset,
+                        original.last_offset + 1,
+                        is_duplicate=True,
+                        log_append_time_ms=original.timestamp,
+                    )
+            else:
+                marker = self._check_coordinators(batch, header)
         log = self.log
         base_offset = log.log_end_offset
         patch_offset_and_epoch(batch, 0, base_offset, self.leader_epoch)
@@ -238,9 +261,29 @@ class Replica:
             _logger.error("partition %s goes offline: %s", self.partition, error)
             self.go_offline(str(error))
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from error
-        if has_producer:
+        if marker is not None:
+            self.producers.append_marker(
+                header,
+                is_commit=marker.type is ControlRecordType.COMMIT,
+                coordinator_epoch=marker.coordinator_epoch,
+            )
+        elif has_producer:
             self.producers.append(header)
         return Appended(base_offset, last_offset + 1)
+
+    def _check_coordinators(self, batch: memoryview, header: BatchHeader) -> EndTransactionMarker | None:
+        """Check a coordinator's batch of a producer; return the marker that it is.
+
+        Raises:
+            KafkaError: The producer or the coordinator has been fenced.
+        """
+        if not header.is_control:
+            self.producers.check_epoch(header.producer_id, header.producer_epoch)
+            return None
+        marker = read_control_record(batch, header)
+        assert isinstance(marker, EndTransactionMarker), "a producer's control batch is the end of its transaction"
+        self.producers.check_marker(header.producer_id, header.producer_epoch, marker.coordinator_epoch)
+        return marker
 
     def write(self) -> bool:
         """Write what is staged; return whether a flush has to come before it counts.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from .api_19_create_topics import CreateTopicsHandler
 from .api_20_delete_topics import DeleteTopicsHandler
-from .api_22_init_producer_id import InitProducerIdHandler, ProducerIdSource
+from .api_22_init_producer_id import InitProducerIdHandler
 from .api_32_describe_configs import DescribeConfigsHandler
 from .api_33_alter_configs import AlterConfigsHandler
 from .api_37_create_partitions import CreatePartitionsHandler
@@ -28,12 +28,20 @@ if TYPE_CHECKING:
     from ...clock import Clock
     from ...config.broker import BrokerConfig
     from ...contracts.api_handler import ApiHandler, AsyncApiHandler
+    from ...contracts.transactions import Transactions
     from ...metadata.image import MetadataImage
     from ...metadata.metadata_log import MetadataLog
+    from .api_22_init_producer_id import ProducerIdSource
 
 
 def admin_handlers(
-    *, broker_id: int, metadata: Callable[[], MetadataLog], config: Callable[[], BrokerConfig], clock: Clock
+    *,
+    broker_id: int,
+    metadata: Callable[[], MetadataLog],
+    config: Callable[[], BrokerConfig],
+    clock: Clock,
+    producer_ids: ProducerIdSource,
+    transactions: Callable[[], Transactions | None],
 ) -> Iterator[ApiHandler | AsyncApiHandler]:
     """Iterate over the handlers that the controller and the image answer.
 
@@ -42,6 +50,8 @@ def admin_handlers(
         metadata: Returns the metadata log; asked at each request, so it may be made later.
         config: Returns this broker's configuration with its dynamic layers.
         clock: For DescribeQuorum.
+        producer_ids: For InitProducerId.
+        transactions: Returns the transaction coordinator, where there is one.
     """
     submit = MetadataLogCall(metadata).submit
 
@@ -50,7 +60,7 @@ def admin_handlers(
 
     yield CreateTopicsHandler(submit=submit)
     yield DeleteTopicsHandler(submit=submit)
-    yield InitProducerIdHandler(producer_ids=ProducerIdSource(broker_id=broker_id, submit=submit))
+    yield InitProducerIdHandler(producer_ids=producer_ids, transactions=transactions)
     yield DescribeConfigsHandler(broker_id=broker_id, image=image, config=config)
     yield AlterConfigsHandler(submit=submit)
     yield CreatePartitionsHandler(submit=submit)

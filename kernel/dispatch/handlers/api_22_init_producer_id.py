@@ -1,7 +1,7 @@
 """Shell: InitProducerId (key 22): producer ids for idempotent producers, out of blocks that the controller gives.
 
-Transactional ids belong to the transaction coordinator; while no plugin offers one, they are answered as by a cluster
-whose coordinator is not there.
+Transactional ids belong to the transaction coordinator, which a plugin offers; while none does, they are answered as by
+a cluster whose coordinator is not there.
 
 *Source:* KIP-98, KIP-360 (epochs in the request), KIP-730 (blocks).
 """
@@ -18,7 +18,10 @@ from ...wire.messages.api_22_init_producer_id import InitProducerIdResponse
 from .controller_call import Submit
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ...contracts.api_handler import Answer, RequestContext
+    from ...contracts.transactions import Transactions
     from ...wire.messages.api_22_init_producer_id import InitProducerIdRequest
 
 FIRST_EPOCH: Final = 0
@@ -54,21 +57,31 @@ class ProducerIdSource:
 
 
 class InitProducerIdHandler:
-    """Answers InitProducerId without a transactional id."""
+    """Answers InitProducerId; with a transactional id, the transaction coordinator does."""
 
     api_key = 22
 
-    def __init__(self, *, producer_ids: ProducerIdSource) -> None:
-        """Make the handler."""
+    def __init__(self, *, producer_ids: ProducerIdSource, transactions: Callable[[], Transactions | None]) -> None:
+        """Make the handler.
+
+        Args:
+            producer_ids: For producers without a transactional id.
+            transactions: Returns the transaction coordinator, where there is one.
+        """
         self._producer_ids = producer_ids
+        self._transactions = transactions
 
     async def handle_async(self, request: InitProducerIdRequest, context: RequestContext) -> Answer:
         """Answer with a fresh id; at once but for the first of a block. Cancelled: the broker is stopping."""
         if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_EPOCH):
             return _failed(ErrorCode.INVALID_REQUEST)
         if request.transactional_id is not None:
-            is_empty = not request.transactional_id
-            return _failed(ErrorCode.INVALID_REQUEST if is_empty else ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            if not request.transactional_id:
+                return _failed(ErrorCode.INVALID_REQUEST)
+            transactions = self._transactions()
+            if transactions is None:
+                return _failed(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return transactions.init_producer_id(request, context)
         producer_id = await self._producer_ids.new_producer_id()
         return InitProducerIdResponse(producer_id=producer_id, producer_epoch=FIRST_EPOCH)
 

@@ -1,0 +1,188 @@
+"""Shell: brings the ends of transactions to the partitions that this broker leads.
+
+A marker is a control batch of one record. Its way is that of a produced batch with acks=all: judged by the partition's
+producer state, staged, written at the end of the reactor's turn, answered once the high watermark has passed it::
+
+    write(marker) --> each partition: judge, stage --> turn's end: one write --> all committed, or failed: done(codes)
+
+Partitions of a topic that a coordinator keeps its state in are left to that coordinator's runtime, whose shard has to
+hear of the marker at its place among the records.
+
+*Source:* KIP-98; KIP-890 on versions; Kafka's handling of WriteTxnMarkers.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Protocol
+
+from ..errors import ErrorCode, KafkaError
+from ..purgatory.delayed_operation import DelayedOperation, Outcome
+from ..records.batch import read_header
+from ..records.control import ControlRecordType, EndTransactionMarker, build_control_batch
+from .replica import ACKS_ALL, AppendOrigin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping
+
+    from ..clock import Clock
+    from ..contracts.transactions import TransactionMarker
+    from ..purgatory.purgatory import Purgatory
+    from ..types import TopicPartition
+    from .replica import Replica
+    from .replica_manager import ReplicaManager
+
+log = logging.getLogger(__name__)
+
+
+class MarkerOwner(Protocol):
+    """The runtime of a coordinator, as far as markers in its topic go."""
+
+    def write_marker(self, partition: int, marker: TransactionMarker, done: Callable[[ErrorCode], None]) -> None:
+        """Have a marker written, committed and replayed in one partition of the coordinator's topic.
+
+        Args:
+            partition: Where; of the marker's own partitions only this one is meant.
+            marker: What.
+            done: Called once, on the reactor's task, perhaps before this returns.
+        """
+        ...
+
+
+class _PartsOfMarker:
+    """Gathers what became of a marker in each of its partitions, and tells it once all are known."""
+
+    __slots__ = ("_codes", "_done", "_missing_count")
+
+    def __init__(self, count: int, done: Callable[[Mapping[TopicPartition, ErrorCode]], None]) -> None:
+        self._codes: dict[TopicPartition, ErrorCode] = {}
+        self._missing_count = count
+        self._done = done
+        if not count:
+            done(self._codes)
+
+    def note(self, partition: TopicPartition, code: ErrorCode) -> None:
+        """Take note of one partition's code."""
+        assert partition not in self._codes, "a partition answers a marker once"
+        self._codes[partition] = code
+        self._missing_count -= 1
+        if not self._missing_count:
+            self._done(self._codes)
+
+
+class _MarkerOperation(DelayedOperation):
+    """Waits until the marker's batches in this broker's own partitions are committed."""
+
+    __slots__ = ("_parts", "_waiting")
+
+    def __init__(self, deadline_ms: int, waiting: dict[Replica, int], parts: _PartsOfMarker) -> None:
+        """Take by replica the offset that its high watermark has to reach."""
+        super().__init__(deadline_ms)
+        self._waiting = waiting
+        self._parts = parts
+
+    def is_ready(self) -> bool:
+        """Return whether no partition is still on its way."""
+        return all(self.code(replica) is not None for replica in self._waiting)
+
+    def is_ready_for(self, key: Hashable) -> bool:
+        """Return the same, at the cost of one partition while that one is not done."""
+        replica: Replica = key  # type: ignore[assignment] # it waits under replicas and nothing else
+        return self.code(replica) is not None and self.is_ready()
+
+    def code(self, replica: Replica) -> ErrorCode | None:
+        """Return what became of one partition, None as long as that is open."""
+        if replica.offline_reason is not None:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if not replica.is_leader:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.NONE if replica.high_watermark >= self._waiting[replica] else None
+
+    def finish(self, outcome: Outcome) -> None:
+        """Tell every partition's code."""
+        for replica in self._waiting:
+            code = self.code(replica)
+            self._parts.note(replica.topic_partition, ErrorCode.REQUEST_TIMED_OUT if code is None else code)
+
+
+class LocalMarkerWriter:
+    """The `MarkerWriter` over this broker's replicas. Owned by the reactor's task."""
+
+    def __init__(
+        self,
+        *,
+        replicas: ReplicaManager,
+        purgatory: Purgatory,
+        clock: Clock,
+        timeout_ms: Callable[[], int],
+        owner_of: Callable[[str], MarkerOwner | None],
+    ) -> None:
+        """Make the writer.
+
+        Args:
+            replicas: Where the partitions are.
+            purgatory: Where markers wait to be committed; checked with each progress of a replica.
+            clock: Timestamps of markers, deadlines.
+            timeout_ms: Returns how long a marker may take: `request.timeout.ms`.
+            owner_of: Returns the runtime that owns a topic, None for ordinary topics.
+        """
+        self._replicas = replicas
+        self._purgatory = purgatory
+        self._clock = clock
+        self._timeout_ms = timeout_ms
+        self._owner_of = owner_of
+
+    def write(self, marker: TransactionMarker, done: Callable[[Mapping[TopicPartition, ErrorCode]], None]) -> None:
+        """Have a marker written and committed in each of its partitions; see `MarkerWriter`."""
+        partitions = dict.fromkeys(marker.partitions)
+        parts = _PartsOfMarker(len(partitions), done)
+        waiting: dict[Replica, int] = {}
+        for partition in partitions:
+            owner = self._owner_of(partition.topic)
+            if owner is not None:
+                _write_by_owner(owner, partition, marker, parts)
+                continue
+            try:
+                replica = self._replicas.get(partition.topic, partition.partition)
+                waiting[replica] = self._append(replica, marker)
+            except KafkaError as error:
+                parts.note(partition, error.code)
+            except Exception:
+                log.exception("a marker of producer %d for %s failed", marker.producer_id, partition)
+                parts.note(partition, ErrorCode.UNKNOWN_SERVER_ERROR)
+        if waiting:
+            deadline_ms = self._clock.monotonic_ms() + self._timeout_ms()
+            self._purgatory.watch(_MarkerOperation(deadline_ms, waiting, parts), waiting)
+
+    def _append(self, replica: Replica, marker: TransactionMarker) -> int:
+        """Stage a marker; return the high watermark that commits it.
+
+        Raises:
+            KafkaError: It may not be written.
+        """
+        replica.producers.check_marker(
+            marker.producer_id, marker.producer_epoch, marker.coordinator_epoch, marker.transaction_version
+        )
+        batch = marker_batch(marker, self._clock.now_ms())
+        appended = replica.append_as_leader(batch, read_header(batch), ACKS_ALL, origin=AppendOrigin.COORDINATOR)
+        self._replicas.stage(replica)
+        return appended.required_offset
+
+
+def marker_batch(marker: TransactionMarker, now_ms: int) -> memoryview:
+    """Return the control batch of a marker, without an offset yet."""
+    kind = ControlRecordType.COMMIT if marker.is_commit else ControlRecordType.ABORT
+    return memoryview(
+        build_control_batch(
+            [EndTransactionMarker(kind, marker.coordinator_epoch)],
+            timestamp=now_ms,
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+        )
+    )
+
+
+def _write_by_owner(
+    owner: MarkerOwner, partition: TopicPartition, marker: TransactionMarker, parts: _PartsOfMarker
+) -> None:
+    owner.write_marker(partition.partition, marker, lambda code: parts.note(partition, code))
