@@ -4,7 +4,8 @@ One contract for both sides: the group coordinator asks it for members of the co
 asks it when its member leads a group of the classic protocol, and `odradek assign simulate` compares them all.
 
 An assignor is a pure function of its arguments: the same arguments give the same assignment, whatever the order of
-members and topics.
+members and topics. It keeps nothing between two calls: one object serves every group of a broker and every client of
+a process.
 
 .. versionadded:: 0.1
 """
@@ -30,11 +31,11 @@ class GroupMember:
         member_id: Its id.
         topics: What it subscribed to; topics that do not exist are left out by the caller.
         instance_id: The `group.instance.id` of a static member.
-        rack: Its `client.rack`.
-        owned: What it owned until now.
+        rack: Its `client.rack`. None when racks shall not count: Kafka's group coordinator gives none to its assignors.
+        owned: What it owned until now, as its subscription says or as the group coordinator knows.
         generation: In which generation or epoch it owned that; `NO_GENERATION` when it does not say. Of two members
             that claim a partition the one of the newer generation is believed.
-        user_data: What its own assignor put into the subscription.
+        user_data: What its own assignor put into the subscription (classic protocol only).
     """
 
     member_id: str
@@ -97,10 +98,14 @@ class Assignor(Protocol):
         """
         ...
 
-    def subscription_user_data(self, topics: frozenset[str]) -> bytes | None:
-        """Return what a member of our client puts into its subscription for this assignor; None for nothing."""
-        ...
+    def subscription_user_data(
+        self, topics: frozenset[str], previous: MemberAssignment | None, generation: int
+    ) -> bytes | None:
+        """Return what a member of our client puts into its subscription for this assignor; None for nothing.
 
-    def on_assignment(self, assignment: MemberAssignment, generation: int) -> None:
-        """Hear what this member of our client was given. Keeps nothing but what the next subscription tells."""
+        Args:
+            topics: What the member subscribes to.
+            previous: What the leader gave it last; None before the first time and after it lost everything.
+            generation: The generation in which it was given that; `NO_GENERATION` with no `previous`.
+        """
         ...
