@@ -24,7 +24,8 @@ Session: TypeAlias = "Callable[[Conversation], None]"
 
 SILENCE_S: Final = 0.7
 """How long "no answer" is waited for."""
-_COORDINATOR_LOAD_IN_PROGRESS: Final = 14
+_NOT_READY: Final = (14, 15, 16)
+"""COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR."""
 SETUP_LIMIT_S: Final = 10.0
 UNKNOWN_ID: Final = uuid.UUID("deadbeef-0000-4000-8000-000000000001")
 """A topic id that no broker gave."""
@@ -131,6 +132,18 @@ class Conversation:
             for version in versions or codec.versions(api)
         ]
 
+    def ask_later(self, api: str, version: int, fields: Fields, *, note: str, on: str) -> Callable[[], Any]:
+        """Ask what is answered only after something else was asked; returns what notes the answer and returns it."""
+        connection = self.connection(on)
+        correlation_id = self.send(api, version, codec.encode_request(api, version, fields), on=on)
+
+        def finish() -> Any:
+            answer = decode_answer(api, version, correlation_id, connection.receive(ANSWER_LIMIT_S))
+            self.note_answer(api, version, note, answer)
+            return answer
+
+        return finish
+
     def ask_frame(
         self,
         frame: bytes,
@@ -232,9 +245,9 @@ class Conversation:
         self.create(f"settled-{self._settled}")
 
     def until_ready(self, api: str, version: int, fields: Fields) -> None:
-        """Ask until the answer is no COORDINATOR_LOAD_IN_PROGRESS: a new broker has no producer ids yet."""
+        """Ask until the answer is not that a coordinator is loading or being made, as on a new broker."""
         deadline = time.monotonic() + SETUP_LIMIT_S  # noqa: TID251
-        while self.quietly(api, version, fields)["error_code"] == _COORDINATOR_LOAD_IN_PROGRESS:
+        while self.quietly(api, version, fields)["error_code"] in _NOT_READY:
             if time.monotonic() > deadline:  # noqa: TID251
                 raise SetupError(f"{api} is not ready")
             time.sleep(0.005)

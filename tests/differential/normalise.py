@@ -17,6 +17,9 @@ TEXT: Final = "<text>"
 _NEAR_MS: Final = 7_200_000
 _BATCH: Final = struct.Struct(">qiibIhiqqqhii")
 _TIMESTAMP: Final = re.compile(r"(?<!\d)(?:\d{13}|-\d{19})(?!\d)")
+_MEMBER: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|^[A-Za-z0-9_-]{22}$")
+"""The part of a member id that the broker draws: classic, and of the consumer protocol."""
+_MEMBER_FIELDS: Final = ("member_id", "leader")
 _ZERO_ID: Final = uuid.UUID(int=0)
 _PATH_FIELDS: Final = ("log_dir",)
 _NUMBERED: Final = {"producer_id": ("producer id", -1), "session_id": ("fetch session id", 0)}
@@ -40,6 +43,10 @@ _UNORDERED: Final = {
     ("AlterReplicaLogDirs", "partitions"): "partition_index",
 }
 """Lists whose order is chance in Kafka (hash tables of random ids, shuffles), and the field to sort them by."""
+
+
+_SORTED_BY_NAME: Final = {"members": "member_id", "groups": "group_id", "transaction_states": "transactional_id"}
+"""Lists without an order of their own, and the field to sort them by once what the broker drew has its name."""
 
 
 def _natural(entry: tuple[str, object]) -> tuple[int, str]:
@@ -86,7 +93,11 @@ class Normaliser:
                     (str(item[key]), self._fields({k: v for k, v in item.items() if k != key})) for item in value
                 ]
                 return dict(sorted(entries, key=_natural))
-            return [self._field(name, item, siblings) for item in value]
+            items = [self._field(name, item, siblings) for item in value]
+            sort_by = _SORTED_BY_NAME.get(name, "")
+            if all(isinstance(item, dict) and sort_by in item for item in items):
+                items.sort(key=lambda item: str(item[sort_by]))
+            return items
         if isinstance(value, uuid.UUID):
             return self._topic_id(value, siblings)
         if isinstance(value, bytes | bytearray | memoryview):
@@ -112,6 +123,8 @@ class Normaliser:
             return "<host>"
         if name in _PATH_FIELDS:
             return self._named("log dir", value)
+        if name in _MEMBER_FIELDS and value not in self._kept:
+            return _MEMBER.sub(lambda found: self._named("member", found[0]), value)
         return _TIMESTAMP.sub(self._time, value)
 
     def _integer(self, name: str, value: int) -> int | str:
