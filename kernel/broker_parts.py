@@ -16,12 +16,14 @@ from .dispatch.handlers.api_00_produce import ProduceHandler
 from .dispatch.handlers.api_22_init_producer_id import ProducerIdSource
 from .dispatch.handlers.controller_call import MetadataLogCall
 from .dispatch.router import Router
+from .errors import CorruptionError
 from .files import OsFiles
 from .ids import METADATA_TOPIC_ID, ZERO_ID
 from .metadata.image import MetadataImage, ResourceType
 from .metadata.local_log import LocalLog
 from .metadata.metadata_log import MetadataLog, SnapshotSettings
 from .metadata.rules import ControllerRules, dynamic_config
+from .metadata.snapshots import newest_snapshot_end
 from .metadata.topic_maker import TopicMaker
 from .partitions.fetch_session import FetchSessionCache
 from .partitions.flush_service import FlushService
@@ -63,6 +65,11 @@ SCOPES: Final[Mapping[int, Scope]] = {
     ResourceType.CLIENT_METRICS: Scope.CLIENT_METRICS,
 }
 """What configs are set on, as the metadata and as the configuration names it."""
+
+METADATA_IS_DAMAGED: Final = (
+    "the metadata log is damaged and nothing was changed: restore its directory from a backup, or start on another "
+    "data directory and take this one's partitions into it by `odradek topics adopt`"
+)
 
 
 class BrokerParts:
@@ -268,22 +275,36 @@ class BrokerParts:
         """Take the log directories, find the logs in them, and load the metadata.
 
         Raises:
-            StorageError: No directory can be used, or the metadata log is damaged.
+            StorageError: No directory can be used.
+            CorruptionError: The metadata log is damaged; nothing was changed.
             ConfigError: The data is another cluster's.
         """
         self.replicas.start()
+        try:
+            self._load_metadata()
+        except CorruptionError as error:
+            raise CorruptionError(f"{error}; {METADATA_IS_DAMAGED}") from error
+        self.metadata.add_listener(self.on_metadata)
+
+    def _load_metadata(self) -> None:
         engine = choose_offer(
             self.replicas.engines, self.config.get_text("odradek.storage"), "storage", "odradek.storage"
         )
         partition = TopicIdPartition(METADATA_TOPIC_ID, METADATA_TOPIC, 0)
+        files = OsFiles()
         self.metadata = MetadataLog(
             log=self._metadata_partition(
                 partition,
-                engine.open_log(partition, metadata_log_config(self.config), log_dir=self.config.metadata_log_dir),
+                engine.open_log(
+                    partition,
+                    metadata_log_config(self.config),
+                    log_dir=self.config.metadata_log_dir,
+                    known_end=lambda directory: newest_snapshot_end(directory, files),
+                ),
             ),
             rules=self.rules,
             clock=self.broker.clock,
-            files=OsFiles(),
+            files=files,
             cluster_id=engine.cluster_id,
             limiter=trio.CapacityLimiter(1),
             snapshots=SnapshotSettings(
@@ -292,7 +313,6 @@ class BrokerParts:
             ),
         )
         self.metadata.load()
-        self.metadata.add_listener(self.on_metadata)
 
     def _metadata_partition(self, partition: TopicIdPartition, log: PartitionLog) -> LocalLog:
         """Return the metadata log's partition, led by this broker."""

@@ -22,7 +22,7 @@ How an append travels::
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 import attrs
 
@@ -30,12 +30,15 @@ from .disk_work import DiskWork
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from ..types import Buffer, TopicIdPartition
     from .log_values import EpochEnd, RecordsData, SegmentInfo
     from .seams import NewId, NowMs, RandomSource
+
+KnownEnd: TypeAlias = "Callable[[Path], int]"
+"""Takes a log's directory and returns the offset below which its owner knows that all was flushed; 0 for nothing."""
 
 NO_LIMIT: Final = (1 << 63) - 1
 """An end offset that limits nothing."""
@@ -362,16 +365,28 @@ class StorageEngine(Protocol):
         """
         ...
 
-    def open_log(self, partition: TopicIdPartition, config: LogConfig, *, log_dir: str | None = None) -> PartitionLog:
+    def open_log(
+        self,
+        partition: TopicIdPartition,
+        config: LogConfig,
+        *,
+        log_dir: str | None = None,
+        known_end: KnownEnd | None = None,
+    ) -> PartitionLog:
         """Open the partition's log, after recovery if the shutdown was not clean; make it when there is none.
+
+        Recovery cuts a log before the first batch that is not sound, as Kafka does. An owner who cannot spare a record
+        gives `known_end`: then only what a crash tears off is cut, which is the end, and nothing that was flushed.
 
         Args:
             partition: Whose.
             config: Its settings.
             log_dir: Where a new one goes; by default the directory with the fewest logs.
+            known_end: Asked with the log's directory for the offset below which its owner knows that all was flushed.
 
         Raises:
             StorageError: The directory is offline, or the log cannot be read.
+            CorruptionError: More than a torn tail would have to be cut, with `known_end` given. Nothing was changed.
         """
         ...
 

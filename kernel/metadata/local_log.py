@@ -184,17 +184,21 @@ class LocalLog:
         """Iterate over the records from `start_offset` on.
 
         Raises:
-            CorruptionError: A batch is damaged.
+            CorruptionError: A batch is damaged or missing.
         """
+        next_offset = start_offset
         for batch in self._log.batches(start_offset):
             header = read_header(batch)
-            if not is_crc_valid(batch, 0, header):
-                raise CorruptionError(f"metadata log: the batch at offset {header.base_offset} fails its checksum")
+            if header.base_offset > next_offset or not is_crc_valid(batch, 0, header):
+                raise CorruptionError(f"{self.directory}: the record batch at offset {next_offset} is damaged or gone")
+            next_offset = header.next_offset
             if header.is_control:
                 continue
             for record in read_batch(batch, 0, header):
                 if record.offset >= start_offset:
                     yield LoggedRecord(record.offset, header.partition_leader_epoch, bytes(record.value or b""))
+        if next_offset < self.end_offset:
+            raise CorruptionError(f"{self.directory}: the records from offset {next_offset} on are gone")
 
     def drop_below(self, offset: int) -> None:
         """Give up whole segments below `offset`.

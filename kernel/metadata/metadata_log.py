@@ -292,11 +292,15 @@ class MetadataLog:
         """Run operations, make them durable together, publish, answer; nobody gets an answer that is not durable."""
         error = KafkaError(ErrorCode.NOT_CONTROLLER, _CLOSED)
         is_durable = False
+        now_ms = self._clock.now_ms()
+        values: list[bytes] = []
         try:
-            end_offset = self._log.end_offset
             for submission in group:
-                self._execute(submission)
-            if self._log.end_offset > end_offset:
+                values += self._execute(submission, now_ms, self._log.end_offset + len(values))
+            if values:
+                # One batch: whatever a crash leaves of an unfinished flush, nothing sound stands behind a torn place.
+                self._log.append(values, now_ms)
+                self._bytes_since_snapshot += sum(map(len, values))
                 await do_on_thread(self._log.begin_flush(), self._limiter)
                 self._publish()
             is_durable = True
@@ -308,22 +312,19 @@ class MetadataLog:
                 submission.error = submission.error if is_durable else error
                 submission.done.set()
 
-    def _execute(self, submission: _Submission[Any]) -> None:
-        now_ms = self._clock.now_ms()
+    def _execute(self, submission: _Submission[Any], now_ms: int, offset: int) -> list[bytes]:
+        """Run one operation, whose first record gets this offset, and return its records."""
         try:
             result = submission.operation(self._controller, now_ms)
         except Exception as error:
             submission.error = error
-            return
+            return []
         submission.response = result.response
-        if not result.records:
-            return
         values = [encode_record(record) for record in result.records]
-        offset = self._log.append(values, now_ms)
         for number, record in enumerate(result.records):
             self._controller.replay(record)
             self._controller.note_position(offset + number, self._log.leader_epoch)
-        self._bytes_since_snapshot += sum(map(len, values))
+        return values
 
     def _publish(self) -> None:
         self._image = self._controller.image

@@ -51,6 +51,16 @@ class SnapshotId(NamedTuple):
         return f"{self.end_offset:020d}-{self.epoch:010d}.checkpoint"
 
 
+def newest_snapshot_end(directory: Path, files: Files) -> int:
+    """Return where the newest snapshot in a directory ends, whole or not: its records were flushed; 0 without one.
+
+    Raises:
+        StorageError: The directory cannot be read.
+    """
+    newest = SnapshotStore(directory=directory, files=files).ids()[:1]
+    return newest[0].end_offset if newest else 0
+
+
 def check_format(record: FormatRecord, where: object) -> None:
     """Check that this version reads the format.
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from odradek.kernel.api import (
         DiskWork,
         FoundLog,
+        KnownEnd,
         LogConfig,
         LogDirInfo,
         LogMove,
@@ -40,7 +41,14 @@ class MemoryEngine:
         self.cluster_id = self.cluster_id or id_text(self._context.new_id())
         return ()
 
-    def open_log(self, partition: TopicIdPartition, config: LogConfig, *, log_dir: str | None = None) -> PartitionLog:
+    def open_log(
+        self,
+        partition: TopicIdPartition,
+        config: LogConfig,
+        *,
+        log_dir: str | None = None,
+        known_end: KnownEnd | None = None,
+    ) -> PartitionLog:
         """See `StorageEngine.open_log`."""
         log = self._logs.get(partition.topic_partition)
         if log is None:

@@ -29,7 +29,6 @@ from .flushing import run_all
 from .formats import (
     DELETE_DIRECTORY,
     FUTURE_DIRECTORY,
-    LOG,
     PARTITION_METADATA,
     STRAY_DIRECTORY,
     MetaProperties,
@@ -39,12 +38,12 @@ from .formats import (
 )
 from .log import SegmentLog
 from .log_dir import LogDir, common_identity, find_logs
-from .recovery import open_directory
+from .recovery import KnownState, open_directory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from odradek.kernel.api import DiskError, Files, LogConfig, LogDirInfo, PartitionLog, StorageContext
+    from odradek.kernel.api import DiskError, Files, KnownEnd, LogConfig, LogDirInfo, PartitionLog, StorageContext
 
 _T = TypeVar("_T")
 _logger: Final = logging.getLogger(__name__)
@@ -206,7 +205,14 @@ class SegmentEngine:
 
     # -- logs ----------------------------------------------------------------------------------------------------
 
-    def open_log(self, partition: TopicIdPartition, config: LogConfig, *, log_dir: str | None = None) -> PartitionLog:
+    def open_log(
+        self,
+        partition: TopicIdPartition,
+        config: LogConfig,
+        *,
+        log_dir: str | None = None,
+        known_end: KnownEnd | None = None,
+    ) -> PartitionLog:
         """See `StorageEngine.open_log`."""
         key = partition.topic_partition
         home = self._homes.get(key)
@@ -220,7 +226,7 @@ class SegmentEngine:
         path = home.path / str(key)
         try:
             if is_new:
-                self._make_directory(path)
+                home.make_log_directory(path)
                 home.topic_ids[key] = ZERO_ID
                 self._homes[key] = home
             self._check_topic_id(home, partition)
@@ -233,10 +239,13 @@ class SegmentEngine:
                 path,
                 config,
                 self._discard,
-                is_clean=is_new or (home.is_clean if previous is None else previous.is_closed),
-                recovery_point=0 if is_new else home.recovery_points.get(key),
-                log_start_offset=home.log_start_offsets.get(key, 0),
-                may_have_gaps=key in self._adopted,
+                KnownState(
+                    is_clean=is_new or (home.is_clean if previous is None else previous.is_closed),
+                    recovery_point=0 if is_new else home.recovery_points.get(key),
+                    log_start_offset=home.log_start_offsets.get(key, 0),
+                    may_have_gaps=key in self._adopted,
+                    known_end=None if known_end is None or is_new else known_end(path),
+                ),
             )
             log = SegmentLog(partition, opened, config, self._context, owner=self)
         except OSError as exc:
@@ -250,17 +259,6 @@ class SegmentEngine:
             self._guard(home, partial(self.keep_offsets, partition, log.recovery_point, log.log_start_offset), "write")
             self._adopted.discard(key)
         return log
-
-    def _make_directory(self, path: Path) -> None:
-        try:
-            self._files.mkdir(path)
-        except FileExistsError:
-            # A crash may have left it, without anything that makes it a log.
-            if any(entry.name.endswith(LOG) for entry in self._files.listdir(path)):
-                raise StorageError(
-                    f"{path} holds records, and nobody knows whose: they must not become those of a new log; "
-                    "move the directory away"
-                ) from None
 
     def _choose_dir(self, wanted: str | None) -> LogDir:
         if wanted is not None:

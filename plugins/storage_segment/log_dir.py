@@ -203,6 +203,23 @@ class LogDir:
         """Note that everything is flushed and closed; durable on return."""
         replace_file(self._files, self.path / CLEAN_SHUTDOWN, encode_clean_shutdown(), is_durable=True)
 
+    def make_log_directory(self, path: Path) -> None:
+        """Make the directory of a new log.
+
+        Raises:
+            StorageError: It is there, with records of nobody.
+            OSError: The disk fails.
+        """
+        try:
+            self._files.mkdir(path)
+        except FileExistsError:
+            # A crash may have left it, without anything that makes it a log.
+            if any(entry.name.endswith(LOG) for entry in self._files.listdir(path)):
+                raise StorageError(
+                    f"{path} holds records, and nobody knows whose: they must not become those of a new log; "
+                    "move the directory away"
+                ) from None
+
     def info(self) -> LogDirInfo:
         """Return what DescribeLogDirs shows."""
         total = usable = -1

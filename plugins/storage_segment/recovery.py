@@ -2,7 +2,8 @@
 
 After a clean shutdown nothing is read but names and sizes. Otherwise every batch from the recovery point's segment on
 is checked, the log is cut before the first broken one and before the first hole (a loss of power may keep a segment
-and lose the end of the one before it), and indexes and leader epochs are built anew.
+and lose the end of the one before it), and indexes and leader epochs are built anew. A log whose owner cannot spare a
+record is only cut where a crash tears (`damage.py`).
 
 Leftovers, by the mark of their names (the order of renames stands in `directory.py`):
 
@@ -21,8 +22,11 @@ import logging
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import attrs
+
 from odradek.kernel.api import CorruptionError, EpochCache, read_file
 
+from .damage import refuse_loss
 from .directory import LogDirectory
 from .formats import (
     CLEANED,
@@ -61,17 +65,35 @@ class OpenedLog(NamedTuple):
     was_clean: bool
 
 
-def open_directory(
-    files: Files,
-    path: Path,
-    config: LogConfig,
-    discard: Discard,
-    *,
-    is_clean: bool,
-    recovery_point: int | None,
-    log_start_offset: int,
-    may_have_gaps: bool = False,
-) -> OpenedLog:
+@attrs.frozen
+class KnownState:
+    """What is known of a log before its directory is opened.
+
+    Attributes:
+        is_clean: Whether the shutdown was.
+        recovery_point: From the checkpoint; None when there is none: then everything is checked.
+        log_start_offset: From the checkpoint; 0 when there is none.
+        may_have_gaps: Whether compaction may have left gaps between segments behind the recovery point. Our own logs
+            have none there (`SegmentLog` sees to it), so such a gap is a hole that a loss of power left.
+        known_end: Given for a log that must not lose a record: the offset below which its owner knows that all was
+            flushed.
+    """
+
+    is_clean: bool
+    recovery_point: int | None
+    log_start_offset: int
+    may_have_gaps: bool = False
+    known_end: int | None = None
+
+    @property
+    def flushed_end(self) -> int | None:
+        """Where a log that must not lose a record ends at the earliest; None for any other log."""
+        if self.known_end is None:
+            return None
+        return max(self.known_end, self.recovery_point or 0, self.log_start_offset)
+
+
+def open_directory(files: Files, path: Path, config: LogConfig, discard: Discard, known: KnownState) -> OpenedLog:
     """Open the log in `path`, which is there.
 
     Args:
@@ -79,14 +101,11 @@ def open_directory(
         path: The log's directory.
         config: The log's settings.
         discard: Takes files to be removed later.
-        is_clean: Whether the shutdown was.
-        recovery_point: From the checkpoint; None when there is none: then everything is checked.
-        log_start_offset: From the checkpoint; 0 when there is none.
-        may_have_gaps: Whether compaction may have left gaps between segments behind the recovery point. Our own logs
-            have none there (`SegmentLog` sees to it), so such a gap is a hole that a loss of power left.
+        known: What checkpoints and the owner know of it.
 
     Raises:
         OSError: The disk fails.
+        CorruptionError: More than a torn tail would have to be cut off a log that must not lose a record.
     """
     entries = {entry.name: entry for entry in files.listdir(path)}
     if _settle_leftovers(files, path, entries):
@@ -95,17 +114,25 @@ def open_directory(
     directory.segments.extend(_load_segments(files, path, entries))
     directory.note_sidecars(entries)
     if not directory.segments:
-        directory.add_segment(log_start_offset, config)
+        if known.flushed_end:
+            raise CorruptionError(
+                f"{path}: no segment is left of a log that was flushed up to offset {known.flushed_end}"
+            )
+        directory.add_segment(known.log_start_offset, config)
     epochs = _load_epochs(files, path)
-    if epochs is None:
-        epochs, is_clean = EpochCache(), False
-    is_clean = is_clean and recovery_point is not None
-    first_unsafe = len(directory.segments) if is_clean else directory.floor(recovery_point or 0)
-    if is_clean:
-        _trust(directory.segments[-1], recovery_point or 0)
-    _recover(directory, config, entries, epochs, first_unsafe=first_unsafe, may_have_gaps=may_have_gaps)
+    recovery_point = known.recovery_point or 0
+    is_clean = known.is_clean and known.recovery_point is not None and epochs is not None
+    epochs = epochs or EpochCache()
+    if is_clean and known.flushed_end is None:
+        _trust(directory.segments[-1], recovery_point)
+    first_unsafe = len(directory.segments) if is_clean else directory.floor(recovery_point)
+    _recover(directory, config, entries, epochs, known, first_unsafe=first_unsafe)
     log_end_offset = directory.segments[-1].find_next_offset()
-    log_start_offset = max(log_start_offset, directory.segments[0].base_offset)
+    if log_end_offset < (known.flushed_end or 0):
+        raise CorruptionError(
+            f"{path}: ends at offset {log_end_offset}, and was flushed up to offset {known.flushed_end}"
+        )
+    log_start_offset = max(known.log_start_offset, directory.segments[0].base_offset)
     if log_start_offset > log_end_offset:
         _logger.warning("%s ends at %d, before its start %d: begun anew", path, log_end_offset, log_start_offset)
         directory.discard_segments(0, len(directory.segments), 0)
@@ -116,7 +143,7 @@ def open_directory(
     # In this order: of an epoch whose records are all hidden nothing is left.
     epochs.truncate_from_start(log_start_offset)
     epochs.truncate_from_end(log_end_offset)
-    point = log_end_offset if is_clean else min(recovery_point or 0, log_end_offset)
+    point = log_end_offset if is_clean else min(recovery_point, log_end_offset)
     return OpenedLog(directory, epochs, log_start_offset, point, is_clean)
 
 
@@ -150,9 +177,9 @@ def _recover(
     config: LogConfig,
     entries: dict[str, FileStat],
     epochs: EpochCache,
+    known: KnownState,
     *,
     first_unsafe: int,
-    may_have_gaps: bool,
 ) -> None:
     segments = directory.segments
     is_clean = first_unsafe == len(segments)
@@ -160,12 +187,14 @@ def _recover(
         if number < first_unsafe and _has_sound_indexes(segment, entries, is_clean=is_clean):
             continue
         expected = segment.next_offset
+        if known.flushed_end is not None:
+            refuse_loss(segments[number:], known.flushed_end)
         dropped = segment.recover(config.index_interval_bytes, config.segment_index_bytes, epochs)
         if dropped:
             _logger.warning("%s: cut %d bytes that are no sound batches", segment.path, dropped)
         if segment is segments[-1]:
             return
-        is_hole = 0 < expected - segment.next_offset < FAR and not may_have_gaps
+        is_hole = 0 < expected - segment.next_offset < FAR and not known.may_have_gaps
         if dropped or (is_hole and number >= first_unsafe):
             _logger.warning("%s: ends at %d: what came after it is dropped", segment.path, segment.next_offset)
             directory.discard_segments(number + 1, len(segments), config.file_delete_delay_ms)

@@ -6,6 +6,7 @@ Nothing is opened until it is used: a closed segment that nobody reads is a few 
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from odradek.kernel.api import (
@@ -13,6 +14,7 @@ from odradek.kernel.api import (
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC,
+    MAGIC_POSITION,
     NO_LIMIT,
     READ_WRITE,
     CorruptionError,
@@ -307,18 +309,13 @@ class Segment:
         self.max_timestamp, self.max_timestamp_offset = NO_TIMESTAMP, -1
         self._time_known = True
         valid, indexed, next_offset = 0, 0, self.base_offset
-        try:
-            for position, header, batch in self.batches(0):
-                if not self._is_sound(header, batch, next_offset):
-                    break
-                self.note_timestamp(header.max_timestamp, header.last_offset)
-                if position - indexed > index_interval and not (self.index.is_full or self.time_index.is_full):
-                    self.add_index_entry(header.last_offset, position, index_bytes)
-                    indexed = position
-                epochs.assign(header.partition_leader_epoch, header.base_offset)
-                valid, next_offset = position + header.length_bytes, header.next_offset
-        except CorruptRecordsError:
-            pass  # The torn tail that this looks for.
+        for position, header in self.sound_batches():
+            self.note_timestamp(header.max_timestamp, header.last_offset)
+            if position - indexed > index_interval and not (self.index.is_full or self.time_index.is_full):
+                self.add_index_entry(header.last_offset, position, index_bytes)
+                indexed = position
+            epochs.assign(header.partition_leader_epoch, header.base_offset)
+            valid, next_offset = position + header.length_bytes, header.next_offset
         dropped = self.size_bytes - valid
         self.size_bytes, self.next_offset = valid, next_offset
         self.close_indexes(index_bytes)
@@ -327,6 +324,29 @@ class Segment:
             self._files.truncate(fd, valid)
             self._files.fsync(fd)
         return dropped
+
+    def sound_batches(self) -> Iterator[tuple[int, BatchHeader]]:
+        """Yield (position, header) of each batch before the first that is broken, out of order or torn off."""
+        next_offset = self.base_offset
+        with suppress(CorruptRecordsError):
+            for position, header, batch in self.batches(0):
+                if not self._is_sound(header, batch, next_offset):
+                    return
+                yield position, header
+                next_offset = header.next_offset
+
+    def has_batch_behind(self, position: int) -> bool:
+        """Say whether anything from `position` on, at any byte, is a whole batch of a sound checksum. Reads it all."""
+        data = self._files.pread(self.handle().fd, self.size_bytes - position, position)
+        found = data.find(MAGIC, MAGIC_POSITION)
+        while found >= 0:
+            start = found - MAGIC_POSITION
+            if len(data) - start >= HEADER_SIZE:
+                header = read_header(data, start)
+                if HEADER_SIZE <= header.length_bytes <= len(data) - start and is_crc_valid(data, start, header):
+                    return True
+            found = data.find(MAGIC, found + 1)
+        return False
 
     def _is_sound(self, header: BatchHeader, batch: memoryview, next_offset: int) -> bool:
         return (

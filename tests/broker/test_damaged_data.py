@@ -172,17 +172,23 @@ METADATA_DAMAGE = {
 }
 
 
+@pytest.mark.parametrize("has_crashed", [False, True], ids=["clean", "crashed"])
 @pytest.mark.parametrize("spoil", METADATA_DAMAGE.values(), ids=METADATA_DAMAGE)
-def test_damaged_metadata_stops_the_start_with_one_line(spoil: Callable[[Path], object], data: Path) -> None:
+def test_damaged_metadata_stops_the_start_with_one_line(
+    spoil: Callable[[Path], object], has_crashed: bool, data: Path
+) -> None:
     spoil(data)
+    if has_crashed:
+        crash(data)
+    before = {path: path.read_bytes() for path in data.glob("*/*.log")}
 
     broker = BrokerProcess(data)
     status, said = broker.finish()
     broker.close()
 
     assert status == 1
-    assert "metadata" in said
-    assert "Traceback" not in said
+    assert re.fullmatch(r"odradek: \S+__cluster_metadata-0\S*: .*odradek topics adopt`\n", said), said
+    assert {path: path.read_bytes() for path in data.glob("*/*.log")} == before
 
 
 def test_logs_that_the_metadata_does_not_know_are_set_aside_and_named(data: Path) -> None:

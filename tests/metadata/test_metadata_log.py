@@ -23,6 +23,7 @@ from odradek.kernel.metadata.local_log import LocalLog
 from odradek.kernel.metadata.metadata_log import MetadataLog, SnapshotSettings
 from odradek.kernel.metadata.record_makers import image_records
 from odradek.kernel.metadata.records import FORMAT_VERSION, FormatRecord, encode_record
+from odradek.kernel.metadata.snapshots import newest_snapshot_end
 from odradek.kernel.testing.faults import FaultyFiles, PowerLoss
 from odradek.kernel.types import METADATA_TOPIC, TopicIdPartition
 from odradek.plugins.election_isr.factory import IsrElectionFactory
@@ -62,7 +63,9 @@ class Storage:
             self.files,
         )
         self.engine.start()
-        self.log = self.engine.open_log(PARTITION, LOG_CONFIG)
+        self.log = self.engine.open_log(
+            PARTITION, LOG_CONFIG, known_end=lambda directory: newest_snapshot_end(directory, self.files)
+        )
 
     def close(self) -> None:
         self.engine.close({})
@@ -192,6 +195,7 @@ def test_many_operations_share_a_flush(tmp_path: Path) -> None:
 
             assert len(metadata.image.topics_by_name) == 50
             assert flushes - before < 10
+            assert len(list(storage.log.batches(0))) == flushes, "nothing sound stands behind a torn flush"
         storage.close()
 
     trio.run(main)
@@ -392,6 +396,42 @@ async def create_until_the_power_goes(files: FaultyFiles, directory: Path, names
     except* (StorageError, KafkaError, OSError):
         pass
     return answered
+
+
+async def create_at_once_until_the_power_goes(files: FaultyFiles, directory: Path, names: str) -> list[str]:
+    """Return the topics whose creation was answered; what is asked together shares a flush."""
+    answered: list[str] = []
+
+    async def ask(metadata: MetadataLog, name: str) -> None:
+        await create(metadata, name)
+        answered.append(name)
+
+    try:
+        storage = Storage(directory, files)
+        async with running(make_metadata(storage, bytes_between=300)) as metadata:
+            for together in (names[:4], names[4:]):
+                async with trio.open_nursery() as nursery:
+                    for name in together:
+                        nursery.start_soon(ask, metadata, name)
+    except* (StorageError, KafkaError, OSError):
+        pass
+    return answered
+
+
+@pytest.mark.parametrize("style", PowerLoss)
+@pytest.mark.parametrize("power_lost_at", range(40, 130, 9))
+def test_a_flush_of_several_operations_that_the_power_tears_stops_no_start(
+    tmp_path: Path, style: PowerLoss, power_lost_at: int
+) -> None:
+    root, left = tmp_path / "root", tmp_path / "left"
+    (root / "d").mkdir(parents=True)
+    left.mkdir()
+    files = FaultyFiles(root, power_lost_at=power_lost_at)
+    answered = trio.run(create_at_once_until_the_power_goes, files, root / "d", "abcdefgh")
+    files.crash()
+    files.after_power_loss(left, style, random.Random(power_lost_at))
+
+    assert set(answered) <= set(read_again(left / "d").topics_by_name)
 
 
 def lose_power(directory: Path, style: PowerLoss, power_lost_at: int) -> None:
