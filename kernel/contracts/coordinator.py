@@ -171,6 +171,11 @@ class TopicView:
 class ClusterView(Protocol):
     """The committed metadata, as a coordinator sees it: always the newest."""
 
+    @property
+    def version(self) -> int:
+        """Grows with every change: the offset of the last record of the metadata log that is in it."""
+        ...
+
     def topic(self, name: str) -> TopicView | None:
         """Return a topic by its name."""
         ...
