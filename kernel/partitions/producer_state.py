@@ -19,6 +19,7 @@ newer epoch, sequence not 0                            OUT_OF_ORDER_SEQUENCE_NUM
 same epoch, sequence not the next one                  OUT_OF_ORDER_SEQUENCE_NUMBER, also for what is older
                                                        than the last five (no DUPLICATE_SEQUENCE_NUMBER)
 a transaction is open and the batch is not of one      INVALID_TXN_STATE
+of a transaction that is not open and not verified     INVALID_TXN_STATE (before its sequence is looked at)
 =====================================================  ==============================================
 
 After sequence 2**31 - 1 comes 0. A producer of which only a control marker is known (an epoch that a coordinator
@@ -46,6 +47,7 @@ import attrs
 from ..errors import ErrorCode, KafkaError
 from ..records.batch import SEQUENCE_MAX, TRANSACTIONAL_FLAG
 from ..types import NO_EPOCH, NO_OFFSET, NO_SEQUENCE, NO_TIMESTAMP
+from .append_check import Verification, check_epoch, is_open, judge
 from .producer_snapshot import ProducerSnapshotEntry
 from .transaction_index import AbortedTransaction
 
@@ -132,7 +134,7 @@ class ProducerStateTable:
     Invariant: it stands for the log up to its end; open and ended transactions are in the order of their first offsets.
     """
 
-    __slots__ = ("_aborted", "_expiration_ms", "_log_start_offset", "_states", "_unstable")
+    __slots__ = ("_aborted", "_expiration_ms", "_log_start_offset", "_states", "_unstable", "_verifications")
 
     def __init__(self, producer_id_expiration_ms: int) -> None:
         """Make an empty table; `producer_id_expiration_ms` is `producer.id.expiration.ms`."""
@@ -142,6 +144,7 @@ class ProducerStateTable:
         self._unstable: deque[Transaction] = deque()
         self._aborted: list[AbortedTransaction] = []
         self._log_start_offset = 0
+        self._verifications: dict[int, Verification] = {}
 
     def __len__(self) -> int:
         return len(self._states)
@@ -151,11 +154,12 @@ class ProducerStateTable:
 
     # ---------------------------------------------------------------------------------------------------------- append
 
-    def check(self, header: BatchHeader) -> ProducedBatch | None:
+    def check(self, header: BatchHeader, verified: Verification | None = None) -> ProducedBatch | None:
         """Judge a batch that a client sent, before it is staged. Hot.
 
         Args:
             header: Of a data batch with a producer id >= 0 and a base sequence >= 0.
+            verified: What `begin_verification` gave, where the coordinator has agreed.
 
         Returns:
             The original when this is a duplicate, None when the batch may be appended.
@@ -165,43 +169,51 @@ class ProducerStateTable:
         """
         state = self._states.get(header.producer_id)
         if state is None:
-            return None
-        if (
+            if not header.attributes & TRANSACTIONAL_FLAG:
+                return None
+        elif (
             header.base_sequence == state.next_sequence
             and header.producer_epoch == state.producer_epoch
-            and (state.transaction is None or header.attributes & TRANSACTIONAL_FLAG)
+            and (state.transaction is None) is not bool(header.attributes & TRANSACTIONAL_FLAG)
         ):
             return None
-        return self._check_exception(state, header)
+        return judge(state, header, self._verifications.get(header.producer_id), verified)
 
-    def _check_exception(self, state: ProducerState, header: BatchHeader) -> ProducedBatch | None:
-        """Judge a batch that is not simply the next one."""
-        epoch, sequence = header.producer_epoch, header.base_sequence
-        if epoch == state.producer_epoch:
-            last_sequence = (sequence + header.last_offset_delta) & SEQUENCE_MAX
-            original = state.find_duplicate(sequence, last_sequence)
-            if original is not None:
-                return original
-            expected_sequence = state.next_sequence
-        elif epoch < state.producer_epoch:
-            raise KafkaError(
-                ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"producer {state.producer_id}: epoch {epoch} is older than {state.producer_epoch}",
-            )
+    def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Return whether a producer's batches belong to a transaction that is open here. Hot for transactions."""
+        return is_open(self._states.get(producer_id), producer_epoch)
+
+    def begin_verification(
+        self, producer_id: int, producer_epoch: int, base_sequence: int, *, supports_epoch_bump: bool, now_ms: int
+    ) -> Verification | None:
+        """Begin to verify a producer's transaction, or go on with it.
+
+        Args:
+            producer_id: As the batch has it.
+            producer_epoch: The same.
+            base_sequence: The same.
+            supports_epoch_bump: Whether its epoch is raised with each transaction: Produce version 12 and above.
+            now_ms: The wall clock.
+
+        Returns:
+            What the batch is to be appended with once the coordinator has agreed; None when its transaction is open
+            here: the coordinator need not be asked.
+
+        Raises:
+            KafkaError: INVALID_PRODUCER_EPOCH.
+        """
+        state = self._states.get(producer_id)
+        if state is not None:
+            check_epoch(state, producer_epoch)
+            if is_open(state, producer_epoch):
+                return None
+        found = self._verifications.get(producer_id)
+        if found is None:
+            found = Verification(producer_epoch, base_sequence, supports_epoch_bump, now_ms)
+            self._verifications[producer_id] = found
         else:
-            expected_sequence = 0
-        # Epoch -1 is no epoch: Kafka then takes any sequence.
-        if sequence != expected_sequence and state.producer_epoch != NO_EPOCH:
-            raise KafkaError(
-                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"producer {state.producer_id}: sequence {sequence} came, {expected_sequence} was expected",
-            )
-        if state.transaction is not None and not header.attributes & TRANSACTIONAL_FLAG:
-            raise KafkaError(
-                ErrorCode.INVALID_TXN_STATE,
-                f"producer {state.producer_id}: a batch outside its open transaction",
-            )
-        return None
+            found.note(producer_epoch, base_sequence)
+        return found
 
     def check_epoch(self, producer_id: int, producer_epoch: int) -> None:
         """Judge a batch that a coordinator writes for a producer: such batches have no sequence.
@@ -210,11 +222,8 @@ class ProducerStateTable:
             KafkaError: INVALID_PRODUCER_EPOCH.
         """
         state = self._states.get(producer_id)
-        if state is not None and producer_epoch < state.producer_epoch:
-            raise KafkaError(
-                ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"producer {producer_id}: epoch {producer_epoch} is older than {state.producer_epoch}",
-            )
+        if state is not None:
+            check_epoch(state, producer_epoch)
 
     def append(self, header: BatchHeader) -> None:
         """Take note of a data batch, whose offsets are assigned and which was accepted or is read from the log. Hot."""
@@ -234,9 +243,12 @@ class ProducerStateTable:
         )
         state.next_sequence = (last_sequence + 1) & SEQUENCE_MAX
         state.last_timestamp = header.max_timestamp
-        if header.attributes & TRANSACTIONAL_FLAG and state.transaction is None:
-            state.transaction = Transaction(header.producer_id, base_offset)
-            self._unstable.append(state.transaction)
+        if header.attributes & TRANSACTIONAL_FLAG:
+            if self._verifications:
+                self._verifications.pop(header.producer_id, None)
+            if state.transaction is None:
+                state.transaction = Transaction(header.producer_id, base_offset)
+                self._unstable.append(state.transaction)
 
     # --------------------------------------------------------------------------------------------------------- markers
 
@@ -257,7 +269,9 @@ class ProducerStateTable:
         state = self._states.get(producer_id)
         if state is None:
             return
-        lowest_epoch = state.producer_epoch + (transaction_version >= _FIRST_VERSION_WITH_EPOCH_BUMP)
+        has_epoch_bump = transaction_version >= _FIRST_VERSION_WITH_EPOCH_BUMP
+        # A marker of the current epoch, with nothing open, is one that was sent again: it is written once more.
+        lowest_epoch = state.producer_epoch + (has_epoch_bump and state.transaction is not None)
         if producer_epoch < lowest_epoch:
             raise KafkaError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -283,6 +297,7 @@ class ProducerStateTable:
         state.raise_epoch(header.producer_epoch)
         state.coordinator_epoch = coordinator_epoch
         state.last_timestamp = header.max_timestamp
+        self._end_verification(header)
         transaction = state.transaction
         if transaction is None:
             return
@@ -297,6 +312,17 @@ class ProducerStateTable:
                     self._stable_offset_after(transaction),
                 )
             )
+
+    def _end_verification(self, marker: BatchHeader) -> None:
+        """Forget what was verified of a transaction that has ended.
+
+        With transaction version 2 the marker carries the epoch of the *next* transaction; one whose verification has
+        begun already stands.
+        """
+        pending = self._verifications.get(marker.producer_id)
+        if pending is None or (pending.supports_epoch_bump and pending.producer_epoch == marker.producer_epoch):
+            return
+        del self._verifications[marker.producer_id]
 
     def _stable_offset_after(self, ended: Transaction) -> int:
         """Return the last stable offset as it is once the marker of `ended` is replicated."""
@@ -357,6 +383,13 @@ class ProducerStateTable:
         ]
         for producer_id in expired:
             del self._states[producer_id]
+        lingering = [
+            producer_id
+            for producer_id, verification in self._verifications.items()
+            if now_ms - verification.started_ms >= self._expiration_ms
+        ]
+        for producer_id in lingering:
+            del self._verifications[producer_id]
         return len(expired)
 
     def expire_after(self, producer_id_expiration_ms: int) -> None:
@@ -368,6 +401,7 @@ class ProducerStateTable:
         self._states.clear()
         self._unstable.clear()
         self._aborted.clear()
+        self._verifications.clear()
         self._log_start_offset = 0
 
     def states(self) -> Iterator[ProducerState]:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ..records.batch import BatchHeader
     from ..records.validation import ValidationRules
     from ..wire.frame_template import FrameTemplate
+    from .append_check import Verification
     from .producer_state import ProducerStateTable
 
 _logger = logging.getLogger(__name__)
@@ -216,7 +217,13 @@ class Replica:
     # ----------------------------------------------------------------------------------------------------------- write
 
     def append_as_leader(
-        self, batch: memoryview, header: BatchHeader, acks: int, *, origin: AppendOrigin = CLIENT
+        self,
+        batch: memoryview,
+        header: BatchHeader,
+        acks: int,
+        *,
+        origin: AppendOrigin = CLIENT,
+        verified: Verification | None = None,
     ) -> Appended:
         """Stage one validated batch.
 
@@ -226,6 +233,7 @@ class Replica:
             acks: -1, 0 or 1.
             origin: A coordinator's batches have no sequence, so only the producer's epoch is checked; they may be
                 control batches, which end the producer's transaction here.
+            verified: Of the first batch of a transaction: what its coordinator has agreed to.
 
         Raises:
             KafkaError: This replica does not lead, too few replicas are in sync for acks=all, or the producer's
@@ -239,7 +247,7 @@ class Replica:
         marker: EndTransactionMarker | None = None
         if has_producer:
             if origin is CLIENT:
-                original = self.producers.check(header)
+                original = self.producers.check(header, verified)
                 if original is not None:
                     return Appended(
                         original.base_offset,

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.kernel.errors import ErrorCode, KafkaError
+from odradek.kernel.partitions.append_check import NOT_NEEDED
 from odradek.kernel.partitions.producer_snapshot import decode_snapshot
 from odradek.kernel.partitions.producer_state import ProducedBatch, ProducerStateTable
 from odradek.kernel.partitions.transaction_index import AbortedTransaction, decode_transaction_index
@@ -35,7 +36,7 @@ class Log:
         attributes = TRANSACTIONAL_FLAG if txn else 0
         header = BatchHeader(0, 100, 0, 2, 0, attributes, count - 1, at_ms, at_ms, producer_id, epoch, sequence, count)
         try:
-            original = self.producers.check(header)
+            original = self.producers.check(header, NOT_NEEDED)
         except KafkaError as error:
             return error.code.name
         if original is not None:
