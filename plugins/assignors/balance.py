@@ -1,0 +1,228 @@
+"""Pure core: balance first, then stickiness: the plan behind sticky, cooperative-sticky and uniform.
+
+*Balance.* Members that may read the same topics differ by one partition at most. Where subscriptions differ, no other
+plan gives the most loaded member less, nor, that being so, the next most loaded, and so on: loads cannot be evened
+out further, not even by handing partitions on over several members.
+
+*Stickiness.* As many partitions as balance allows stay where they were. With equal subscriptions exactly as many; with
+different ones each repair takes the way that moves the fewest.
+
+How: everybody keeps what he owned and may read; with equal subscriptions what is above a fair share is let go; what is
+free goes to whoever has least; and with different subscriptions the loads are repaired::
+
+    while somebody of the most loaded can hand a partition on - to another subscriber of its topic, who may hand on one
+    of another topic, and so on - until it reaches somebody with at least two less: do so, on the cheapest way.
+    When nobody can: those members, and all whom they reach, are done.
+
+Kafka's own assignors look one hand-over ahead, so with different subscriptions they stop at 9, 10, 11 where 10, 10, 10
+can be had.
+
+*Source:* KIP-54 and KIP-341 for the goals; the repair is the search for cost-reducing paths of optimal semi-matchings
+(Harvey, Ladner, Lovász, Tamir).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from heapq import heapify, heapreplace
+from typing import TYPE_CHECKING
+
+import attrs
+
+from .claims import NOBODY
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+
+def balance(
+    members_count: int, subscribers: Mapping[str, Sequence[int]], owners: Mapping[str, Sequence[int]]
+) -> dict[str, list[int]]:
+    """Return who shall read each partition, by topic and partition.
+
+    Args:
+        members_count: Members are the numbers below it; the order decides where nothing else does.
+        subscribers: By topic, ascending, at least one.
+        owners: By topic (the same) and partition: who had it, or `NOBODY`. Need not be a subscriber any more.
+    """
+    plan = _Plan.keeping(members_count, subscribers, owners)
+    everybody = next(iter(subscribers.values()), ())
+    is_homogeneous = all(len(some) == len(everybody) for some in subscribers.values()) and all(
+        some == everybody for some in subscribers.values()
+    )
+    if is_homogeneous:
+        plan.let_go_above_fair_share(everybody)
+    plan.give_what_is_free()
+    if not is_homogeneous:
+        plan.repair()
+    return plan.readers
+
+
+@attrs.define
+class _Plan:
+    """A plan that is being made.
+
+    Attributes:
+        subscribers: By topic, ascending.
+        owners: By topic and partition: who had it.
+        readers: By topic and partition: who shall have it.
+        held: By member and topic, the partitions planned for him; the same as `readers`, the other way round.
+        strangers: By member and topic, how many of these he did not have before.
+        loads: By member, how many he has planned.
+    """
+
+    subscribers: Mapping[str, Sequence[int]]
+    owners: Mapping[str, Sequence[int]]
+    readers: dict[str, list[int]]
+    held: list[dict[str, set[int]]]
+    strangers: list[dict[str, int]]
+    loads: list[int]
+
+    @classmethod
+    def keeping(
+        cls, members_count: int, subscribers: Mapping[str, Sequence[int]], owners: Mapping[str, Sequence[int]]
+    ) -> _Plan:
+        """Return the plan in which everybody keeps what he may still read, and the rest is free."""
+        members = range(members_count)
+        plan = cls(subscribers, owners, {}, [{} for _ in members], [{} for _ in members], [0] * members_count)
+        for topic, readers in subscribers.items():
+            allowed = set(readers)
+            plan.readers[topic] = [NOBODY] * len(owners[topic])
+            for partition, owner in enumerate(owners[topic]):
+                if owner in allowed:
+                    plan.give(topic, partition, owner)
+        return plan
+
+    def give(self, topic: str, partition: int, member: int) -> None:
+        """Plan a free partition for a member."""
+        self.readers[topic][partition] = member
+        self.held[member].setdefault(topic, set()).add(partition)
+        self.loads[member] += 1
+        self._count_stranger(topic, partition, member, 1)
+
+    def take(self, topic: str, partition: int) -> None:
+        """Make a partition free."""
+        member = self.readers[topic][partition]
+        self.readers[topic][partition] = NOBODY
+        self.held[member][topic].remove(partition)
+        self.loads[member] -= 1
+        self._count_stranger(topic, partition, member, -1)
+
+    def _count_stranger(self, topic: str, partition: int, member: int, change: int) -> None:
+        if self.owners[topic][partition] != member:
+            counts = self.strangers[member]
+            counts[topic] = counts.get(topic, 0) + change
+
+    def let_go_above_fair_share(self, everybody: Sequence[int]) -> None:
+        """Take what members of equal subscriptions have above their share: of every topic the highest partitions."""
+        if not everybody:
+            return
+        fair, larger_shares = divmod(sum(len(readers) for readers in self.readers.values()), len(everybody))
+        for member in everybody:
+            share = fair
+            if self.loads[member] > fair and larger_shares:
+                share += 1
+                larger_shares -= 1
+            if self.loads[member] > share:
+                mine = sorted((p, topic) for topic, partitions in self.held[member].items() for p in partitions)
+                for partition, topic in mine[share:]:
+                    self.take(topic, partition)
+
+    def give_what_is_free(self) -> None:
+        """Give each free partition to the subscriber with the least, topics with the least choice first."""
+
+        def choice(topic: str) -> tuple[float, int]:
+            subscribers_count = len(self.subscribers[topic])
+            return -len(self.readers[topic]) / subscribers_count, subscribers_count
+
+        for topic in sorted(self.readers, key=choice):
+            free = [partition for partition, member in enumerate(self.readers[topic]) if member == NOBODY]
+            if free:
+                least = [(self.loads[member], member) for member in self.subscribers[topic]]
+                heapify(least)
+                for partition in free:
+                    load, member = least[0]
+                    self.give(topic, partition, member)
+                    heapreplace(least, (load + 1, member))
+
+    def repair(self) -> None:
+        """Hand partitions on until loads cannot be evened out further."""
+        rising = set(range(len(self.loads)))  # who may still take part
+        while rising:
+            top = max(self.loads[member] for member in rising)
+            if top < 2:
+                return
+            most_loaded = [member for member in sorted(rising) if self.loads[member] == top]
+            search = _Search(self, rising, most_loaded, top - 2)
+            end = search.nearest()
+            if end is None:
+                rising -= search.cost.keys()
+            else:
+                for giver, topic, taker in search.way_to(end):
+                    partition = self.to_hand_on(giver, topic, taker)
+                    self.take(topic, partition)
+                    self.give(topic, partition, taker)
+
+    def to_hand_on(self, giver: int, topic: str, taker: int) -> int:
+        """Return the partition that is handed on best: the taker's own of before, else no one of the giver's own."""
+        owners = self.owners[topic]
+        return max(self.held[giver][topic], key=lambda p: (owners[p] == taker, owners[p] != giver, p))
+
+
+class _Search:
+    """The cheapest way from the most loaded to somebody with little.
+
+    A breadth-first search in which a hand-over is free when the partition is not one that the giver had before, and
+    else costs one move.
+    """
+
+    def __init__(self, plan: _Plan, rising: Collection[int], starts: Iterable[int], enough: int) -> None:
+        self._plan = plan
+        self._rising = rising  # nobody else is reached
+        self._enough = enough  # the load that is little enough
+        self.cost = dict.fromkeys(starts, 0)
+        self._came_by: dict[int, tuple[int, str]] = {}
+        self._topic_cost: dict[str, int] = {}
+
+    def nearest(self) -> int | None:
+        """Return who is reached at the least cost, of several the least loaded; None when nobody is."""
+        loads = self._plan.loads
+        queue = deque((member, 0) for member in self.cost)
+        best: tuple[int, int, int] | None = None
+        while queue:
+            member, cost = queue.popleft()
+            if cost > self.cost[member]:
+                continue
+            if best is not None and cost > best[0]:
+                break
+            if loads[member] <= self._enough:
+                best = min(best or (cost, loads[member], member), (cost, loads[member], member))
+                continue
+            for topic, partitions in self._plan.held[member].items():
+                if partitions:
+                    self._offer(member, topic, queue)
+        return best[2] if best else None
+
+    def way_to(self, end: int) -> list[tuple[int, str, int]]:
+        """Return the hand-overs to somebody who was reached: giver, topic, taker."""
+        way: list[tuple[int, str, int]] = []
+        while end in self._came_by:
+            giver, topic = self._came_by[end]
+            way.append((giver, topic, end))
+            end = giver
+        return way
+
+    def _offer(self, giver: int, topic: str, queue: deque[tuple[int, int]]) -> None:
+        price = int(not self._plan.strangers[giver].get(topic))
+        cost = self.cost[giver] + price
+        if cost >= self._topic_cost.get(topic, cost + 1):
+            return
+        self._topic_cost[topic] = cost
+        for taker in self._plan.subscribers[topic]:
+            if cost < self.cost.get(taker, cost + 1) and taker in self._rising:
+                self.cost[taker] = cost
+                self._came_by[taker] = (giver, topic)
+                if price:
+                    queue.append((taker, cost))
+                else:
+                    queue.appendleft((taker, cost))
