@@ -202,7 +202,7 @@ def test_hook_odradek_assignors_joins_by_name_and_refuses_the_same_name_twice() 
 
 def test_hook_odradek_coordinators_gets_the_broker_and_keeps_the_plugins_names() -> None:
     one = plugin("one", odradek_coordinators=named("odradek_coordinators", lambda broker: [broker]))
-    two = plugin("two", odradek_coordinators=named("odradek_coordinators", lambda: []))
+    two = plugin("two", odradek_coordinators=named("odradek_coordinators", lambda broker: []))
 
     assert manager_with(one=one, two=two).coordinators(BROKER) == [("one", BROKER)]
 
