@@ -391,7 +391,11 @@ class StorageEngine(Protocol):
         ...
 
     def delete_log(self, partition: TopicIdPartition) -> None:
-        """Close the log if open and mark it deleted, at once gone for `open_log`; its bytes go in the background."""
+        """Close the log if open and mark it deleted, at once gone for `open_log`; its bytes go in the background.
+
+        Waits for no disk: the mark survives the loss of power once a removal has run. Without it the log is there
+        again, under the id of a topic that nobody knows.
+        """
         ...
 
     def set_aside(self, partition: TopicIdPartition) -> None:
@@ -450,6 +454,8 @@ class StorageEngine(Protocol):
 
     def begin_removal(self, now_ms: int) -> DiskWork | None:
         """Begin to remove files of deleted logs and segments whose `file.delete.delay.ms` is over; None for nothing.
+
+        Makes the marks of deleted logs durable as well.
 
         What cannot be removed is tried again at the next start; `finish` never raises.
         """

@@ -5,6 +5,7 @@
 | high watermarks, recovery points, log start offsets are kept | `replica.high.watermark.checkpoint.interval.ms` |
 | producers silent for `producer.id.expiration.ms` are forgotten | `producer.id.expiration.check.interval.ms` |
 | producer snapshots are kept, so that a start need not read a whole log | `log.flush.offset.checkpoint.interval.ms` |
+| segments whose records are all deleted are given up | every ten seconds (Kafka: `log.retention.check.interval.ms`) |
 | files of deleted logs and segments are removed | every second; each waits for its `file.delete.delay.ms` |
 | closed segments are flushed, so that a crash need not check them again | every second |
 | logs that could not be opened are tried again | every ten seconds |
@@ -36,8 +37,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 REMOVAL_PAUSE_S: Final = 1.0
+DELETION_PAUSE_S: Final = 10.0
 RETRY_PAUSE_S: Final = 10.0
 FLUSH_PAUSE_S: Final = 0.25
+REPLICAS_PER_PIECE: Final = 200
+"""After how many replicas others get their turn."""
 PAUSE_S_MIN: Final = 0.1
 """Kafka's keys allow an interval of zero and less, and no work is worth a core of its own."""
 
@@ -71,6 +75,7 @@ class Upkeep:
                 (self.checkpoint, settings.checkpoint_interval_ms / 1000),
                 (self.keep_producers, settings.snapshot_interval_ms / 1000),
                 (self.forget_producers, settings.producer_expiration_interval_ms / 1000),
+                (self.give_up_segments, DELETION_PAUSE_S),
                 (self.remove_files, REMOVAL_PAUSE_S),
                 (self.flush_closed_segments, REMOVAL_PAUSE_S),
                 (self.retry_failed_logs, RETRY_PAUSE_S),
@@ -120,6 +125,17 @@ class Upkeep:
         for replica in self._replicas.replicas():
             replica.producers.remove_expired(now_ms)
         await trio.lowlevel.checkpoint()
+
+    async def give_up_segments(self) -> None:
+        """Give up the segments that lie wholly below their log's start; who reads them goes on reading."""
+        for number, replica in enumerate(list(self._replicas.replicas())):
+            if replica.offline_reason is None:
+                try:
+                    replica.log.delete_segments_below(replica.log.log_start_offset)
+                except StorageError as error:
+                    self._replicas.fail(replica, error)
+            if number % REPLICAS_PER_PIECE == 0:
+                await trio.lowlevel.checkpoint()
 
     async def remove_files(self) -> None:
         """Remove files of deleted logs and segments whose time has come."""

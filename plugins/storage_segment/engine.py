@@ -70,6 +70,7 @@ class SegmentEngine:
         self._homes: dict[TopicPartition, LogDir] = {}
         self._adopted: set[TopicPartition] = set()
         self._expiring: list[tuple[int, Path]] = []
+        self._renamed_in: set[Path] = set()
         self.cluster_id = context.cluster_id
 
     # -- life ----------------------------------------------------------------------------------------------------
@@ -151,9 +152,13 @@ class SegmentEngine:
             seen.update(dict.fromkeys(log_dir.topic_ids, log_dir))
 
     def _mark(self, log_dir: LogDir, partition: TopicPartition, mark: str) -> Path:
+        target = self._rename_away(log_dir, partition, mark)
+        log_dir.sync()
+        return target
+
+    def _rename_away(self, log_dir: LogDir, partition: TopicPartition, mark: str) -> Path:
         target = log_dir.path / marked_directory_name(partition, self._context.new_id(), mark)
         self._files.rename(log_dir.path / str(partition), target)
-        self._files.fsync_directory(log_dir.path)
         return target
 
     def close(self, high_watermarks: Mapping[TopicIdPartition, int]) -> None:
@@ -318,10 +323,11 @@ class SegmentEngine:
             log.set_offline(f"{partition} is deleted")
             log.release()
         try:
-            path = self._mark(home, key, DELETE_DIRECTORY)
+            path = self._rename_away(home, key, DELETE_DIRECTORY)
         except OSError as exc:
             raise disk_error(exc, "delete", home.path / str(key)) from exc
         self._discard(path, delay_ms)
+        self._renamed_in.add(home.path)
         self._forget(home, key)
 
     def _forget(self, home: LogDir, key: TopicPartition) -> None:
@@ -464,10 +470,11 @@ class SegmentEngine:
     def begin_removal(self, now_ms: int) -> RemovalWork | None:
         """See `StorageEngine.begin_removal`."""
         expired = [path for due_ms, path in self._expiring if due_ms <= now_ms]
-        if not expired:
+        if not expired and not self._renamed_in:
             return None
         self._expiring = [entry for entry in self._expiring if entry[0] > now_ms]
-        return RemovalWork(self._files, expired)
+        renamed_in, self._renamed_in = sorted(self._renamed_in), set()
+        return RemovalWork(self._files, expired, renamed_in)
 
     def log_dirs(self) -> Sequence[LogDirInfo]:
         """See `StorageEngine.log_dirs`."""

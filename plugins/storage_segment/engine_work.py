@@ -63,13 +63,19 @@ class CheckpointWork:
 
 @attrs.frozen(eq=False)
 class RemovalWork:
-    """Files and directories that nobody wants any more."""
+    """Files and directories that nobody wants any more, and log directories whose changed names are to last."""
 
     files: Files
     paths: Sequence[Path]
+    renamed_in: Sequence[Path]
 
     def run(self) -> None:
         """See `DiskWork.run`. What cannot be removed is told and left to the next start."""
+        for path in self.renamed_in:
+            try:
+                self.files.fsync_directory(path)
+            except OSError as exc:
+                _logger.warning("%s", disk_error(exc, "sync", path))
         for path in self.paths:
             try:
                 if parse_directory_mark(path.name):

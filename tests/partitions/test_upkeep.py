@@ -5,17 +5,25 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import cast
 
 import attrs
 import pytest
 import trio
 import trio.testing
 
+from odradek.kernel.contracts.api_handler import RequestContext
 from odradek.kernel.contracts.storage import LogConfig
+from odradek.kernel.dispatch.handlers.api_21_delete_records import DeleteRecordsHandler
 from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
 from odradek.kernel.partitions.flush_service import FlushService
 from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.partitions.upkeep import Upkeep, UpkeepSettings
+from odradek.kernel.wire.messages.api_21_delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from tests.dispatch.hosted import Hosted
 
 SETTINGS = UpkeepSettings(
@@ -133,6 +141,26 @@ def test_files_of_a_deleted_topic_go_when_their_delay_is_over(hosted: Hosted) ->
     hosted.clock.advance(60_001)
     do(hosted, lambda upkeep: upkeep.remove_files)
     assert files_of(hosted, "t-0.*") == []
+
+
+def test_deleted_records_leave_the_disk_in_the_background_and_readers_keep_theirs(hosted: Hosted) -> None:
+    replica = hosted.produce("t", 0, 3)
+    replica.log.roll()
+    hosted.produce("t", 3, 2)
+    read = replica.log.read(0, 1 << 20)
+    assert not isinstance(read.data, bytes | memoryview)
+    before = read.data.read()
+    handler = DeleteRecordsHandler(replicas=hosted.replicas, has_delete_policy=lambda _topic: True)
+    wanted = DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(partition_index=0, offset=4)])
+    handler.handle(DeleteRecordsRequest(topics=[wanted]), cast("RequestContext", None))
+
+    assert (replica.log.log_start_offset, len(files_of(hosted, "t-0/*.log"))) == (4, 2)
+    do(hosted, lambda upkeep: upkeep.give_up_segments)
+    assert (len(files_of(hosted, "t-0/*.log")), len(files_of(hosted, "t-0/*.log.deleted"))) == (1, 1)
+    hosted.clock.advance(60_001)
+    do(hosted, lambda upkeep: upkeep.remove_files)
+    assert (files_of(hosted, "t-0/*.deleted"), replica.log.log_start_offset) == ([], 4)
+    assert read.data.read() == before
 
 
 def test_closed_segments_are_flushed_and_the_active_one_is_not(hosted: Hosted) -> None:

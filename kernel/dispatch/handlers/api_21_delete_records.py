@@ -98,7 +98,6 @@ class DeleteRecordsHandler:
 
 
 def _advance_log_start(replica: Replica, offset: int) -> None:
-    """Hide the records below `offset`, and give up the segments that hold nothing else."""
+    """Hide the records below `offset`; the segments that hold nothing else go in the background, as in Kafka."""
     replica.log.advance_log_start(offset)
     replica.producers.advance_log_start(offset)
-    replica.log.delete_segments_below(offset)

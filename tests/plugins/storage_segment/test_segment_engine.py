@@ -192,6 +192,28 @@ def test_a_deleted_log_is_renamed_and_removed_when_its_delay_is_over(tmp_path: P
     assert not [name for name in names(tmp_path / "logs0") if name.startswith("orders")]
 
 
+def test_a_deletion_waits_for_no_disk(tmp_path: Path) -> None:
+    synced: list[Path] = []
+
+    class CountingFiles(OsFiles):
+        def fsync_directory(self, path: Path, /) -> None:
+            synced.append(path)
+            super().fsync_directory(path)
+
+    engine = SegmentEngine(make_context(tmp_path), CountingFiles())
+    engine.start()
+    for number in range(3):
+        engine.open_log(partition(number), SMALL)
+    synced.clear()
+    for number in range(3):
+        engine.delete_log(partition(number))
+
+    assert synced == []
+    assert removed(engine, NOW_MS) == 0
+    assert synced == [tmp_path / "logs0"]
+    assert engine.begin_removal(NOW_MS) is None
+
+
 def test_what_a_crash_left_of_deletions_and_moves_is_removed_after_the_next_start(tmp_path: Path) -> None:
     engine = started(tmp_path)
     engine.open_log(PARTITION, SMALL)
