@@ -1,0 +1,80 @@
+"""Pure core: a member of a classic group."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import attrs
+
+if TYPE_CHECKING:
+    from odradek.kernel.api import Waiter
+
+
+class MemberProtocol(NamedTuple):
+    """One way of assigning that a member knows, and what it says for it: to the coordinator, any bytes."""
+
+    name: str
+    metadata: bytes
+
+
+@attrs.define(eq=False)
+class ClassicMember:
+    """A member: who it is, what it can do, and which of its requests is waiting.
+
+    Attributes:
+        member_id: Its id.
+        instance_id: The `group.instance.id` of a static member, else None.
+        client_id: What its client calls itself.
+        client_host: Where it comes from, as Kafka shows it.
+        rebalance_timeout_ms: How long it may take to join again.
+        session_timeout_ms: How long it may be silent.
+        protocols: What it can do, best first.
+        assignment: Its share, as the leader sent it.
+        is_new: Whether it has never been answered. It does not know its id, so it cannot heartbeat; its session counts
+            even while its JoinGroup waits, because nobody would notice that it is gone.
+        join_waiter: Whoever waits for the answer to its JoinGroup.
+        sync_waiter: Whoever waits for the answer to its SyncGroup.
+    """
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocols: Sequence[MemberProtocol]
+    assignment: bytes = b""
+    is_new: bool = False
+    join_waiter: Waiter | None = attrs.field(default=None, repr=False)
+    sync_waiter: Waiter | None = attrs.field(default=None, repr=False)
+
+    @property
+    def is_static(self) -> bool:
+        """Whether it keeps its place while it restarts (KIP-345)."""
+        return self.instance_id is not None
+
+    @property
+    def is_awaiting_join(self) -> bool:
+        """Whether it has joined the generation that is being formed."""
+        return self.join_waiter is not None
+
+    @property
+    def may_be_silent(self) -> bool:
+        """Whether a request of it waits, so that no heartbeat is due."""
+        return not self.is_new and (self.join_waiter is not None or self.sync_waiter is not None)
+
+    def metadata(self, protocol: str) -> bytes:
+        """Return what it says for a protocol that it knows.
+
+        Raises:
+            KeyError: It does not know the protocol.
+        """
+        for name, metadata in self.protocols:
+            if name == protocol:
+                return metadata
+        raise KeyError(protocol)
+
+    def vote(self, candidates: Collection[str]) -> str:
+        """Return the protocol that it likes best of those that every member knows; there is one."""
+        return next(name for name, _ in self.protocols if name in candidates)

@@ -1,0 +1,270 @@
+"""Pure core: how a classic group gets from one generation to the next, and every timer that drives it there.
+
+==================  ============================  ===============================================================
+timer               armed                         when it is due
+==================  ============================  ===============================================================
+session (a member)  by every sign of life         the member is out
+join (a group)      when a rebalance begins       whoever has not joined is out; the generation begins
+sync (a group)      when a generation begins      whoever has not synced is out; the group rebalances again
+==================  ============================  ===============================================================
+
+*Source:* KIP-62, KIP-134 (initial delay), KIP-345, KIP-394, KIP-559; the behaviour of Kafka's GroupMetadataManager.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from odradek.kernel.api import ErrorCode
+
+from ..group import Effects
+from .answers import join_refused, joined, sync_refused, synced
+from .states import COMPLETING, DEAD, EMPTY, PREPARING, STABLE
+
+if TYPE_CHECKING:
+    from odradek.kernel.api import CoordinatorResult, Waiter
+
+    from ..group import ShardContext
+    from ..records import GroupRecord
+    from .group import ClassicGroup
+    from .member import ClassicMember
+
+NEW_MEMBER_TIMEOUT_MS: Final = 300_000
+"""How long a member that does not know its id yet may wait for its first generation: it cannot heartbeat."""
+
+INITIAL_DELAY_KEY: Final = "group.initial.rebalance.delay.ms"
+
+
+def _session_key(group: ClassicGroup, member_id: str) -> str:
+    return f"session {group.group_id!r} {member_id!r}"
+
+
+def _join_key(group: ClassicGroup) -> str:
+    return f"join {group.group_id!r}"
+
+
+def _sync_key(group: ClassicGroup) -> str:
+    return f"sync {group.group_id!r}"
+
+
+class Rebalances:
+    """Moves the classic groups of one shard through their states. Every method adds what it decides to `effects`."""
+
+    def __init__(self, context: ShardContext) -> None:
+        """Make it; nothing is armed."""
+        self._context = context
+        self._timers = context.timers
+
+    # --------------------------------------------------------------------------------------------------------- sessions
+
+    def watch_session(self, group: ClassicGroup, member_id: str, timeout_ms: int) -> None:
+        """Expect a sign of life within a time; replaces what was expected before."""
+        self._timers.schedule(
+            _session_key(group, member_id), timeout_ms, lambda now_ms: self._session_expired(group, member_id, now_ms)
+        )
+
+    def saw(self, group: ClassicGroup, member: ClassicMember) -> None:
+        """Take a sign of life."""
+        self.watch_session(group, member.member_id, member.session_timeout_ms)
+
+    def forget_session(self, group: ClassicGroup, member_id: str) -> None:
+        """Expect nothing of a member that is gone."""
+        self._timers.cancel(_session_key(group, member_id))
+
+    def _session_expired(
+        self, group: ClassicGroup, member_id: str, now_ms: int
+    ) -> CoordinatorResult[GroupRecord, None]:
+        effects = Effects()
+        member = group.members.get(member_id)
+        if group.state is DEAD:
+            pass
+        elif member_id in group.pending_joins:
+            self.remove_pending(group, member_id, now_ms, effects)
+        elif member is not None and not member.may_be_silent:
+            self.remove_member(group, member, effects)
+            self.member_left(group, now_ms, effects)
+        return effects.result(None)
+
+    # ---------------------------------------------------------------------------------------------- members come and go
+
+    def remove_pending(self, group: ClassicGroup, member_id: str, now_ms: int, effects: Effects) -> None:
+        """Let a member go that never joined with the id it was given; the others may have waited for it alone."""
+        self.forget_session(group, member_id)
+        group.remove(member_id)
+        if group.state is PREPARING and group.have_all_joined:
+            self.complete_join(group, now_ms, effects)
+
+    def remove_member(self, group: ClassicGroup, member: ClassicMember, effects: Effects) -> None:
+        """Let a member go; if it waits for an answer it is told that it is unknown, and may come back as a new one."""
+        self.forget_session(group, member.member_id)
+        self.answer_join(group, member, join_refused(ErrorCode.UNKNOWN_MEMBER_ID), effects)
+        self.answer_sync(member, sync_refused(ErrorCode.UNKNOWN_MEMBER_ID), effects)
+        group.remove(member.member_id)
+
+    def member_left(self, group: ClassicGroup, now_ms: int, effects: Effects) -> None:
+        """Go on without a member that a session's end has removed."""
+        if group.state in (STABLE, COMPLETING):
+            self.prepare(group, now_ms, effects)
+        elif group.state is PREPARING and group.have_all_joined:
+            self.complete_join(group, now_ms, effects)
+
+    # ----------------------------------------------------------------------------------------------- a rebalance begins
+
+    def prepare_or_complete(self, group: ClassicGroup, now_ms: int, effects: Effects) -> None:
+        """Begin a rebalance; if one is on, see whether all have joined now."""
+        if group.may_rebalance:
+            self.prepare(group, now_ms, effects)
+        else:
+            self.complete_join_if_all_joined(group, now_ms, effects)
+
+    def prepare(self, group: ClassicGroup, now_ms: int, effects: Effects) -> None:
+        """Begin a rebalance. A group that was empty waits a while for more members before its first generation."""
+        if group.state is COMPLETING:
+            for member in group.members.values():
+                member.assignment = b""
+            self.answer_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS, effects)
+        group.pending_syncs.clear()
+        self._timers.cancel(_sync_key(group))
+        is_initial = group.state is EMPTY
+        group.become(PREPARING, now_ms)
+        if is_initial:
+            delay_ms = self._context.broker.config.get_int(INITIAL_DELAY_KEY)
+            self._arm_initial(group, delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
+        elif group.have_all_joined:
+            self.complete_join(group, now_ms, effects)
+        else:
+            self._arm_join(group, group.rebalance_timeout_ms)
+
+    def _arm_join(self, group: ClassicGroup, delay_ms: int) -> None:
+        def due(now_ms: int) -> CoordinatorResult[GroupRecord, None]:
+            effects = Effects()
+            if group.state is PREPARING:
+                self.complete_join(group, now_ms, effects)
+            return effects.result(None)
+
+        self._timers.schedule(_join_key(group), delay_ms, due)
+
+    def _arm_initial(self, group: ClassicGroup, delay_ms: int, remaining_ms: int) -> None:
+        """Wait before the first generation, and again while new members come, within the rebalance time-out."""
+
+        def due(now_ms: int) -> CoordinatorResult[GroupRecord, None]:
+            effects = Effects()
+            if group.state is not PREPARING:
+                pass
+            elif group.has_new_member and remaining_ms:
+                group.has_new_member = False
+                initial_ms = self._context.broker.config.get_int(INITIAL_DELAY_KEY)
+                self._arm_initial(group, min(initial_ms, remaining_ms), max(remaining_ms - delay_ms, 0))
+            else:
+                self.complete_join(group, now_ms, effects)
+            return effects.result(None)
+
+        self._timers.schedule(_join_key(group), delay_ms, due)
+
+    # ---------------------------------------------------------------------------------------------- a generation begins
+
+    def complete_join_if_all_joined(self, group: ClassicGroup, now_ms: int, effects: Effects) -> None:
+        """Begin the generation if nobody is waited for; the delay of a group's first one is kept all the same."""
+        if group.state is PREPARING and group.previous_state is not EMPTY and group.have_all_joined:
+            self.complete_join(group, now_ms, effects)
+
+    def complete_join(self, group: ClassicGroup, now_ms: int, effects: Effects) -> None:
+        """Begin the generation with those who have joined, and answer them all.
+
+        Static members that have not joined stay. If nobody at all has joined, the group waits once more: whoever is
+        gone will run out of session time.
+        """
+        self._timers.cancel(_join_key(group))
+        for member in list(group.members.values()):
+            if not member.is_awaiting_join and not member.is_static:
+                self.remove_member(group, member, effects)
+        if not group.elect_joined_leader() and group.members:
+            self._arm_join(group, group.rebalance_timeout_ms)
+            return
+        group.begin_generation(now_ms)
+        if group.state is EMPTY:
+            effects.records.append(group.record())
+            return
+        for member in group.members.values():
+            self.answer_join(group, member, joined(group, member), effects)
+            self.saw(group, member)
+            member.is_new = False
+            group.pending_syncs.add(member.member_id)
+        self._arm_sync(group)
+
+    def answer_join(self, group: ClassicGroup, member: ClassicMember, response: object, effects: Effects) -> None:
+        """Answer the JoinGroup that a member waits for, if it does."""
+        waiter = group.take_join_waiter(member)
+        if waiter is not None:
+            effects.answers.append((waiter, response))
+
+    def answer_sync(self, member: ClassicMember, response: object, effects: Effects) -> bool:
+        """Answer the SyncGroup that a member waits for; return whether it did."""
+        waiter, member.sync_waiter = member.sync_waiter, None
+        if waiter is not None:
+            effects.answers.append((waiter, response))
+        return waiter is not None
+
+    def park_join(self, group: ClassicGroup, member: ClassicMember, waiter: Waiter, effects: Effects) -> None:
+        """Let a member's JoinGroup wait; an older one of it, whose connection is lost most likely, waits no longer."""
+        self.answer_join(group, member, join_refused(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id), effects)
+        group.park_join(member, waiter)
+
+    def park_sync(self, member: ClassicMember, waiter: Waiter, effects: Effects) -> None:
+        """Let a member's SyncGroup wait; as `park_join`."""
+        self.answer_sync(member, sync_refused(ErrorCode.REBALANCE_IN_PROGRESS), effects)
+        member.sync_waiter = waiter
+
+    # ------------------------------------------------------------------------------------------ a generation is stable
+
+    def _arm_sync(self, group: ClassicGroup) -> None:
+        generation_id = group.generation_id
+
+        def due(now_ms: int) -> CoordinatorResult[GroupRecord, None]:
+            effects = Effects()
+            if group.generation_id == generation_id and group.state in (COMPLETING, STABLE) and group.pending_syncs:
+                for member_id in sorted(group.pending_syncs):
+                    self.forget_session(group, member_id)
+                    group.remove(member_id)
+                self.prepare(group, now_ms, effects)
+            return effects.result(None)
+
+        self._timers.schedule(_sync_key(group), group.rebalance_timeout_ms, due)
+
+    def has_synced(self, group: ClassicGroup, member_id: str) -> None:
+        """Wait for a member's SyncGroup no longer."""
+        group.pending_syncs.discard(member_id)
+        if not group.pending_syncs:
+            self._timers.cancel(_sync_key(group))
+
+    def stabilize(self, group: ClassicGroup, assignments: dict[str, bytes], now_ms: int, effects: Effects) -> None:
+        """Take the leader's assignment: it is written, and then everybody who waits gets his share."""
+        for member in group.members.values():
+            member.assignment = assignments.get(member.member_id, b"")
+        effects.records.append(group.record())
+        group.become(STABLE, now_ms)
+        self._context.counters.classic_rebalances += 1
+        self.answer_syncs(group, ErrorCode.NONE, effects)
+
+    def answer_syncs(self, group: ClassicGroup, code: ErrorCode, effects: Effects) -> None:
+        """Answer every SyncGroup that waits, with the share or with an error, and begin the sessions anew."""
+        for member in group.members.values():
+            if self.answer_sync(member, sync_refused(code) if code else synced(group, member), effects):
+                self.saw(group, member)
+
+    # ---------------------------------------------------------------------------------------------------------- the end
+
+    def abandon(self, group: ClassicGroup, code: ErrorCode, now_ms: int, effects: Effects) -> None:
+        """Give a group up that continues under another protocol: whoever waits in it is told `code`."""
+        for member in group.members.values():
+            self.answer_join(group, member, join_refused(code, member.member_id), effects)
+            self.answer_sync(member, sync_refused(code), effects)
+        self.forget(group)
+        group.become(DEAD, now_ms)
+
+    def forget(self, group: ClassicGroup) -> None:
+        """Disarm everything of a group that is gone."""
+        for member_id in (*group.members, *group.pending_joins):
+            self.forget_session(group, member_id)
+        self._timers.cancel(_join_key(group))
+        self._timers.cancel(_sync_key(group))

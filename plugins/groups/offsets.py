@@ -1,0 +1,432 @@
+r"""Pure core: committed offsets of groups of all types, those of open transactions, and when offsets expire.
+
+::
+
+    commit ------------------------------------------> committed
+    commit in a transaction --> pending --- commit --> committed, unless a later record already said otherwise
+                                      \---- abort ---> forgotten
+
+An offset is kept by group id, so it outlives its group's members and a change of the group's type. It goes when its
+topic is deleted, when somebody deletes it, or when it expires: by its own time if the commit had one, else a while
+after its group has become empty or, for consumers that are in no group, after the commit.
+
+*Source:* KIP-98, KIP-211, KIP-447; the behaviour of Kafka's OffsetMetadataManager.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+
+import attrs
+
+from odradek.kernel.api import NO_PRODUCER_ID, ZERO_ID, ErrorCode, KafkaError
+from odradek.kernel.wire.messages.data_group_records import OffsetCommitKey, OffsetCommitValue
+
+from .group import Effects
+from .records import NO_EXPIRY, GroupRecord
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Iterator
+
+    from odradek.kernel.api import CoordinatorResult, Message, MetadataChange, ProducerIdentity
+
+    from .classic.operations import ClassicGroups
+    from .group import Group, PartitionCheck, ReplayMethod, ShardContext
+
+EXPIRY_TIMER: Final = "offset expiry"
+NO_RETENTION: Final = -1
+"""`OffsetCommitRequest.retention_time_ms` of a commit that expires with its group."""
+
+_GROUP_ID_NOT_FOUND_FROM: Final = 9
+"""The version of OffsetCommit from which a client understands that there is no such group."""
+_MINUTE_MS: Final = 60_000
+
+
+@attrs.frozen
+class CommittedOffset:
+    """How far a group has got in a partition.
+
+    Attributes:
+        record_offset: Where the record that says so stands in the offsets topic.
+        value: What it says.
+    """
+
+    record_offset: int
+    value: OffsetCommitValue
+
+
+OffsetsByPartition: TypeAlias = dict[int, CommittedOffset]
+OffsetsByTopic: TypeAlias = dict[str, OffsetsByPartition]
+
+
+class PartitionCommit(Protocol):
+    """A partition of a request, OffsetCommit's or TxnOffsetCommit's."""
+
+    partition_index: int
+    committed_offset: int
+    committed_leader_epoch: int
+    committed_metadata: str | None
+
+
+@attrs.frozen
+class TopicCommit:
+    """What is to be committed in a topic that exists."""
+
+    name: str
+    topic_id: uuid.UUID
+    partitions: Sequence[PartitionCommit]
+
+
+@attrs.frozen
+class Committer:
+    """Who commits.
+
+    Attributes:
+        group_id: For which group.
+        member_id: As which member; may be empty.
+        instance_id: As which static member, if it says so.
+        generation: In which generation or member epoch; negative for none.
+        api_version: Of the request.
+        retention_ms: How long the offsets are to be kept, or `NO_RETENTION`.
+        is_transactional: Whether the offsets wait for the end of a transaction.
+    """
+
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    generation: int
+    api_version: int
+    retention_ms: int = NO_RETENTION
+    is_transactional: bool = False
+
+
+@attrs.frozen
+class FoundOffset:
+    """The answer about one partition; `value` is None where nothing is committed."""
+
+    partition: int
+    value: OffsetCommitValue | None
+    code: ErrorCode = ErrorCode.NONE
+
+
+class Offsets:
+    """The offsets of a shard: a part of it, and the operations on them."""
+
+    def __init__(self, context: ShardContext, classic: ClassicGroups) -> None:
+        """Make it, without offsets.
+
+        Args:
+            context: What the parts of the shard share.
+            classic: Groups of those who commit without being members are classic ones.
+        """
+        self._context = context
+        self._classic = classic
+        self._committed: dict[str, OffsetsByTopic] = {}
+        self._pending: dict[int, dict[str, OffsetsByTopic]] = {}
+
+    def __repr__(self) -> str:
+        return f"Offsets({self.count} committed, {len(self._pending)} open transactions)"
+
+    @property
+    def count(self) -> int:
+        """How many offsets are committed."""
+        return sum(len(partitions) for topics in self._committed.values() for partitions in topics.values())
+
+    def committed(self) -> Iterator[tuple[str, str, int, OffsetCommitValue]]:
+        """Iterate over group id, topic, partition and what is committed."""
+        for group_id, topics in self._committed.items():
+            for topic, partitions in topics.items():
+                for partition, found in partitions.items():
+                    yield group_id, topic, partition, found.value
+
+    # ------------------------------------------------------------------------------------------------ a part of a shard
+
+    @property
+    def replays(self) -> Mapping[type[Message], ReplayMethod]:
+        """By class of key, what applies a record."""
+        return {OffsetCommitKey: self._replay}
+
+    def _replay(
+        self, key: OffsetCommitKey, value: OffsetCommitValue | None, offset: int, producer: ProducerIdentity
+    ) -> None:
+        group_id = key.group
+        if value is None:
+            _remove(self._committed, key)
+            for pending in self._pending.values():
+                _remove(pending, key)
+            return
+        if group_id not in self._context.groups:
+            self._classic.create(group_id)
+        store = self._committed
+        if producer.producer_id != NO_PRODUCER_ID:
+            store = self._pending.setdefault(producer.producer_id, {})
+        store.setdefault(group_id, {}).setdefault(key.topic, {})[key.partition] = CommittedOffset(offset, value)
+
+    def replay_marker(self, producer: ProducerIdentity, *, is_commit: bool) -> None:
+        """Apply the end of a transaction: its offsets count from now on, or never.
+
+        Where a later record than the transaction's has said otherwise meanwhile, that one stays: which of them a
+        compacted log still holds must not matter.
+        """
+        pending = self._pending.pop(producer.producer_id, {})
+        if not is_commit:
+            return
+        for group_id, topics in pending.items():
+            for topic, partitions in topics.items():
+                for partition, offset in partitions.items():
+                    committed = self._committed.setdefault(group_id, {}).setdefault(topic, {})
+                    known = committed.get(partition)
+                    if known is None or offset.record_offset > known.record_offset:
+                        committed[partition] = offset
+
+    def loaded(self, now_ms: int) -> None:
+        """Begin to look for expired offsets."""
+        self._arm_expiry()
+
+    def metadata_changed(self, change: MetadataChange, now_ms: int) -> Effects:
+        """Remove the offsets of deleted topics."""
+        effects = Effects()
+        deleted = {topic.name for topic in change.deleted_topics}
+        if deleted:
+            stores = (self._committed, *self._pending.values())
+            keys = {
+                (group_id, topic, partition): None
+                for store in stores
+                for group_id, topics in store.items()
+                for topic in deleted & topics.keys()
+                for partition in topics[topic]
+            }
+            effects.records += [_tombstone(*key) for key in keys]
+        return effects
+
+    # ------------------------------------------------------------------------------------------------------- committing
+
+    def commit(
+        self, committer: Committer, topics: Sequence[TopicCommit], now_ms: int
+    ) -> CoordinatorResult[GroupRecord, list[list[ErrorCode]]]:
+        """Commit offsets.
+
+        Args:
+            committer: Who does.
+            topics: What, in topics and partitions that exist.
+            now_ms: The wall clock.
+
+        Returns:
+            A result whose response is by topic and partition, in their order, NONE or OFFSET_METADATA_TOO_LARGE.
+
+        Raises:
+            KafkaError: The sender may not commit.
+        """
+        group, check = self._committing_group(committer, now_ms)
+        if check is not None:
+            for topic in topics:
+                for item in topic.partitions:
+                    check(topic.name, topic.topic_id, item.partition_index)
+        if not committer.is_transactional:
+            self._classic.saw_member(group, committer.member_id)
+        metadata_max = self._context.broker.config.get_int("offset.metadata.max.bytes")
+        expires_ms = NO_EXPIRY if committer.retention_ms == NO_RETENTION else now_ms + committer.retention_ms
+        records: list[GroupRecord] = []
+        codes: list[list[ErrorCode]] = []
+        for topic in topics:
+            codes.append(topic_codes := [])
+            for item in topic.partitions:
+                metadata = item.committed_metadata or ""
+                if len(metadata) > metadata_max:
+                    topic_codes.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+                    continue
+                topic_codes.append(ErrorCode.NONE)
+                key = OffsetCommitKey(group=committer.group_id, topic=topic.name, partition=item.partition_index)
+                value = OffsetCommitValue(
+                    offset=item.committed_offset,
+                    leader_epoch=item.committed_leader_epoch,
+                    metadata=metadata,
+                    commit_timestamp=now_ms,
+                    expire_timestamp=expires_ms,
+                    topic_id=topic.topic_id,
+                )
+                records.append(GroupRecord(key, value))
+        self._context.counters.offset_commits += len(records)
+        return Effects(records).result(codes)
+
+    def _committing_group(self, committer: Committer, now_ms: int) -> tuple[Group, PartitionCheck | None]:
+        group = self._context.groups.get(committer.group_id)
+        if group is None:
+            if committer.generation < 0:
+                # An administrator, or a consumer that is no member: it needs no group that was there before.
+                return self._classic.create(committer.group_id, now_ms), None
+            knows_code = not committer.is_transactional and committer.api_version >= _GROUP_ID_NOT_FOUND_FROM
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if knows_code else ErrorCode.ILLEGAL_GENERATION)
+        try:
+            check = group.validate_offset_commit(
+                member_id=committer.member_id,
+                instance_id=committer.instance_id,
+                generation=committer.generation,
+                is_transactional=committer.is_transactional,
+                api_version=committer.api_version,
+            )
+        except KafkaError as error:
+            if committer.is_transactional and error.code is ErrorCode.STALE_MEMBER_EPOCH:
+                raise KafkaError(ErrorCode.ILLEGAL_GENERATION) from error
+            raise
+        return group, check
+
+    # ---------------------------------------------------------------------------------------------------------- reading
+
+    def fetch(
+        self,
+        group_id: str,
+        topics: Mapping[str, tuple[uuid.UUID, Sequence[int]]] | None,
+        *,
+        member_id: str | None,
+        member_epoch: int,
+        requires_stable: bool,
+    ) -> list[tuple[str, uuid.UUID, list[FoundOffset]]]:
+        """Return committed offsets.
+
+        Args:
+            group_id: Whose.
+            topics: By name, the topic's id (`ZERO_ID` if it is not known) and the partitions; None for everything.
+            member_id: Who asks; None if it does not say.
+            member_epoch: Its epoch, in a group of the consumer protocol.
+            requires_stable: Whether an offset that an open transaction may change is refused with
+                UNSTABLE_OFFSET_COMMIT.
+
+        Returns:
+            Topic, its id as it was at the latest commit (`ZERO_ID` if it is not known), and what was found.
+
+        Raises:
+            KafkaError: The sender may not ask.
+        """
+        group = self._context.groups.get(group_id)
+        committed: OffsetsByTopic = {}
+        if group is not None:
+            group.validate_offset_fetch(member_id=member_id, member_epoch=member_epoch)
+            committed = self._committed.get(group_id, {})
+        if topics is None:
+            topics = {topic: (ZERO_ID, list(partitions)) for topic, partitions in committed.items()}
+        return [
+            (name, topic_id, [self._find(group_id, name, topic_id, number, requires_stable) for number in partitions])
+            for name, (topic_id, partitions) in topics.items()
+        ]
+
+    def _find(
+        self, group_id: str, topic: str, topic_id: uuid.UUID, partition: int, requires_stable: bool
+    ) -> FoundOffset:
+        if requires_stable and self._is_pending(group_id, topic, partition):
+            return FoundOffset(partition, None, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+        found = self._get(group_id, topic, partition)
+        if found is None:
+            return FoundOffset(partition, None)
+        committed_id = found.value.topic_id
+        is_of_namesake = ZERO_ID not in (topic_id, committed_id) and committed_id != topic_id
+        return FoundOffset(partition, None if is_of_namesake else found.value)
+
+    def _get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
+        return self._committed.get(group_id, {}).get(topic, {}).get(partition)
+
+    def _is_pending(self, group_id: str, topic: str, partition: int) -> bool:
+        return any(partition in pending.get(group_id, {}).get(topic, {}) for pending in self._pending.values())
+
+    def _has_open_transaction(self, group_id: str) -> bool:
+        return any(group_id in pending for pending in self._pending.values())
+
+    # --------------------------------------------------------------------------------------------------------- deleting
+
+    def delete(
+        self, group_id: str, topics: Sequence[tuple[str, Sequence[int]]]
+    ) -> CoordinatorResult[GroupRecord, list[ErrorCode]]:
+        """Delete offsets of topics that nobody in the group reads.
+
+        Returns:
+            A result whose response is by topic NONE or GROUP_SUBSCRIBED_TO_TOPIC.
+
+        Raises:
+            KafkaError: There is no such group, or it is not known what its members read.
+        """
+        group = self._context.groups.get(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+        group.validate_offset_delete()
+        effects, codes = Effects(), []
+        for topic, partitions in topics:
+            is_read = group.is_subscribed_to(topic)
+            codes.append(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_read else ErrorCode.NONE)
+            if not is_read:
+                effects.records += [
+                    _tombstone(group_id, topic, partition)
+                    for partition in partitions
+                    if self._get(group_id, topic, partition) or self._is_pending(group_id, topic, partition)
+                ]
+        self._context.counters.offset_deletions += len(effects.records)
+        return effects.result(codes)
+
+    def deletion_records(self, group_id: str) -> list[GroupRecord]:
+        """Return the tombstones of all offsets of a group, pending ones among them."""
+        stores = (self._committed, *self._pending.values())
+        keys = {
+            (topic, partition): None
+            for store in stores
+            for topic, partitions in store.get(group_id, {}).items()
+            for partition in partitions
+        }
+        return [_tombstone(group_id, topic, partition) for topic, partition in keys]
+
+    # ----------------------------------------------------------------------------------------------------------- expiry
+
+    def _arm_expiry(self) -> None:
+        interval_ms = self._context.broker.config.get_int("offsets.retention.check.interval.ms")
+        self._context.timers.schedule(EXPIRY_TIMER, interval_ms, self._expire)
+
+    def _expire(self, now_ms: int) -> CoordinatorResult[GroupRecord, None]:
+        """Remove expired offsets, and groups that are empty and have none."""
+        effects = Effects()
+        for group_id, group in self._context.groups.items():
+            expired, have_all = self._expired(group_id, group, now_ms)
+            effects.records += [_tombstone(group_id, topic, partition) for topic, partition in expired]
+            self._context.counters.offset_expirations += len(expired)
+            if have_all and group.is_empty:
+                effects.records += group.deletion_records()
+        self._arm_expiry()
+        return effects.result(None, is_atomic=False)
+
+    def _expired(self, group_id: str, group: Group, now_ms: int) -> tuple[list[tuple[str, int]], bool]:
+        """Return which offsets of a group have expired, and whether that is all it has."""
+        topics = self._committed.get(group_id)
+        if not topics:
+            return [], not self._has_open_transaction(group_id)
+        expires_from = group.offsets_expire_from()
+        if expires_from is None:
+            return [], False
+        retention_ms = self._context.broker.config.get_int("offsets.retention.minutes") * _MINUTE_MS
+        expired = []
+        count = 0
+        for topic, partitions in topics.items():
+            count += len(partitions)
+            if group.is_subscribed_to(topic):
+                continue
+            for partition, found in partitions.items():
+                value = found.value
+                own_ms = value.expire_timestamp
+                ends_ms = own_ms if own_ms != NO_EXPIRY else expires_from(value.commit_timestamp) + retention_ms
+                if now_ms >= ends_ms and not self._is_pending(group_id, topic, partition):
+                    expired.append((topic, partition))
+        return expired, count == len(expired) and not self._has_open_transaction(group_id)
+
+
+def _tombstone(group_id: str, topic: str, partition: int) -> GroupRecord:
+    return GroupRecord(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)
+
+
+def _remove(store: dict[str, OffsetsByTopic], key: OffsetCommitKey) -> None:
+    """Remove an offset, and what it leaves empty."""
+    topics = store.get(key.group)
+    partitions = topics.get(key.topic) if topics else None
+    if not topics or not partitions or partitions.pop(key.partition, None) is None:
+        return
+    if not partitions:
+        del topics[key.topic]
+    if not topics:
+        del store[key.group]
