@@ -90,7 +90,8 @@ class Normaliser:
             key = _KEYED.get(name)
             if key and all(isinstance(item, dict) and key in item for item in value):
                 entries = [
-                    (str(item[key]), self._fields({k: v for k, v in item.items() if k != key})) for item in value
+                    (str(self._field(key, item[key], {})), self._fields({k: v for k, v in item.items() if k != key}))
+                    for item in value
                 ]
                 return dict(sorted(entries, key=_natural))
             items = [self._field(name, item, siblings) for item in value]

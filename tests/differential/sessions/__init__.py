@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from . import bodies, cluster, configs, discovery, fetch, group_offsets, groups, offsets, produce, topics
+from . import bodies, cluster, configs, discovery, fetch, group_offsets, groups, offsets, produce, topics, transactions
 
 SESSIONS = {
     session.__name__: session
-    for module in (discovery, produce, fetch, offsets, topics, configs, cluster, groups, group_offsets, bodies)
+    for module in (
+        discovery,
+        produce,
+        fetch,
+        offsets,
+        topics,
+        configs,
+        cluster,
+        groups,
+        group_offsets,
+        transactions,
+        bodies,
+    )
     for session in vars(module).values()
     if getattr(session, "__module__", None) == module.__name__ and not session.__name__.startswith("_")
 }

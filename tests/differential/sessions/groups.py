@@ -48,7 +48,6 @@ def classic_life(talk: Conversation) -> None:
         (group,) = coordinated(talk, f"g{version}")
         first = talk.ask("JoinGroup", version, join_fields(group), note="first join")
         if first["error_code"] == _REQUIRES_ID:
-            describe(talk, group, "a member that has not joined yet", (4, 5, 6))
             first = talk.ask("JoinGroup", version, join_fields(group, first["member_id"]), note="join with the id")
         member = first["member_id"]
         describe(talk, group, "before the leader's assignment")
