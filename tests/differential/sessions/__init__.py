@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from . import bodies, cluster, configs, discovery, fetch, group_offsets, groups, offsets, produce, topics, transactions
+from . import (
+    bodies,
+    cluster,
+    configs,
+    consumer_groups,
+    discovery,
+    fetch,
+    group_offsets,
+    groups,
+    offsets,
+    produce,
+    topics,
+    transactions,
+)
 
 SESSIONS = {
     session.__name__: session
@@ -15,6 +28,7 @@ SESSIONS = {
         configs,
         cluster,
         groups,
+        consumer_groups,
         group_offsets,
         transactions,
         bodies,
