@@ -12,13 +12,16 @@ from .config.keys import Scope
 from .config.topic import TopicConfig
 from .contracts.election import ElectionContext
 from .contracts.storage import LogConfig, StorageContext
+from .coordinator.runtimes import CoordinatorRuntimes
 from .dispatch.handlers.api_00_produce import ProduceHandler
 from .dispatch.handlers.api_22_init_producer_id import ProducerIdSource
 from .dispatch.handlers.controller_call import MetadataLogCall
+from .dispatch.handlers.produce_admission import AdmissionSettings, ProduceAdmission
 from .dispatch.router import Router
 from .errors import CorruptionError
 from .files import OsFiles
 from .ids import METADATA_TOPIC_ID, ZERO_ID
+from .metadata.cluster_view import metadata_change
 from .metadata.image import MetadataImage, ResourceType
 from .metadata.local_log import LocalLog
 from .metadata.metadata_log import MetadataLog, SnapshotSettings
@@ -40,6 +43,7 @@ from .purgatory.timing_wheel import TimingWheel
 from .records.scan import HAS_COMPILED_KERNEL
 from .records.validation import ValidationMode
 from .types import METADATA_TOPIC, TopicIdPartition
+from .wire.messages.api_19_create_topics import CreatableTopic
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -48,10 +52,8 @@ if TYPE_CHECKING:
     from .broker import Broker
     from .config.broker import BrokerConfig
     from .contracts.storage import PartitionLog, StorageEngine
-    from .contracts.transactions import Transactions
     from .metadata.image import MetadataDelta, TopicImage
     from .network.connection import Connection
-    from .partitions.marker_writer import MarkerOwner
     from .partitions.replica import Replica
     from .purgatory.delayed_operation import DelayedOperation
     from .wire.messages.api_19_create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -107,7 +109,7 @@ class BrokerParts:
             on_progress=self._replica_progressed,
             on_staged=self._staged,
             on_flush_wanted=self._flush_wanted,
-            on_leader_changed=options.plugins.leader_changed,
+            on_leader_changed=self._leader_changed,
         )
         self.flushes = FlushService(self.replicas)
         self.upkeep = Upkeep(
@@ -128,20 +130,38 @@ class BrokerParts:
         self.producer_ids = ProducerIdSource(
             broker_id=self.config.node_id, submit=MetadataLogCall(lambda: self.metadata).submit
         )
-        self.transactions: Transactions | None = None
-        self.marker_owners: dict[str, MarkerOwner] = {}
+        self.coordinators = CoordinatorRuntimes(
+            options.plugins.coordinators(broker),
+            replicas=self.replicas,
+            clock=clock,
+            wheel=self.wheel,
+            config=lambda: self.live_config,
+            topic_partitions=self._topic_partitions,
+            want_turn=self._staged,
+        )
+        self.transactions = self.coordinators.transactions()
         self.marker_writer = LocalMarkerWriter(
             replicas=self.replicas,
             purgatory=self.produce_purgatory,
             clock=clock,
             timeout_ms=lambda: self.live_config.get_int("request.timeout.ms"),
-            owner_of=self.marker_owners.get,
+            owner_of=self.coordinators.owner_of,
         )
-        self.topic_maker = TopicMaker(self.create_topics)
-        self.produce = ProduceHandler(replicas=self.replicas, purgatory=self.produce_purgatory, clock=clock)
+        self.topic_maker = TopicMaker(self.create_topics, self._topic_to_make)
+        self.produce = ProduceHandler(
+            replicas=self.replicas,
+            purgatory=self.produce_purgatory,
+            clock=clock,
+            admission=ProduceAdmission(
+                transactions=lambda: self.transactions,
+                settings=lambda: admission_settings(self.live_config),
+                purgatory=self.produce_purgatory,
+                clock=clock,
+            ),
+        )
         self.router = Router(
             timer=broker.timer,
-            turn_enders=(self.replicas.write_staged, self.produce.turn_ended),
+            turn_enders=(self.coordinators.turn_ended, self.replicas.write_staged, self.produce.turn_ended),
             on_connection_closed=self._connection_closed,
         )
         self._add_handlers()
@@ -172,6 +192,8 @@ class BrokerParts:
     def _add_handlers(self) -> None:
         for handler in kernel_handlers(self):
             self.router.add(handler)
+        for plugin, coordinated in self.coordinators.handlers():
+            self.router.add(coordinated, plugin)
         for plugin, offered in self.plugins.api_handlers(self.broker):
             self.router.add(offered, plugin)
 
@@ -184,6 +206,11 @@ class BrokerParts:
     def _replica_progressed(self, replica: Replica) -> None:
         self.produce_purgatory.check(replica)
         self.fetch_purgatory.check(replica)
+        self.coordinators.progressed(replica)
+
+    def _leader_changed(self, partition: TopicIdPartition, leader_id: int, leader_epoch: int) -> None:
+        self.coordinators.leader_changed(partition)
+        self.plugins.leader_changed(partition, leader_id, leader_epoch)
 
     def _staged(self) -> None:
         self.want_turn()
@@ -194,6 +221,15 @@ class BrokerParts:
     def _connection_closed(self, connection: Connection) -> None:
         self.produce_purgatory.cancel_for(connection)
         self.fetch_purgatory.cancel_for(connection)
+
+    def _topic_partitions(self, name: str) -> int | None:
+        topic = self.image().topics_by_name.get(name)
+        return len(topic.partitions) if topic is not None else None
+
+    def _topic_to_make(self, name: str) -> CreatableTopic:
+        """Return how a topic is created that somebody asked for: as its coordinator wants it, else with defaults."""
+        internal = self.coordinators.topic_to_create(name, len(self.image().live_brokers()))
+        return internal or CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
 
     async def create_topics(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
         """Have the controller create topics; what CreateTopics answers."""
@@ -259,6 +295,7 @@ class BrokerParts:
             changed = {name for kind, name in delta.changed_configs if kind == ResourceType.TOPIC}
         for name in changed & image.topics_by_name.keys():
             self.replicas.reconfigure_topic(name, self.plan(image.topics_by_name[name], image, config))
+        self.coordinators.metadata_changed(metadata_change(delta, image))
 
     def warn_of_configs(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Say which keys of the resources that a client has just configured belong to parts that are not built."""
@@ -347,6 +384,8 @@ class BrokerParts:
         yield "router", self.router.run
         yield "topic maker", self.topic_maker.run
         yield "topic opener", self.opener.run
+        if self.coordinators.by_topic:
+            yield "coordinator loading", self.coordinators.loader.run
         for plugin, service in self.plugins.services(self.broker):
             yield f"{plugin}: {service.name}", service.run
 
@@ -382,6 +421,17 @@ def metadata_log_config(config: BrokerConfig) -> LogConfig:
     return LogConfig(
         segment_bytes=config.get_int("metadata.log.segment.bytes"),
         segment_ms=config.get_int("metadata.log.segment.ms"),
+    )
+
+
+def admission_settings(config: BrokerConfig) -> AdmissionSettings:
+    """Return how transactional batches are admitted."""
+    return AdmissionSettings(
+        verifies=config.get_bool("transaction.partition.verification.enable"),
+        retry_pause_ms=config.get_int("add.partitions.to.txn.retry.backoff.ms"),
+        retry_ms_max=min(
+            config.get_int("add.partitions.to.txn.retry.backoff.max.ms"), config.get_int("request.timeout.ms")
+        ),
     )
 
 

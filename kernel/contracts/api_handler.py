@@ -1,10 +1,11 @@
 """Pure core: the API handler contract: how a request of one API key is answered.
 
-Handlers run on the reactor's task: they must not block. Three ways to answer:
+Handlers run on the reactor's task: they must not block. Four ways to answer:
 
 * return the response: encoded and sent in the order of requests;
 * return `PENDING` and call `context.reply(response)` later, once, from the reactor's task (long polls, acks=all);
-* be an `AsyncApiHandler`: the router runs it as a task in the broker's nursery and sends what it returns.
+* be an `AsyncApiHandler`: the router runs it as a task in the broker's nursery and sends what it returns;
+* be both, and return `AS_TASK` from `handle` for the requests that need `handle_async`.
 
 Returning None sends nothing (Produce with acks=0). Raising `KafkaError` makes the router ask `error_response`;
 raising `MalformedRequestError` closes the connection.
@@ -22,12 +23,14 @@ if TYPE_CHECKING:
 
 
 class Pending(Enum):
-    """The type of `PENDING`."""
+    """The type of `PENDING` and `AS_TASK`."""
 
     PENDING = 0
+    AS_TASK = 1
 
 
 PENDING: Final = Pending.PENDING
+AS_TASK: Final = Pending.AS_TASK
 
 
 class ConnectionInfo(Protocol):
@@ -92,6 +95,10 @@ class RequestContext(Protocol):
     @property
     def connection(self) -> ConnectionInfo:
         """The connection it came by."""
+        ...
+
+    def hold(self) -> None:
+        """Take no further request of the connection before this one is answered; to be called before `PENDING`."""
         ...
 
     def reply(self, response: Any) -> None:

@@ -39,6 +39,10 @@ class Request:
     def __repr__(self) -> str:
         return f"Request({self.route.name} v{self.api_version}, correlation {self.correlation_id}, {self.client_id!r})"
 
+    def hold(self) -> None:
+        """Take no further request of the connection before this one is answered."""
+        self.slot.hold()
+
     def reply(self, response: Any) -> None:
         """Answer; None means that no answer is sent. Nothing happens when the client is gone."""
         self.route.send(self, response)

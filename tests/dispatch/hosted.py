@@ -10,6 +10,7 @@ from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.contracts.storage import LogConfig, StorageContext, StorageEngine
 from odradek.kernel.files import Files
 from odradek.kernel.ids import RandomIds
+from odradek.kernel.partitions.append_check import NOT_NEEDED
 from odradek.kernel.partitions.replica import Replica, TopicSettings
 from odradek.kernel.partitions.replica_manager import ReplicaManager
 from odradek.kernel.partitions.topic_plan import TopicPlan
@@ -100,7 +101,7 @@ class Hosted:
         for _ in range(count):
             builder.append(None, b"v", timestamp=self.clock.now_ms())
         batch = builder.build()
-        replica.append_as_leader(memoryview(batch), read_header(batch), 1)
+        replica.append_as_leader(memoryview(batch), read_header(batch), 1, verified=NOT_NEEDED)
         self.replicas.stage(replica)
         self.replicas.write_staged()
         return replica

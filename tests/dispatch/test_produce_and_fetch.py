@@ -2,88 +2,30 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from odradek.kernel.contracts.election import PartitionState
-from odradek.kernel.dispatch.handlers.api_00_produce import ProduceHandler
-from odradek.kernel.dispatch.handlers.api_01_fetch import FetchHandler
-from odradek.kernel.dispatch.router import Router
 from odradek.kernel.errors import ErrorCode
-from odradek.kernel.network.connection import Connection
-from odradek.kernel.partitions.fetch_session import FetchSessionCache
 from odradek.kernel.partitions.replica import Replica
-from odradek.kernel.purgatory.delayed_operation import DelayedOperation
-from odradek.kernel.purgatory.purgatory import Purgatory
-from odradek.kernel.purgatory.timing_wheel import TimingWheel
-from odradek.kernel.records.builder import BatchBuilder
-from odradek.kernel.records.reader import read_records
-from odradek.kernel.wire.messages.api_00_produce import (
-    PartitionProduceData,
-    PartitionProduceResponse,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
 from odradek.kernel.wire.messages.api_01_fetch import (
     FetchPartition,
     FetchRequest,
-    FetchResponse,
     FetchTopic,
-    PartitionData,
 )
 
-from .hosted import Hosted
+from .house import (
+    House,
+    batch,
+    fetch_part,
+    fetch_request,
+    produce_parts,
+    produce_request,
+    values,
+)
 from .memory_client import MemoryClient
-
-
-class House:
-    """A replica manager with everything around it that Produce and Fetch need, and one client."""
-
-    def __init__(self, directory: Path) -> None:
-        self.hosted = Hosted(directory, on_progress=self.progressed)
-        self.clock = self.hosted.clock
-        self.wheel = TimingWheel(now_ms=self.clock.monotonic_ms())
-        self.produces = Purgatory("Produce", self.wheel, on_error=fail)
-        self.fetches = Purgatory("Fetch", self.wheel, on_error=fail)
-        self.produce = ProduceHandler(replicas=self.hosted.replicas, purgatory=self.produces, clock=self.clock)
-        self.router = Router(
-            timer=lambda: 0.0,
-            turn_enders=(self.hosted.replicas.write_staged, self.produce.turn_ended),
-            on_connection_closed=self.connection_closed,
-        )
-        self.router.add(self.produce)
-        self.router.add(
-            FetchHandler(
-                replicas=self.hosted.replicas,
-                sessions=FetchSessionCache(slots=10, random_source=random.Random(0)),
-                purgatory=self.fetches,
-                clock=self.clock,
-                max_bytes=lambda: 1 << 24,
-            )
-        )
-        self.client = MemoryClient(self.router)
-
-    def progressed(self, replica: Replica) -> None:
-        self.produces.check(replica)
-        self.fetches.check(replica)
-
-    def connection_closed(self, connection: Connection) -> None:
-        self.produces.cancel_for(connection)
-        self.fetches.cancel_for(connection)
-
-    def pass_time(self, duration_ms: int) -> None:
-        self.clock.advance(duration_ms)
-        for entry in self.wheel.advance(self.clock.monotonic_ms(), 1000):
-            entry.expire()
-
-
-def fail(operation: DelayedOperation, error: Exception) -> None:
-    raise AssertionError(operation) from error
 
 
 @pytest.fixture
@@ -91,46 +33,6 @@ def house(tmp_path: Path) -> Iterator[House]:
     house = House(tmp_path)
     yield house
     house.hosted.replicas.close()
-
-
-def batch(*values: bytes, **options: int) -> bytes:
-    builder = BatchBuilder(**options)  # type: ignore[arg-type] # tests pass what fits
-    for value in values:
-        builder.append(None, value, timestamp=1_700_000_000_000)
-    return bytes(builder.build())
-
-
-def produce_request(
-    *parts: tuple[int, bytes | None], topic: str = "t", acks: int = -1, timeout_ms: int = 1000
-) -> ProduceRequest:
-    data = [PartitionProduceData(index=index, records=records) for index, records in parts]
-    return ProduceRequest(
-        acks=acks, timeout_ms=timeout_ms, topic_data=[TopicProduceData(name=topic, partition_data=data)]
-    )
-
-
-def produce_parts(answer: object) -> list[PartitionProduceResponse]:
-    assert isinstance(answer, ProduceResponse)
-    return [part for topic in answer.responses for part in topic.partition_responses]
-
-
-def fetch_request(offset: int = 0, *, max_wait_ms: int = 500, min_bytes: int = 1, **more: Any) -> FetchRequest:
-    wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
-    return FetchRequest(
-        max_wait_ms=max_wait_ms, min_bytes=min_bytes, topics=[FetchTopic(topic="t", partitions=[wanted])], **more
-    )
-
-
-def fetch_part(answer: object) -> PartitionData:
-    assert isinstance(answer, FetchResponse)
-    (topic,) = answer.responses
-    (part,) = topic.partitions
-    return part
-
-
-def values(part: PartitionData) -> list[bytes]:
-    assert type(part.records) is memoryview
-    return [bytes(record.value or b"") for record in read_records(part.records)]
 
 
 # ------------------------------------------------------------------------------------------------------------- Produce

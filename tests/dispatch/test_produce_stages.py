@@ -11,8 +11,8 @@ from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.wire.messages.api_00_produce import PartitionProduceResponse
 
-from .test_produce_and_fetch import House, produce_parts, produce_request
-from .test_produce_and_fetch import batch as batch_of
+from .house import House, produce_parts, produce_request
+from .house import batch as batch_of
 
 TAKEN, REFUSED, BUG, CHANGED = b"taken", b"refused", b"bug", b"changed"
 

@@ -15,8 +15,8 @@ from odradek.kernel.wire.messages.api_01_fetch import (
     PartitionData,
 )
 
+from .house import House, batch, produce_request, values
 from .memory_client import MemoryClient
-from .test_produce_and_fetch import House, batch, produce_request, values
 
 COUNT = 8
 BATCH_BYTES = len(batch(b"a"))

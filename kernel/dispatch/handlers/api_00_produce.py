@@ -2,7 +2,7 @@
 
 The hot path of the broker. For each partition: validate the batch's header, stage it in the replica. The turn's end
 writes all staged batches in one go and calls `turn_ended`, which answers; what waits for followers or for a flush is
-parked in the purgatory.
+parked in the purgatory. The first batch of a transaction in a partition is admitted first (`produce_admission.py`).
 
 Version 13 addresses topics by id. *Source:* KIP-98 (sequences), KIP-467 (record errors), KIP-516 (ids), KIP-951
 (current leader).
@@ -17,7 +17,7 @@ from ...contracts.api_handler import PENDING
 from ...errors import ErrorCode, KafkaError
 from ...partitions.produce_operation import ProduceOperation, WaitingPartition
 from ...purgatory.delayed_operation import Outcome
-from ...records.batch import TIMESTAMP_TYPE_FLAG, TRANSACTIONAL_FLAG
+from ...records.batch import HEADER_SIZE, TIMESTAMP_TYPE_FLAG, TRANSACTIONAL_FLAG
 from ...records.validation import InvalidBatchError, validate_batch
 from ...types import INTERNAL_TOPICS
 from ...wire.frame_template import FrameTemplate, mark
@@ -28,6 +28,14 @@ from ...wire.messages.api_00_produce import (
     ProduceResponse,
     TopicProduceData,
     TopicProduceResponse,
+)
+from .produce_admission import (
+    FLAGS_POSITION,
+    NOTHING_TO_ADMIT,
+    RefusedError,
+    is_transactional,
+    is_within_open,
+    transactional_part,
 )
 
 if TYPE_CHECKING:
@@ -40,6 +48,7 @@ if TYPE_CHECKING:
     from ...purgatory.purgatory import Purgatory
     from ...records.batch import BatchHeader
     from ...wire.messages.api_00_produce import PartitionProduceData, ProduceRequest
+    from .produce_admission import Admitted, ProduceAdmission, TransactionalPart
 
 log = logging.getLogger(__name__)
 
@@ -84,8 +93,11 @@ class ProduceHandler:
 
     api_key = 0
 
-    def __init__(self, *, replicas: ReplicaManager, purgatory: Purgatory, clock: Clock) -> None:
+    def __init__(
+        self, *, replicas: ReplicaManager, purgatory: Purgatory, clock: Clock, admission: ProduceAdmission
+    ) -> None:
         self._replicas = replicas
+        self._admission = admission
         self._purgatory = purgatory
         self._clock = clock
         self._staged: list[ProduceOperation] = []
@@ -114,6 +126,12 @@ class ProduceHandler:
             return self._handle_many(request, context)
         if replica.stages:
             return self._handle_many(request, context)
+        if (
+            len(records) >= HEADER_SIZE
+            and records[FLAGS_POSITION] & TRANSACTIONAL_FLAG
+            and not (request.transactional_id and self._admission.is_possible and is_within_open(replica, records))
+        ):
+            return self._handle_many(request, context)
         counters = replicas.counters
         counters.produce_requests += 1
         try:
@@ -128,7 +146,7 @@ class ProduceHandler:
             )
             header = valid.header
             data = memoryview(valid.rewritten) if valid.rewritten is not None else records[: header.length_bytes]
-            check_staged(header, replicas, request)
+            check_size(header, replicas)
             appended = replica.append_as_leader(data, header, request.acks)
         except KafkaError as error:
             answer = PartitionProduceResponse(index=part.index)
@@ -170,6 +188,40 @@ class ProduceHandler:
         )
 
     def _handle_many(self, request: ProduceRequest, context: RequestContext) -> Answer:
+        """Have what is transactional admitted, then stage every batch of a request."""
+        if not any(is_transactional(part.records) for topic in request.topic_data for part in topic.partition_data):
+            return self._stage_all(request, context, NOTHING_TO_ADMIT)
+        if request.transactional_id is None:
+            return self._refuse_all(request, context, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, None)
+        parts = self._transactional_parts(request, context.api_version)
+        if not parts:
+            return self._stage_all(request, context, NOTHING_TO_ADMIT)
+        if len({(part.producer_id, part.producer_epoch) for part in parts}) > 1:
+            detail = "Transactional records contained more than one producer ID"
+            return self._refuse_all(request, context, ErrorCode.INVALID_PRODUCER_ID_MAPPING, detail)
+        return self._admission.admit(
+            request, context, parts, lambda admitted: self._stage_all(request, context, admitted)
+        )
+
+    def _transactional_parts(self, request: ProduceRequest, version: int) -> list[TransactionalPart]:
+        """Return the transactional batches of partitions that are here; the others are refused when they are staged."""
+        by_id = version >= FIRST_VERSION_WITH_IDS
+        topics: Any = self._replicas.topics_by_id if by_id else self._replicas.topics
+        parts = []
+        for topic in merge_doubled(request.topic_data):
+            replicas: TopicReplicas | None = topics.get(topic.topic_id if by_id else topic.name)
+            if replicas is None or replicas.name in INTERNAL_TOPICS:
+                continue
+            for part in topic.partition_data:
+                replica = replicas.partitions.get(part.index)
+                if replica is not None and replica.is_leader and is_transactional(part.records):
+                    assert part.records is not None
+                    found = transactional_part(replica, part.records)
+                    if found.producer_id >= 0:
+                        parts.append(found)
+        return parts
+
+    def _stage_all(self, request: ProduceRequest, context: RequestContext, admitted: Admitted) -> Answer:
         """Stage every batch of a request, each answered for itself."""
         acks = request.acks
         if not -1 <= acks <= 1:
@@ -186,7 +238,7 @@ class ProduceHandler:
             for part in topic.partition_data:
                 answer = PartitionProduceResponse(index=part.index)
                 try:
-                    self._append(replicas, part, request, context.api_version, now_ms, answer, waiting)
+                    self._append(replicas, part, request, context.api_version, now_ms, answer, waiting, admitted)
                 except KafkaError as error:
                     has_failed = True
                     self._fail(replicas, error, answer, context.api_version)
@@ -234,6 +286,7 @@ class ProduceHandler:
         now_ms: int,
         answer: PartitionProduceResponse,
         waiting: list[WaitingPartition],
+        admitted: Admitted,
     ) -> None:
         if topic is None:
             raise KafkaError(UNKNOWN_TOPIC_ID if version >= FIRST_VERSION_WITH_IDS else UNKNOWN_TOPIC_OR_PARTITION)
@@ -244,12 +297,14 @@ class ProduceHandler:
             raise KafkaError(ErrorCode.INVALID_RECORD, "Produce request with null records")
         counters = topic.counters
         counters.produce_requests += 1
+        if replica in admitted.refused:
+            raise admitted.refused[replica]
         batch = self._validated(replica, memoryview(part.records), version, now_ms)
         if batch is None:
             return
         data, header = batch
-        check_staged(header, topic, request)
-        appended = replica.append_as_leader(data, header, request.acks)
+        check_size(header, topic)
+        appended = replica.append_as_leader(data, header, request.acks, verified=admitted.verified.get(replica))
         self._replicas.stage(replica)
         answer.base_offset = appended.base_offset
         answer.log_start_offset = replica.log.log_start_offset
@@ -293,7 +348,10 @@ class ProduceHandler:
         answer.base_offset = -1
         replica = topic.partitions.get(answer.index) if topic else None
         is_from_log = error.code in PRODUCER_ERRORS
-        if isinstance(error, InvalidBatchError):
+        if isinstance(error, RefusedError):
+            is_from_log = False
+            answer.error_message = error.error_message
+        elif isinstance(error, InvalidBatchError):
             is_from_log = error.is_from_log
             answer.error_message = error.error_message
             answer.record_errors = [
@@ -326,6 +384,10 @@ class ProduceHandler:
 
     def error_response(self, request: ProduceRequest, context: RequestContext, code: ErrorCode, detail: str) -> Answer:
         """Return the response that gives every partition this error."""
+        return self._refuse_all(request, context, code, detail or code.text)
+
+    @staticmethod
+    def _refuse_all(request: ProduceRequest, context: RequestContext, code: ErrorCode, message: str | None) -> Answer:
         if request.acks == 0:
             context.connection.close(f"a Produce with acks=0 failed: {code.name}")
             return None
@@ -340,7 +402,7 @@ class ProduceHandler:
                             error_code=code,
                             base_offset=-1,
                             log_start_offset=-1,
-                            error_message=detail or code.text,
+                            error_message=message,
                         )
                         for part in topic.partition_data
                     ],
@@ -350,17 +412,12 @@ class ProduceHandler:
         )
 
 
-def check_staged(header: BatchHeader, topic: TopicReplicas, request: ProduceRequest) -> None:
-    """Refuse what the batch's header alone does not tell.
+def check_size(header: BatchHeader, topic: TopicReplicas) -> None:
+    """Refuse a batch that is larger than a segment.
 
     Raises:
-        KafkaError: A transactional batch: nobody can have opened a transaction, that part is a plugin which is not
-            here; or one that is larger than a segment.
+        KafkaError: It is.
     """
-    if header.attributes & TRANSACTIONAL_FLAG:
-        raise KafkaError(
-            ErrorCode.INVALID_TXN_STATE if request.transactional_id else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        )
     if header.length_bytes > topic.plan.log_config.segment_bytes:
         raise KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE)
 
