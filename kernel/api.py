@@ -11,7 +11,7 @@ import pluggy
 from .clock import Clock
 from .config.keys import ConfigKey, Importance, Part, Scope, UpdateMode
 from .config.values import AtLeast, Between, ConfigType, NotEmpty, OneOf
-from .contracts.api_handler import PENDING, ApiHandler, AsyncApiHandler, ConnectionInfo, RequestContext
+from .contracts.api_handler import PENDING, Answer, ApiHandler, AsyncApiHandler, ConnectionInfo, RequestContext
 from .contracts.append_stage import AppendStage, AppendStageFactory
 from .contracts.assignor import NO_GENERATION, Assignor, GroupMember, MemberAssignment, Partitions, SubscribedTopic
 from .contracts.coordinator import (
@@ -60,6 +60,7 @@ from .contracts.storage import (
     StorageFactory,
 )
 from .contracts.transactions import Admission, MarkerWriter, TransactionMarker, Transactions
+from .coordinator_keys import partition_of_key
 from .epochs import EpochCache
 from .errors import (
     ConfigError,
@@ -141,6 +142,7 @@ __all__ = [
     "READ_WRITE",
     "ZERO_ID",
     "Admission",
+    "Answer",
     "ApiHandler",
     "AppendStage",
     "AppendStageFactory",
@@ -240,6 +242,7 @@ __all__ = [
     "is_crc_valid",
     "iterate_batches",
     "parse_id",
+    "partition_of_key",
     "read_batch",
     "read_file",
     "read_header",

@@ -13,7 +13,7 @@ Two directions::
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 
@@ -52,13 +52,14 @@ class Transactions(Protocol):
         Args:
             admission: Who, and where.
             done: Called once, on the reactor's task, perhaps before this returns, with every partition's code: NONE,
-                or why not as the producer's client is told (INVALID_TXN_STATE, INVALID_PRODUCER_ID_MAPPING,
-                PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, ...).
+                or why not, in the coordinator's codes, which the caller translates for old clients:
+                TRANSACTION_ABORTABLE (not part of the transaction), INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED,
+                CONCURRENT_TRANSACTIONS, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, ...
         """
         ...
 
-    def init_producer_id(self, request: object, context: RequestContext) -> Answer:
-        """Answer InitProducerId with a transactional id; as `ApiHandler.handle`."""
+    async def init_producer_id(self, request: Any, context: RequestContext) -> Answer:
+        """Answer InitProducerId with a transactional id; as `AsyncApiHandler.handle_async`."""
         ...
 
 

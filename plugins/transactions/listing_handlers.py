@@ -1,0 +1,152 @@
+"""Shell: DescribeTransactions (65) and ListTransactions (66): what people ask about transactions.
+
+*Source:* KIP-664; KIP-994 (duration); KIP-1152 (pattern); the answers of Apache Kafka 4.3.1.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from odradek.kernel.api import PENDING, ErrorCode
+from odradek.kernel.wire.messages.api_65_describe_transactions import (
+    DescribeTransactionsResponse,
+    TopicData,
+)
+from odradek.kernel.wire.messages.api_65_describe_transactions import TransactionState as DescribedTransaction
+from odradek.kernel.wire.messages.api_66_list_transactions import ListTransactionsResponse
+from odradek.kernel.wire.messages.api_66_list_transactions import TransactionState as ListedTransaction
+
+from .metadata import partitions_by_topic
+from .requests import TransactionFilter
+from .states import TransactionState
+from .waiters import Gathered, Told
+
+if TYPE_CHECKING:
+    from odradek.kernel.api import Answer, CoordinatorRuntime, RequestContext
+    from odradek.kernel.wire.messages.api_65_describe_transactions import DescribeTransactionsRequest
+    from odradek.kernel.wire.messages.api_66_list_transactions import ListTransactionsRequest
+
+    from .metadata import TransactionMetadata
+    from .shard import TransactionShard
+
+STATES_BY_NAME: Final = {state.text: state for state in TransactionState}
+
+
+class DescribeTransactionsHandler:
+    """Answers DescribeTransactions."""
+
+    api_key = 65
+
+    def __init__(self, runtime: CoordinatorRuntime[TransactionShard]) -> None:
+        self._runtime = runtime
+
+    def handle(self, request: DescribeTransactionsRequest, context: RequestContext) -> Answer:
+        """Answer with the transaction of every id."""
+        ids = request.transactional_ids
+        if not ids:
+            return DescribeTransactionsResponse()
+        gathered = Gathered[str](
+            ids,
+            lambda described: context.reply(
+                DescribeTransactionsResponse(transaction_states=[described[each] for each in ids])
+            ),
+        )
+        for transactional_id in dict.fromkeys(ids):
+            self._start(transactional_id, gathered)
+        return PENDING
+
+    def _start(self, transactional_id: str, gathered: Gathered[str]) -> None:
+        def tell(code: ErrorCode, metadata: TransactionMetadata | None) -> None:
+            gathered.note(transactional_id, described(transactional_id, code, metadata))
+
+        if not transactional_id:
+            tell(ErrorCode.INVALID_REQUEST, None)
+            return
+        self._runtime.submit(
+            self._runtime.partition_for(transactional_id),
+            lambda shard, _: shard.describe(transactional_id),
+            Told(tell),
+        )
+
+    def error_response(
+        self, request: DescribeTransactionsRequest, context: RequestContext, code: ErrorCode, detail: str
+    ) -> Answer:
+        """Return the response that gives every id this error."""
+        return DescribeTransactionsResponse(
+            transaction_states=[described(each, code, None) for each in request.transactional_ids]
+        )
+
+
+def described(transactional_id: str, code: ErrorCode, metadata: TransactionMetadata | None) -> DescribedTransaction:
+    """Return a transaction as DescribeTransactions tells it."""
+    if metadata is None:
+        return DescribedTransaction(error_code=code, transactional_id=transactional_id)
+    return DescribedTransaction(
+        transactional_id=transactional_id,
+        transaction_state=metadata.state.text,
+        transaction_timeout_ms=metadata.timeout_ms,
+        transaction_start_time_ms=metadata.start_timestamp,
+        producer_id=metadata.producer_id,
+        producer_epoch=metadata.producer_epoch,
+        topics=[
+            TopicData(topic=topic, partitions=indexes) for topic, indexes in partitions_by_topic(metadata.partitions)
+        ],
+    )
+
+
+class ListTransactionsHandler:
+    """Answers ListTransactions."""
+
+    api_key = 66
+
+    def __init__(self, runtime: CoordinatorRuntime[TransactionShard]) -> None:
+        self._runtime = runtime
+
+    def handle(self, request: ListTransactionsRequest, context: RequestContext) -> Answer:
+        """Answer with the transactions of every shard of this broker that fit the filters."""
+        if self._runtime.is_loading():
+            return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        try:
+            asked = _filter_of(request)
+        except re.error:
+            return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
+        unknown = [name for name in request.state_filters if name not in STATES_BY_NAME]
+
+        def tell(code: ErrorCode, found: list[list[TransactionMetadata]] | None) -> None:
+            listed = [_listed(each) for of_shard in found or () for each in of_shard]
+            context.reply(
+                ListTransactionsResponse(error_code=code, unknown_state_filters=unknown, transaction_states=listed)
+            )
+
+        self._runtime.submit_all(lambda shard, now_ms: shard.list_transactions(asked, now_ms), Told(tell))
+        return PENDING
+
+    def error_response(
+        self, request: ListTransactionsRequest, context: RequestContext, code: ErrorCode, detail: str
+    ) -> Answer:
+        """Return the response that fails."""
+        return ListTransactionsResponse(error_code=code)
+
+
+def _filter_of(request: ListTransactionsRequest) -> TransactionFilter:
+    """Return what is asked.
+
+    Raises:
+        re.error: The pattern is none.
+    """
+    known: Any = frozenset(STATES_BY_NAME[name] for name in request.state_filters if name in STATES_BY_NAME)
+    return TransactionFilter(
+        producer_ids=frozenset(request.producer_id_filters) or None,
+        states=known if request.state_filters else None,
+        duration_ms=request.duration_filter,
+        pattern=re.compile(request.transactional_id_pattern) if request.transactional_id_pattern else None,
+    )
+
+
+def _listed(metadata: TransactionMetadata) -> ListedTransaction:
+    return ListedTransaction(
+        transactional_id=metadata.transactional_id,
+        producer_id=metadata.producer_id,
+        transaction_state=metadata.state.text,
+    )
