@@ -219,7 +219,7 @@ class Broker:
             purgatories=(parts.produce_purgatory, parts.fetch_purgatory),
             sessions=parts.sessions,
             network_statistics=network.statistics,
-            plugin_metrics=parts.plugins.metrics(self),
+            plugin_metrics=[*parts.plugins.metrics(self), *parts.coordinators.metrics()],
             http_listener=self.options.config.get_text("odradek.http.listener"),
             is_ready=lambda: self._is_serving and not self._stopping.is_set(),
         )

@@ -11,6 +11,7 @@ from .dispatch.handlers.admin import admin_handlers
 from .dispatch.handlers.api_01_fetch import FetchHandler
 from .dispatch.handlers.api_02_list_offsets import ListOffsetsHandler
 from .dispatch.handlers.api_03_metadata import MetadataHandler
+from .dispatch.handlers.api_10_find_coordinator import FindCoordinatorHandler
 from .dispatch.handlers.api_18_api_versions import ApiVersionsHandler
 from .dispatch.handlers.api_21_delete_records import DeleteRecordsHandler
 from .dispatch.handlers.api_23_offset_for_leader_epoch import OffsetForLeaderEpochHandler
@@ -45,6 +46,10 @@ def kernel_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler
         may_create_topics=lambda: parts.live_config.get_bool("auto.create.topics.enable"),
         create_topics=parts.topic_maker.create_soon,
     )
+    if parts.coordinators.by_key_type:
+        yield FindCoordinatorHandler(
+            runtimes=parts.coordinators.by_key_type, image=image, create_topics=parts.topic_maker.create_soon
+        )
     yield ApiVersionsHandler(routes=parts.router.routes, image=image, supported_features=supported_ranges())
     yield WriteTxnMarkersHandler(writer=parts.marker_writer)
     yield from _log_handlers(parts)

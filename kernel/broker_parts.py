@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from .broker import Broker
     from .config.broker import BrokerConfig
     from .contracts.storage import PartitionLog, StorageEngine
+    from .contracts.transactions import Transactions
     from .metadata.image import MetadataDelta, TopicImage
     from .network.connection import Connection
     from .partitions.replica import Replica
@@ -139,7 +140,7 @@ class BrokerParts:
             topic_partitions=self._topic_partitions,
             want_turn=self._staged,
         )
-        self.transactions = self.coordinators.transactions()
+        self.transactions: Transactions | None = self.coordinators.transactions()
         self.marker_writer = LocalMarkerWriter(
             replicas=self.replicas,
             purgatory=self.produce_purgatory,

@@ -120,7 +120,11 @@ class CoordinatorShard(Protocol[Record_contra]):
         ...
 
     def replay_marker(self, producer: ProducerIdentity, *, is_commit: bool) -> None:
-        """Apply the end of a transaction in this partition."""
+        """Apply the end of a transaction in this partition.
+
+        The marker's epoch may be newer than the one that the records carry: a producer has one transaction at a time,
+        its id is what tells them.
+        """
         ...
 
     def loaded(self, now_ms: int) -> None:
@@ -217,9 +221,10 @@ class MetadataChange:
 class CoordinatorRuntime(Protocol[Shard_co]):
     """What a plugin's handlers ask of the kernel. Plain calls, on the reactor's task.
 
-    Errors that a waiter is failed with beside its operation's own: COORDINATOR_NOT_AVAILABLE (the topic is not there
-    yet, the write took longer than the coordinator's time-out, too few replicas are in sync),
-    COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR (another broker leads the partition, or this one stopped leading it),
+    Errors that a waiter is failed with beside its operation's own: COORDINATOR_NOT_AVAILABLE (the write took longer
+    than the coordinator's time-out, too few replicas are in sync; nothing was replayed then),
+    COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR (another broker leads the partition, this one stopped leading it, or
+    the topic is not there yet, as Kafka answers),
     MESSAGE_TOO_LARGE (the records of an atomic result do not fit in a batch; nothing was replayed),
     UNKNOWN_SERVER_ERROR (a bug, logged).
     """
@@ -342,8 +347,17 @@ class Coordinator(Protocol[Shard, Record]):
 
 @attrs.frozen
 class TopicKeys:
-    """How an internal topic is configured; see `Coordinator.topic_settings`."""
+    """How an internal topic is configured; see `Coordinator.topic_settings`.
+
+    Attributes:
+        partitions_key: Broker key of its partitions.
+        replication_factor_key: Broker key of its replicas; there are never more than live brokers.
+        configs: By topic key the broker key that gives its value, or the value itself as `=value`;
+            `min.insync.replicas` is never more than the replicas.
+        compression_key: Broker key of the number of the codec that batches are written with; none when it is empty.
+    """
 
     partitions_key: str
     replication_factor_key: str
     configs: Mapping[str, str]
+    compression_key: str = ""

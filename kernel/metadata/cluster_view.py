@@ -21,6 +21,11 @@ class ImageView:
         """Make a view of whatever `image` returns when it is looked at."""
         self._image = image
 
+    @property
+    def version(self) -> int:
+        """Grows with every change: the offset of the last record that is in the image."""
+        return self._image().offset
+
     def topic(self, name: str) -> TopicView | None:
         """Return a topic by its name."""
         image = self._image()

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from ..errors import ErrorCode, KafkaError
-from ..wire.messages.api_19_create_topics import CreatableTopic, CreateTopicsRequest
+from ..wire.messages.api_19_create_topics import CreateTopicsRequest
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from ..wire.messages.api_19_create_topics import CreateTopicsResponse
+    from ..wire.messages.api_19_create_topics import CreatableTopic, CreateTopicsResponse
 
 log = logging.getLogger(__name__)
 
@@ -22,10 +22,21 @@ WAITING_MAX: Final = 1000
 
 
 class TopicMaker:
-    """One task that asks the controller for topics with defaults. `create_soon` is called by the reactor's task."""
+    """One task that asks the controller for topics. `create_soon` is called by the reactor's task."""
 
-    def __init__(self, create: Callable[[CreateTopicsRequest], Awaitable[CreateTopicsResponse]]) -> None:
+    def __init__(
+        self,
+        create: Callable[[CreateTopicsRequest], Awaitable[CreateTopicsResponse]],
+        topic: Callable[[str], CreatableTopic],
+    ) -> None:
+        """Make a maker with nothing to do.
+
+        Args:
+            create: Asks the controller.
+            topic: Returns how the topic of a name is created.
+        """
         self._create = create
+        self._topic = topic
         self._send, self._receive = trio.open_memory_channel[str](WAITING_MAX)
         self._waiting: set[str] = set()
 
@@ -44,9 +55,7 @@ class TopicMaker:
         """Create what is asked for, until cancelled: what waits then is not created."""
         task_status.started()
         async for name in self._receive:
-            request = CreateTopicsRequest(
-                topics=[CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)], timeout_ms=30_000
-            )
+            request = CreateTopicsRequest(topics=[self._topic(name)], timeout_ms=30_000)
             try:
                 response = await self._create(request)
             except KafkaError as error:

@@ -11,6 +11,7 @@ import trio.testing
 from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.metadata.topic_maker import WAITING_MAX, TopicMaker
 from odradek.kernel.wire.messages.api_19_create_topics import (
+    CreatableTopic,
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -37,7 +38,7 @@ class Controller:
 
 def ask(controller: Controller, *rounds: list[str]) -> None:
     async def main() -> None:
-        maker = TopicMaker(controller.create)
+        maker = TopicMaker(controller.create, lambda name: CreatableTopic(name=name))
         async with trio.open_nursery() as nursery:
             for names in rounds:
                 maker.create_soon(names)

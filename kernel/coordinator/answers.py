@@ -1,0 +1,139 @@
+"""Pure core: answers that wait until the records before them are committed.
+
+One queue for each shard, in the order in which operations ran; the offset that an entry waits for never goes back, so
+looking at the front is enough::
+
+    submit add    records 10..11  -> waits for 12
+    submit read   no records      -> waits for 12 too: what it saw is not committed yet
+    submit add    record 12       -> waits for 13
+    high watermark 12             -> the first two are answered, in their order
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ..contracts.coordinator import Waiter
+    from ..errors import ErrorCode, KafkaError
+
+
+class Settlement(NamedTuple):
+    """What a waiter will be told: the error, or the response when that is None."""
+
+    waiter: Waiter
+    response: Any
+    error: KafkaError | None = None
+
+    def settle(self) -> None:
+        """Tell it."""
+        if self.error is None:
+            self.waiter.answer(self.response)
+        else:
+            self.waiter.fail(self.error)
+
+
+class _Entry(NamedTuple):
+    required_offset: int
+    deadline_ms: int
+    settlements: Sequence[Settlement]
+
+
+class AnswerQueue:
+    """The answers of one shard that wait. Owned by the reactor's task."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self) -> None:
+        self._entries: deque[_Entry] = deque()
+
+    def __len__(self) -> int:
+        return sum(len(entry.settlements) for entry in self._entries)
+
+    def __bool__(self) -> bool:
+        return bool(self._entries)
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When the first entry has waited too long; None when nothing waits."""
+        return self._entries[0].deadline_ms if self._entries else None
+
+    def put(self, required_offset: int, deadline_ms: int, settlements: Sequence[Settlement]) -> None:
+        """Let answers wait until the high watermark reaches `required_offset`; neither number goes back."""
+        self._entries.append(_Entry(required_offset, deadline_ms, settlements))
+
+    def pop_committed(self, high_watermark: int) -> Iterable[Settlement]:
+        """Yield what may be told now, taking it out one entry at a time: telling may empty the queue."""
+        entries = self._entries
+        while entries and entries[0].required_offset <= high_watermark:
+            yield from entries.popleft().settlements
+
+    def pop_expired(self, now_ms: int) -> list[Settlement]:
+        """Take out and return what has waited too long."""
+        entries = self._entries
+        expired: list[Settlement] = []
+        while entries and entries[0].deadline_ms <= now_ms:
+            expired += entries.popleft().settlements
+        return expired
+
+    def pop_all(self) -> list[Settlement]:
+        """Take out and return everything."""
+        everything = [settlement for entry in self._entries for settlement in entry.settlements]
+        self._entries.clear()
+        return everything
+
+
+class Gathering:
+    """Gathers the responses of several shards for one waiter; see `CoordinatorRuntime.submit_all`."""
+
+    def __init__(self, waiter: Waiter, partitions: Sequence[int], left_out: frozenset[ErrorCode]) -> None:
+        """Wait for `partitions`, whose responses are given in this order.
+
+        Args:
+            waiter: Told the list, or the first error.
+            partitions: Which shards were asked.
+            left_out: Errors of shards that are no longer asked: they take no part.
+        """
+        self._waiter = waiter
+        self._partitions = partitions
+        self._responses: dict[int, Any] = {}
+        self._missing_count = len(partitions)
+        self._left_out = left_out
+        self._error: KafkaError | None = None
+        if not partitions:
+            waiter.answer([])
+
+    def note(self, partition: int, response: Any, error: KafkaError | None) -> None:
+        """Take note of what one shard answered."""
+        if error is None:
+            self._responses[partition] = response
+        elif error.code not in self._left_out and self._error is None:
+            self._error = error
+        self._missing_count -= 1
+        if self._missing_count:
+            return
+        if self._error is not None:
+            self._waiter.fail(self._error)
+        else:
+            self._waiter.answer([self._responses[each] for each in self._partitions if each in self._responses])
+
+
+class CallbackWaiter:
+    """A waiter that hands what it is told to a function of response and error."""
+
+    __slots__ = ("_tell",)
+
+    def __init__(self, tell: Callable[[Any, KafkaError | None], None]) -> None:
+        self._tell = tell
+
+    def answer(self, response: Any) -> None:
+        """Take the response."""
+        self._tell(response, None)
+
+    def fail(self, error: KafkaError) -> None:
+        """Take an error instead."""
+        self._tell(None, error)

@@ -1,0 +1,440 @@
+"""Shell: one shard and the partition it lives in, from the moment this broker leads until it does not.
+
+    LOADING   the log is read, records are replayed (`loader.py` drives this); nobody is served
+    ACTIVE    operations run; their records are gathered, appended at the turn's end, answered once committed
+    CLOSED    nothing any more; whoever waited was told NOT_COORDINATOR. A new object takes over, if any
+
+Owned by the reactor's task. What an operation decides takes effect in this order: records are checked (size, in-sync
+replicas), replayed with the offsets that they will get, gathered; at the turn's end `write_batch` appends them. Nobody
+else appends to the partition, so the offsets hold.
+"""
+
+from __future__ import annotations
+
+import logging
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from ..contracts.coordinator import NO_PRODUCER, PARKED, ProducerIdentity
+from ..errors import ErrorCode, KafkaError
+from ..partitions.marker_writer import marker_batch
+from ..partitions.replica import ACKS_ALL, AppendOrigin
+from ..purgatory.timing_wheel import TimerEntry
+from ..records.batch import read_header
+from .answers import AnswerQueue, CallbackWaiter, Settlement
+from .open_batch import OpenBatch, batch_size_max, record_size_max, transactional_batch
+from .shard_timers import ShardTimers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..clock import Clock
+    from ..contracts.coordinator import Coordinator, CoordinatorResult, Waiter
+    from ..contracts.transactions import TransactionMarker
+    from ..partitions.replica import Appended, Replica
+    from ..partitions.replica_manager import ReplicaManager
+    from ..purgatory.timing_wheel import TimingWheel
+    from ..records.compression import CompressionType
+    from .open_batch import Encoded
+    from .shard_timers import TimerOperation
+
+log = logging.getLogger(__name__)
+
+LOST: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR})
+"""Errors of an append after which this broker no longer coordinates."""
+MARKER_CODES: Final = {
+    ErrorCode.NOT_COORDINATOR: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.REQUEST_TIMED_OUT,
+}
+"""What a writer of markers is told instead of a coordinator's errors: codes that a partition leader answers."""
+
+
+class ShardState(Enum):
+    """Where a shard stands in its life; the names are Kafka's, for its metrics."""
+
+    LOADING = "loading"
+    ACTIVE = "active"
+    CLOSED = "closed"
+
+
+@attrs.frozen
+class ShardHost:
+    """What all shards of one coordinator share.
+
+    Attributes:
+        coordinator: The plugin's.
+        replicas: Where batches are staged.
+        clock: Both clocks.
+        wheel: Timers.
+        write_timeout_ms: How long a commit may take.
+        compression: The codec of new batches.
+        note_dirty: Called when a shard has gathered its first record: `write_batch` is to be called soon.
+        note_failed: Called when a shard closed because something failed.
+    """
+
+    coordinator: Coordinator[Any, Any]
+    replicas: ReplicaManager
+    clock: Clock
+    wheel: TimingWheel
+    write_timeout_ms: Callable[[], int]
+    compression: Callable[[], CompressionType]
+    note_dirty: Callable[[HostedShard], None]
+    note_failed: Callable[[HostedShard], None]
+
+
+@attrs.define(eq=False)
+class _CommitTimer(TimerEntry):
+    hosted: HostedShard
+
+    def expire(self) -> None:
+        """Fail what has waited too long."""
+        self.hosted.commit_deadline_passed()
+
+
+class HostedShard:
+    """One shard in its partition; see the module."""
+
+    def __init__(self, host: ShardHost, replica: Replica) -> None:
+        """Make an empty shard, to be loaded."""
+        self.partition = replica.partition.partition
+        self.replica = replica
+        self.epoch = replica.leader_epoch
+        self.state = ShardState.LOADING
+        self.is_read = False
+        self.started_ms = host.clock.monotonic_ms()
+        self._host = host
+        self.timers = ShardTimers(host.wheel, host.clock.monotonic_ms, self._run_timer)
+        self.shard: Any = host.coordinator.new_shard(self.partition, self.timers)
+        self._written_end = 0
+        self._batch = OpenBatch()
+        self._batch_answers: list[Settlement] = []
+        self._answers = AnswerQueue()
+        self._commit_timer = _CommitTimer(0, self)
+        self._parked: dict[int, Waiter] = {}
+        self._refused: dict[int, Waiter] = {}
+
+    def __repr__(self) -> str:
+        return (
+            f"<HostedShard {self.replica.partition}, {self.state.value} in epoch {self.epoch}: {len(self._answers)} "
+            f"wait for a commit, {len(self._parked)} are parked, {len(self.timers)} timers>"
+        )
+
+    @property
+    def is_active(self) -> bool:
+        """Whether operations may run."""
+        return self.state is ShardState.ACTIVE
+
+    @property
+    def waiting_count(self) -> int:
+        """Answers that wait for their records to be committed."""
+        return len(self._answers) + len(self._batch_answers)
+
+    @property
+    def parked_count(self) -> int:
+        """Requests that are answered by a later operation."""
+        return len(self._parked)
+
+    # ------------------------------------------------------------------------------------------------------------ life
+
+    def note_read(self, end_offset: int) -> None:
+        """Take note that the whole log is replayed; serves once all of that is committed."""
+        self._written_end = end_offset
+        self.is_read = True
+        self.progressed()
+
+    def progressed(self) -> None:
+        """Take note that the high watermark may have moved."""
+        if self.state is ShardState.LOADING and self.is_read and self.replica.high_watermark >= self._written_end:
+            self.state = ShardState.ACTIVE
+            try:
+                self.shard.loaded(self._host.clock.now_ms())
+            except Exception:
+                log.exception("coordinator of %s cannot begin", self.replica.partition)
+                self._fail()
+                return
+        for settlement in self._answers.pop_committed(self.replica.high_watermark):
+            self._settle(settlement)
+
+    def close(self) -> None:
+        """Stop coordinating: whoever waits is told NOT_COORDINATOR."""
+        if self.state is ShardState.CLOSED:
+            return
+        self.state = ShardState.CLOSED
+        self.timers.close()
+        self._commit_timer.cancel_timer()
+        waiting = [*self._answers.pop_all(), *self._batch_answers]
+        waiting += [Settlement(waiter, None) for waiter in self._parked.values()]
+        self._batch.clear()
+        self._batch_answers = []
+        self._parked.clear()
+        self._refused.clear()
+        try:
+            self.shard.unloaded()
+        except Exception:
+            log.exception("coordinator of %s failed when it was unloaded", self.replica.partition)
+        error = KafkaError(ErrorCode.NOT_COORDINATOR)
+        for settlement in waiting:
+            self._settle(settlement._replace(error=error))
+
+    def _fail(self) -> None:
+        self.close()
+        self._host.note_failed(self)
+
+    # ------------------------------------------------------------------------------------------------------ operations
+
+    def refusal(self) -> KafkaError | None:
+        """Return why no operation can run now, None when one can."""
+        if self.state is ShardState.ACTIVE:
+            return None
+        is_loading = self.state is ShardState.LOADING
+        return KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if is_loading else ErrorCode.NOT_COORDINATOR)
+
+    def submit(
+        self,
+        operation: Callable[[Any, int], CoordinatorResult[Any, Any]],
+        waiter: Waiter,
+        producer: ProducerIdentity = NO_PRODUCER,
+    ) -> None:
+        """Run an operation; see `CoordinatorRuntime.submit`."""
+        refusal = self.refusal()
+        if refusal is not None:
+            self._settle(Settlement(waiter, None, refusal))
+            return
+        now_ms = self._host.clock.now_ms()
+        try:
+            result = operation(self.shard, now_ms)
+        except KafkaError as error:
+            self._give([Settlement(waiter, None, error)])
+        except Exception:
+            log.exception("an operation of the coordinator of %s failed", self.replica.partition)
+            self._give([Settlement(waiter, None, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))])
+        else:
+            self._take(result, waiter, producer, now_ms)
+
+    def _run_timer(self, key: str, operation: TimerOperation) -> bool:
+        """Run a timer's operation; return whether it need not be tried again."""
+        if self.state is not ShardState.ACTIVE:
+            return self.state is ShardState.CLOSED
+        now_ms = self._host.clock.now_ms()
+        try:
+            result = operation(now_ms)
+        except Exception as error:
+            trace = None if isinstance(error, KafkaError) else error
+            log.error("timer %s of the coordinator of %s: %r", key, self.replica.partition, error, exc_info=trace)
+            return False
+        error_of_records = self._take(result, None, NO_PRODUCER, now_ms)
+        if error_of_records is not None:
+            log.error("timer %s of the coordinator of %s: %s", key, self.replica.partition, error_of_records)
+        return error_of_records is None
+
+    def _take(
+        self,
+        result: CoordinatorResult[Any, Any],
+        waiter: Waiter | None,
+        producer: ProducerIdentity,
+        now_ms: int,
+    ) -> KafkaError | None:
+        """Let a result take effect; return why its records were refused, None when they were not."""
+        # Out of the lists first: whatever fails below tells everybody in them that there is no coordinator.
+        answers = [(each, response) for each, response in result.answers if self._unpark(each)]
+        error = self._write(result, producer, now_ms) if result.records else None
+        settlements: list[Settlement] = []
+        if waiter is not None and not any(waiter is each for each, _response in answers):
+            if result.response is not PARKED:
+                settlements.append(Settlement(waiter, result.response, error))
+            elif error is None and self.is_active:
+                self._parked[id(waiter)] = waiter
+            else:
+                settlements.append(Settlement(waiter, None, error))
+                self._refused[id(waiter)] = waiter
+        settlements += [Settlement(each, response, error) for each, response in answers]
+        if settlements:
+            self._give(settlements)
+        return error
+
+    def _unpark(self, waiter: Waiter) -> bool:
+        """Take out a waiter that a result answers; return whether it still waits.
+
+        One whose own records were refused was told so, but the shard holds it for parked: its answer is dropped.
+        """
+        self._parked.pop(id(waiter), None)
+        return self._refused.pop(id(waiter), None) is None
+
+    # --------------------------------------------------------------------------------------------------------- records
+
+    def _write(self, result: CoordinatorResult[Any, Any], producer: ProducerIdentity, now_ms: int) -> KafkaError | None:
+        """Replay and gather, or append, the records of a result; return why that cannot be."""
+        replica = self.replica
+        try:
+            encoded = [self._host.coordinator.encode(record) for record in result.records]
+        except Exception:
+            log.exception("the coordinator of %s made a record that cannot be encoded", replica.partition)
+            return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        if not replica.election.can_acknowledge():
+            return KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "too few replicas are in sync")
+        is_whole = result.is_atomic or producer != NO_PRODUCER
+        if not self._fits(encoded, is_whole=is_whole):
+            return KafkaError(ErrorCode.MESSAGE_TOO_LARGE)
+        try:
+            if producer != NO_PRODUCER:
+                return self._append_transactional(result.records, encoded, producer, now_ms)
+            return self._gather(result.records, encoded, now_ms, is_whole=is_whole)
+        except Exception:
+            log.exception("replaying into the coordinator of %s failed; it is loaded anew", replica.partition)
+            self._fail()
+            return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+    @property
+    def _batch_bytes_max(self) -> int:
+        rules, plan = self.replica.settings.rules, self._host.replicas.topics[self.replica.partition.topic].plan
+        return min(rules.max_message_bytes, plan.log_config.segment_bytes)
+
+    def _fits(self, encoded: Sequence[Encoded], *, is_whole: bool) -> bool:
+        """Return whether the records fit into a batch: all of them into one, or each."""
+        limit = self._batch_bytes_max
+        if is_whole:
+            return batch_size_max(encoded) <= limit
+        return all(batch_size_max((each,)) <= limit for each in encoded)
+
+    def _gather(
+        self, records: Sequence[Any], encoded: Sequence[Encoded], now_ms: int, *, is_whole: bool
+    ) -> KafkaError | None:
+        """Replay records and add them to the open batch, appending it whenever it is full."""
+        batch, limit = self._batch, self._batch_bytes_max
+        compression = self._host.compression()
+        if is_whole and not batch.has_room(sum(record_size_max(*each) for each in encoded), limit):
+            self.write_batch()
+        for record, each in zip(records, encoded, strict=True):
+            if not is_whole and not batch.has_room(record_size_max(*each), limit):
+                self.write_batch()
+            if not self.is_active:
+                return KafkaError(ErrorCode.NOT_COORDINATOR)
+            if not batch.records_count:
+                self._host.note_dirty(self)
+            offset = self.replica.log.log_end_offset + batch.records_count
+            batch.append(each, now_ms, compression)
+            self.shard.replay(record, offset, NO_PRODUCER)
+        return None
+
+    def write_batch(self) -> None:
+        """Append what was gathered; called when a turn ends, and before anything else is appended."""
+        if not self.is_active or not self._batch.records_count:
+            return
+        try:
+            appended = self._append(memoryview(self._batch.build()))
+        except KafkaError as error:
+            log.error("the coordinator of %s cannot write and is loaded anew: %s", self.replica.partition, error)
+            self._fail()
+            return
+        answers, self._batch_answers = self._batch_answers, []
+        self._wait_for(appended.required_offset, answers)
+
+    def _append_transactional(
+        self, records: Sequence[Any], encoded: Sequence[Encoded], producer: ProducerIdentity, now_ms: int
+    ) -> KafkaError | None:
+        """Append records of a producer's transaction and replay them; they have a batch of their own."""
+        self.write_batch()
+        if not self.is_active:
+            return KafkaError(ErrorCode.NOT_COORDINATOR)
+        try:
+            batch = transactional_batch(encoded, producer, now_ms, self._host.compression())
+            appended = self._append(memoryview(batch))
+        except KafkaError as error:
+            if error.code not in LOST:
+                return error
+            self._fail()
+            return KafkaError(ErrorCode.NOT_COORDINATOR)
+        self._written_end = appended.required_offset
+        for number, record in enumerate(records):
+            self.shard.replay(record, appended.base_offset + number, producer)
+        return None
+
+    def write_marker(self, marker: TransactionMarker, done: Callable[[ErrorCode], None]) -> None:
+        """Append the end of a transaction and replay it; `done` is called once it is committed, or cannot be."""
+
+        def tell(_response: object, error: KafkaError | None) -> None:
+            done(ErrorCode.NONE if error is None else MARKER_CODES.get(error.code, error.code))
+
+        self.write_batch()
+        refusal = self.refusal()
+        if refusal is not None:
+            tell(None, refusal)
+            return
+        try:
+            self.replica.producers.check_marker(
+                marker.producer_id, marker.producer_epoch, marker.coordinator_epoch, marker.transaction_version
+            )
+            appended = self._append(marker_batch(marker, self._host.clock.now_ms()))
+        except KafkaError as error:
+            tell(None, error)
+            if error.code in LOST:
+                self._fail()
+            return
+        self._wait_for(appended.required_offset, [Settlement(CallbackWaiter(tell), None)])
+        try:
+            identity = ProducerIdentity(marker.producer_id, marker.producer_epoch)
+            self.shard.replay_marker(identity, is_commit=marker.is_commit)
+        except Exception:
+            log.exception("replaying a marker into the coordinator of %s failed", self.replica.partition)
+            self._fail()
+
+    def _append(self, batch: memoryview) -> Appended:
+        """Stage a batch.
+
+        Raises:
+            KafkaError: The partition cannot take it.
+        """
+        header = read_header(batch)
+        appended = self.replica.append_as_leader(batch, header, ACKS_ALL, origin=AppendOrigin.COORDINATOR)
+        self._host.replicas.stage(self.replica)
+        counters = self._host.replicas.topics[self.replica.partition.topic].counters
+        counters.messages_in += header.records_count
+        counters.bytes_in += header.length_bytes
+        return appended
+
+    # --------------------------------------------------------------------------------------------------------- answers
+
+    def _give(self, settlements: list[Settlement]) -> None:
+        """Tell waiters once everything that this shard has written so far is committed."""
+        if self.state is ShardState.CLOSED:
+            for settlement in settlements:
+                error = settlement.error or KafkaError(ErrorCode.NOT_COORDINATOR)
+                self._settle(settlement._replace(error=error))
+        elif self._batch.records_count:
+            self._batch_answers += settlements
+        elif self._answers or self.replica.high_watermark < self._written_end:
+            self._wait_for(self._written_end, settlements)
+        else:
+            for settlement in settlements:
+                self._settle(settlement)
+
+    def _wait_for(self, offset: int, settlements: list[Settlement]) -> None:
+        self._written_end = offset
+        deadline_ms = self._host.clock.monotonic_ms() + self._host.write_timeout_ms()
+        self._answers.put(offset, deadline_ms, settlements)
+        self._arm_commit_timer()
+
+    def _arm_commit_timer(self) -> None:
+        """Have the first deadline watched. Entries are mostly gone long before: the timer is left to find that out."""
+        deadline_ms = self._answers.next_deadline_ms
+        if deadline_ms is not None and self._commit_timer.slot is None:
+            self._commit_timer.deadline_ms = deadline_ms
+            self._host.wheel.add(self._commit_timer)
+
+    def commit_deadline_passed(self) -> None:
+        """Fail those whose records are not committed in time; what was written stands, and may be committed yet."""
+        error = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the write was not committed in time")
+        for settlement in self._answers.pop_expired(self._host.clock.monotonic_ms()):
+            self._settle(settlement._replace(error=settlement.error or error))
+        if self.state is not ShardState.CLOSED:
+            self._arm_commit_timer()
+
+    def _settle(self, settlement: Settlement) -> None:
+        """Tell a waiter; one that fails is its own trouble."""
+        try:
+            settlement.settle()
+        except Exception:
+            log.exception("a request of the coordinator of %s cannot be answered", self.replica.partition)

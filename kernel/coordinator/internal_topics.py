@@ -1,0 +1,45 @@
+"""Pure core: how the internal topics of coordinators are created: with Kafka's settings, whoever asks first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ..wire.messages.api_19_create_topics import CreatableTopic, CreatableTopicConfig
+
+if TYPE_CHECKING:
+    from ..config.broker import BrokerConfig
+    from ..contracts.coordinator import TopicKeys
+
+LITERAL: Final = "="
+MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
+
+
+def internal_topic(name: str, keys: TopicKeys, config: BrokerConfig, live_brokers_count: int) -> CreatableTopic:
+    """Return the topic that the controller is asked for.
+
+    Replicas, and the in-sync replicas that a write needs, are never more than there are live brokers: a single broker
+    serves groups and transactions without a word of configuration, where Kafka would refuse to.
+
+    Args:
+        name: The topic.
+        keys: Where its settings come from.
+        config: The broker's configuration.
+        live_brokers_count: At least 1: this one.
+    """
+    replication_factor = min(config.get_int(keys.replication_factor_key), max(live_brokers_count, 1))
+    configs = {topic_key: _value(source, config) for topic_key, source in keys.configs.items()}
+    if MIN_INSYNC_REPLICAS in configs:
+        configs[MIN_INSYNC_REPLICAS] = str(min(int(configs[MIN_INSYNC_REPLICAS]), replication_factor))
+    return CreatableTopic(
+        name=name,
+        num_partitions=config.get_int(keys.partitions_key),
+        replication_factor=replication_factor,
+        configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
+    )
+
+
+def _value(source: str, config: BrokerConfig) -> str:
+    if source.startswith(LITERAL):
+        return source.removeprefix(LITERAL)
+    value = config.value(source)
+    return str(value).lower() if isinstance(value, bool) else str(value)

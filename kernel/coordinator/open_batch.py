@@ -1,0 +1,93 @@
+"""Pure core: the batch that a shard's results are gathered in until the turn of the reactor ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ..records.batch import HEADER_SIZE
+from ..records.builder import BatchBuilder
+from ..records.record import encode_varint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..contracts.coordinator import ProducerIdentity
+    from ..records.compression import CompressionType
+
+Encoded = tuple[bytes, "bytes | None"]
+"""A record's key and value."""
+
+_FIXED_BYTES_MAX: Final = 1 + 5 + 5 + 1
+"""Of a record: attributes, timestamp delta (a turn is short), offset delta, count of headers."""
+
+
+def record_size_max(key: bytes, value: bytes | None) -> int:
+    """Return how many bytes a record takes in a batch, at most; a few more than it will."""
+    size = _FIXED_BYTES_MAX + len(encode_varint(len(key))) + len(key)
+    size += 1 if value is None else len(encode_varint(len(value))) + len(value)
+    return size + len(encode_varint(size))
+
+
+def batch_size_max(records: Iterable[Encoded]) -> int:
+    """Return how many bytes a batch of these records takes, at most, uncompressed."""
+    return HEADER_SIZE + sum(record_size_max(key, value) for key, value in records)
+
+
+class OpenBatch:
+    """Records that are replayed but not appended yet. One owner; empty again after `build`.
+
+    Sizes are counted before compression: what is promised to fit does.
+    """
+
+    __slots__ = ("_builder", "_size_bytes")
+
+    def __init__(self) -> None:
+        self._builder: BatchBuilder | None = None
+        self._size_bytes = HEADER_SIZE
+
+    @property
+    def records_count(self) -> int:
+        """How many records it holds."""
+        return self._builder.records_count if self._builder is not None else 0
+
+    def has_room(self, size_bytes: int, batch_bytes_max: int) -> bool:
+        """Return whether records of so many bytes fit into a batch of at most `batch_bytes_max`."""
+        return self._size_bytes + size_bytes <= batch_bytes_max
+
+    def append(self, encoded: Encoded, now_ms: int, compression: CompressionType) -> None:
+        """Add a record; the first one's compression counts."""
+        if self._builder is None:
+            self._builder = BatchBuilder(compression=compression)
+        key, value = encoded
+        self._builder.append(key, value, timestamp=now_ms)
+        self._size_bytes += record_size_max(key, value)
+
+    def build(self) -> bytearray:
+        """Return the batch and be empty again; there must be a record."""
+        assert self._builder is not None, "an empty batch is not appended"
+        batch = self._builder.build()
+        self.clear()
+        return batch
+
+    def clear(self) -> None:
+        """Drop the records."""
+        self._builder = None
+        self._size_bytes = HEADER_SIZE
+
+
+def transactional_batch(
+    records: Iterable[Encoded], producer: ProducerIdentity, now_ms: int, compression: CompressionType
+) -> bytearray:
+    """Return a batch of a producer's transaction.
+
+    It has no sequence, as Kafka's coordinators write none: the request that brought it is not the producer's Produce.
+    """
+    builder = BatchBuilder(
+        compression=compression,
+        producer_id=producer.producer_id,
+        producer_epoch=producer.producer_epoch,
+        is_transactional=True,
+    )
+    for key, value in records:
+        builder.append(key, value, timestamp=now_ms)
+    return builder.build()

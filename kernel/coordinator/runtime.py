@@ -1,0 +1,294 @@
+"""Shell: the runtime of one coordinator: its shards by partition, and what the plugin asks of the kernel."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+import trio
+
+from ..contracts.coordinator import NO_PRODUCER, ProducerIdentity
+from ..coordinator_keys import partition_of_key
+from ..errors import ErrorCode, KafkaError
+from ..purgatory.timing_wheel import TimerEntry
+from ..records.compression import CompressionType
+from .answers import CallbackWaiter, Gathering
+from .hosted_shard import MARKER_CODES, HostedShard, ShardHost, ShardState
+from .loader import Load, LoadCounters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..clock import Clock
+    from ..contracts.coordinator import Coordinator, CoordinatorResult, Waiter
+    from ..contracts.services import ConfigView
+    from ..contracts.transactions import TransactionMarker
+    from ..partitions.replica import Replica
+    from ..partitions.replica_manager import ReplicaManager
+    from ..purgatory.timing_wheel import TimingWheel
+    from .loader import Loader
+
+log = logging.getLogger(__name__)
+
+RELOAD_PAUSE_MS_MIN: Final = 100
+RELOAD_PAUSE_MS_MAX: Final = 10_000
+LEFT_OUT: Final = frozenset({ErrorCode.NOT_COORDINATOR})
+
+
+@attrs.define(eq=False)
+class _ReloadTimer(TimerEntry):
+    place: Place
+
+    def expire(self) -> None:
+        """Look whether the partition is still led, and load it."""
+        self.place.check()
+
+
+class Place:
+    """A replica of the coordinator's topic on this broker, and the shard in it while this broker leads."""
+
+    def __init__(self, runtime: Runtime, replica: Replica) -> None:
+        """Take a place in which nothing is coordinated yet."""
+        self.replica = replica
+        self.hosted: HostedShard | None = None
+        self._runtime = runtime
+        self._failures_count = 0
+        self._reload = _ReloadTimer(0, self)
+
+    def check(self) -> None:
+        """Take note that leadership, high watermark or health of the replica may have changed."""
+        replica, hosted = self.replica, self.hosted
+        if not replica.is_leader or replica.offline_reason is not None:
+            self.leave()
+        elif hosted is None:
+            if self._reload.slot is None:
+                self._lead()
+        else:
+            hosted.epoch = replica.leader_epoch
+            hosted.progressed()
+
+    def leave(self) -> None:
+        """Stop coordinating here."""
+        self._reload.cancel_timer()
+        hosted, self.hosted = self.hosted, None
+        if hosted is not None:
+            hosted.close()
+
+    def _lead(self) -> None:
+        try:
+            hosted = self.hosted = HostedShard(self._runtime.host, self.replica)
+        except Exception:
+            log.exception("the coordinator of %s cannot be made", self.replica.partition)
+            self.note_failed()
+            return
+        if self.replica.log.log_start_offset == self.replica.log.log_end_offset:
+            self._note_read(hosted)
+        else:
+            self._runtime.load_soon(hosted, self._note_read)
+
+    def _note_read(self, hosted: HostedShard) -> None:
+        hosted.note_read(self.replica.log.log_end_offset)
+        if hosted.is_active:
+            self._failures_count = 0
+
+    def note_failed(self) -> None:
+        """Take note that the shard is closed, or cannot be loaded: try again after a pause, longer each time."""
+        hosted, self.hosted = self.hosted, None
+        if hosted is not None:
+            hosted.close()
+        pause_ms = min(RELOAD_PAUSE_MS_MIN << self._failures_count, RELOAD_PAUSE_MS_MAX)
+        self._failures_count = min(self._failures_count + 1, 10)
+        self._reload.cancel_timer()
+        self._reload.deadline_ms = self._runtime.clock.monotonic_ms() + pause_ms
+        self._runtime.wheel.add(self._reload)
+
+
+class Runtime:
+    """A `CoordinatorRuntime`. Owned by the reactor's task."""
+
+    def __init__(
+        self,
+        coordinator: Coordinator[Any, Any],
+        *,
+        replicas: ReplicaManager,
+        loader: Loader,
+        clock: Clock,
+        wheel: TimingWheel,
+        config: Callable[[], ConfigView],
+        topic_partitions: Callable[[str], int | None],
+        note_dirty: Callable[[HostedShard], None],
+    ) -> None:
+        """Make a runtime that coordinates nothing yet.
+
+        Args:
+            coordinator: The plugin's.
+            replicas: The broker's.
+            loader: Loads shards.
+            clock: Both clocks.
+            wheel: The broker's, advanced by the monotonic clock.
+            config: Returns the newest configuration.
+            topic_partitions: Returns how many partitions a topic has, None when it is not there.
+            note_dirty: Called with a shard whose `write_batch` is to be called when the turn ends.
+        """
+        self.coordinator = coordinator
+        self.clock = clock
+        self.wheel = wheel
+        self.counters = LoadCounters()
+        self.places: dict[int, Place] = {}
+        self._loader = loader
+        self._config = config
+        self._topic_partitions = topic_partitions
+        self.host = ShardHost(
+            coordinator=coordinator,
+            replicas=replicas,
+            clock=clock,
+            wheel=wheel,
+            write_timeout_ms=lambda: config().get_int(coordinator.write_timeout_key),
+            compression=self._compression,
+            note_dirty=note_dirty,
+            note_failed=self._note_failed,
+        )
+
+    def __repr__(self) -> str:
+        return f"<Runtime {self.coordinator.name}: {sum(1 for _ in self._active())} of {len(self.places)} active>"
+
+    def _compression(self) -> CompressionType:
+        key = self.coordinator.topic_settings.compression_key
+        return CompressionType(self._config().get_int(key)) if key else CompressionType.NONE
+
+    # ------------------------------------------------------------------------------------------------------ leadership
+
+    def place_of(self, replica: Replica) -> Place:
+        """Return the place of a replica, a new one if it has none, or another replica had it."""
+        place = self.places.get(replica.partition.partition)
+        if place is None or place.replica is not replica:
+            if place is not None:
+                place.leave()
+            place = self.places[replica.partition.partition] = Place(self, replica)
+        return place
+
+    def load_soon(self, hosted: HostedShard, done: Callable[[HostedShard], None]) -> None:
+        """Have a shard loaded in the background."""
+
+        def note_loaded(loaded: HostedShard) -> None:
+            self.counters.note_loaded(self.clock.monotonic_ms() - loaded.started_ms)
+            done(loaded)
+
+        def buffer_bytes() -> int:
+            return self._config().get_int(self.coordinator.load_buffer_key)
+
+        self._loader.load_soon(
+            Load(hosted, self.coordinator, self.counters, buffer_bytes, note_loaded, self._note_failed)
+        )
+
+    def _note_failed(self, hosted: HostedShard) -> None:
+        place = self.places.get(hosted.partition)
+        if place is not None and place.hosted is hosted:
+            self.counters.failed_count += 1
+            place.note_failed()
+
+    def _hosted(self, partition: int) -> HostedShard | None:
+        place = self.places.get(partition)
+        return place.hosted if place is not None else None
+
+    def _active(self) -> Iterator[HostedShard]:
+        for place in self.places.values():
+            if place.hosted is not None and place.hosted.is_active:
+                yield place.hosted
+
+    # ------------------------------------------------------------------------------------------- what plugins ask
+
+    @property
+    def partitions_count(self) -> int:
+        """How many partitions the topic has, or will have when it is created."""
+        count = self._topic_partitions(self.coordinator.topic)
+        return count or self._config().get_int(self.coordinator.topic_settings.partitions_key)
+
+    def partition_for(self, key: str) -> int:
+        """Return the partition that coordinates a key."""
+        return partition_of_key(key, self.partitions_count)
+
+    def submit(
+        self,
+        partition: int,
+        operation: Callable[[Any, int], CoordinatorResult[Any, Any]],
+        waiter: Waiter,
+        *,
+        producer: ProducerIdentity = NO_PRODUCER,
+    ) -> None:
+        """Run an operation; see `CoordinatorRuntime.submit`."""
+        hosted = self._hosted(partition)
+        if hosted is None:
+            waiter.fail(KafkaError(ErrorCode.NOT_COORDINATOR))
+        else:
+            hosted.submit(operation, waiter, producer)
+
+    def submit_all(self, operation: Callable[[Any, int], CoordinatorResult[Any, Any]], waiter: Waiter) -> None:
+        """Run an operation on every active shard; see `CoordinatorRuntime.submit_all`."""
+        active = list(self._active())
+        gathering = Gathering(waiter, [hosted.partition for hosted in active], LEFT_OUT)
+        for hosted in active:
+            hosted.submit(operation, CallbackWaiter(partial(gathering.note, hosted.partition)))
+
+    def is_loading(self) -> bool:
+        """Return whether some shard of this broker is still loading."""
+        return any(
+            place.hosted is not None and place.hosted.state is ShardState.LOADING for place in self.places.values()
+        )
+
+    async def call(
+        self,
+        partition: int,
+        operation: Callable[[Any, int], CoordinatorResult[Any, Any]],
+        *,
+        producer: ProducerIdentity = NO_PRODUCER,
+    ) -> Any:
+        """Run an operation and wait for its response. If cancelled, the operation stands and its response is dropped.
+
+        Raises:
+            KafkaError: What a waiter would have been failed with.
+        """
+        told: list[tuple[Any, KafkaError | None]] = []
+        is_told = trio.Event()
+
+        def tell(response: Any, error: KafkaError | None) -> None:
+            told.append((response, error))
+            is_told.set()
+
+        self.submit(partition, operation, CallbackWaiter(tell), producer=producer)
+        await is_told.wait()
+        ((response, error),) = told
+        if error is not None:
+            raise error
+        return response
+
+    def shards(self) -> Iterator[tuple[int, Any]]:
+        """Iterate over the active shards with their partitions."""
+        for hosted in self._active():
+            yield hosted.partition, hosted.shard
+
+    def coordinator_epoch(self, partition: int) -> int:
+        """Return the leader epoch in which this broker coordinates a partition, -1 when it does not."""
+        hosted = self._hosted(partition)
+        return hosted.epoch if hosted is not None and hosted.is_active else -1
+
+    # --------------------------------------------------------------------------------------------------------- markers
+
+    def write_marker(self, partition: int, marker: TransactionMarker, done: Callable[[ErrorCode], None]) -> None:
+        """Write, commit and replay the end of a transaction; see `MarkerOwner`."""
+        hosted = self._hosted(partition)
+        if hosted is None:
+            done(MARKER_CODES[ErrorCode.NOT_COORDINATOR])
+        else:
+            hosted.write_marker(marker, done)
+
+    def states(self) -> dict[str, int]:
+        """Return how many partitions are in which state, for metrics."""
+        states = [place.hosted.state.value if place.hosted else "failed" for place in self.led_places()]
+        return {state: states.count(state) for state in ("loading", "active", "failed")}
+
+    def led_places(self) -> Iterator[Place]:
+        """Iterate over the partitions that this broker leads."""
+        return (place for place in self.places.values() if place.replica.is_leader)

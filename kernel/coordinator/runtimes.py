@@ -1,0 +1,293 @@
+"""Shell: the runtimes of all coordinators of one broker: made from what plugins give, told what happens around them.
+
+Who calls what, all on the reactor's task:
+
+    the replica manager     `leader_changed`, `progressed`
+    a turn's end            `turn_ended`, before the replica manager writes what is staged
+    new metadata            `metadata_changed`
+    FindCoordinator         `by_key_type`, `topic_wanted`
+    writers of markers      `owner_of`
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ..contracts.services import Metric
+from ..errors import PluginError
+from .internal_topics import internal_topic
+from .loader import Loader
+from .runtime import Place, Runtime
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from ..clock import Clock
+    from ..config.broker import BrokerConfig
+    from ..contracts.api_handler import ApiHandler, AsyncApiHandler
+    from ..contracts.coordinator import Coordinator, MetadataChange
+    from ..contracts.transactions import Transactions
+    from ..partitions.replica import Replica
+    from ..partitions.replica_manager import ReplicaManager
+    from ..purgatory.timing_wheel import TimingWheel
+    from ..types import TopicIdPartition
+    from ..wire.messages.api_19_create_topics import CreatableTopic
+    from .hosted_shard import HostedShard
+
+log = logging.getLogger(__name__)
+
+HOOK = "odradek_coordinators"
+
+
+class CoordinatorRuntimes:
+    """All coordinators of a broker. Life: made, then as the module's docstring says; `loader.run` is a service."""
+
+    def __init__(
+        self,
+        coordinators: Iterable[tuple[str, Coordinator[Any, Any]]],
+        *,
+        replicas: ReplicaManager,
+        clock: Clock,
+        wheel: TimingWheel,
+        config: Callable[[], BrokerConfig],
+        topic_partitions: Callable[[str], int | None],
+        want_turn: Callable[[], None],
+    ) -> None:
+        """Make a runtime for each coordinator.
+
+        Args:
+            coordinators: Each with its plugin's name.
+            replicas: The broker's.
+            clock: Both clocks.
+            wheel: The broker's, advanced by the monotonic clock.
+            config: Returns the newest configuration.
+            topic_partitions: Returns how many partitions a topic has, None when it is not there.
+            want_turn: Has a turn of the reactor end soon, at which `turn_ended` is called.
+
+        Raises:
+            PluginError: A topic or a key type is offered twice.
+        """
+        self.loader = Loader(write_staged=replicas.write_staged, fail=replicas.fail)
+        self.by_topic: dict[str, Runtime] = {}
+        self.by_key_type: dict[int, Runtime] = {}
+        self._plugin_of: dict[str, str] = {}
+        self._replicas = replicas
+        self._config = config
+        self._want_turn = want_turn
+        self._places: dict[Replica, Place] = {}
+        self._dirty: dict[HostedShard, None] = {}
+        for plugin, coordinator in coordinators:
+            self._check_new(plugin, coordinator)
+            runtime = Runtime(
+                coordinator,
+                replicas=replicas,
+                loader=self.loader,
+                clock=clock,
+                wheel=wheel,
+                config=config,
+                topic_partitions=topic_partitions,
+                note_dirty=self._note_dirty,
+            )
+            self.by_topic[coordinator.topic] = runtime
+            self.by_key_type[coordinator.key_type] = runtime
+            self._plugin_of[coordinator.topic] = plugin
+
+    def __repr__(self) -> str:
+        return f"<CoordinatorRuntimes of {', '.join(self.by_topic) or 'nothing'}>"
+
+    def _check_new(self, plugin: str, coordinator: Coordinator[Any, Any]) -> None:
+        for other in self.by_topic.values():
+            what = None
+            if other.coordinator.topic == coordinator.topic:
+                what = f"the topic {coordinator.topic}"
+            elif other.coordinator.key_type == coordinator.key_type:
+                what = f"the key type {coordinator.key_type}"
+            if what is not None:
+                first = self._plugin_of[other.coordinator.topic]
+                raise PluginError(
+                    plugin, f"coordinates {what}, which plugin {first!r} does too: disable one of them", hook=HOOK
+                )
+
+    # -------------------------------------------------------------------------------------- what coordinators give
+
+    def handlers(self) -> Iterator[tuple[str, ApiHandler | AsyncApiHandler]]:
+        """Iterate over the handlers of all coordinators, each with its plugin's name.
+
+        Raises:
+            PluginError: A plugin failed.
+        """
+        for plugin, runtime in self._runtimes():
+            for handler in _asked(plugin, partial(runtime.coordinator.handlers, runtime)):
+                yield plugin, handler
+
+    def metrics(self) -> Iterator[tuple[str, Metric]]:
+        """Iterate over the metrics of all coordinators and of their runtimes, each with its plugin's name.
+
+        Raises:
+            PluginError: A plugin failed.
+        """
+        for plugin, runtime in self._runtimes():
+            for metric in _asked(plugin, partial(runtime.coordinator.metrics, runtime)):
+                yield plugin, metric
+        if self.by_topic:
+            for metric in runtime_metrics(self.by_topic.values()):
+                yield "", metric
+
+    def transactions(self) -> Transactions | None:
+        """Return the transaction coordinator's face towards producers, if some coordinator has one.
+
+        Raises:
+            PluginError: A plugin failed, or two have one.
+        """
+        found: Transactions | None = None
+        for plugin, runtime in self._runtimes():
+            offered = _asked(plugin, partial(runtime.coordinator.transactions, runtime))
+            if offered is not None and found is not None:
+                raise PluginError(plugin, "coordinates transactions, as another plugin does: disable one", hook=HOOK)
+            found = found if offered is None else offered
+        return found
+
+    def _runtimes(self) -> Iterator[tuple[str, Runtime]]:
+        for topic, runtime in self.by_topic.items():
+            yield self._plugin_of[topic], runtime
+
+    # ------------------------------------------------------------------------------------------------- what happens
+
+    def leader_changed(self, partition: TopicIdPartition) -> None:
+        """Take note that a replica got a leader, perhaps this broker."""
+        runtime = self.by_topic.get(partition.topic)
+        if runtime is None:
+            return
+        topic = self._replicas.topics.get(partition.topic)
+        replica = topic.partitions.get(partition.partition) if topic is not None else None
+        if replica is None or replica.partition != partition:
+            return
+        place = runtime.place_of(replica)
+        self._places[replica] = place
+        place.check()
+
+    def progressed(self, replica: Replica) -> None:
+        """Take note that a replica's watermarks moved or that it went offline. Hot: each append comes by."""
+        place = self._places.get(replica)
+        if place is not None:
+            place.check()
+
+    def turn_ended(self) -> None:
+        """Append what the shards have gathered."""
+        while self._dirty:
+            dirty, self._dirty = self._dirty, {}
+            for hosted in dirty:
+                hosted.write_batch()
+
+    def _note_dirty(self, hosted: HostedShard) -> None:
+        if not self._dirty:
+            self._want_turn()
+        self._dirty[hosted] = None
+
+    def metadata_changed(self, change: MetadataChange) -> None:
+        """Tell coordinators of a change of the committed metadata, and forget topics that are gone."""
+        for topic in change.deleted_topics:
+            runtime = self.by_topic.get(topic.name)
+            if runtime is not None:
+                for partition, place in list(runtime.places.items()):
+                    if place.replica.partition.topic_id == topic.topic_id:
+                        place.leave()
+                        del runtime.places[partition]
+                        self._places.pop(place.replica, None)
+        for plugin, runtime in self._runtimes():
+            try:
+                runtime.coordinator.metadata_changed(change, runtime)
+            except Exception:
+                log.exception("plugin %s: the coordinator of %s failed", plugin, runtime.coordinator.topic)
+
+    # -------------------------------------------------------------------------------------------------------- topics
+
+    def owner_of(self, topic: str) -> Runtime | None:
+        """Return the runtime that owns a topic, None for an ordinary one."""
+        return self.by_topic.get(topic)
+
+    def topic_to_create(self, name: str, live_brokers_count: int) -> CreatableTopic | None:
+        """Return how a topic has to be created that a coordinator lives in, None for any other topic."""
+        runtime = self.by_topic.get(name)
+        if runtime is None:
+            return None
+        return internal_topic(name, runtime.coordinator.topic_settings, self._config(), live_brokers_count)
+
+
+def _asked(plugin: str, ask: Callable[[], Any]) -> Any:
+    """Return what a plugin's coordinator gives.
+
+    Raises:
+        PluginError: It failed.
+    """
+    try:
+        return ask()
+    except Exception as error:
+        raise PluginError(plugin, f"failed: {error!r}", hook=HOOK) from error
+
+
+def runtime_metrics(runtimes: Iterable[Runtime]) -> Iterator[Metric]:
+    """Yield what is measured of every coordinator alike, labelled with its name."""
+    by_name = {runtime.coordinator.name: runtime for runtime in runtimes}
+
+    def read(value: Callable[[Runtime], float]) -> Mapping[tuple[str, ...], float]:
+        return {(name,): value(runtime) for name, runtime in by_name.items()}
+
+    def partitions() -> Mapping[tuple[str, ...], float]:
+        return {(name, state): count for name, runtime in by_name.items() for state, count in runtime.states().items()}
+
+    yield Metric(
+        "kafka_server_coordinator_metrics_num_partitions",
+        "Partitions of a coordinator's topic that this broker leads, by state.",
+        "gauge",
+        partitions,
+        ("coordinator", "state"),
+    )
+    for name, help_text, kind, value in _BY_COORDINATOR:
+        yield Metric(name, help_text, kind, partial(read, value), ("coordinator",))
+
+
+def _load_time_avg(runtime: Runtime) -> float:
+    return runtime.counters.load_time_ms_sum / max(runtime.counters.loaded_count, 1)
+
+
+_BY_COORDINATOR: tuple[tuple[str, str, str, Callable[[Runtime], float]], ...] = (
+    (
+        "kafka_server_coordinator_metrics_partition_load_time_max",
+        "The longest that the loading of a partition took since the start, in milliseconds.",
+        "gauge",
+        lambda runtime: runtime.counters.load_time_ms_max,
+    ),
+    (
+        "kafka_server_coordinator_metrics_partition_load_time_avg",
+        "How long the loading of a partition took on average since the start, in milliseconds.",
+        "gauge",
+        _load_time_avg,
+    ),
+    (
+        "odradek_coordinator_skipped_records_total",
+        "Records and batches of a coordinator's topic that could not be understood when it was loaded.",
+        "counter",
+        lambda runtime: runtime.counters.skipped_records,
+    ),
+    (
+        "odradek_coordinator_failures_total",
+        "How often a partition's coordinator could not be loaded, or stopped because a write failed.",
+        "counter",
+        lambda runtime: runtime.counters.failed_count,
+    ),
+    (
+        "odradek_coordinator_waiting_requests",
+        "Requests whose answers wait for records to be committed.",
+        "gauge",
+        lambda runtime: sum(place.hosted.waiting_count for place in runtime.places.values() if place.hosted),
+    ),
+    (
+        "odradek_coordinator_parked_requests",
+        "Requests that wait for a later one, such as members that join a group.",
+        "gauge",
+        lambda runtime: sum(place.hosted.parked_count for place in runtime.places.values() if place.hosted),
+    ),
+)

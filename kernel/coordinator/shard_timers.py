@@ -1,0 +1,87 @@
+"""Pure core: the timers of one shard, on the broker's timing wheel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from ..purgatory.timing_wheel import TimerEntry
+
+if TYPE_CHECKING:
+    from ..contracts.coordinator import CoordinatorResult
+    from ..purgatory.timing_wheel import TimingWheel
+
+RETRY_PAUSE_MS: Final = 500
+"""After an operation that failed."""
+
+TimerOperation = Callable[[int], "CoordinatorResult[Any, Any]"]
+
+
+@attrs.define(eq=False)
+class _ShardTimer(TimerEntry):
+    timers: ShardTimers
+    key: str
+    operation: TimerOperation
+
+    def expire(self) -> None:
+        """Run what is due."""
+        self.timers.fire(self)
+
+
+class ShardTimers:
+    """A `CoordinatorTimers`. Owned by the reactor's task; after `close` nothing fires and nothing can be armed."""
+
+    def __init__(
+        self, wheel: TimingWheel, monotonic_ms: Callable[[], int], run: Callable[[str, TimerOperation], bool]
+    ) -> None:
+        """Make timers, none armed.
+
+        Args:
+            wheel: Where they wait.
+            monotonic_ms: The wheel's clock.
+            run: Runs a due operation of a key; returns False when it has to run again after a pause.
+        """
+        self._wheel = wheel
+        self._monotonic_ms = monotonic_ms
+        self._run = run
+        self._armed: dict[str, _ShardTimer] = {}
+        self._is_closed = False
+
+    def __len__(self) -> int:
+        return len(self._armed)
+
+    def schedule(self, key: str, delay_ms: int, operation: TimerOperation) -> None:
+        """Arm a key; see `CoordinatorTimers.schedule`."""
+        if self._is_closed:
+            return
+        self.cancel(key)
+        timer = self._armed[key] = _ShardTimer(self._monotonic_ms() + max(delay_ms, 0), self, key, operation)
+        self._wheel.add(timer)
+
+    def cancel(self, key: str) -> None:
+        """Disarm a key; see `CoordinatorTimers.cancel`."""
+        timer = self._armed.pop(key, None)
+        if timer is not None:
+            timer.cancel_timer()
+
+    def is_scheduled(self, key: str) -> bool:
+        """Return whether the key is armed."""
+        return key in self._armed
+
+    def fire(self, timer: _ShardTimer) -> None:
+        """Run an operation whose time has come; again after a pause if it fails and did not arm its key itself."""
+        key = timer.key
+        if self._armed.get(key) is not timer:
+            return  # disarmed by a timer that was due in the same moment
+        del self._armed[key]
+        if not self._run(key, timer.operation) and key not in self._armed:
+            self.schedule(key, RETRY_PAUSE_MS, timer.operation)
+
+    def close(self) -> None:
+        """Disarm everything for good."""
+        self._is_closed = True
+        for timer in self._armed.values():
+            timer.cancel_timer()
+        self._armed.clear()
