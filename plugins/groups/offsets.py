@@ -278,24 +278,24 @@ class Offsets:
     def fetch(
         self,
         group_id: str,
-        topics: Mapping[str, tuple[uuid.UUID, Sequence[int]]] | None,
+        topics: Sequence[tuple[str, uuid.UUID, Sequence[int]]] | None,
         *,
         member_id: str | None,
         member_epoch: int,
         requires_stable: bool,
-    ) -> list[tuple[str, uuid.UUID, list[FoundOffset]]]:
-        """Return committed offsets.
+    ) -> CoordinatorResult[GroupRecord, list[tuple[str, list[FoundOffset]]]]:
+        """Read committed offsets.
 
         Args:
             group_id: Whose.
-            topics: By name, the topic's id (`ZERO_ID` if it is not known) and the partitions; None for everything.
+            topics: Name, id (`ZERO_ID` if the sender does not know it) and partitions; None for everything.
             member_id: Who asks; None if it does not say.
             member_epoch: Its epoch, in a group of the consumer protocol.
             requires_stable: Whether an offset that an open transaction may change is refused with
                 UNSTABLE_OFFSET_COMMIT.
 
         Returns:
-            Topic, its id as it was at the latest commit (`ZERO_ID` if it is not known), and what was found.
+            A result whose response is topics, in the order asked, and what was found.
 
         Raises:
             KafkaError: The sender may not ask.
@@ -306,11 +306,12 @@ class Offsets:
             group.validate_offset_fetch(member_id=member_id, member_epoch=member_epoch)
             committed = self._committed.get(group_id, {})
         if topics is None:
-            topics = {topic: (ZERO_ID, list(partitions)) for topic, partitions in committed.items()}
-        return [
-            (name, topic_id, [self._find(group_id, name, topic_id, number, requires_stable) for number in partitions])
-            for name, (topic_id, partitions) in topics.items()
+            topics = [(topic, ZERO_ID, list(partitions)) for topic, partitions in committed.items()]
+        found = [
+            (name, [self._find(group_id, name, topic_id, number, requires_stable) for number in partitions])
+            for name, topic_id, partitions in topics
         ]
+        return Effects().result(found)
 
     def _find(
         self, group_id: str, topic: str, topic_id: uuid.UUID, partition: int, requires_stable: bool

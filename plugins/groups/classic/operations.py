@@ -17,13 +17,14 @@ from odradek.kernel.wire.messages.data_group_records import GroupMetadataKey
 
 from ..group import Effects, GroupType
 from .answers import NO_MEMBER_ID, join_refused, sync_refused, synced
+from .describe import described, not_described
 from .group import NO_TIMESTAMP, ClassicGroup
 from .joining import MAX_SIZE_KEY, Joining
 from .rebalance import Rebalances
 from .states import COMPLETING, DEAD, EMPTY, PREPARING, STABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from odradek.kernel.api import CoordinatorResult, Message, MetadataChange, ProducerIdentity, Waiter
     from odradek.kernel.wire.messages.api_11_join_group import JoinGroupRequest
@@ -112,6 +113,18 @@ class ClassicGroups:
             member = group.members.get(member_id)
             if member is not None:
                 self.rebalances.saw(group, member)
+
+    def describe(self, group_ids: Sequence[str], api_version: int) -> Result:
+        """Answer DescribeGroups: the response is a list, in the order asked."""
+        found = [(group_id, self.get(group_id)) for group_id in group_ids]
+        return Effects().result(
+            [
+                described(group)
+                if group is not None
+                else not_described(group_id, self._context.groups.get(group_id), api_version)
+                for group_id, group in found
+            ]
+        )
 
     # -------------------------------------------------------------------------------------------------------- JoinGroup
 

@@ -1,0 +1,152 @@
+"""Shell: TxnOffsetCommit (key 28): how far a group has got, if the producer's transaction commits.
+
+The transaction coordinator is asked first whether the producer may write to the group's partition of the offsets topic;
+with transaction version 2 it takes that partition into the transaction.
+
+*Source:* KIP-98, KIP-447 (generations), KIP-890 (verification; adding by committing, from version 5 on).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from odradek.kernel.api import PENDING, ZERO_ID, Admission, ErrorCode, KafkaError, ProducerIdentity, TopicPartition
+from odradek.kernel.wire.messages.api_28_txn_offset_commit import (
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+from ..offsets import Committer, TopicCommit
+from .common import NO_GROUP_ID, GroupHandler, Reply
+from .partitions import SortedTopics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from odradek.kernel.api import Answer, RequestContext
+    from odradek.kernel.wire.messages.api_28_txn_offset_commit import TxnOffsetCommitRequest
+
+    from .partitions import TopicCodes
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+
+_ADDS_FROM: Final = 5
+_KNOWS_LOADING_FROM: Final = 2
+"""Producers before this version break on COORDINATOR_LOAD_IN_PROGRESS."""
+
+
+class TxnOffsetCommitHandler(GroupHandler):
+    """Answers TxnOffsetCommit."""
+
+    api_key = 28
+
+    def handle(self, request: TxnOffsetCommitRequest, context: RequestContext) -> Answer:
+        """Answer once the offsets are in the log, waiting there for the end of the transaction."""
+        topics = self._sorted(request)
+        if not topics.known:
+            return _response(topics.refused)
+        reply = Reply(
+            context,
+            lambda code, detail: _response(topics.refused_all(_fit(context.api_version, code))),
+            lambda codes: _response(topics.merged(codes)),
+        )
+        if request.group_id == NO_GROUP_ID:
+            reply.fail(KafkaError(ErrorCode.INVALID_GROUP_ID))
+            return PENDING
+        self._admit(request, context, topics, reply)
+        return PENDING
+
+    def _admit(
+        self,
+        request: TxnOffsetCommitRequest,
+        context: RequestContext,
+        topics: SortedTopics[TxnOffsetCommitRequestPartition],
+        reply: Reply,
+    ) -> None:
+        """Have the producer admitted, if there is somebody to ask, and then commit."""
+        transactions = self._broker.transactions
+        if transactions is None:
+            self._commit(request, context, topics, reply)
+            return
+        where = TopicPartition(OFFSETS_TOPIC, self._runtime.partition_for(request.group_id))
+
+        def done(codes: Mapping[TopicPartition, ErrorCode]) -> None:
+            code = codes[where]
+            if code is ErrorCode.NONE:
+                self._commit(request, context, topics, reply)
+            else:
+                reply.fail(KafkaError(code))
+
+        admission = Admission(
+            transactional_id=request.transactional_id,
+            producer_id=request.producer_id,
+            producer_epoch=request.producer_epoch,
+            partitions=(where,),
+            may_add=context.api_version >= _ADDS_FROM,
+        )
+        transactions.admit(admission, done)
+
+    def _commit(
+        self,
+        request: TxnOffsetCommitRequest,
+        context: RequestContext,
+        topics: SortedTopics[TxnOffsetCommitRequestPartition],
+        reply: Reply,
+    ) -> None:
+        committer = Committer(
+            group_id=request.group_id,
+            member_id=request.member_id,
+            instance_id=request.group_instance_id,
+            generation=request.generation_id,
+            api_version=context.api_version,
+            is_transactional=True,
+        )
+        commits = [TopicCommit(topic.name, topic.topic_id, topic.partitions) for topic in topics.known]
+        self._runtime.submit(
+            self._runtime.partition_for(request.group_id),
+            lambda shard, now_ms: shard.offsets.commit(committer, commits, now_ms),
+            reply,
+            producer=ProducerIdentity(request.producer_id, request.producer_epoch),
+        )
+
+    def _sorted(self, request: TxnOffsetCommitRequest) -> SortedTopics[TxnOffsetCommitRequestPartition]:
+        topics = SortedTopics[TxnOffsetCommitRequestPartition]()
+        for topic in request.topics:
+            view = self._broker.cluster.topic(topic.name)
+            if view is None:
+                topics.add_unknown(topic.name, ZERO_ID, topic.partitions, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            else:
+                topics.add(view, topic.partitions)
+        return topics
+
+    def error_response(
+        self, request: TxnOffsetCommitRequest, context: RequestContext, code: ErrorCode, detail: str
+    ) -> Answer:
+        """Return the response that gives every partition this error."""
+        topics = SortedTopics[TxnOffsetCommitRequestPartition]()
+        for topic in request.topics:
+            topics.add_unknown(topic.name, ZERO_ID, topic.partitions, _fit(context.api_version, code))
+        return _response(topics.refused)
+
+
+def _fit(version: int, code: ErrorCode) -> ErrorCode:
+    if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < _KNOWS_LOADING_FROM:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return code
+
+
+def _response(topics: Iterable[TopicCodes]) -> TxnOffsetCommitResponse:
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    TxnOffsetCommitResponsePartition(partition_index=number, error_code=code)
+                    for number, code in topic.codes
+                ],
+            )
+            for topic in topics
+        ]
+    )

@@ -1,0 +1,148 @@
+"""Pure core: what the handlers have in common: who asks, who waits, and answers that are put together of parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.kernel.api import PENDING, ErrorCode
+
+from ..group import Caller
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.kernel.api import (
+        Answer,
+        BrokerHandle,
+        CoordinatorResult,
+        CoordinatorRuntime,
+        KafkaError,
+        RequestContext,
+    )
+
+    from ..records import GroupRecord
+    from ..shard import GroupShard
+
+    Operation = Callable[[GroupShard, int], CoordinatorResult[GroupRecord, Any]]
+
+NO_GROUP_ID = ""
+
+
+def caller_of(context: RequestContext) -> Caller:
+    """Return who sent a request, as groups remember him."""
+    return Caller(
+        client_id=context.client_id or "",
+        client_host=f"/{context.connection.client_host}",
+        api_version=context.api_version,
+    )
+
+
+class Reply:
+    """The waiter of a request that one operation answers."""
+
+    __slots__ = ("_build", "_context", "_refuse")
+
+    def __init__(
+        self,
+        context: RequestContext,
+        refuse: Callable[[ErrorCode, str], Answer],
+        build: Callable[[Any], Answer] | None = None,
+    ) -> None:
+        """Make it.
+
+        Args:
+            context: The request.
+            refuse: Makes the answer of an error.
+            build: Makes the answer of the operation's response; None if that is the answer already.
+        """
+        self._context = context
+        self._refuse = refuse
+        self._build = build
+
+    def answer(self, response: Any) -> None:
+        """Answer the request."""
+        self._context.reply(response if self._build is None else self._build(response))
+
+    def fail(self, error: KafkaError) -> None:
+        """Answer the request with an error."""
+        self._context.reply(self._refuse(error.code, error.detail))
+
+
+class Gathering:
+    """Parts of an answer that come one by one, in no order; the last one sends it.
+
+    Make it, ask for a waiter for each part, then `seal` it.
+    """
+
+    __slots__ = ("_done", "_missing", "_parts")
+
+    def __init__(self, done: Callable[[list[Any]], None]) -> None:
+        """Make it; `done` gets the parts in the order of their waiters."""
+        self._done = done
+        self._parts: list[Any] = []
+        self._missing = 1
+
+    def add(self, value: Any) -> None:
+        """Add a part that is there already."""
+        self._parts.append(value)
+
+    def waiter(self, refuse: Callable[[ErrorCode, str], Any], build: Callable[[Any], Any]) -> PartWaiter:
+        """Return the waiter of the next part; see `Reply` for the arguments."""
+        self._parts.append(None)
+        self._missing += 1
+        return PartWaiter(self, len(self._parts) - 1, refuse, build)
+
+    def seal(self) -> None:
+        """Say that all waiters are given out."""
+        self._count_down()
+
+    def set(self, index: int, value: Any) -> None:
+        """Take a part."""
+        self._parts[index] = value
+        self._count_down()
+
+    def _count_down(self) -> None:
+        self._missing -= 1
+        if not self._missing:
+            self._done(self._parts)
+
+
+class PartWaiter:
+    """The waiter of one part of a `Gathering`."""
+
+    __slots__ = ("_build", "_gathering", "_index", "_refuse")
+
+    def __init__(
+        self,
+        gathering: Gathering,
+        index: int,
+        refuse: Callable[[ErrorCode, str], Any],
+        build: Callable[[Any], Any],
+    ) -> None:
+        """Make it; see `Gathering.waiter`."""
+        self._gathering = gathering
+        self._index = index
+        self._refuse = refuse
+        self._build = build
+
+    def answer(self, response: Any) -> None:
+        """Give the part."""
+        self._gathering.set(self._index, self._build(response))
+
+    def fail(self, error: KafkaError) -> None:
+        """Give the part of an error."""
+        self._gathering.set(self._index, self._refuse(error.code, error.detail))
+
+
+class GroupHandler:
+    """The base of handlers: each asks shards of the runtime to run operations."""
+
+    def __init__(self, runtime: CoordinatorRuntime[GroupShard], broker: BrokerHandle) -> None:
+        """Make the handler of a broker."""
+        self._runtime = runtime
+        self._broker = broker
+
+    def _submit(self, group_id: str, operation: Operation, waiter: Reply | PartWaiter) -> Answer:
+        """Have the shard of a group run an operation; return `PENDING`."""
+        self._runtime.submit(self._runtime.partition_for(group_id), operation, waiter)
+        return PENDING
