@@ -222,6 +222,9 @@ class Broker:
             plugin_metrics=[*parts.plugins.metrics(self), *parts.coordinators.metrics()],
             http_listener=self.options.config.get_text("odradek.http.listener"),
             is_ready=lambda: self._is_serving and not self._stopping.is_set(),
+            has_late_transaction=lambda replica: replica.producers.has_late_transaction(
+                self.clock.now_ms(), parts.live_config.get_int("transaction.max.timeout.ms")
+            ),
         )
 
     def _bound_listeners(self, bound: Mapping[str, tuple[str, int]]) -> tuple[BoundListener, ...]:

@@ -61,7 +61,7 @@ def topic_metrics(replicas: ReplicaManager) -> Iterator[Metric]:
         yield Metric(full_name, help_text, "counter", _Totals(replicas, attribute), ("topic",))
 
 
-def replica_metrics(replicas: ReplicaManager) -> Iterator[Metric]:
+def replica_metrics(replicas: ReplicaManager, *, has_late_transaction: Callable[[Replica], bool]) -> Iterator[Metric]:
     """Yield how many replicas there are, how they are, and how large their logs are."""
 
     def count(condition: Callable[[Replica], bool]) -> Callable[[], Values]:
@@ -71,6 +71,11 @@ def replica_metrics(replicas: ReplicaManager) -> Iterator[Metric]:
         ("PartitionCount", "Replicas on this broker.", lambda replica: True),
         ("LeaderCount", "Replicas that lead their partition.", lambda replica: replica.is_leader),
         ("OfflineReplicaCount", "Replicas whose log failed.", lambda replica: replica.offline_reason is not None),
+        (
+            "PartitionsWithLateTransactionsCount",
+            "Replicas with a transaction that its coordinator should have ended long ago.",
+            has_late_transaction,
+        ),
     )
     for name, help_text, condition in counts:
         yield Metric(metric_name("kafka.server", "ReplicaManager", name), help_text, "gauge", count(condition))

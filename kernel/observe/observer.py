@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..dispatch.routes import Route
     from ..network.statistics import NetworkStatistics
     from ..partitions.fetch_session import FetchSessionCache
+    from ..partitions.replica import Replica
     from ..partitions.replica_manager import ReplicaManager
     from ..purgatory.purgatory import Purgatory
     from .http import HttpService
@@ -43,6 +44,7 @@ class Observer:
         plugin_metrics: Iterable[tuple[str, Metric]],
         http_listener: str,
         is_ready: Callable[[], bool],
+        has_late_transaction: Callable[[Replica], bool],
     ) -> None:
         """Gather the metrics.
 
@@ -55,6 +57,7 @@ class Observer:
             plugin_metrics: The plugins' own, each with its plugin's name.
             http_listener: `odradek.http.listener`; empty for no HTTP.
             is_ready: Whether clients are served.
+            has_late_transaction: Whether a replica holds a transaction that should have ended long ago.
 
         Raises:
             PluginError: A plugin's metric is doubled or wrong.
@@ -67,7 +70,7 @@ class Observer:
         self._http: HttpService | None = None
         for metrics in (
             topic_metrics(replicas),
-            replica_metrics(replicas),
+            replica_metrics(replicas, has_late_transaction=has_late_transaction),
             request_metrics(routes),
             waiting_metrics(purgatories, sessions),
             network_metrics(lambda: self.idle.last),

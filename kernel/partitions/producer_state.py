@@ -60,6 +60,7 @@ BATCHES_KEPT: Final = 5
 """`max.in.flight.requests.per.connection` of an idempotent producer is at most this."""
 
 NOT_ENDED: Final = -1
+LATE_AFTER_MS: Final = 300_000
 _FIRST_VERSION_WITH_EPOCH_BUMP: Final = 2
 
 
@@ -342,6 +343,19 @@ class ProducerStateTable:
                 return min(max(first.first_offset, self._log_start_offset), high_watermark)
             unstable.popleft()
         return high_watermark
+
+    def has_late_transaction(self, now_ms: int, timeout_ms_max: int) -> bool:
+        """Return whether the oldest open transaction has been silent for longer than its coordinator could allow.
+
+        Args:
+            now_ms: The wall clock.
+            timeout_ms_max: `transaction.max.timeout.ms`; five minutes more are given for the abort to arrive.
+        """
+        for transaction in self._unstable:
+            if transaction.marker_offset == NOT_ENDED:
+                last_timestamp = self._states[transaction.producer_id].last_timestamp
+                return last_timestamp > 0 and now_ms - last_timestamp > timeout_ms_max + LATE_AFTER_MS
+        return False
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """Return the aborted transactions that reach into `[start_offset, end_offset)`, as a Fetch answers them."""

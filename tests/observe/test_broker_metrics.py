@@ -100,11 +100,12 @@ def test_topics_are_counted_one_by_one_and_together_even_after_a_topic_is_delete
 
 def test_replicas_are_counted_and_their_logs_measured(replicas: ReplicaManager) -> None:
     replicas.get("b", 1).go_offline("a test")
-    metrics = by_name(*replica_metrics(replicas))
+    metrics = by_name(*replica_metrics(replicas, has_late_transaction=lambda replica: replica.partition.partition == 1))
 
     assert metrics["kafka_server_replicamanager_partitioncount"].read() == {(): 4}
     assert metrics["kafka_server_replicamanager_leadercount"].read() == {(): 3}
     assert metrics["kafka_server_replicamanager_offlinereplicacount"].read() == {(): 1}
+    assert metrics["kafka_server_replicamanager_partitionswithlatetransactionscount"].read() == {(): 2}
     assert metrics["kafka_log_log_size"].read() == {("a", "0"): 0, ("a", "1"): 0, ("b", "0"): 0}
     assert metrics["kafka_log_log_logendoffset"].read()["a", "0"] == 0
     assert metrics["kafka_log_log_numlogsegments"].read()["a", "0"] == 1

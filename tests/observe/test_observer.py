@@ -21,6 +21,7 @@ def make_observer(*plugin_metrics: Metric, http_listener: str = "") -> Observer:
         plugin_metrics=[("delay", metric) for metric in plugin_metrics],
         http_listener=http_listener,
         is_ready=lambda: True,
+        has_late_transaction=lambda replica: False,
     )
 
 

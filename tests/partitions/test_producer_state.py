@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.kernel.errors import ErrorCode, KafkaError
-from odradek.kernel.partitions.append_check import NOT_NEEDED
+from odradek.kernel.partitions.append_check import NOT_NEEDED, Verification
 from odradek.kernel.partitions.producer_snapshot import decode_snapshot
 from odradek.kernel.partitions.producer_state import ProducedBatch, ProducerStateTable
 from odradek.kernel.partitions.transaction_index import AbortedTransaction, decode_transaction_index
@@ -30,13 +30,21 @@ class Log:
         self.next_offset = 0
 
     def produce(
-        self, producer_id: int, epoch: int, sequence: int, count: int = 1, *, txn: bool = False, at_ms: int = NOW_MS
+        self,
+        producer_id: int,
+        epoch: int,
+        sequence: int,
+        count: int = 1,
+        *,
+        txn: bool = False,
+        at_ms: int = NOW_MS,
+        verified: Verification | None = NOT_NEEDED,
     ) -> str | int:
         """Return the base offset, the name of the error, or `duplicate of OFFSET`."""
         attributes = TRANSACTIONAL_FLAG if txn else 0
         header = BatchHeader(0, 100, 0, 2, 0, attributes, count - 1, at_ms, at_ms, producer_id, epoch, sequence, count)
         try:
-            original = self.producers.check(header, NOT_NEEDED)
+            original = self.producers.check(header, verified)
         except KafkaError as error:
             return error.code.name
         if original is not None:
@@ -189,6 +197,105 @@ def test_a_table_says_what_it_holds_and_forgets_it_when_cleared(log: Log) -> Non
     assert told == "<ProducerStateTable: 1 producers, 1 unstable transactions>"
     assert len(log.producers) == 0
     assert log.producers.last_stable_offset(9) == 9
+
+
+def test_a_transaction_is_late_when_its_coordinator_could_not_have_left_it_open(log: Log) -> None:
+    late_ms = NOW_MS + 900_000 + 300_000 + 1
+    log.produce(1, 0, 0, txn=True)
+    log.produce(2, 0, 0, txn=True, at_ms=NOW_MS + 5)
+    producers = log.producers
+    told = [producers.has_late_transaction(now_ms, 900_000) for now_ms in (late_ms - 1, late_ms)]
+    log.end(1, 0, commit=False)
+    then = [producers.has_late_transaction(now_ms, 900_000) for now_ms in (late_ms + 4, late_ms + 5)]
+    log.end(2, 0, commit=False)
+
+    assert (told, then) == ([False, True], [False, True])
+    assert not producers.has_late_transaction(late_ms * 2, 900_000)
+
+
+# ----------------------------------------------------------------------------------------------- verified transactions
+
+
+def verification(log: Log, epoch: int, sequence: int, *, bump: bool = False, producer_id: int = 1) -> Verification:
+    found = log.producers.begin_verification(producer_id, epoch, sequence, supports_epoch_bump=bump, now_ms=NOW_MS)
+    assert found is not None
+    return found
+
+
+def test_a_transaction_begins_with_a_verified_batch(log: Log) -> None:
+    assert log.produce(1, 0, 0, txn=True, verified=None) == "INVALID_TXN_STATE"
+    verified = verification(log, 0, 0)
+    assert log.produce(1, 0, 0, txn=True, verified=verified) == 0
+    assert log.produce(1, 0, 1, txn=True, verified=None) == 1  # it is open now
+    assert log.producers.begin_verification(1, 0, 2, supports_epoch_bump=False, now_ms=NOW_MS) is None
+
+
+def test_an_end_forgets_what_was_verified(log: Log) -> None:
+    stale = verification(log, 0, 0)
+    log.end(1, 0, commit=False)
+    fresh = verification(log, 0, 0)
+
+    assert log.produce(1, 0, 0, txn=True, verified=stale) == "INVALID_TXN_STATE"
+    assert log.produce(1, 0, 0, txn=True, verified=fresh) == 1
+
+
+def test_the_marker_that_opens_the_next_epoch_leaves_what_that_epoch_verified(log: Log) -> None:
+    log.produce(1, 0, 0, txn=True)
+    early = verification(log, 1, 0, bump=True)
+    log.end(1, 1, commit=True, version=2)
+
+    assert log.produce(1, 1, 0, txn=True, verified=early) == 2
+
+
+def test_an_older_epoch_is_not_verified(log: Log) -> None:
+    log.produce(1, 3, 0)
+
+    with pytest.raises(KafkaError) as caught:
+        verification(log, 2, 0)
+    assert caught.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_no_sequence_overtakes_a_lower_one_that_asked_before(log: Log) -> None:
+    log.produce(1, 0, 0, 5)
+    verified, *_ = [verification(log, 0, sequence) for sequence in (7, 5, 6)]
+
+    assert log.produce(1, 0, 6, txn=True, verified=verified) == OUT_OF_ORDER
+    assert log.produce(1, 0, 5, txn=True, verified=verified) == 5
+    again = verification(log, 1, 0)
+    assert again is not verified
+
+
+def test_a_new_epoch_begins_its_sequences_anew(log: Log) -> None:
+    verification(log, 0, 3)
+    verified = verification(log, 1, 0)
+
+    assert log.produce(1, 1, 0, txn=True, verified=verified) == 0
+
+
+@pytest.mark.parametrize(("bump", "expected"), [(False, 0), (True, OUT_OF_ORDER)])
+def test_an_unknown_producer_begins_with_0_where_epochs_are_raised(log: Log, bump: bool, expected: int | str) -> None:
+    verified = verification(log, 0, 4, bump=bump)
+
+    assert log.produce(1, 0, 4, txn=True, verified=verified) == expected
+
+
+def test_verifications_that_nobody_used_are_forgotten_in_time(log: Log) -> None:
+    verified = verification(log, 0, 0)
+    log.producers.remove_expired(NOW_MS + DAY_MS)
+
+    assert log.produce(1, 0, 0, txn=True, verified=verified) == "INVALID_TXN_STATE"
+
+
+def test_a_coordinators_batches_have_no_sequence_and_leave_none(log: Log) -> None:
+    header = BatchHeader(0, 100, 0, 2, 0, TRANSACTIONAL_FLAG, 2, NOW_MS, NOW_MS, 7, 1, -1, 3)
+    log.producers.append(header)
+    (state,) = log.producers.states()
+    (entry,) = log.producers.snapshot()
+    log.producers.check_epoch(7, 1)
+
+    assert (state.last_sequence, state.next_sequence, entry.last_sequence) == (-1, 0, -1)
+    with pytest.raises(KafkaError):
+        log.producers.check_epoch(7, 0)
 
 
 # ---------------------------------------------------------------------------------------------------- what Kafka wrote
