@@ -43,15 +43,13 @@ from .contracts.election import (
     Ready,
     Role,
 )
-from .contracts.log_values import EpochEnd, FileSlice, RecordsData, SegmentInfo
+from .contracts.log_values import EpochEnd, FileSlice, FoundLog, LogDirInfo, RecordsData, SegmentInfo
 from .contracts.services import BrokerHandle, ConfigView, Metric, Service
 from .contracts.storage import (
     EMPTY_READ,
     NO_LIMIT,
-    FoundLog,
     KnownEnd,
     LogConfig,
-    LogDirInfo,
     LogMove,
     LogRead,
     PartitionLog,

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from ..broker import BrokerOptions
     from ..config.broker import BrokerConfig
-    from ..contracts.storage import FoundLog, StorageEngine
+    from ..contracts.log_values import FoundLog
+    from ..contracts.storage import StorageEngine
     from ..metadata.adoption import AdoptedTopic
 
 

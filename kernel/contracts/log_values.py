@@ -1,11 +1,16 @@
-"""Pure core: the small values that a log gives: bytes of a file, where an epoch ends, a segment.
+"""Pure core: the small values that a log gives: bytes of a file, where an epoch ends, a segment; where logs lie.
 
 .. versionadded:: 0.1
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    import uuid
+
+    from ..types import TopicIdPartition
 
 
 class FileSlice(Protocol):
@@ -62,3 +67,20 @@ class SegmentInfo(NamedTuple):
     max_timestamp: int
     modified_ms: int
     is_active: bool
+
+
+class LogDirInfo(NamedTuple):
+    """One log directory, as DescribeLogDirs shows it. `error` is empty while it works; sizes are -1 when unknown."""
+
+    path: str
+    directory_id: uuid.UUID
+    error: str
+    total_bytes: int
+    usable_bytes: int
+
+
+class FoundLog(NamedTuple):
+    """A log that was on disk at start."""
+
+    partition: TopicIdPartition
+    log_dir: str

@@ -29,12 +29,11 @@ import attrs
 from .disk_work import DiskWork
 
 if TYPE_CHECKING:
-    import uuid
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from ..types import Buffer, TopicIdPartition
-    from .log_values import EpochEnd, RecordsData, SegmentInfo
+    from .log_values import EpochEnd, FoundLog, LogDirInfo, RecordsData, SegmentInfo
     from .seams import NewId, NowMs, RandomSource
 
 KnownEnd: TypeAlias = "Callable[[Path], int]"
@@ -204,6 +203,17 @@ class PartitionLog(Protocol):
         """
         ...
 
+    def begin_time_lookup(self, timestamp: int) -> DiskWork | None:
+        """Begin to bring into memory what a look-up of a time reads; None when that would not wait for a disk.
+
+        Whether the work ran changes no answer, only how long `batch_for_timestamp` and `max_timestamp` take; `finish`
+        does not raise.
+
+        Args:
+            timestamp: The time to be looked for, `NO_LIMIT` for the largest one.
+        """
+        ...
+
     def max_timestamp(self) -> tuple[int, int]:
         """Return (timestamp, last offset of the batch that has it), the largest in the log; (-1, -1) when empty."""
         ...
@@ -318,23 +328,6 @@ class PartitionLog(Protocol):
     def close(self) -> None:
         """Begin, run and finish a close. Blocks the owner's task. Nothing may be called afterwards."""
         ...
-
-
-class LogDirInfo(NamedTuple):
-    """One log directory, as DescribeLogDirs shows it. `error` is empty while it works; sizes are -1 when unknown."""
-
-    path: str
-    directory_id: uuid.UUID
-    error: str
-    total_bytes: int
-    usable_bytes: int
-
-
-class FoundLog(NamedTuple):
-    """A log that was on disk at start."""
-
-    partition: TopicIdPartition
-    log_dir: str
 
 
 class LogMove(DiskWork, Protocol):

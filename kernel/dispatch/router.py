@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from ..contracts.api_handler import PENDING
+from ..contracts.api_handler import AS_TASK, PENDING
 from ..errors import ErrorCode, KafkaError, MalformedRequestError, PluginError
 from ..wire.messages.api_18_api_versions import ApiVersion, ApiVersionsResponse
 from ..wire.registry import API_VERSIONS_KEY, APIS
@@ -122,8 +122,7 @@ class Router:
 
     def _dispatch(self, route: Route, request: Request, body: Any) -> None:
         if route.is_async:
-            request.slot.hold()
-            self._send_task.send_nowait((request, body))
+            self._begin_task(request, body)
             return
         try:
             answer = route.handler.handle(body, request)
@@ -131,8 +130,14 @@ class Router:
             raise
         except Exception as error:
             answer = self._error_answer(request, body, error)
-        if answer is not PENDING:
+        if answer is AS_TASK:
+            self._begin_task(request, body)
+        elif answer is not PENDING:
             route.send(request, answer)
+
+    def _begin_task(self, request: Request, body: Any) -> None:
+        request.slot.hold()
+        self._send_task.send_nowait((request, body))
 
     def _error_answer(self, request: Request, body: Any, error: Exception) -> Any:
         """Return what a request is answered whose handler raised."""

@@ -69,7 +69,7 @@ class Route:
         self.max_version = api.versions.highest
         self.first_flexible_version = api.flexible.lowest if api.flexible != NO_VERSIONS else 1 << 15
         self.handler: Any = handler
-        self.is_async = hasattr(handler, "handle_async")
+        self.is_async = not hasattr(handler, "handle")
         self.plugin = plugin
         self.counters = RouteCounters()
         self.latency_ms = Histogram()

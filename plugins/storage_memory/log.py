@@ -166,6 +166,9 @@ class MemoryLog:
                 segment.batches[first:], segment.last_offsets[first:], segment.max_timestamps[first:], strict=True
             )
 
+    def begin_time_lookup(self, timestamp: int) -> None:
+        """See `PartitionLog.begin_time_lookup`: memory never waits."""
+
     def batch_for_timestamp(self, timestamp: int, start_offset: int) -> bytes | None:
         """See `PartitionLog.batch_for_timestamp`."""
         for batch, _, max_timestamp in self._batches_from(start_offset):

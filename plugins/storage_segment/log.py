@@ -24,6 +24,7 @@ from odradek.kernel.api import (
 
 from .flushing import LogFlush, SidecarWork
 from .formats import EPOCH_CHECKPOINT, PARTITION_METADATA
+from .time_lookup import TimeLookup, may_wait
 from .writer import CAREFUL, LogWriter
 
 if TYPE_CHECKING:
@@ -124,6 +125,15 @@ class SegmentLog(LogWriter):
                     if header.max_timestamp >= timestamp:
                         return segment.slice(position, header.length_bytes, is_recent=False).read()
         return None
+
+    def begin_time_lookup(self, timestamp: int) -> TimeLookup | None:
+        """See `PartitionLog.begin_time_lookup`."""
+        if self._offline is not None:
+            raise StorageError(self._offline)
+        segments = tuple(self._directory.segments)
+        if not may_wait(segments, timestamp):
+            return None
+        return TimeLookup(timestamp, segments, [segment.copy() for segment in segments])
 
     def max_timestamp(self) -> tuple[int, int]:
         """See `PartitionLog.max_timestamp`."""

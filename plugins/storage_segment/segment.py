@@ -234,6 +234,27 @@ class Segment:
 
     # -- time ----------------------------------------------------------------------------------------------------
 
+    @property
+    def is_time_known(self) -> bool:
+        """Whether `max_timestamp` is the whole segment's."""
+        return self._time_known
+
+    def copy(self) -> Segment:
+        """Return a segment over the same files as they are now, with nothing open; for another thread."""
+        copy = Segment(self._files, self.path.parent, self.base_offset)
+        copy.size_bytes, copy.next_offset = self.size_bytes, self.next_offset
+        copy.index.entries_count = self.index.entries_count
+        copy.time_index.entries_count = self.time_index.entries_count
+        copy.max_timestamp, copy.max_timestamp_offset = self.max_timestamp, self.max_timestamp_offset
+        copy._time_known = self._time_known
+        return copy
+
+    def learn_time(self, copy: Segment) -> None:
+        """Take over what a copy found out, unless the segment knows itself or has changed since."""
+        if copy._time_known and not self._time_known and copy.size_bytes == self.size_bytes:
+            self.max_timestamp, self.max_timestamp_offset = copy.max_timestamp, copy.max_timestamp_offset
+            self._time_known = True
+
     def note_timestamp(self, timestamp: int, last_offset: int) -> None:
         """Take note of a batch's max timestamp."""
         if timestamp > self.max_timestamp:

@@ -96,6 +96,18 @@ class TakesAnyOffset(Broken):
         super().append(batches, max(base_offset, self.log_end_offset), last_offset, max_timestamp)
 
 
+class KeepsWhatALookUpFound(Broken):
+    expected = ("test_a_look_up_of_a_time_on_a_thread_changes_no_answer",)
+    found: tuple[int, int] | None = None
+
+    def begin_time_lookup(self, timestamp: int) -> None:
+        del timestamp
+        self.found = self.found or super().max_timestamp()
+
+    def max_timestamp(self) -> tuple[int, int]:
+        return self.found or super().max_timestamp()
+
+
 class IteratesAll(Broken):
     expected = ("test_batches_are_iterated_from_the_one_that_holds_the_offset",)
 
@@ -292,9 +304,9 @@ class Forgetful(MemoryEngine):
     def delete_log(self, partition: TopicIdPartition) -> None:
         del partition
 
-    def open_log(self, partition, config, *, log_dir=None):  # type: ignore[no-untyped-def]
+    def open_log(self, partition, config, *, log_dir=None, known_end=None):  # type: ignore[no-untyped-def]
         log = self._logs.get(partition.topic_partition)
-        return log or super().open_log(partition, config, log_dir=log_dir)
+        return log or super().open_log(partition, config, log_dir=log_dir, known_end=known_end)
 
     def start(self) -> Sequence[FoundLog]:
         return ()
@@ -338,11 +350,11 @@ def fails(name: str, engine_class: type[MemoryEngine], *, is_durable: bool = Fal
 
 def engine_of(log_class: type[Broken]) -> type[MemoryEngine]:
     class Engine(MemoryEngine):
-        def open_log(self, partition, config, *, log_dir=None):  # type: ignore[no-untyped-def]
+        def open_log(self, partition, config, *, log_dir=None, known_end=None):  # type: ignore[no-untyped-def]
             if partition.topic_partition not in self._logs:
                 self._logs[partition.topic_partition] = log_class(partition, config, self._context.now_ms)
                 return self._logs[partition.topic_partition]
-            return super().open_log(partition, config, log_dir=log_dir)
+            return super().open_log(partition, config, log_dir=log_dir, known_end=known_end)
 
     return Engine
 

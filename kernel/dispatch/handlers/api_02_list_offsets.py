@@ -1,6 +1,7 @@
 """Shell: ListOffsets (key 2): the offset that a timestamp, or the beginning or the end of a partition, stands for.
 
-Times are looked for inside the batch that the time index names. What cannot be found is no error: offset -1.
+Times are looked for inside the batch that the time index names. What cannot be found is no error: offset -1. Where the
+log may have to wait for a disk, a worker thread brings what it needs into memory first.
 
 *Source:* KIP-79, KIP-207, KIP-320 (epochs), KIP-734 (max timestamp), KIP-405, KIP-1005 (tiers), KIP-1023.
 """
@@ -8,8 +9,14 @@ Times are looked for inside the batch that the time index names. What cannot be 
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+import trio
+
+from ...contracts.api_handler import AS_TASK
+from ...contracts.storage import NO_LIMIT
+from ...disk_threads import do_on_thread
 from ...errors import ErrorCode, KafkaError, StorageError
 from ...partitions.timestamp_lookup import TimestampOffset, find_by_timestamp, find_max_timestamp
 from ...types import ISOLATION_LEVELS, NO_EPOCH, IsolationLevel
@@ -20,7 +27,10 @@ from ...wire.messages.api_02_list_offsets import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ...contracts.api_handler import Answer, RequestContext
+    from ...contracts.disk_work import DiskWork
     from ...partitions.replica import Replica
     from ...partitions.replica_manager import ReplicaManager
     from ...wire.messages.api_02_list_offsets import ListOffsetsPartition, ListOffsetsRequest
@@ -42,6 +52,8 @@ FIRST_VERSIONS: Final = {
 """From which version on a special timestamp is known."""
 FIRST_WITH_EPOCH: Final = 4
 """From which version on an answer tells the record's leader epoch."""
+LOOKUP_THREADS: Final = 2
+"""How many worker threads wait for disks at once."""
 NOTHING: Final = TimestampOffset(-1, -1, -1)
 
 
@@ -52,9 +64,33 @@ class ListOffsetsHandler:
 
     def __init__(self, *, replicas: ReplicaManager) -> None:
         self._replicas = replicas
+        self._limiter = trio.CapacityLimiter(LOOKUP_THREADS)
 
     def handle(self, request: ListOffsetsRequest, context: RequestContext) -> Answer:
-        """Look up every partition."""
+        """Look up every partition, unless a disk may have to be waited for."""
+        if next(self._lookups(request), None) is not None:
+            return AS_TASK
+        return self._answer(request, context)
+
+    async def handle_async(self, request: ListOffsetsRequest, context: RequestContext) -> Answer:
+        """Bring what is needed into memory, then look up every partition. If cancelled, nobody is answered."""
+        for lookup in self._lookups(request):
+            await do_on_thread(lookup, self._limiter)
+        return self._answer(request, context)
+
+    def _lookups(self, request: ListOffsetsRequest) -> Iterator[DiskWork]:
+        """Begin one after the other the works that are to be done before the request is answered."""
+        for topic in request.topics:
+            for part in topic.partitions:
+                if part.timestamp >= 0 or part.timestamp == MAX_TIMESTAMP:
+                    timestamp = NO_LIMIT if part.timestamp == MAX_TIMESTAMP else part.timestamp
+                    with suppress(KafkaError, StorageError):  # the answer tells it
+                        log = self._replicas.get(topic.name, part.partition_index).log
+                        lookup = log.begin_time_lookup(timestamp)
+                        if lookup is not None:
+                            yield lookup
+
+    def _answer(self, request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
         isolation = ISOLATION_LEVELS.get(request.isolation_level)
         if isolation is None:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {request.isolation_level}")

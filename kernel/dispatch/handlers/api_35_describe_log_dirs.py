@@ -19,7 +19,7 @@ from ...wire.messages.api_35_describe_log_dirs import (
 
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext
-    from ...contracts.storage import LogDirInfo
+    from ...contracts.log_values import LogDirInfo
     from ...partitions.replica_manager import ReplicaManager
     from ...wire.messages.api_35_describe_log_dirs import DescribeLogDirsRequest
 

@@ -57,6 +57,20 @@ class StorageWorksContract(StorageKit):
 
         assert log.recovery_point == 5
 
+    def test_a_look_up_of_a_time_on_a_thread_changes_no_answer(self, tmp_path: Path) -> None:
+        log = self.open(tmp_path)
+        written = fill(log, 0, 30)
+        for timestamp in (1_000, 1_007, 1_025, 5_000, NO_LIMIT):
+            lookup = log.begin_time_lookup(timestamp)
+            written += fill(log, len(written), len(written) + 2)
+            if lookup is not None:
+                complete(lookup)
+            last = len(written) - 1
+            expected = written[timestamp - 1_000] if timestamp <= 1_000 + last else None
+
+            assert log.max_timestamp() == (1_000 + last, last)
+            assert log.batch_for_timestamp(timestamp, 0) == expected
+
     def test_a_truncation_beside_a_flush_keeps_the_recovery_point_low(self, tmp_path: Path) -> None:
         for is_late in (False, True):
             log = self.open(tmp_path / str(is_late))

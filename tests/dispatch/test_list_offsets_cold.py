@@ -1,0 +1,90 @@
+"""ListOffsets by time over segments that nobody has looked at since the start: a thread waits for the disk."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import trio
+
+from odradek.kernel.contracts.api_handler import AS_TASK, RequestContext
+from odradek.kernel.dispatch.handlers.api_02_list_offsets import (
+    EARLIEST,
+    LATEST,
+    MAX_TIMESTAMP,
+    ListOffsetsHandler,
+)
+from odradek.kernel.files import OsFiles
+from odradek.kernel.wire.messages.api_02_list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+
+from .hosted import Hosted
+
+CONTEXT = cast("RequestContext", SimpleNamespace(api_version=7))
+
+
+class WatchedFiles(OsFiles):
+    """The machine's files; knows on which threads something was opened."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: list[bool] = []
+
+    def open(self, path: Path, flags: int, /) -> int:
+        self.threads.append(threading.current_thread() is threading.main_thread())
+        return super().open(path, flags)
+
+
+def request(*timestamps: int) -> ListOffsetsRequest:
+    topics = [
+        ListOffsetsTopic(
+            name="t",
+            partitions=[ListOffsetsPartition(partition_index=0, timestamp=timestamp, current_leader_epoch=-1)],
+        )
+        for timestamp in timestamps
+    ]
+    return ListOffsetsRequest(topics=topics)
+
+
+def offsets(answer: Any) -> list[int]:
+    return [topic.partitions[0].offset for topic in answer.topics]
+
+
+def reopened(directory: Path, files: WatchedFiles) -> Hosted:
+    """Return a broker's replicas after a restart, with a log of three segments."""
+    hosted = Hosted(directory)
+    hosted.open("t")
+    for sequence in range(0, 9, 3):
+        hosted.produce("t", sequence, 3).log.roll()
+        hosted.clock.advance(1_000)
+    hosted.replicas.close()
+    hosted = Hosted(directory, files=files)
+    hosted.open("t")
+    files.threads.clear()
+    return hosted
+
+
+def test_a_cold_time_is_a_task_whose_disk_waits_on_a_thread(tmp_path: Path) -> None:
+    files = WatchedFiles()
+    hosted = reopened(tmp_path, files)
+    handler = ListOffsetsHandler(replicas=hosted.replicas)
+    wanted = request(hosted.clock.now_ms() + 1_000, MAX_TIMESTAMP)
+
+    assert handler.handle(wanted, CONTEXT) is AS_TASK
+    assert files.threads == []
+    assert offsets(trio.run(handler.handle_async, wanted, CONTEXT)) == [3, 6]
+    assert files.threads.count(False) >= 6
+    hosted.replicas.close()
+
+
+def test_the_ends_of_a_log_are_told_at_once(tmp_path: Path) -> None:
+    hosted = reopened(tmp_path, WatchedFiles())
+    handler = ListOffsetsHandler(replicas=hosted.replicas)
+
+    assert offsets(handler.handle(request(EARLIEST, LATEST), CONTEXT)) == [0, 9]
+    hosted.replicas.close()
