@@ -282,6 +282,13 @@ class PartitionLog(Protocol):
         """
         ...
 
+    def append_sidecar(self, offset: int, kind: str, data: bytes) -> None:
+        """Append to a small file, which is made if it is not there; survives the loss of power after a flush.
+
+        For what grows with the log, as the transaction index of a segment. A crash may leave a part of `data`.
+        """
+        ...
+
     def sidecars(self, kind: str) -> Sequence[int]:
         """Return the offsets that have a file of this kind, ascending."""
         ...

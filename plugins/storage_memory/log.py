@@ -270,6 +270,10 @@ class MemoryLog:
         """See `PartitionLog.write_sidecar`."""
         self._sidecars[kind, offset] = data
 
+    def append_sidecar(self, offset: int, kind: str, data: bytes) -> None:
+        """See `PartitionLog.append_sidecar`."""
+        self._sidecars[kind, offset] = self._sidecars.get((kind, offset), b"") + data
+
     def sidecars(self, kind: str) -> Sequence[int]:
         """See `PartitionLog.sidecars`."""
         return sorted(offset for found, offset in self._sidecars if found == kind)

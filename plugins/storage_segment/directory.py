@@ -15,7 +15,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Protocol
 
-from odradek.kernel.api import StorageError, iterate_batches, read_file, replace_file, write_all
+from odradek.kernel.api import CREATE, StorageError, iterate_batches, read_file, replace_file, write_all
 
 from .formats import (
     CLEANED,
@@ -165,6 +165,20 @@ class LogDirectory:
         """See `PartitionLog.write_sidecar`."""
         self._sidecars = None
         replace_file(self._files, self.sidecar_path(offset, kind), data, is_durable=True)
+
+    def append_sidecar(self, offset: int, kind: str, data: bytes) -> Path:
+        """See `PartitionLog.append_sidecar`; return the file, to be synced with the next flush."""
+        path = self.sidecar_path(offset, kind)
+        fd = self._files.open(path, CREATE)
+        try:
+            size_bytes = self._files.size(fd)
+            write_all(self._files, fd, [data], size_bytes)
+        finally:
+            self._files.close(fd)
+        if not size_bytes:
+            self._sidecars = None
+            self.entries_version += 1
+        return path
 
     def put_sidecar(self, temporary: Path, path: Path) -> None:
         """Give a small file its name; that lasts from the next sync of the directory on."""

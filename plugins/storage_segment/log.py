@@ -278,6 +278,11 @@ class SegmentLog(LogWriter):
         with self._disk("write beside"):
             self._directory.write_sidecar(offset, kind, data)
 
+    def append_sidecar(self, offset: int, kind: str, data: bytes) -> None:
+        """See `PartitionLog.append_sidecar`."""
+        with self._disk("write beside"):
+            self._grown_sidecars.add(self._directory.append_sidecar(offset, kind, data))
+
     def begin_sidecar(self, offset: int, kind: str, data: bytes) -> SidecarWork:
         """See `PartitionLog.begin_sidecar`."""
         if self._offline is not None:
@@ -336,6 +341,9 @@ class SegmentLog(LogWriter):
             if self._directory.entries_version != self._durable_entries:
                 syncables.append(self.directory / PARTITION_METADATA)
                 directories += [self.directory, self.directory.parent]
+        # A flush that fails takes the log offline: what it was to sync need not be remembered.
+        syncables += sorted(self._grown_sidecars)
+        self._grown_sidecars.clear()
         for segment in self._unsynced:
             # Recovery trusts the indexes of what lies before its point.
             syncables += [segment.index.path, segment.time_index.path]

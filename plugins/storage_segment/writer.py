@@ -92,6 +92,7 @@ class LogWriter:
         self._has_unsaved_epoch = False
         self._durable_entries = 0
         self._sidecars_begun = 0
+        self._grown_sidecars: set[Path] = set()
         self._places: dict[int, tuple[Segment, int]] = {}
         self._staged: list[Buffer] = []
         self._unsynced: list[Segment] = []

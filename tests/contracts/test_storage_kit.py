@@ -283,6 +283,13 @@ class LosesSmallFiles(Broken):
         del offset, kind, data
 
 
+class GrowsNoSmallFiles(Broken):
+    expected = ("test_small_files_grow_beside_the_log",)
+
+    def append_sidecar(self, offset: int, kind: str, data: bytes) -> None:
+        self.write_sidecar(offset, kind, data)
+
+
 class StaysOpen(Broken):
     expected = ("test_a_closed_log_refuses",)
 

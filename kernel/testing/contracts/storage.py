@@ -374,6 +374,16 @@ class StorageContract(StorageWorksContract):
         assert (*map(list, found[::2]), found[1]) == ([3, 7], [], b"again")
         assert list(log.sidecars("snapshot")) == [7]
 
+    def test_small_files_grow_beside_the_log(self, tmp_path: Path) -> None:
+        log = self.open(tmp_path)
+        fill(log, 0, 3)
+        for data in (b"one ", b"two "):
+            log.append_sidecar(0, "txnindex", data)
+        log.flush()
+        log.append_sidecar(0, "txnindex", b"three")
+
+        assert (list(log.sidecars("txnindex")), log.read_sidecar(0, "txnindex")) == ([0], b"one two three")
+
     def test_a_truncation_drops_the_small_files_above_it(self, tmp_path: Path) -> None:
         log = self.open(tmp_path)
         fill(log, 0, 20)
