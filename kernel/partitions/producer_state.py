@@ -284,13 +284,18 @@ class ProducerStateTable:
                 f"producer {producer_id}: coordinator epoch {coordinator_epoch}, {state.coordinator_epoch} is known",
             )
 
-    def append_marker(self, header: BatchHeader, *, is_commit: bool, coordinator_epoch: int) -> None:
+    def append_marker(
+        self, header: BatchHeader, *, is_commit: bool, coordinator_epoch: int
+    ) -> AbortedTransaction | None:
         """Take note of a control batch that ends a transaction, whether or not one is open.
 
         Args:
             header: Of the control batch, offsets assigned.
             is_commit: Commit or abort.
             coordinator_epoch: From the marker's value.
+
+        Returns:
+            What the transaction index of its segment has to hold, if it aborts a transaction.
         """
         state = self._states.get(header.producer_id)
         if state is None:
@@ -301,18 +306,19 @@ class ProducerStateTable:
         self._end_verification(header)
         transaction = state.transaction
         if transaction is None:
-            return
+            return None
         state.transaction = None
         transaction.marker_offset = header.base_offset
-        if not is_commit:
-            self._aborted.append(
-                AbortedTransaction(
-                    transaction.producer_id,
-                    transaction.first_offset,
-                    transaction.marker_offset,
-                    self._stable_offset_after(transaction),
-                )
-            )
+        if is_commit:
+            return None
+        aborted = AbortedTransaction(
+            transaction.producer_id,
+            transaction.first_offset,
+            transaction.marker_offset,
+            self._stable_offset_after(transaction),
+        )
+        self._aborted.append(aborted)
+        return aborted
 
     def _end_verification(self, marker: BatchHeader) -> None:
         """Forget what was verified of a transaction that has ended.

@@ -1,7 +1,10 @@
 """Shell: brings a partition's producer state back from its log: the newest snapshot, then the batches after it.
 
 Also keeps it: snapshots are sidecars of the log (`snapshot`, Kafka's format), aborted transactions stand in the
-sidecars of its segments (`txnindex`).
+sidecars of its segments (`txnindex`), each in that of the segment with its marker.
+
+An entry of an index is written when its marker is staged, so before the marker itself, and both are synced by the same
+flush. So below the recovery point no entry is missing; beyond it there may be one too many, which goes here.
 
 *Source:* Kafka's UnifiedLog.rebuildProducerState and ProducerStateManager.
 """
@@ -9,15 +12,23 @@ sidecars of its segments (`txnindex`).
 from __future__ import annotations
 
 import logging
+from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
 from ..errors import CorruptionError
 from ..records.batch import read_header
 from ..records.control import ControlRecordType, EndTransactionMarker, read_control_record
 from .producer_snapshot import SNAPSHOT_KIND, decode_snapshot, encode_snapshot
-from .transaction_index import TRANSACTION_INDEX_KIND, AbortedTransaction, decode_transaction_index
+from .transaction_index import (
+    TRANSACTION_INDEX_KIND,
+    AbortedTransaction,
+    decode_transaction_index,
+    encode_transaction_index,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..contracts.storage import PartitionLog
     from .producer_state import ProducerStateTable
 
@@ -27,7 +38,7 @@ SNAPSHOTS_KEPT: Final = 2
 
 
 def recover_producers(partition_log: PartitionLog, producers: ProducerStateTable, now_ms: int) -> None:
-    """Fill an empty table with what the log says.
+    """Fill an empty table with what the log says, and put the transaction indexes right by it.
 
     Snapshots that a crash could have outrun (taken beyond the recovery point) are not trusted.
 
@@ -37,31 +48,50 @@ def recover_producers(partition_log: PartitionLog, producers: ProducerStateTable
         now_ms: The wall clock.
     """
     trusted_end = partition_log.log_end_offset if partition_log.was_clean else partition_log.recovery_point
-    start_offset = partition_log.log_start_offset
-    snapshots = partition_log.sidecars(SNAPSHOT_KIND)
-    for offset in snapshots:
+    for offset in partition_log.sidecars(SNAPSHOT_KIND):
         if offset > trusted_end:
             # Also of an empty log: it will grow past them.
             partition_log.delete_sidecar(offset, SNAPSHOT_KIND)
     if partition_log.log_end_offset == 0:
         return
+    snapshots = partition_log.sidecars(SNAPSHOT_KIND)
     if partition_log.was_clean and not snapshots and not partition_log.sidecars(TRANSACTION_INDEX_KIND):
         # A clean shutdown keeps a snapshot of every log that knows producers: this one need not be read whole.
         return
-    for offset in reversed(snapshots):
-        if offset > trusted_end:
-            continue
+    start_offset = _load_newest(partition_log, producers, snapshots, now_ms)
+    replay(partition_log, producers, start_offset)
+    _put_indexes_right(partition_log, producers.aborted())
+    producers.advance_log_start(partition_log.log_start_offset)
+
+
+def rebuild_producers(partition_log: PartitionLog, producers: ProducerStateTable, now_ms: int) -> None:
+    """Fill a table anew after its log was truncated, which has dropped the snapshots above the cut."""
+    producers.clear()
+    start_offset = _load_newest(partition_log, producers, partition_log.sidecars(SNAPSHOT_KIND), now_ms)
+    replay(partition_log, producers, start_offset)
+    _put_indexes_right(partition_log, producers.aborted())
+    producers.advance_log_start(partition_log.log_start_offset)
+
+
+def _load_newest(
+    partition_log: PartitionLog, producers: ProducerStateTable, snapshots: Sequence[int], now_ms: int
+) -> int:
+    """Load the newest sound snapshot; return from where on the log is to be replayed.
+
+    Without one the log is read from its first segment on, also below its start: who began a transaction there, whose
+    records are partly deleted, may still have to be told as aborted.
+    """
+    aborted = _read_indexes(partition_log)
+    for offset in reversed(snapshots if aborted is not None else ()):
         try:
             entries = decode_snapshot(partition_log.read_sidecar(offset, SNAPSHOT_KIND))
         except CorruptionError as error:
             log.warning("%s: producer snapshot %d is left out: %s", partition_log.partition, offset, error)
             partition_log.delete_sidecar(offset, SNAPSHOT_KIND)
             continue
-        producers.load(entries, _aborted_below(partition_log, offset), now_ms)
-        start_offset = max(offset, start_offset)
-        break
-    replay(partition_log, producers, start_offset)
-    producers.advance_log_start(partition_log.log_start_offset)
+        producers.load(entries, [each for each in aborted or () if each.last_offset < offset], now_ms)
+        return max(offset, partition_log.log_start_offset)
+    return partition_log.segments()[0].base_offset
 
 
 def replay(partition_log: PartitionLog, producers: ProducerStateTable, start_offset: int) -> None:
@@ -84,13 +114,37 @@ def replay(partition_log: PartitionLog, producers: ProducerStateTable, start_off
             )
 
 
-def _aborted_below(partition_log: PartitionLog, offset: int) -> list[AbortedTransaction]:
-    return [
-        aborted
-        for base_offset in partition_log.sidecars(TRANSACTION_INDEX_KIND)
-        for aborted in decode_transaction_index(partition_log.read_sidecar(base_offset, TRANSACTION_INDEX_KIND))
-        if aborted.last_offset < offset
-    ]
+def _read_indexes(partition_log: PartitionLog) -> list[AbortedTransaction] | None:
+    """Return what the transaction indexes say, None when one of them is damaged: then only the log can tell."""
+    aborted: list[AbortedTransaction] = []
+    for base_offset in partition_log.sidecars(TRANSACTION_INDEX_KIND):
+        try:
+            data = partition_log.read_sidecar(base_offset, TRANSACTION_INDEX_KIND)
+            aborted += decode_transaction_index(data, is_torn=not partition_log.was_clean)
+        except CorruptionError as error:
+            log.warning("%s: %d.txnindex is built anew: %s", partition_log.partition, base_offset, error)
+            return None
+    return aborted
+
+
+def _put_indexes_right(partition_log: PartitionLog, aborted: Sequence[AbortedTransaction]) -> None:
+    """Have each segment's transaction index say what the log says: an end of it may have been lost, or cut off."""
+    indexed = set(partition_log.sidecars(TRANSACTION_INDEX_KIND))
+    if not aborted and not indexed:
+        return
+    by_segment: dict[int, list[AbortedTransaction]] = {}
+    bases = [segment.base_offset for segment in partition_log.segments()]
+    for transaction in aborted:
+        base_offset = bases[max(bisect_right(bases, transaction.last_offset) - 1, 0)]
+        by_segment.setdefault(base_offset, []).append(transaction)
+    for base_offset in sorted(indexed | by_segment.keys()):
+        data = encode_transaction_index(by_segment.get(base_offset, ()))
+        if base_offset in indexed and partition_log.read_sidecar(base_offset, TRANSACTION_INDEX_KIND) == data:
+            continue
+        if data:
+            partition_log.write_sidecar(base_offset, TRANSACTION_INDEX_KIND, data)
+        else:
+            partition_log.delete_sidecar(base_offset, TRANSACTION_INDEX_KIND)
 
 
 def keep_producers(partition_log: PartitionLog, producers: ProducerStateTable) -> None:

@@ -29,6 +29,7 @@ from ..records.batch import patch_offset_and_epoch
 from ..records.control import ControlRecordType, EndTransactionMarker, read_control_record
 from ..types import NO_EPOCH, NO_OFFSET, NO_TIMESTAMP, IsolationLevel, LogOffsets, TopicIdPartition
 from .recovery import keep_producers
+from .transaction_index import TRANSACTION_INDEX_KIND, encode_transaction_index
 
 if TYPE_CHECKING:
     from ..contracts.append_stage import AppendStage
@@ -265,19 +266,27 @@ class Replica:
         last_offset = base_offset + header.last_offset_delta
         try:
             log.append(batch, base_offset, last_offset, header.max_timestamp)
+            if marker is not None:
+                self._end_transaction(header, marker)
+            elif has_producer:
+                self.producers.append(header)
         except StorageError as error:
             _logger.error("partition %s goes offline: %s", self.partition, error)
             self.go_offline(str(error))
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from error
-        if marker is not None:
-            self.producers.append_marker(
-                header,
-                is_commit=marker.type is ControlRecordType.COMMIT,
-                coordinator_epoch=marker.coordinator_epoch,
-            )
-        elif has_producer:
-            self.producers.append(header)
         return Appended(base_offset, last_offset + 1)
+
+    def _end_transaction(self, header: BatchHeader, marker: EndTransactionMarker) -> None:
+        """Take note of a marker that is staged.
+
+        Raises:
+            StorageError: The transaction index cannot be written.
+        """
+        is_commit = marker.type is ControlRecordType.COMMIT
+        aborted = self.producers.append_marker(header, is_commit=is_commit, coordinator_epoch=marker.coordinator_epoch)
+        if aborted is not None:
+            entry = encode_transaction_index((aborted,))
+            self.log.append_sidecar(self.log.active_base_offset, TRANSACTION_INDEX_KIND, entry)
 
     def _check_coordinators(self, batch: memoryview, header: BatchHeader) -> EndTransactionMarker | None:
         """Check a coordinator's batch of a producer; return the marker that it is.

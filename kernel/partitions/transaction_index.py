@@ -45,13 +45,19 @@ def encode_transaction_index(aborted: Iterable[AbortedTransaction]) -> bytes:
     return b"".join([_ENTRY.pack(_VERSION, *transaction) for transaction in aborted])
 
 
-def decode_transaction_index(data: Buffer) -> list[AbortedTransaction]:
+def decode_transaction_index(data: Buffer, *, is_torn: bool = False) -> list[AbortedTransaction]:
     """Return the transactions of a file.
+
+    Args:
+        data: All of it.
+        is_torn: Whether a crash may have left a part of an entry at its end, which is passed over.
 
     Raises:
         CorruptionError: It is of another version, cut off, or out of order.
     """
     view = memoryview(data)
+    if is_torn:
+        view = view[: len(view) - len(view) % _ENTRY.size]
     if len(view) % _ENTRY.size:
         raise CorruptionError(f"transaction index of {len(view)} bytes is cut off")
     aborted: list[AbortedTransaction] = []
