@@ -12,6 +12,7 @@ from odradek.kernel.api import ErrorCode, KafkaError
 from odradek.kernel.wire.messages.api_16_list_groups import ListedGroup
 
 from .classic.operations import ClassicGroups
+from .consumer.operations import ConsumerGroups
 from .group import Effects, GroupType, ShardContext
 from .offsets import Offsets
 
@@ -44,6 +45,7 @@ class GroupShard:
         context: What the parts share, the table of groups among it.
         offsets: Committed offsets, and those of open transactions.
         classic: Groups of the classic protocol.
+        consumer: Groups of the consumer protocol.
     """
 
     def __init__(
@@ -53,12 +55,16 @@ class GroupShard:
         self.partition = partition
         self.context = ShardContext(broker=broker, timers=timers, counters=counters)
         self.classic = ClassicGroups(self.context)
+        self.consumer = ConsumerGroups(self.context, self.classic)
         self.offsets = Offsets(self.context, self.classic)
-        self._parts: tuple[ShardPart, ...] = (self.classic, self.offsets)
+        self._parts: tuple[ShardPart, ...] = (self.classic, self.consumer, self.offsets)
         self._replays: dict[type[Message], ReplayMethod] = {
             key: method for part in self._parts for key, method in part.replays.items()
         }
-        self._membership: dict[GroupType, MembershipOperations] = {GroupType.CLASSIC: self.classic}
+        self._membership: dict[GroupType, MembershipOperations] = {
+            GroupType.CLASSIC: self.classic,
+            GroupType.CONSUMER: self.consumer,
+        }
 
     def __repr__(self) -> str:
         return f"GroupShard({self.partition}, {len(self.context.groups)} groups)"

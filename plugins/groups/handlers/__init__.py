@@ -15,6 +15,8 @@ from .api_16_list_groups import ListGroupsHandler
 from .api_28_txn_offset_commit import TxnOffsetCommitHandler
 from .api_42_delete_groups import DeleteGroupsHandler
 from .api_47_offset_delete import OffsetDeleteHandler
+from .api_68_consumer_group_heartbeat import ConsumerGroupHeartbeatHandler
+from .api_69_consumer_group_describe import ConsumerGroupDescribeHandler
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +37,8 @@ HANDLERS: Final = (
     TxnOffsetCommitHandler,
     DeleteGroupsHandler,
     OffsetDeleteHandler,
+    ConsumerGroupHeartbeatHandler,
+    ConsumerGroupDescribeHandler,
 )
 
 

@@ -1,0 +1,170 @@
+"""Pure core: how members go: they leave, their session ends, they do not let go of partitions in time.
+
+*Source:* KIP-848; the behaviour of Kafka 4.3's GroupMetadataManager.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ..group import Effects
+from . import records
+from .group import ConsumerGroup
+from .member import MemberState
+from .settings import SESSION_TIMEOUT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from odradek.kernel.api import CoordinatorResult
+
+    from ..group import ShardContext
+    from ..records import GroupRecord
+    from .member import Member
+    from .migration import Migration
+    from .rebalancing import Rebalancing
+    from .settings import Settings
+
+
+class Fencing:
+    """The ends of memberships in the groups of a shard, and the timers that bring them about.
+
+    A heartbeat moves a deadline; its timer, when due, looks whether the deadline has moved and is armed again. So a
+    heartbeat costs an entry in a table, not a timer.
+    """
+
+    def __init__(
+        self, context: ShardContext, settings: Settings, rebalancing: Rebalancing, migration: Migration
+    ) -> None:
+        """Make it."""
+        self._context = context
+        self._timers = context.timers
+        self._settings = settings
+        self._rebalancing = rebalancing
+        self._migration = migration
+        self._session_ends_ms: dict[tuple[str, str], int] = {}
+
+    # ---------------------------------------------------------------------------------------------------- memberships
+
+    def remove(self, group: ConsumerGroup, members: Sequence[Member], effects: Effects, now_ms: int) -> None:
+        """Remove members from a group, which begins a new epoch or, if it now may, becomes a classic one."""
+        if not members:
+            return
+        for member in members:
+            self._forget(group.group_id, member.member_id)
+        if self._migration.may_downgrade_without(group, members):
+            self._migration.downgrade(group, effects, now_ms, leaving=members)
+            return
+        for member in members:
+            effects.records += records.removal(group.group_id, member.member_id)
+        regexes = Counter(member.regex for member in members if member.regex)
+        gone = [regex for regex, count in regexes.items() if group.regexes.get(regex) == count]
+        effects.records += (records.regex_tombstone(group.group_id, regex) for regex in gone)
+        metadata_hash = self._rebalancing.hash_of(group.topics_if(members, gone_regexes=gone))
+        effects.records.append(records.group(group.group_id, group.group_epoch + 1, metadata_hash))
+
+    def _forget(self, group_id: str, member_id: str) -> None:
+        self._session_ends_ms.pop((group_id, member_id), None)
+        for kind in _TIMERS:
+            self._timers.cancel(_timer_key(kind, group_id, member_id))
+
+    def _fence(self, group_id: str, member_id: str, now_ms: int) -> CoordinatorResult[GroupRecord, None]:
+        effects = Effects()
+        group = self._context.groups.get(group_id)
+        if isinstance(group, ConsumerGroup) and member_id in group.members:
+            self.remove(group, (group.members[member_id],), effects, now_ms)
+        return effects.result(None)
+
+    # ------------------------------------------------------------------------------------------------------- sessions
+
+    def loaded(self, groups: Iterable[ConsumerGroup], now_ms: int) -> None:
+        """Give every member its session time to show up, and its rebalance time to let go."""
+        for group in groups:
+            for member in group.members.values():
+                self.saw(group.group_id, member.member_id, now_ms)
+                self.watch_revocation(group.group_id, member)
+
+    def expect_all(self, group: ConsumerGroup, now_ms: int) -> None:
+        """Begin the sessions of members of the classic protocol whose group has changed its protocol."""
+        for member in group.members.values():
+            if member.classic is not None:
+                self.saw(group.group_id, member.member_id, now_ms, member.classic.session_timeout_ms)
+
+    def saw(self, group_id: str, member_id: str, now_ms: int, timeout_ms: int | None = None) -> None:
+        """Begin a member's session anew.
+
+        Args:
+            group_id: Of its group.
+            member_id: Its id.
+            now_ms: The wall clock.
+            timeout_ms: How long the session lasts; None for the group's setting.
+        """
+        if timeout_ms is None:
+            timeout_ms = self._settings.of_group(group_id, SESSION_TIMEOUT)
+        key = (group_id, member_id)
+        before_ms = self._session_ends_ms.get(key)
+        end_ms = self._session_ends_ms[key] = now_ms + timeout_ms
+        if before_ms is None or end_ms < before_ms:
+            self._watch_session(key, timeout_ms)
+
+    def _watch_session(self, key: tuple[str, str], delay_ms: int) -> None:
+        self._timers.schedule(_timer_key("session", *key), delay_ms, partial(self._session_due, key))
+
+    def _session_due(self, key: tuple[str, str], now_ms: int) -> CoordinatorResult[GroupRecord, None]:
+        left_ms = self._session_ends_ms.get(key, now_ms) - now_ms
+        if left_ms > 0:
+            self._watch_session(key, left_ms)
+            return Effects().result(None)
+        self._session_ends_ms.pop(key, None)
+        return self._fence(*key, now_ms)
+
+    # ------------------------------------------------------------------------------------------------ other deadlines
+
+    def watch_revocation(self, group_id: str, member: Member) -> None:
+        """Give a member of the consumer protocol its rebalance time to let go of partitions, if it has to."""
+        if member.is_classic:
+            return
+        key = _timer_key("rebalance", group_id, member.member_id)
+        if member.state is MemberState.UNREVOKED_PARTITIONS:
+            fence = partial(self._revocation_due, group_id, member.member_id, member.member_epoch)
+            self._timers.schedule(key, member.rebalance_timeout_ms, fence)
+        else:
+            self._timers.cancel(key)
+
+    def _revocation_due(
+        self, group_id: str, member_id: str, member_epoch: int, now_ms: int
+    ) -> CoordinatorResult[GroupRecord, None]:
+        group = self._context.groups.get(group_id)
+        member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
+        if member is None or member.member_epoch != member_epoch:
+            return Effects().result(None)
+        return self._fence(group_id, member_id, now_ms)
+
+    def expect_join(self, group_id: str, member: Member) -> None:
+        """Give a member of the classic protocol its rebalance time to join again, from the first time it was told."""
+        key = _timer_key("join", group_id, member.member_id)
+        if not self._timers.is_scheduled(key):
+            self._timers.schedule(key, member.rebalance_timeout_ms, partial(self._fence, group_id, member.member_id))
+
+    def has_joined(self, group_id: str, member_id: str) -> None:
+        """A member of the classic protocol has joined again."""
+        self._timers.cancel(_timer_key("join", group_id, member_id))
+
+    def expect_sync(self, group_id: str, member_id: str, timeout_ms: int) -> None:
+        """Give a member of the classic protocol time to ask for its assignment."""
+        self._timers.schedule(
+            _timer_key("sync", group_id, member_id), timeout_ms, partial(self._fence, group_id, member_id)
+        )
+
+    def has_synced(self, group_id: str, member_id: str) -> None:
+        """A member of the classic protocol has asked for its assignment."""
+        self._timers.cancel(_timer_key("sync", group_id, member_id))
+
+
+_TIMERS = ("session", "rebalance", "join", "sync")
+
+
+def _timer_key(kind: str, group_id: str, member_id: str) -> str:
+    return f"consumer-{kind}:{group_id}:{member_id}"

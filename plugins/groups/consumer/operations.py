@@ -1,0 +1,237 @@
+"""Pure core: the consumer groups of a shard: what is asked of them, their records, the changes of the metadata.
+
+*Source:* KIP-848; the behaviour of Kafka 4.3's GroupMetadataManager.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.kernel.api import KafkaError
+from odradek.kernel.wire.messages import data_consumer_group_records as messages
+from odradek.kernel.wire.messages.api_69_consumer_group_describe import DescribedGroup
+
+from ..group import Effects
+from .classic_members import ClassicMembers
+from .describing import described
+from .fencing import Fencing
+from .group import ConsumerGroup
+from .heartbeats import Heartbeats
+from .memberships import Memberships
+from .migration import Migration
+from .rebalancing import Rebalancing
+from .settings import Settings
+from .subscriptions import RegexSubscriptions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from odradek.kernel.api import CoordinatorResult, Message, MetadataChange, ProducerIdentity, Waiter
+    from odradek.kernel.wire.messages.api_11_join_group import JoinGroupRequest
+    from odradek.kernel.wire.messages.api_12_heartbeat import HeartbeatRequest
+    from odradek.kernel.wire.messages.api_13_leave_group import LeaveGroupRequest
+    from odradek.kernel.wire.messages.api_14_sync_group import SyncGroupRequest
+    from odradek.kernel.wire.messages.api_68_consumer_group_heartbeat import (
+        ConsumerGroupHeartbeatRequest,
+        ConsumerGroupHeartbeatResponse,
+    )
+
+    from ..classic.operations import ClassicGroups
+    from ..group import Caller, ReplayMethod, ShardContext
+    from ..records import GroupRecord
+
+    Result = CoordinatorResult[GroupRecord, object]
+
+
+class ConsumerGroups:
+    """The consumer groups of a shard: a part of it, and the operations of both protocols on them."""
+
+    def __init__(self, context: ShardContext, classic: ClassicGroups) -> None:
+        """Make it, without groups; `classic` has those that may become consumer groups."""
+        self._context = context
+        self._settings = Settings(context.broker)
+        self._rebalancing = Rebalancing(context, self._settings)
+        self._regexes = RegexSubscriptions(context, self._settings, self._rebalancing)
+        migration = Migration(context, self._settings, self._rebalancing, classic)
+        self._memberships = Memberships(context, self._settings, migration)
+        self._fencing = Fencing(context, self._settings, self._rebalancing, migration)
+        parts = (self._memberships, self._rebalancing, self._regexes, self._fencing, migration)
+        self._heartbeats = Heartbeats(context, self._settings, *parts)
+        self._classic_members = ClassicMembers(context, self._settings, *parts)
+
+    def groups(self) -> Iterator[ConsumerGroup]:
+        """Iterate over the consumer groups."""
+        return (group for group in self._context.groups.values() if isinstance(group, ConsumerGroup))
+
+    # ------------------------------------------------------------------------------------------- the consumer protocol
+
+    def consumer_heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now_ms: int
+    ) -> CoordinatorResult[GroupRecord, ConsumerGroupHeartbeatResponse]:
+        """Answer ConsumerGroupHeartbeat; see `Heartbeats.answer`."""
+        return self._heartbeats.answer(request, caller, now_ms)
+
+    def describe(self, group_ids: Sequence[str]) -> CoordinatorResult[GroupRecord, list[DescribedGroup]]:
+        """Answer ConsumerGroupDescribe, for groups of this shard."""
+        return Effects().result([self._described(group_id) for group_id in group_ids])
+
+    def _described(self, group_id: str) -> DescribedGroup:
+        try:
+            group = self._memberships.group(group_id)
+        except KafkaError as error:
+            return DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.detail)
+        return described(group, self._settings.assignors, self._context.broker.cluster)
+
+    # -------------------------------------------------------------------------------------------- the classic protocol
+
+    def join(self, request: JoinGroupRequest, caller: Caller, waiter: Waiter, now_ms: int) -> Result:
+        """Answer JoinGroup in a group that has members; see `ClassicMembers`."""
+        return self._classic_members.join(self._group(request.group_id), request, caller, now_ms)
+
+    def sync(self, request: SyncGroupRequest, waiter: Waiter, now_ms: int) -> Result:
+        """Answer SyncGroup; see `ClassicMembers`."""
+        return self._classic_members.sync(self._group(request.group_id), request, now_ms)
+
+    def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> Result:
+        """Answer Heartbeat; see `ClassicMembers`."""
+        return self._classic_members.heartbeat(self._group(request.group_id), request, now_ms)
+
+    def leave(self, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> Result:
+        """Answer LeaveGroup; see `ClassicMembers`."""
+        return self._classic_members.leave(self._group(request.group_id), request, now_ms)
+
+    def _group(self, group_id: str) -> ConsumerGroup:
+        group = self._context.groups[group_id]
+        assert isinstance(group, ConsumerGroup), f"{group!r} was sent to the wrong part"
+        return group
+
+    # ---------------------------------------------------------------------------------------------- a part of a shard
+
+    @property
+    def replays(self) -> Mapping[type[Message], ReplayMethod]:
+        """By class of key, what applies a record."""
+        return {
+            messages.ConsumerGroupMetadataKey: self._replay_group,
+            messages.ConsumerGroupPartitionMetadataKey: self._replay_partition_metadata,
+            messages.ConsumerGroupMemberMetadataKey: self._replay_member,
+            messages.ConsumerGroupTargetAssignmentMetadataKey: self._replay_target_metadata,
+            messages.ConsumerGroupTargetAssignmentMemberKey: self._replay_target,
+            messages.ConsumerGroupCurrentMemberAssignmentKey: self._replay_current,
+            messages.ConsumerGroupRegularExpressionKey: self._replay_regex,
+        }
+
+    def loaded(self, now_ms: int) -> None:
+        """Everything is replayed: sessions begin."""
+        self._regexes.loaded()
+        self._fencing.loaded(self.groups(), now_ms)
+
+    def metadata_changed(self, change: MetadataChange, now_ms: int) -> Effects:
+        """Have the groups that read a topic look at it when their next member sends a heartbeat."""
+        names = {topic.name for topic in change.deleted_topics} | change.created_topics | change.changed_topics
+        self._rebalancing.hashes.forget(names)
+        if change.created_topics:
+            self._regexes.topics_created()
+        for group in self.groups():
+            group.is_metadata_stale = group.is_metadata_stale or any(group.is_subscribed_to(name) for name in names)
+        return Effects()
+
+    # --------------------------------------------------------------------------------------------------------- records
+
+    def _replayed(self, group_id: str, *, may_be_new: bool) -> ConsumerGroup | None:
+        """Return the group of a record. A tombstone makes none.
+
+        While a log is loaded offsets may have made a classic group before. Later a classic group is here only when this
+        very operation makes the consumer group one: what is left of the consumer group's records is history.
+        """
+        group = self._context.groups.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return group
+        if not may_be_new or (group is not None and self._context.is_loaded):
+            return None
+        new = self._context.groups[group_id] = ConsumerGroup(group_id)
+        return new
+
+    def _replay_group(
+        self,
+        key: messages.ConsumerGroupMetadataKey,
+        value: messages.ConsumerGroupMetadataValue | None,
+        offset: int,
+        producer: ProducerIdentity,
+    ) -> None:
+        group = self._replayed(key.group_id, may_be_new=value is not None)
+        if group is None:
+            return
+        if value is None:
+            del self._context.groups[key.group_id]
+        else:
+            group.apply_metadata(value)
+
+    def _replay_partition_metadata(
+        self,
+        key: messages.ConsumerGroupPartitionMetadataKey,
+        value: messages.ConsumerGroupPartitionMetadataValue | None,
+        offset: int,
+        producer: ProducerIdentity,
+    ) -> None:
+        group = self._replayed(key.group_id, may_be_new=value is not None)
+        if group is not None:
+            group.has_partition_metadata = value is not None
+
+    def _replay_member(
+        self,
+        key: messages.ConsumerGroupMemberMetadataKey,
+        value: messages.ConsumerGroupMemberMetadataValue | None,
+        offset: int,
+        producer: ProducerIdentity,
+    ) -> None:
+        group = self._replayed(key.group_id, may_be_new=value is not None)
+        if group is None:
+            return
+        if value is None:
+            group.remove_member(key.member_id)
+        else:
+            group.apply_member(key.member_id, value)
+
+    def _replay_target_metadata(
+        self,
+        key: messages.ConsumerGroupTargetAssignmentMetadataKey,
+        value: messages.ConsumerGroupTargetAssignmentMetadataValue | None,
+        offset: int,
+        producer: ProducerIdentity,
+    ) -> None:
+        group = self._replayed(key.group_id, may_be_new=value is not None)
+        if group is not None:
+            group.apply_target_metadata(value)
+
+    def _replay_target(
+        self,
+        key: messages.ConsumerGroupTargetAssignmentMemberKey,
+        value: messages.ConsumerGroupTargetAssignmentMemberValue | None,
+        offset: int,
+        producer: ProducerIdentity,
+    ) -> None:
+        group = self._replayed(key.group_id, may_be_new=value is not None)
+        if group is not None:
+            group.apply_target(key.member_id, value)
+
+    def _replay_current(
+        self,
+        key: messages.ConsumerGroupCurrentMemberAssignmentKey,
+        value: messages.ConsumerGroupCurrentMemberAssignmentValue | None,
+        offset: int,
+        producer: ProducerIdentity,
+    ) -> None:
+        group = self._replayed(key.group_id, may_be_new=value is not None)
+        if group is not None:
+            group.apply_current(key.member_id, value)
+
+    def _replay_regex(
+        self,
+        key: messages.ConsumerGroupRegularExpressionKey,
+        value: messages.ConsumerGroupRegularExpressionValue | None,
+        offset: int,
+        producer: ProducerIdentity,
+    ) -> None:
+        group = self._replayed(key.group_id, may_be_new=value is not None)
+        if group is not None:
+            group.apply_regex(key.regular_expression, value)

@@ -1,0 +1,160 @@
+"""Pure core: the three steps of a rebalance, each taken by whoever's request comes first.
+
+1. `advance_epoch`: a subscription or a topic changed: the group has to be assigned anew, its epoch grows.
+2. `update_target`: the target assignment is behind the group's epoch: compute it, unless it is too early.
+3. `reconcile`: the member that sent the request is behind the target: take it one step further.
+
+*Source:* KIP-848; KIP-1263 for the interval between assignments; the behaviour of Kafka 4.3's GroupMetadataManager.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.kernel.api import ErrorCode, KafkaError
+
+from . import records
+from .group import NEVER_MS
+from .reconciliation import Reconciliation
+from .settings import ASSIGNMENT_INTERVAL
+from .targets import compute_targets
+from .topics_hash import TopicHashes
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from uuid import UUID
+
+    from odradek.kernel.api import Assignor
+
+    from ..group import Effects, ShardContext
+    from .group import ConsumerGroup
+    from .member import Member, Target, TopicPartitionsLike
+    from .settings import Settings
+
+
+class Rebalancing:
+    """The steps, for the groups of a shard.
+
+    Attributes:
+        hashes: Of the topics that they read.
+    """
+
+    def __init__(self, context: ShardContext, settings: Settings) -> None:
+        """Make it."""
+        self._context = context
+        self._cluster = context.broker.cluster
+        self._settings = settings
+        self.hashes = TopicHashes()
+
+    def hash_of(self, names: Iterable[str]) -> int:
+        """Return the hash of topics as they are now."""
+        return self.hashes.of_group(names, self._cluster)
+
+    def advance_epoch(self, group: ConsumerGroup, old: Member, new: Member, effects: Effects, *, is_due: bool) -> int:
+        """Look at the metadata, and begin the next epoch of the group if it has changed, or if one is due.
+
+        Args:
+            group: The group.
+            old: The member whose request this is, as it is counted; one that is new is subscribed to nothing yet.
+            new: The same member, as it will be.
+            effects: Gets the records.
+            is_due: Whether a new epoch is due anyway.
+
+        Returns:
+            The group's epoch.
+        """
+        gone = (old.regex,) if old.regex and old.regex != new.regex and group.regexes.get(old.regex) == 1 else ()
+        names = group.topics_if((old,), (new,), gone)
+        epoch = group.group_epoch
+        metadata_hash = self.hash_of(names)
+        if is_due or metadata_hash != group.metadata_hash:
+            epoch = self.begin_epoch(group, metadata_hash, effects)
+        group.is_metadata_stale = False
+        if group.has_partition_metadata:
+            effects.records.append(records.partition_metadata_tombstone(group.group_id))
+        return epoch
+
+    def begin_epoch(self, group: ConsumerGroup, metadata_hash: int, effects: Effects) -> int:
+        """Begin the next epoch of a group, and return it."""
+        epoch = group.group_epoch + 1
+        effects.records.append(records.group(group.group_id, epoch, metadata_hash))
+        self._context.counters.consumer_rebalances += 1
+        return epoch
+
+    def update_target(
+        self, group: ConsumerGroup, epoch: int, old: Member, new: Member, effects: Effects, now_ms: int
+    ) -> tuple[int, Target]:
+        """Compute the targets of all members if they are behind the group's epoch and it is not too early.
+
+        Args:
+            group: The group.
+            epoch: Its epoch, perhaps begun just now.
+            old: The member whose request this is, as it was counted.
+            new: The same member, as it will be.
+            effects: Gets the records of what changed.
+            now_ms: The wall clock.
+
+        Returns:
+            The epoch of the targets, and the member's.
+
+        Raises:
+            KafkaError: UNKNOWN_SERVER_ERROR: no plugin offers the assignor.
+        """
+        if group.assignment_epoch >= epoch or not self._may_assign(group, now_ms):
+            return group.assignment_epoch, group.target_of(new)
+        assignor = self._assignor(group.preferred_assignor(self._settings.assignors, old=old, new=new))
+        targets = compute_targets(assignor, self._members_with(group, new), self._cluster)
+        for member_id, target in targets.items():
+            if target != group.targets.get(member_id):
+                effects.records.append(records.target(group.group_id, member_id, target))
+        effects.records.append(records.target_metadata(group.group_id, epoch, now_ms))
+        return epoch, targets[new.member_id]
+
+    def reconcile(
+        self,
+        group: ConsumerGroup,
+        member: Member,
+        target_epoch: int,
+        target: Target,
+        effects: Effects,
+        *,
+        is_subscription_new: bool,
+        owned: Sequence[TopicPartitionsLike] | None,
+    ) -> Member:
+        """Take a member one step further towards its target; see `Reconciliation`."""
+        if not is_subscription_new and member.is_reconciled_to(target_epoch):
+            return member
+        step = Reconciliation(
+            target_epoch, target, self._topic_ids(group.topics_of(member)), is_subscription_new, group.is_owned, owned
+        )
+        updated = step.step(member)
+        if updated is member or updated == member:
+            return member
+        effects.records.append(records.current(group.group_id, updated))
+        return updated
+
+    def _topic_ids(self, names: Collection[str]) -> set[UUID]:
+        topics = (self._cluster.topic(name) for name in names)
+        return {topic.topic_id for topic in topics if topic is not None}
+
+    def _may_assign(self, group: ConsumerGroup, now_ms: int) -> bool:
+        interval_ms = self._settings.of_group(group.group_id, ASSIGNMENT_INTERVAL)
+        since_ms = group.assignment_timestamp_ms
+        return since_ms == NEVER_MS or interval_ms == 0 or now_ms >= since_ms + interval_ms
+
+    def _assignor(self, name: str) -> Assignor:
+        assignor = self._context.broker.assignors.get(name)
+        if assignor is None or not assignor.is_server_side:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"group.consumer.assignors names {name!r}, which no active plugin offers to the group coordinator",
+            )
+        return assignor
+
+    @staticmethod
+    def _members_with(group: ConsumerGroup, new: Member) -> Iterator[tuple[Member, frozenset[str], Target]]:
+        replaced = group.static_members.get(new.instance_id) if new.instance_id is not None else None
+        for member_id, member in group.members.items():
+            if member_id not in (new.member_id, replaced):
+                yield member, group.topics_of(member), group.targets.get(member_id, {})
+        yield new, group.topics_of(new), group.target_of(new)

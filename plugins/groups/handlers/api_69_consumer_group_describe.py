@@ -1,0 +1,74 @@
+"""Shell: ConsumerGroupDescribe (key 69): groups of the consumer protocol, their members and assignments.
+
+*Source:* KIP-848, KIP-1099 (member types), KIP-430 (authorized operations).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.kernel.api import PENDING, ErrorCode
+from odradek.kernel.wire.messages.api_69_consumer_group_describe import ConsumerGroupDescribeResponse, DescribedGroup
+
+from .api_15_describe_groups import GROUP_OPERATIONS
+from .common import NO_GROUP_ID, Gathering, GroupHandler
+from .consumer_protocol import check_enabled
+from .fanning import by_partition
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odradek.kernel.api import Answer, RequestContext
+    from odradek.kernel.wire.messages.api_69_consumer_group_describe import ConsumerGroupDescribeRequest
+
+
+class ConsumerGroupDescribeHandler(GroupHandler):
+    """Answers ConsumerGroupDescribe."""
+
+    api_key = 69
+
+    def handle(self, request: ConsumerGroupDescribeRequest, context: RequestContext) -> Answer:
+        """Answer once what was written before is committed, in every shard that is asked."""
+        check_enabled(self._broker)
+        shows_operations = request.include_authorized_operations
+        gathering = Gathering(lambda parts: context.reply(_response(parts, shows_operations=shows_operations)))
+        nameless = [group_id for group_id in request.group_ids if group_id == NO_GROUP_ID]
+        gathering.add([_failed(group_id, ErrorCode.INVALID_GROUP_ID) for group_id in nameless])
+        named = [group_id for group_id in request.group_ids if group_id != NO_GROUP_ID]
+        for partition, group_ids in by_partition(self._runtime, named).items():
+            self._describe(partition, group_ids, gathering)
+        gathering.seal()
+        return PENDING
+
+    def _describe(self, partition: int, group_ids: list[str], gathering: Gathering) -> None:
+        def refuse(code: ErrorCode, detail: str) -> list[DescribedGroup]:
+            return [_failed(group_id, code) for group_id in group_ids]
+
+        self._runtime.submit(
+            partition,
+            lambda shard, now_ms: shard.consumer.describe(group_ids),
+            gathering.waiter(refuse, _as_it_is),
+        )
+
+    def error_response(
+        self, request: ConsumerGroupDescribeRequest, context: RequestContext, code: ErrorCode, detail: str
+    ) -> Answer:
+        """Return the response that gives every group this error."""
+        return ConsumerGroupDescribeResponse(groups=[_failed(group_id, code) for group_id in request.group_ids])
+
+
+def _as_it_is(groups: list[DescribedGroup]) -> list[DescribedGroup]:
+    return groups
+
+
+def _failed(group_id: str, code: ErrorCode) -> DescribedGroup:
+    return DescribedGroup(group_id=group_id, error_code=code)
+
+
+def _response(parts: Sequence[Sequence[DescribedGroup]], *, shows_operations: bool) -> ConsumerGroupDescribeResponse:
+    groups = [group for part in parts for group in part]
+    if shows_operations:
+        for group in groups:
+            if group.error_code == ErrorCode.NONE:
+                group.authorized_operations = GROUP_OPERATIONS
+    return ConsumerGroupDescribeResponse(groups=groups)
