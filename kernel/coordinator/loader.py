@@ -112,6 +112,12 @@ class Loader:
         self._waiting: list[Load] = []
         self._wanted = trio.Event()
         self._limiter = trio.CapacityLimiter(1)
+        self._under_way: Load | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is loaded or waits for it."""
+        return bool(self._waiting) or self._under_way is not None
 
     def load_soon(self, load: Load) -> None:
         """Load a shard when its turn comes."""
@@ -126,9 +132,10 @@ class Loader:
                 self._wanted = trio.Event()
                 await self._wanted.wait()
             self._waiting.sort(key=_size_bytes, reverse=True)
-            load = self._waiting.pop()
+            load = self._under_way = self._waiting.pop()
             if load.is_wanted:
                 await self._load(load)
+            self._under_way = None
 
     async def _load(self, load: Load) -> None:
         """Load one shard; whatever goes wrong is that shard's trouble."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -42,7 +42,7 @@ class CounterShard:
     def __init__(self, timers: CoordinatorTimers) -> None:
         self.timers = timers
         self.counters: dict[str, int] = {}
-        self.pending: dict[ProducerIdentity, list[Added]] = {}
+        self.pending: dict[int, list[Added]] = {}
         self.waiting: list[tuple[str, int, Waiter]] = []
         self.offsets: list[int] = []
         self.loaded_at_ms: int | None = None
@@ -57,10 +57,10 @@ class CounterShard:
         if producer == NO_PRODUCER:
             self.counters[record.name] = self.counters.get(record.name, 0) + record.amount
         else:
-            self.pending.setdefault(producer, []).append(record)
+            self.pending.setdefault(producer.producer_id, []).append(record)
 
     def replay_marker(self, producer: ProducerIdentity, *, is_commit: bool) -> None:
-        for record in self.pending.pop(producer, []):
+        for record in self.pending.pop(producer.producer_id, []):
             if is_commit:
                 self.counters[record.name] = self.counters.get(record.name, 0) + record.amount
 
@@ -111,6 +111,7 @@ class CounterCoordinator:
         "offsets.topic.num.partitions",
         "offsets.topic.replication.factor",
         {"cleanup.policy": "=compact", "segment.bytes": "offsets.topic.segment.bytes"},
+        compression_key="offsets.topic.compression.codec",
     )
     write_timeout_key = "offsets.commit.timeout.ms"
     load_buffer_key = "offsets.load.buffer.size"
@@ -146,8 +147,3 @@ class CounterCoordinator:
 
     def transactions(self, runtime: CoordinatorRuntime[CounterShard]) -> Transactions | None:
         return None
-
-
-def counters(shards: Mapping[int, CounterShard]) -> dict[str, int]:
-    """Return all counters of some shards."""
-    return {name: value for shard in shards.values() for name, value in shard.counters.items()}
