@@ -24,8 +24,28 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import attrs
 
 from odradek.kernel.api import CorruptionError, DecodeError, Message, decode, encode_bytes
-from odradek.kernel.wire.messages import data_consumer_group_records as consumer
-from odradek.kernel.wire.messages import data_group_records as classic
+from odradek.kernel.wire.messages.data_consumer_group_records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupPartitionMetadataValue,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
+from odradek.kernel.wire.messages.data_group_records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
 
 if TYPE_CHECKING:
     from odradek.kernel.api import Buffer
@@ -61,21 +81,15 @@ class RecordType(NamedTuple):
 RECORD_TYPES: Final = {
     row.key.__api_key__: row
     for row in (
-        RecordType(classic.OffsetCommitKey, classic.OffsetCommitValue, 4),
-        RecordType(classic.GroupMetadataKey, classic.GroupMetadataValue, 3),
-        RecordType(consumer.ConsumerGroupMetadataKey, consumer.ConsumerGroupMetadataValue, 0),
-        RecordType(consumer.ConsumerGroupPartitionMetadataKey, consumer.ConsumerGroupPartitionMetadataValue, 0),
-        RecordType(consumer.ConsumerGroupMemberMetadataKey, consumer.ConsumerGroupMemberMetadataValue, 0),
-        RecordType(
-            consumer.ConsumerGroupTargetAssignmentMetadataKey, consumer.ConsumerGroupTargetAssignmentMetadataValue, 0
-        ),
-        RecordType(
-            consumer.ConsumerGroupTargetAssignmentMemberKey, consumer.ConsumerGroupTargetAssignmentMemberValue, 0
-        ),
-        RecordType(
-            consumer.ConsumerGroupCurrentMemberAssignmentKey, consumer.ConsumerGroupCurrentMemberAssignmentValue, 0
-        ),
-        RecordType(consumer.ConsumerGroupRegularExpressionKey, consumer.ConsumerGroupRegularExpressionValue, 0),
+        RecordType(OffsetCommitKey, OffsetCommitValue, 4),
+        RecordType(GroupMetadataKey, GroupMetadataValue, 3),
+        RecordType(ConsumerGroupMetadataKey, ConsumerGroupMetadataValue, 0),
+        RecordType(ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue, 0),
+        RecordType(ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue, 0),
+        RecordType(ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue, 0),
+        RecordType(ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue, 0),
+        RecordType(ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue, 0),
+        RecordType(ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue, 0),
     )
 }
 """Type number to classes."""
@@ -96,7 +110,7 @@ def encode_record(record: GroupRecord) -> tuple[bytes, bytes | None]:
     if value is None:
         return key, None
     version = RECORD_TYPES[number].version
-    if isinstance(value, classic.OffsetCommitValue) and value.expire_timestamp != NO_EXPIRY:
+    if isinstance(value, OffsetCommitValue) and value.expire_timestamp != NO_EXPIRY:
         version = _VERSION_WITH_EXPIRY
     return key, _INT16.pack(version) + encode_bytes(value, version)
 

@@ -39,6 +39,7 @@ _KEYED: Final = {
 _UNORDERED: Final = {
     ("Produce", "partition_responses"): "index",
     ("DeleteTopics", "responses"): "name",
+    ("DeleteGroups", "results"): "group_id",
     ("CreatePartitions", "results"): "name",
     ("AlterReplicaLogDirs", "partitions"): "partition_index",
 }

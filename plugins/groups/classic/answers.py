@@ -17,11 +17,6 @@ NO_MEMBER_ID = ""
 
 def join_refused(code: ErrorCode, member_id: str = NO_MEMBER_ID) -> JoinGroupResponse:
     """Return the answer to a JoinGroup that fails; `member_id` is the one that the client keeps using, if any."""
-    return JoinGroupResponse(error_code=code, member_id=member_id)
-
-
-def join_fenced(code: ErrorCode, member_id: str) -> JoinGroupResponse:
-    """Return the answer to a member that is not, or no longer, who it says it is: nothing of the group is told."""
     return JoinGroupResponse(error_code=code, member_id=member_id, protocol_name=None)
 
 

@@ -11,7 +11,7 @@ import attrs
 
 from odradek.kernel.api import PARKED, ErrorCode, KafkaError
 
-from .answers import NO_MEMBER_ID, join_fenced, join_refused, joined, sync_fenced
+from .answers import NO_MEMBER_ID, join_refused, joined, sync_fenced
 from .member import ClassicMember, MemberProtocol
 from .rebalance import NEW_MEMBER_TIMEOUT_MS
 from .states import COMPLETING, EMPTY, PREPARING, STABLE
@@ -121,7 +121,7 @@ class Joining:
         group, rebalances = self.group, self.rebalances
         old = group.members[old_member_id]
         old_leader_id = group.leader_id
-        rebalances.answer_join(group, old, join_fenced(ErrorCode.FENCED_INSTANCE_ID, old_member_id), self.effects)
+        rebalances.answer_join(group, old, join_refused(ErrorCode.FENCED_INSTANCE_ID, old_member_id), self.effects)
         rebalances.answer_sync(old, sync_fenced(), self.effects)
         rebalances.forget_session(group, old_member_id)
         member = group.replace_static(old_member_id, new_member_id)
@@ -157,7 +157,7 @@ class Joining:
         try:
             group.validate_member(member_id, self.request.group_instance_id)
         except KafkaError as error:
-            return join_fenced(error.code, member_id)
+            return join_refused(error.code, member_id)
         member = group.members[member_id]
         if self._needs_rebalance(member):
             return self._rejoin(member)

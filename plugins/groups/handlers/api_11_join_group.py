@@ -9,13 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from odradek.kernel.api import ErrorCode
-from odradek.kernel.wire.messages.api_11_join_group import JoinGroupResponse
 
+from ..classic.answers import join_refused
 from .common import NO_GROUP_ID, GroupHandler, Reply, caller_of
 
 if TYPE_CHECKING:
     from odradek.kernel.api import Answer, RequestContext
-    from odradek.kernel.wire.messages.api_11_join_group import JoinGroupRequest
+    from odradek.kernel.wire.messages.api_11_join_group import JoinGroupRequest, JoinGroupResponse
 
 _NULL_PROTOCOL_FROM: Final = 7
 
@@ -41,11 +41,11 @@ class JoinGroupHandler(GroupHandler):
         self, request: JoinGroupRequest, context: RequestContext, code: ErrorCode, detail: str
     ) -> Answer:
         """Return the response that fails."""
-        return _fit(context.api_version, JoinGroupResponse(error_code=code))
+        return _fit(context.api_version, join_refused(code))
 
 
 def _refused(request: JoinGroupRequest, context: RequestContext, code: ErrorCode) -> JoinGroupResponse:
-    return _fit(context.api_version, JoinGroupResponse(error_code=code, member_id=request.member_id))
+    return _fit(context.api_version, join_refused(code, request.member_id))
 
 
 def _fit(version: int, response: JoinGroupResponse) -> JoinGroupResponse:
