@@ -40,12 +40,19 @@ class Client:
         command: Makes its driver ready and returns how to run it; the broker's address is appended.
         cannot: Capability to the reason why the client lacks it; every other test runs.
         is_librdkafka: Whether it is librdkafka inside.
+        member: Makes the program of a group member ready; address, group and topic are appended, then options: see
+            `drivers/member_lines.py`.
+        assignors: What its members can be told to use, by the names that the protocol knows them by.
+        has_consumer_protocol: Whether its members speak KIP-848 too.
     """
 
     name: str
     command: Callable[[], list[str]]
     cannot: Mapping[str, str] = {}
     is_librdkafka: bool = False
+    member: Callable[[], list[str]] | None = None
+    assignors: tuple[str, ...] = ()
+    has_consumer_protocol: bool = False
 
 
 def python_driver(module: str, package: str, distribution: str) -> Callable[[], list[str]]:
@@ -114,8 +121,8 @@ def run_installer(what: str, command: list[str], folder: Path) -> None:
         raise MissingClientError(f"{what}; `{' '.join(command)}` failed: {done.stderr[-1000:]}")
 
 
-def java_driver(version: str) -> Callable[[], list[str]]:
-    """Return the command of the Java client's driver, compiled against the jars of one version of Apache Kafka."""
+def java_driver(version: str, program: str = "Driver") -> Callable[[], list[str]]:
+    """Return the command of a program with the Java client, compiled against the jars of one version of Kafka."""
 
     def command() -> list[str]:
         asked = peers_command("classpath", "--version", version)
@@ -123,19 +130,19 @@ def java_driver(version: str) -> Callable[[], list[str]]:
         if listed.returncode:
             raise MissingClientError(f"the jars of Apache Kafka {version}, by Maven: {listed.stderr[-1000:]}")
         jars = listed.stdout.strip()
-        build = ["javac", "-cp", jars, "Driver.java"]
+        build = ["javac", "-cp", jars, "Driver.java", "Member.java"]
         folder = cached("java", lambda folder: run_installer("a JDK 17", build, folder), variant=f"-{version}")
         # The driver lives for seconds: the quick compiler is enough.
-        return ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}{os.pathsep}{folder}", "Driver"]
+        return ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}{os.pathsep}{folder}", program]
 
     return command
 
 
-def kafkajs_driver() -> list[str]:
-    """Return the command of kafkajs's driver, its packages installed as the lock file says."""
+def kafkajs_driver(program: str = "driver.js") -> list[str]:
+    """Return the command of a program with kafkajs, its packages installed as the lock file says."""
     what = "Node 20 with npm, and a package registry"
     install = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
-    return ["node", str(cached("kafkajs", lambda folder: run_installer(what, install, folder)) / "driver.js")]
+    return ["node", str(cached("kafkajs", lambda folder: run_installer(what, install, folder)) / program)]
 
 
 def franz_go_driver() -> list[str]:
@@ -159,20 +166,47 @@ NOT_IN_KCAT: Final = (
 CLIENTS: Final = {
     client.name: client
     for client in (
-        Client("librdkafka", python_driver("confluent", "confluent_kafka", "confluent-kafka"), is_librdkafka=True),
+        Client(
+            "librdkafka",
+            python_driver("confluent", "confluent_kafka", "confluent-kafka"),
+            is_librdkafka=True,
+            member=python_driver("member_confluent", "confluent_kafka", "confluent-kafka"),
+            assignors=("range", "roundrobin", "cooperative-sticky"),
+            has_consumer_protocol=True,
+        ),
         Client(
             "kafka-python",
             python_driver("kafka_python", "kafka", "kafka-python"),
             {"null_headers": "it refuses a header without a value"},
+            member=python_driver("member_kafka_python", "kafka", "kafka-python"),
+            assignors=("range", "roundrobin"),
         ),
         Client(
             "aiokafka",
             python_driver("aiokafka_driver", "aiokafka", "aiokafka"),
             {"max_timestamp": "its consumer asks by time, for the first and for the last offset"},
+            member=python_driver("member_aiokafka", "aiokafka", "aiokafka"),
+            assignors=("range", "roundrobin"),
         ),
-        Client("java", java_driver("4.3.1")),
-        Client("java-3.4", java_driver("3.4.1")),
-        Client("franz-go", franz_go_driver),
+        Client(
+            "java",
+            java_driver("4.3.1"),
+            member=java_driver("4.3.1", "Member"),
+            assignors=("range", "roundrobin", "cooperative-sticky"),
+            has_consumer_protocol=True,
+        ),
+        Client(
+            "java-3.4",
+            java_driver("3.4.1"),
+            member=java_driver("3.4.1", "Member"),
+            assignors=("range", "roundrobin", "cooperative-sticky"),
+        ),
+        Client(
+            "franz-go",
+            franz_go_driver,
+            member=franz_go_driver,
+            assignors=("range", "roundrobin", "cooperative-sticky"),
+        ),
         Client(
             "kcat",
             kcat_driver,
@@ -187,6 +221,7 @@ CLIENTS: Final = {
                 "null_headers": "its encoder takes no header without a value",
                 "max_timestamp": "it asks by time, for the first and for the last offset",
             },
+            member=lambda: kafkajs_driver("member.js"),
         ),
     )
 }

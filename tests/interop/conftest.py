@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ..broker.broker_process import BrokerProcess
 
-SETTINGS: Final = ("auto.create.topics.enable=false", "log.retention.ms=-1")
+SETTINGS: Final = ("auto.create.topics.enable=false", "log.retention.ms=-1", "group.initial.rebalance.delay.ms=0")
 
 
 @pytest.fixture(scope="session")
@@ -28,8 +28,12 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 
 
 @pytest.fixture(scope="session")
-def address(broker: BrokerProcess) -> str:
-    """Return the broker's address."""
+def address(request: pytest.FixtureRequest) -> str:
+    """Return the broker's address: ours, or the one that `ODRADEK_INTEROP_ADDRESS` names, to see what Kafka does."""
+    other = os.environ.get("ODRADEK_INTEROP_ADDRESS")
+    if other:
+        return other
+    broker: BrokerProcess = request.getfixturevalue("broker")
     return broker.address
 
 

@@ -98,11 +98,11 @@ def are_as_sent(found: list[dict[str, Any]], sent: list[dict[str, Any]], cannot:
     return without_offsets(found) == sent
 
 
-def create_topic(address: str, topic: str, **configs: str) -> None:
-    """Create a topic of one partition; dots in config names are written as underscores."""
+def create_topic(address: str, topic: str, *, partitions: int = 1, **configs: str) -> None:
+    """Create a topic; dots in config names are written as underscores."""
     wanted = CreatableTopic(
         name=topic,
-        num_partitions=1,
+        num_partitions=partitions,
         replication_factor=1,
         configs=[CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()],
     )

@@ -27,9 +27,16 @@ def error_of(error: Exception) -> DriverError:
 
 
 def produce(
-    *, topic: str, records: list[dict[str, Any]], compression: str, acks: str, idempotent: bool, max_request_bytes: int
+    *,
+    topic: str,
+    records: list[dict[str, Any]],
+    compression: str,
+    acks: str,
+    idempotent: bool,
+    max_request_bytes: int,
+    partition: int = 0,
 ) -> list[int | None]:
-    """Produce records to partition 0; return their offsets."""
+    """Produce records to one partition; return their offsets."""
     offsets: list[int | None] = []
     errors: list[Any] = []
 
@@ -53,7 +60,7 @@ def produce(
             topic,
             value=to_bytes(record["value"]),
             key=to_bytes(record["key"]),
-            partition=0,
+            partition=partition,
             on_delivery=delivered,
             timestamp=record["timestamp"],
             headers=headers_of(record),

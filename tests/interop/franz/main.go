@@ -297,6 +297,10 @@ func run(r request) (any, error) {
 }
 
 func main() {
+	if len(os.Args) > 2 {
+		member(os.Args[2:])
+		return
+	}
 	input := bufio.NewReader(os.Stdin)
 	for {
 		line, err := input.ReadBytes('\n')

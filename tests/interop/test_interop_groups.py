@@ -1,0 +1,225 @@
+"""Groups of real clients, several libraries in one: they share partitions, come and go, and read every record once."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ..broker.broker_process import BrokerProcess
+from .clients import CLIENTS, MissingClientError
+from .conftest import SETTINGS, skip_or_fail
+from .driver import Driver
+from .member import Members, members_in
+from .records import PRODUCE, create_topic, record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+pytestmark = pytest.mark.interop
+
+PARTITIONS = 6
+MEMBERS = [name for name, client in CLIENTS.items() if client.member is not None]
+MIXED = [name for name in MEMBERS if "range" in CLIENTS[name].assignors]
+COOPERATIVE = [name for name in MEMBERS if "cooperative-sticky" in CLIENTS[name].assignors]
+CONSUMER_PROTOCOL = [name for name in MEMBERS if CLIENTS[name].has_consumer_protocol]
+
+
+@pytest.fixture
+def members(tmp_path: Path) -> Iterator[Members]:
+    with members_in(os.environ, tmp_path) as running:
+        yield running
+
+
+def member_command(name: str) -> list[str]:
+    """Return how a client's member is run."""
+    member = CLIENTS[name].member
+    assert member is not None
+    try:
+        return member()
+    except MissingClientError as error:
+        skip_or_fail(f"{name} is not on this machine; needs {error}")
+        raise
+
+
+class Group:
+    """A group that reads one topic: its members, and the records that were produced for it."""
+
+    def __init__(self, address: str, topic: str, members: Members, produce: Callable[..., Any]) -> None:
+        self.address, self.topic, self.members = address, topic, members
+        self._produce = produce
+        self.produced: set[str] = set()
+        create_topic(address, topic, partitions=PARTITIONS)
+
+    def join(self, client: str, *options: str, name: str = "") -> str:
+        """Have a client's member join; return its name."""
+        name = name or client
+        self.members.start(name, member_command(client), self.address, self.topic, self.topic, *options)
+        return name
+
+    def produce(self, count: int) -> None:
+        """Produce records to every partition, each with a value of its own."""
+        for partition in range(PARTITIONS):
+            values = [f"{len(self.produced) + number}" for number in range(count)]
+            self.produced.update(values)
+            self._produce(
+                topic=self.topic,
+                partition=partition,
+                records=[record(number, value.encode()) for number, value in enumerate(values)],
+            )
+
+    def wait_shared(self, *counts: int) -> None:
+        """Wait until all partitions are owned, each once, by members that own so many."""
+
+        def is_shared() -> bool:
+            owned = self.members.owned()
+            everything = sorted(partition for each in owned for partition in each)
+            return everything == list(range(PARTITIONS)) and sorted(map(len, owned)) == sorted(counts)
+
+        self.members.wait_until(is_shared, f"partitions shared as {counts}")
+
+    def wait_read(self) -> None:
+        """Wait until everything that was produced has been read."""
+        self.members.wait_until(lambda: len(self.members.records) >= len(self.produced), "all records read")
+
+    def assert_read_once(self) -> None:
+        """Every record was read, once."""
+        assert sorted(value for _, _, value in self.members.records) == sorted(self.produced)
+
+
+@pytest.fixture
+def group(address: str, topic: str, members: Members, driver_of: Callable[[str], Driver]) -> Group:
+    def produce(**arguments: Any) -> None:
+        driver_of("librdkafka").do("produce", **PRODUCE, **arguments)
+
+    return Group(address, topic, members, produce)
+
+
+def joined_evenly(group: Group, names: Sequence[str], *options: str) -> None:
+    for count, name in enumerate(names, 1):
+        group.join(name, *options)
+        smaller, larger = PARTITIONS // count, -(-PARTITIONS // count)
+        larger_count = PARTITIONS - smaller * count
+        group.wait_shared(*[larger] * larger_count, *[smaller] * (count - larger_count))
+
+
+def test_all_libraries_share_one_group_and_leave_it_one_by_one(group: Group) -> None:
+    for name in MIXED:
+        group.join(name, "--assignor", "range")
+    group.wait_shared(*[1] * len(MIXED))
+    group.produce(10)
+    group.wait_read()
+    for gone, name in enumerate(MIXED[:-1], 1):
+        group.members.leave(name)
+        left = len(MIXED) - gone
+        group.wait_shared(*[PARTITIONS // left + (number < PARTITIONS % left) for number in range(left)])
+        group.produce(1)
+        group.wait_read()
+
+    group.assert_read_once()
+
+
+@pytest.mark.parametrize("client", ["librdkafka", "kafkajs", "java"])
+def test_a_member_takes_over_what_a_dead_one_had(client: str, group: Group) -> None:
+    group.join(client, name="stays")
+    group.join(client, name="dies")
+    group.wait_shared(3, 3)
+    group.produce(5)
+    group.wait_read()
+    group.members.kill("dies")
+    group.produce(5)
+    group.wait_shared(6)
+    group.wait_read()
+
+    group.assert_read_once()
+
+
+def test_cooperative_members_keep_what_they_read(group: Group) -> None:
+    joined_evenly(group, COOPERATIVE, "--assignor", "cooperative-sticky")
+    group.produce(5)
+    group.wait_read()
+
+    group.assert_read_once()
+    history = group.members.history_of(COOPERATIVE[0])
+    assert all(later <= earlier for earlier, later in itertools.pairwise(history))
+
+
+@pytest.mark.parametrize("client", ["librdkafka", "java", "franz-go"])
+def test_a_static_member_comes_back_to_what_it_had(client: str, group: Group) -> None:
+    group.join(client, "--instance", "a", name="a")
+    group.join(client, "--instance", "b", name="b")
+    group.wait_shared(3, 3)
+    kept = group.members.history_of("a")
+    had = group.members.owned_by("b")
+    group.members.kill("b")
+    group.join(client, "--instance", "b", name="b")
+    group.wait_shared(3, 3)
+    group.produce(5)
+    group.wait_read()
+
+    group.assert_read_once()
+    assert group.members.owned_by("b") == had
+    assert group.members.history_of("a") == kept
+
+
+def test_members_of_the_consumer_protocol_share_a_group(group: Group) -> None:
+    joined_evenly(group, CONSUMER_PROTOCOL, "--protocol", "consumer")
+    group.produce(5)
+    group.wait_read()
+    group.members.leave(CONSUMER_PROTOCOL[0])
+    group.wait_shared(6)
+    group.produce(5)
+    group.wait_read()
+
+    group.assert_read_once()
+
+
+def test_a_group_is_upgraded_to_the_consumer_protocol_while_it_reads(group: Group) -> None:
+    group.join("java", "--assignor", "range", name="classic")
+    group.wait_shared(6)
+    group.produce(5)
+    group.wait_read()
+    group.join("librdkafka", "--protocol", "consumer", name="modern")
+    group.wait_shared(3, 3)
+    group.produce(5)
+    group.wait_read()
+    group.members.leave("classic")
+    group.wait_shared(6)
+    group.produce(5)
+    group.wait_read()
+
+    group.assert_read_once()
+
+
+def test_a_group_outlives_the_death_of_the_broker(members: Members, tmp_path: Path) -> None:
+    broker = BrokerProcess(tmp_path / "data", *SETTINGS)
+    address = broker.wait_ready()
+    driver = Driver("librdkafka", [*CLIENTS["librdkafka"].command(), address], os.environ, tmp_path / "driver.log")
+    try:
+
+        def produce(**arguments: Any) -> None:
+            driver.do("produce", **PRODUCE, **arguments)
+
+        group = Group(address, "kept", members, produce)
+        for name in ("librdkafka", "java", "franz-go"):
+            group.join(name)
+        group.wait_shared(2, 2, 2)
+        group.produce(5)
+        group.wait_read()
+        broker.kill()
+        broker.close()
+        broker = BrokerProcess(tmp_path / "data", *SETTINGS, listen=address)
+        broker.wait_ready()
+        group.produce(5)
+        group.wait_read()
+        group.wait_shared(2, 2, 2)
+
+        group.assert_read_once()
+    finally:
+        driver.close()
+        if broker.process.poll() is None:
+            broker.terminate()
+        broker.close()
