@@ -25,6 +25,7 @@ from .lifetime import single_error
 if TYPE_CHECKING:
     import random
     import ssl
+    import uuid
     from collections.abc import AsyncIterator, Callable, Iterable
 
     from ..wire import Message
@@ -32,12 +33,20 @@ if TYPE_CHECKING:
 
 _BOOTSTRAP_ID: Final = -2
 """Bootstrap servers, whose ids are not known yet, count down from here."""
+_COORDINATOR_BASE: Final = 2**31 - 1
+_COORDINATOR_MIN: Final = 2**30
+"""Link ids above this are second connections, to brokers in their office as coordinators."""
 _FATAL_TOPIC_ERRORS: Final = frozenset({ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
 
 
 def now_ms() -> int:
     """Return trio's time in milliseconds: what deadlines of clients are measured in."""
     return int(trio.current_time() * 1_000)
+
+
+def coordinator_link(node_id: int) -> int:
+    """Return what to give `Brokers.request` for a second connection to a broker, on which no fetch waits."""
+    return _COORDINATOR_BASE - node_id
 
 
 @attrs.define(eq=False)
@@ -84,6 +93,8 @@ class Brokers:
         self._setup = Backoff(settings.setup_timeout_ms, settings.setup_timeout_max_ms, random_source)
         self._links: dict[int, _Link] = {}
         self._wanted: dict[str, int] = {}
+        self._wanted_ids: frozenset[uuid.UUID] = frozenset()
+        self._wants_all = False
         self._creates_topics = True
         self._wake = trio.Event()
         self._changed = trio.Event()
@@ -158,7 +169,7 @@ class Brokers:
         return 0 if link is None else link.retry_at_ms
 
     def _link(self, node_id: int) -> _Link:
-        node = self.cluster.nodes.get(node_id)
+        node = self.cluster.nodes.get(_COORDINATOR_BASE - node_id if node_id > _COORDINATOR_MIN else node_id)
         if node is None and node_id <= _BOOTSTRAP_ID:
             host, port = self._settings.bootstrap[_BOOTSTRAP_ID - node_id]
             node = Node(node_id, host, port)
@@ -255,6 +266,18 @@ class Brokers:
                 self.request_update()
             self._wanted[topic] = time_ms
 
+    def want_all(self, wants_all: bool) -> None:
+        """Keep all topics of the cluster in the image from now on, or only those that are wanted by name."""
+        if wants_all and not self._wants_all:
+            self.request_update()
+        self._wants_all = wants_all
+
+    def want_ids(self, topic_ids: frozenset[uuid.UUID]) -> None:
+        """Find out the names of these topics; from then on they are wanted by name."""
+        if topic_ids and topic_ids != self._wanted_ids:
+            self.request_update()
+        self._wanted_ids = topic_ids
+
     def create_topics_by_asking(self, creates_topics: bool) -> None:
         """Say whether asking for an unknown topic may make the broker create it."""
         self._creates_topics = creates_topics
@@ -336,7 +359,7 @@ class Brokers:
 
     @property
     def _has_wishes(self) -> bool:
-        return bool(self._wanted) or self.cluster.is_update_needed
+        return bool(self._wanted) or self._wants_all or self.cluster.is_update_needed
 
     def _has_unknown_topics(self) -> bool:
         return any(name not in self.cluster.topics for name in self._wanted)
@@ -351,24 +374,45 @@ class Brokers:
         """Ask some broker; return whether it answered."""
         self._forget_idle()
         names = sorted(self._wanted)
-        topics = [MetadataRequestTopic(name=name) for name in names]
+        topics = None if self._wants_all else [MetadataRequestTopic(name=name) for name in names]
+        response = await self._ask_metadata(topics)
+        if response is None:
+            return False
+        if topics is None:
+            listed = {topic.name for topic in response.topics}
+            self.cluster.forget([name for name in self.cluster.topics if name not in listed])
+        self.cluster.update(response, now_ms())
+        if self._wanted_ids:
+            await self._learn_names()
+        if any(name not in self._wanted for name in names) or any(name not in names for name in self._wanted):
+            self.cluster.is_update_needed = True
+        self._drop_bootstrap_links()
+        return True
+
+    async def _ask_metadata(self, topics: list[MetadataRequestTopic] | None) -> MetadataResponse | None:
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=self._creates_topics)
         try:
             response: MetadataResponse = await self.request_any(request)
         except ClientError as error:
             self._last_error = error
-            return False
+            return None
         if response.error_code:
             self._last_error = BrokerError(error_code(response.error_code))
-            return False
+            return None
         self._last_error = None
-        if not response.brokers:
-            return False
+        return response if response.brokers else None
+
+    async def _learn_names(self) -> None:
+        """Ask for topics by their ids; asked for together with names, brokers would leave the names out."""
+        ids, self._wanted_ids = self._wanted_ids, frozenset()
+        response = await self._ask_metadata([MetadataRequestTopic(topic_id=each, name=None) for each in sorted(ids)])
+        if response is None:
+            self._wanted_ids |= ids
+            return
         self.cluster.update(response, now_ms())
-        if any(name not in self._wanted for name in names) or any(name not in names for name in self._wanted):
-            self.cluster.is_update_needed = True
-        self._drop_bootstrap_links()
-        return True
+        for topic in response.topics:
+            if topic.name is not None and not topic.error_code:
+                self._wanted.setdefault(topic.name, now_ms())
 
     def _forget_idle(self) -> None:
         if self.topic_idle_ms_max is None:

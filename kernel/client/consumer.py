@@ -1,14 +1,17 @@
-"""Shell: the consumer: partitions assigned by hand, positions moved by hand or by polling.
+"""Shell: the consumer: in a group that shares topics out, or with partitions assigned by hand.
 
-    async with Consumer({"bootstrap.servers": "127.0.0.1:9092", "auto.offset.reset": "earliest"}) as consumer:
-        await consumer.assign_topics("greetings")
+    async with Consumer({"bootstrap.servers": "127.0.0.1:9092", "group.id": "readers"}) as consumer:
+        consumer.subscribe(["greetings"])
         for record in await consumer.poll(timeout_ms=1_000):
             print(record.offset, record.value)
+        await consumer.commit()
         async for record in consumer:       # for ever
             print(record.offset, record.value)
 
-While it is open, one task of its own fetches ahead: for each partition as much as one answer brings
-(`max.partition.fetch.bytes`), and more when that was polled.
+While it is open, tasks of its own fetch ahead (`fetch_loop`), keep its place in its group (`group.session`) and commit
+(`group.committing`). They end with the `async with`: in peace, the consumer commits what was consumed, if
+`enable.auto.commit`, tells the listener and leaves its group; by an exception or a cancellation it leaves without
+committing, so that what was not processed comes again.
 
 *Cancellation.* A cancelled `poll` took nothing: what it would have returned, the next one returns.
 
@@ -22,43 +25,36 @@ from __future__ import annotations
 import logging
 import random
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import trio
 
-from ..clock import SystemClock
 from ..types import TopicPartition
-from .backoff import Backoff
-from .brokers import Brokers, now_ms, open_brokers
-from .consumer_settings import ConsumerSettings
-from .errors import (
-    ClientClosedError,
-    ClientError,
-    ClientTimeoutError,
-    ClientUsageError,
-    UnsupportedVersionError,
-)
+from .brokers import Brokers, open_brokers
+from .consumer_positions import PositionedConsumer
+from .errors import ClientUsageError
+from .fetch_loop import FetchLoop
 from .fetched_records import ConsumerRecord
 from .fetcher import Fetcher
+from .group.committed import OffsetAndMetadata
+from .group.member import GroupMetadata
+from .group.session import GroupSession
+from .group.subscription import Subscription
 from .lifetime import single_error
-from .offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, OffsetAndTimestamp, list_offsets
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping
+    import re
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
     from typing import Self
 
     from ..clock import Clock
-    from ..wire.messages.api_01_fetch import FetchResponse
-    from .cluster import TopicInfo
-    from .fetcher import Fetch
+    from .errors import ClientError
+    from .group.listener import RebalanceListener
 
 _log = logging.getLogger(__name__)
-
-_VERSION_WITHOUT_IDS: Final = 12
-"""The last version of Fetch that names topics."""
 
 
 @attrs.frozen
@@ -76,8 +72,8 @@ class ConsumerStatistics:
     assigned_count: int
 
 
-class Consumer:
-    """A consumer without a group; open for the time of its `async with`, polled by one task at a time.
+class Consumer(PositionedConsumer):
+    """A consumer; open for the time of its `async with`, polled by one task at a time.
 
     .. versionadded:: 0.1
     """
@@ -99,20 +95,10 @@ class Consumer:
         Raises:
             ConfigError: A setting is unknown, unbuilt or wrong.
         """
-        self._settings = ConsumerSettings.read(settings)
-        self._clock: Clock = SystemClock() if clock is None else clock
-        self._random = random.SystemRandom() if random_source is None else random_source
-        connection = self._settings.connection
-        self._backoff = Backoff(connection.retry_backoff_ms, connection.retry_backoff_max_ms, self._random)
-        self._brokers: Brokers | None = None
-        self._fetcher: Fetcher | None = None
+        super().__init__(settings, clock=clock, random_source=random_source)
+        self._group: GroupSession | None = None
         self._lifetime: AbstractAsyncContextManager[None] | None = None
-        self._wake = trio.Event()
-        self._arrived = trio.Event()
-        self._failures_count = 0
-        self._fetches_count = 0
         self._records_count = 0
-        self._iterated: list[ConsumerRecord] = []
 
     # Life.
 
@@ -133,31 +119,212 @@ class Consumer:
     async def _live(self) -> AsyncIterator[None]:
         async with open_brokers(self._settings.connection, random_source=self._random) as brokers:
             brokers.create_topics_by_asking(self._settings.allows_topic_creation)
-            brokers.on_change(self._look_again)
+            brokers.on_change(self._metadata_changed)
             self._fetcher = Fetcher(self._settings, brokers.cluster)
+            self._group = self._new_group(brokers)
+            committer = None if self._group is None else self._group.committer
+            self._loop = FetchLoop(self._settings, brokers, self._fetcher, committer, self._clock, self._backoff)
             self._brokers = brokers
+            is_peaceful = False
             try:
                 async with single_error(), trio.open_nursery() as nursery:
-                    nursery.start_soon(self._run, brokers, self._fetcher)
+                    nursery.start_soon(self._loop.run)
+                    if self._group is not None:
+                        nursery.start_soon(self._group.run)
+                        nursery.start_soon(self._group.committer.run)
                     try:
                         yield
+                        is_peaceful = True
                     finally:
+                        if self._group is not None:
+                            await self._group.end(is_peaceful=is_peaceful)
                         nursery.cancel_scope.cancel()
             finally:
                 self._brokers = None
 
-    def _opened(self) -> tuple[Brokers, Fetcher]:
-        if self._brokers is None or self._fetcher is None:
-            raise ClientClosedError("the consumer is not open: use it inside its `async with`")
-        return self._brokers, self._fetcher
+    def _new_group(self, brokers: Brokers) -> GroupSession | None:
+        if self._settings.group is None:
+            return None
+        return GroupSession(
+            self._settings.group,
+            brokers,
+            self,
+            self._backoff,
+            self._random,
+            api_timeout_ms=self._settings.api_timeout_ms,
+        )
 
-    # Assignment and positions.
+    def _grouped(self) -> GroupSession:
+        self._opened()
+        if self._group is None:
+            raise ClientUsageError("this consumer is in no group: set group.id")
+        return self._group
+
+    def _metadata_changed(self) -> None:
+        if self._group is not None:
+            self._group.metadata_changed()
+        self._look_again()
+
+    # The group.
+
+    def subscribe(
+        self,
+        topics: Iterable[str] | None = None,
+        *,
+        pattern: str | re.Pattern[str] | None = None,
+        listener: RebalanceListener | None = None,
+    ) -> None:
+        """Join the group and read what falls to this consumer of these topics, instead of those before.
+
+        Args:
+            topics: Names; one that does not exist yet is read once it does.
+            pattern: Instead of names; matched against whole names. A text is matched by the broker with RE2's syntax
+                where `group.protocol=consumer`, and else here, as a compiled pattern always is.
+            listener: Hears of partitions that come and go.
+
+        Raises:
+            ClientUsageError: There is no group, partitions are assigned by hand, or the arguments make no sense.
+            ConfigError: An assignor of `partition.assignment.strategy` cannot be had.
+        """
+        group = self._grouped()
+        if group.member is None and self.assignment:
+            raise ClientUsageError("partitions are assigned by hand: unsubscribe() first")
+        assert self._settings.group is not None
+        try:
+            subscription = Subscription.of(
+                topics, pattern, is_matched_by_broker=self._settings.group.is_consumer_protocol
+            )
+        except ValueError as error:
+            raise ClientUsageError(str(error)) from None
+        group.subscribe(subscription, listener)
+
+    async def unsubscribe(self) -> None:
+        """Leave the group, or give the partitions up that were assigned by hand.
+
+        Commits before, where the consumer commits by itself; raises what the listener raises.
+        """
+        if self._group is not None:
+            await self._group.leave("the consumer unsubscribed", is_for_good=True)
+        self._opened()[1].assign(())
+
+    @property
+    def subscription(self) -> Subscription | None:
+        """What is subscribed to."""
+        return None if self._group is None else self._group.subscription
+
+    @property
+    def group_metadata(self) -> GroupMetadata:
+        """Who commits for this consumer now: for `send_offsets` of a transactional producer.
+
+        Raises:
+            ClientUsageError: There is no group.
+        """
+        member = self._grouped().member
+        assert self._settings.group is not None
+        settings = self._settings.group
+        nobody = GroupMetadata(settings.group_id, instance_id=settings.instance_id)
+        return nobody if member is None else member.metadata or nobody
+
+    def enforce_rebalance(self, reason: str = "the consumer asked for it") -> None:
+        """Have the group rebalance (classic protocol; the broker of the other one knows better).
+
+        Raises:
+            ClientUsageError: Nothing is subscribed to.
+        """
+        group = self._grouped()
+        if group.member is None:
+            raise ClientUsageError("nothing is subscribed to")
+        group.member.request_rejoin(reason)
+        group.wake()
+
+    async def commit(
+        self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None, *, timeout_ms: int | None = None
+    ) -> None:
+        """Commit offsets, and wait until they are: those given, or up to where records were handed out.
+
+        Args:
+            offsets: The next record to be read, by partition.
+            timeout_ms: How long it is tried; `default.api.timeout.ms` when None.
+
+        Raises:
+            CommitFailedError: The group has gone on without this consumer.
+            RebalanceInProgressError: It is about to: poll, then commit again what is still assigned.
+            ClientError: The coordinator refuses, or was not to be reached.
+
+        Cancelled, whether it is done is unknown.
+        """
+        group = self._grouped()
+        wanted = self.consumed() if offsets is None else _as_offsets(offsets)
+        if wanted:
+            timeout = self._settings.api_timeout_ms if timeout_ms is None else timeout_ms
+            await group.committer.commit(wanted, timeout_ms=timeout)
+        else:
+            await trio.lowlevel.checkpoint()
+
+    def commit_nowait(
+        self,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
+        *,
+        on_commit: Callable[[Mapping[TopicPartition, OffsetAndMetadata], ClientError | None], object] | None = None,
+    ) -> None:
+        """Commit without waiting, and without trying again: a newer commit may be right behind.
+
+        Args:
+            offsets: As for `commit`.
+            on_commit: Called with the offsets, and with None or the error; it must not block.
+        """
+        wanted = self.consumed() if offsets is None else _as_offsets(offsets)
+        if wanted:
+            self._grouped().committer.commit_nowait(wanted, on_commit)
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition | tuple[str, int]]
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Return what the group has committed; None where that is nothing.
+
+        Raises:
+            ClientError: The coordinator refuses, or was not to be reached in `default.api.timeout.ms`.
+        """
+        wanted = [TopicPartition(*partition) for partition in partitions]
+        return await self._grouped().committer.fetch(wanted, timeout_ms=self._settings.api_timeout_ms)
+
+    # What the group asks of its consumer.
+
+    def give(self, partitions: frozenset[TopicPartition]) -> None:
+        """Begin to read partitions that the group gave; for the membership only."""
+        brokers, fetcher = self._opened()
+        fetcher.give(partitions)
+        brokers.want({partition.topic for partition in partitions})
+        self._look_again()
+
+    def take(self, partitions: frozenset[TopicPartition]) -> None:
+        """Read partitions no more that the group took; for the membership only."""
+        self._forget_iterated(partitions)
+        if self._fetcher is not None:
+            self._fetcher.take_away(partitions)
+
+    def consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Return up to where records were handed out; what an iteration holds back does not count."""
+        found = self._opened()[1].consumed()
+        for record in self._iterated:  # the next record to be handed out is the last
+            found[record.topic_partition] = OffsetAndMetadata(record.offset, leader_epoch=record.leader_epoch)
+        return found
+
+    # Assignment by hand.
 
     def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
-        """Read these partitions from now on, instead of those before; kept ones keep their positions."""
+        """Read these partitions from now on, instead of those before; kept ones keep their positions.
+
+        With a `group.id`, new ones begin where the group has committed; the group is not joined for that.
+
+        Raises:
+            ClientUsageError: Topics are subscribed to.
+        """
         brokers, fetcher = self._opened()
+        if self._group is not None and self._group.member is not None:
+            raise ClientUsageError("topics are subscribed to: unsubscribe() first")
         wanted = [TopicPartition(*partition) for partition in partitions]
-        fetcher.assign(wanted)
+        fetcher.assign(wanted, from_committed=self._group is not None)
         brokers.want({partition.topic for partition in wanted})
         self._look_again()
 
@@ -170,144 +337,6 @@ class Consumer:
         found = [await self.partitions_for(topic) for topic in topics]
         self.assign([TopicPartition(info.name, number) for info in found for number in info.partitions])
         return self.assignment
-
-    @property
-    def assignment(self) -> frozenset[TopicPartition]:
-        """The assigned partitions."""
-        return self._opened()[1].assignment
-
-    @property
-    def paused(self) -> frozenset[TopicPartition]:
-        """Those of them that polls pass over."""
-        return self._opened()[1].paused
-
-    def seek(self, partition: TopicPartition | tuple[str, int], offset: int) -> None:
-        """Go on from this offset; if the log does not have it, `auto.offset.reset` decides when it is read.
-
-        Raises:
-            ClientUsageError: The partition is not assigned, or the offset negative.
-        """
-        wanted = TopicPartition(*partition)
-        self._opened()[1].seek(wanted, offset)
-        self._forget_iterated((wanted,))
-        self._look_again()
-
-    def seek_to_beginning(self, *partitions: TopicPartition | tuple[str, int]) -> None:
-        """Go on from the first record; of all assigned partitions when none is named."""
-        self._seek_to(partitions, EARLIEST_TIMESTAMP)
-
-    def seek_to_end(self, *partitions: TopicPartition | tuple[str, int]) -> None:
-        """Go on after the last record; of all assigned partitions when none is named."""
-        self._seek_to(partitions, LATEST_TIMESTAMP)
-
-    def _seek_to(self, partitions: Iterable[TopicPartition | tuple[str, int]], timestamp: int) -> None:
-        fetcher = self._opened()[1]
-        wanted = [TopicPartition(*partition) for partition in partitions] or list(fetcher.assignment)
-        for partition in wanted:
-            fetcher.seek_to(partition, timestamp)
-        self._forget_iterated(wanted)
-        self._look_again()
-
-    def _forget_iterated(self, partitions: Iterable[TopicPartition]) -> None:
-        sought = set(partitions)
-        self._iterated = [record for record in self._iterated if record.topic_partition not in sought]
-
-    def pause(self, *partitions: TopicPartition | tuple[str, int]) -> None:
-        """Have polls pass these over."""
-        for partition in partitions:
-            self._opened()[1].pause(TopicPartition(*partition), True)
-
-    def resume(self, *partitions: TopicPartition | tuple[str, int]) -> None:
-        """Have polls return records of these again."""
-        for partition in partitions:
-            self._opened()[1].pause(TopicPartition(*partition), False)
-        self._look_again()
-        self._arrived.set()
-
-    async def position(self, partition: TopicPartition | tuple[str, int]) -> int:
-        """Return the offset of the next record to be polled, looking it up if need be.
-
-        Raises:
-            NoOffsetForPartitionError: There is none, and `auto.offset.reset` is `none`.
-            ClientTimeoutError: It could not be looked up within `default.api.timeout.ms`.
-        """
-        fetcher = self._opened()[1]
-        wanted = TopicPartition(*partition)
-        with trio.move_on_after(self._settings.api_timeout_ms / 1_000):
-            while True:
-                fetcher.raise_error(wanted)
-                found = fetcher.position(wanted)
-                if found is not None:
-                    await trio.lowlevel.checkpoint()
-                    return found
-                arrived = self._arrived
-                self._look_again()
-                await arrived.wait()
-        raise ClientTimeoutError(f"no position of {wanted} within {self._settings.api_timeout_ms} ms")
-
-    def high_watermark(self, partition: TopicPartition | tuple[str, int]) -> int:
-        """Return up to where the partition could be read at the last fetch; -1 before the first."""
-        return self._opened()[1].high_watermark(TopicPartition(*partition))
-
-    # Offsets of any partition.
-
-    async def beginning_offsets(
-        self, partitions: Iterable[TopicPartition | tuple[str, int]]
-    ) -> dict[TopicPartition, int]:
-        """Return the offsets of the first records.
-
-        Raises:
-            ClientError: A leader refused, or none answered within `default.api.timeout.ms`.
-        """
-        return await self._special_offsets(partitions, EARLIEST_TIMESTAMP)
-
-    async def end_offsets(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> dict[TopicPartition, int]:
-        """Return the offsets after the last records that a consumer of this isolation level may read.
-
-        Raises:
-            ClientError: As `beginning_offsets`.
-        """
-        return await self._special_offsets(partitions, LATEST_TIMESTAMP)
-
-    async def _special_offsets(
-        self, partitions: Iterable[TopicPartition | tuple[str, int]], timestamp: int
-    ) -> dict[TopicPartition, int]:
-        wanted = {TopicPartition(*partition): timestamp for partition in partitions}
-        found = await self._list(wanted)
-        return {partition: found[partition].offset for partition in wanted}
-
-    async def offsets_for_times(
-        self, timestamps: Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Return the first record of each partition that is as late as a timestamp, or None where there is none.
-
-        Args:
-            timestamps: Milliseconds since the Unix epoch, >= 0.
-
-        Raises:
-            ClientError: As `beginning_offsets`.
-        """
-        if any(timestamp < 0 for timestamp in timestamps.values()):
-            raise ClientUsageError("timestamps are not negative; see beginning_offsets and end_offsets")
-        found = await self._list(timestamps)
-        return {partition: found[partition] if found[partition].offset >= 0 else None for partition in timestamps}
-
-    async def _list(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndTimestamp]:
-        return await list_offsets(
-            self._opened()[0],
-            timestamps,
-            isolation_level=self._settings.isolation_level,
-            timeout_ms=self._settings.api_timeout_ms,
-            backoff=self._backoff,
-        )
-
-    async def partitions_for(self, topic: str) -> TopicInfo:
-        """Return what is known of a topic.
-
-        Raises:
-            ClientTimeoutError: It did not become known within `default.api.timeout.ms`.
-        """
-        return await self._opened()[0].topic(topic, timeout_ms=self._settings.api_timeout_ms)
 
     # Polling.
 
@@ -322,28 +351,45 @@ class Consumer:
             Records, those of a partition in order of their offsets.
 
         Raises:
-            ClientUsageError: Nothing is assigned.
+            ClientUsageError: Nothing is subscribed to or assigned.
             NoOffsetForPartitionError: A partition has no valid position, and `auto.offset.reset` is `none`.
             DeserializationError: A deserializer failed; seek past the record to go on.
-            BrokerError: A broker refuses a partition for good, or a batch is corrupt.
+            BrokerError: A broker refuses a partition for good, or a batch is corrupt; or the group refuses this member
+                for good.
 
-        Cancelled, nothing was taken.
+        Listeners run within, and what they raise is raised. Cancelled, nothing was taken.
         """
         fetcher = self._opened()[1]
-        if not fetcher.assignment:
-            raise ClientUsageError("nothing is assigned: assign() first")
+        group, loop = self._group, self._loop
+        assert loop is not None
+        if not fetcher.assignment and (group is None or group.member is None):
+            raise ClientUsageError("nothing is subscribed to or assigned: subscribe() or assign() first")
         limit = self._settings.poll_records_max if records_max is None else records_max
+        deadline_s = float("inf") if timeout_ms is None else trio.current_time() + timeout_ms / 1_000
         await trio.lowlevel.checkpoint()
-        with trio.move_on_after(float("inf") if timeout_ms is None else timeout_ms / 1_000):
-            while True:
-                records = fetcher.take(limit)
-                self._look_again()
-                if records:
-                    self._records_count += len(records)
-                    return self._intercepted(records)
-                await self._arrived.wait()
-                self._opened()
-        return []
+        while True:
+            if group is not None:
+                await group.attend()  # in its own time: a listener is not cut off by the poll's
+            records = fetcher.take(limit)
+            loop.wake()
+            if records:
+                self._records_count += len(records)
+                return self._intercepted(records)
+            if not await self._wait_arrived(loop, deadline_s):
+                return []
+            self._opened()
+
+    async def _wait_arrived(self, loop: FetchLoop, deadline_s: float) -> bool:
+        """Wait for something to come; return whether it did in time."""
+        if self._group is not None:
+            self._group.waits(True)
+        try:
+            with trio.move_on_at(deadline_s) as scope:
+                await loop.arrived.wait()
+        finally:
+            if self._group is not None:
+                self._group.waits(False)
+        return not scope.cancelled_caught
 
     def __aiter__(self) -> Self:
         return self
@@ -365,89 +411,21 @@ class Consumer:
                 _log.exception("interceptor %r failed in on_consume", interceptor)
         return records
 
-    # Fetching ahead.
-
-    def _look_again(self) -> None:
-        self._wake.set()
-
-    async def _run(self, brokers: Brokers, fetcher: Fetcher) -> None:
-        """Look up positions and fetch what is missing, until cancelled."""
-        async with trio.open_nursery() as nursery:
-            while True:
-                self._wake = trio.Event()
-                next_ms = self._turn(brokers, fetcher, nursery)
-                with trio.move_on_at(next_ms / 1_000):
-                    await self._wake.wait()
-
-    def _turn(self, brokers: Brokers, fetcher: Fetcher, nursery: trio.Nursery) -> float:
-        time_ms = now_ms()
-        resets = fetcher.take_resets(time_ms, self._reset_timestamp())
-        if resets:
-            nursery.start_soon(self._reset, brokers, fetcher, resets)
-        nodes, next_ms, is_leader_unknown = fetcher.fetchable(time_ms)
-        if is_leader_unknown:
-            brokers.request_update()
-        for node_id, partitions in nodes.items():
-            nursery.start_soon(self._fetch, brokers, fetcher, node_id, fetcher.begin_fetch(partitions))
-        self._announce()  # an error may have shown
-        return next_ms
-
-    def _reset_timestamp(self) -> int | None:
-        if self._settings.reset == "by_duration":
-            return max(self._clock.now_ms() - self._settings.reset_duration_ms, 0)
-        return {"earliest": EARLIEST_TIMESTAMP, "latest": LATEST_TIMESTAMP}.get(self._settings.reset)
-
-    def _announce(self) -> None:
-        self._arrived.set()
-        self._arrived = trio.Event()
-
-    async def _reset(self, brokers: Brokers, fetcher: Fetcher, resets: dict[TopicPartition, tuple[int, int]]) -> None:
-        generations = {partition: generation for partition, (_, generation) in resets.items()}
-        try:
-            found = await self._list({partition: timestamp for partition, (timestamp, _) in resets.items()})
-            late = [partition for partition, item in found.items() if item.offset < 0]
-            if late:  # no record is as late as the timestamp: begin at the end, as Java does
-                found |= await self._list(dict.fromkeys(late, LATEST_TIMESTAMP))
-        except ClientError as error:
-            retried = error.retriable
-            fetcher.failed(generations, self._retry_at_ms(), None if retried else error)
-        else:
-            for partition, item in found.items():
-                fetcher.reset(partition, generations[partition], item.offset)
-        self._announce()
-        self._look_again()
-
-    async def _fetch(self, brokers: Brokers, fetcher: Fetcher, node_id: int, fetch: Fetch) -> None:
-        timeout_ms = self._settings.connection.request_timeout_ms + self._settings.fetch_wait_ms_max
-        version_max = None if fetch.has_topic_ids else _VERSION_WITHOUT_IDS
-        try:
-            response: FetchResponse = await brokers.request(
-                node_id, fetch.request, timeout_ms=timeout_ms, version_max=version_max
-            )
-        except UnsupportedVersionError as error:
-            fetcher.failed(fetch.generations, self._retry_at_ms(), error)
-        except ClientError as error:
-            _log.debug("fetching from broker %d failed: %s", node_id, error)
-            fetcher.failed(fetch.generations, self._retry_at_ms())
-            brokers.request_update()
-        else:
-            self._failures_count = 0
-            self._fetches_count += 1
-            retry_at_ms = now_ms() + self._backoff.pause_ms(1)
-            if fetcher.finish_fetch(fetch, response, retry_at_ms):
-                brokers.request_update()
-        self._announce()
-        self._look_again()
-
-    def _retry_at_ms(self) -> int:
-        self._failures_count += 1
-        return now_ms() + self._backoff.pause_ms(self._failures_count)
+    # The rest.
 
     def statistics(self) -> ConsumerStatistics:
         """Return how the consumer does."""
         assigned = 0 if self._fetcher is None else len(self._fetcher.assignment)
-        return ConsumerStatistics(self._fetches_count, self._records_count, assigned)
+        fetches = 0 if self._loop is None else self._loop.fetches_count
+        return ConsumerStatistics(fetches, self._records_count, assigned)
 
     def __repr__(self) -> str:
         state = "closed" if self._brokers is None else "open"
         return f"<Consumer {self._settings.connection.client_id} {state} {self.statistics()}>"
+
+
+def _as_offsets(given: Mapping[TopicPartition, int | OffsetAndMetadata]) -> dict[TopicPartition, OffsetAndMetadata]:
+    return {
+        TopicPartition(*partition): OffsetAndMetadata(offset) if isinstance(offset, int) else offset
+        for partition, offset in given.items()
+    }

@@ -1,4 +1,4 @@
-"""Pure core: the settings of consumers (without groups yet) and of admin clients.
+"""Pure core: the settings of consumers, alone or in groups, and of admin clients.
 
 *Source:* Kafka 4.3 `ConsumerConfig`, `AdminClientConfig`; KIP-1106 (`by_duration`).
 
@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from ..config.values import AtLeast, ConfigType, InvalidValueError, OneOf
+from ..errors import ConfigError
 from ..types import IsolationLevel
+from .group.member import GroupSettings
 from .settings import (
     API_TIMEOUT_KEY,
     COMMON_KEYS,
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
 
 _INT: Final = ConfigType.INT
 _BOOLEAN: Final = ConfigType.BOOLEAN
-_GROUPS: Final = "consumer groups are not built yet: use assign() and keep offsets yourself"
 _DURATION: Final = re.compile(
     r"P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d{1,9})?)S)?)?"
 )
@@ -62,6 +63,55 @@ def duration_ms(text: str) -> int | None:
     days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
     return round((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1_000)
 
+
+_GROUP_KEYS: Final = (
+    ClientKey("group.id", ConfigType.STRING, None, "The consumer group; without one there is nothing to commit."),
+    ClientKey(
+        "group.instance.id",
+        ConfigType.STRING,
+        None,
+        "Names a static member, which keeps its partitions over a restart shorter than session.timeout.ms.",
+    ),
+    ClientKey(
+        "group.protocol",
+        ConfigType.STRING,
+        "classic",
+        "classic, where a member assigns; or consumer, where the broker does (KIP-848).",
+        OneOf(("classic", "consumer", "CLASSIC", "CONSUMER")),
+    ),
+    ClientKey("group.remote.assignor", ConfigType.STRING, None, "The broker's assignor (consumer protocol only)."),
+    ClientKey(
+        "partition.assignment.strategy",
+        ConfigType.LIST,
+        (),
+        "The assignors of the classic protocol, best first: names that plugins offer, Kafka's class names, objects or "
+        "module:name. Without it range and cooperative-sticky.",
+    ),
+    ClientKey(
+        "session.timeout.ms", _INT, 45_000, "When a silent member is dropped (classic protocol only).", AtLeast(1)
+    ),
+    ClientKey(
+        "heartbeat.interval.ms", _INT, 3_000, "How often a member shows itself (classic protocol only).", AtLeast(1)
+    ),
+    ClientKey(
+        "max.poll.interval.ms",
+        _INT,
+        300_000,
+        "How long a member may go without a poll before it leaves; so long do others wait for it to rejoin.",
+        AtLeast(1),
+    ),
+    ClientKey(
+        "enable.auto.commit",
+        _BOOLEAN,
+        True,
+        "Whether polls commit what the polls before returned; without group.id there is nothing to commit.",
+    ),
+    ClientKey("auto.commit.interval.ms", _INT, 5_000, "How often they do.", AtLeast(0)),
+    ClientKey(
+        "exclude.internal.topics", _BOOLEAN, True, "Whether patterns that are matched here skip internal topics."
+    ),
+)
+_CLASSIC_ONLY: Final = ("partition.assignment.strategy", "session.timeout.ms", "heartbeat.interval.ms")
 
 CONSUMER_KEYS: Final = (
     *COMMON_KEYS,
@@ -98,17 +148,7 @@ CONSUMER_KEYS: Final = (
     ),
     ClientKey("client.rack", ConfigType.STRING, "", "Where the client is, so that it may read from a near replica."),
     ClientKey("interceptor.classes", ConfigType.LIST, (), "Objects with on_consume."),
-    ClientKey("group.id", ConfigType.STRING, None, "The consumer group.", None, _GROUPS),
-    ClientKey("group.instance.id", ConfigType.STRING, None, "Static membership.", None, _GROUPS),
-    ClientKey("group.protocol", ConfigType.STRING, "classic", "The group's protocol.", None, _GROUPS),
-    ClientKey("group.remote.assignor", ConfigType.STRING, None, "The broker's assignor.", None, _GROUPS),
-    ClientKey("partition.assignment.strategy", ConfigType.LIST, (), "The client's assignors.", None, _GROUPS),
-    ClientKey("session.timeout.ms", _INT, 45_000, "When a silent member is dropped.", None, _GROUPS),
-    ClientKey("heartbeat.interval.ms", _INT, 3_000, "How often a member shows itself.", None, _GROUPS),
-    ClientKey("max.poll.interval.ms", _INT, 300_000, "How long a member may go without a poll.", None, _GROUPS),
-    ClientKey("enable.auto.commit", _BOOLEAN, False, "Whether positions are committed.", None, _GROUPS),
-    ClientKey("auto.commit.interval.ms", _INT, 5_000, "How often they are.", None, _GROUPS),
-    ClientKey("exclude.internal.topics", _BOOLEAN, True, "Whether patterns skip internal topics.", None, _GROUPS),
+    *_GROUP_KEYS,
 )
 
 ADMIN_KEYS: Final = (
@@ -134,6 +174,7 @@ class ConsumerSettings:
         connection: What every client has.
         reset: `earliest`, `latest`, `none` or `by_duration`.
         reset_duration_ms: How far back, for the last.
+        group: What there is about a group; None without `group.id`.
         fetch_bytes_max: Of one answer.
         partition_fetch_bytes_max: Of one partition in it.
     """
@@ -154,13 +195,14 @@ class ConsumerSettings:
     allows_topic_creation: bool
     rack: str
     interceptors: tuple[Any, ...]
+    group: GroupSettings | None
 
     @classmethod
     def read(cls, given: Mapping[str, object]) -> ConsumerSettings:
         """Read Kafka's keys.
 
         Raises:
-            ConfigError: A key is unknown or unbuilt, or a value wrong.
+            ConfigError: A key is unknown or unbuilt, a value wrong, or two values contradict each other.
         """
         values = read_values(given, CONSUMER_KEYS, "consumer")
         strategy, _, duration = values["auto.offset.reset"].partition(":")
@@ -182,7 +224,45 @@ class ConsumerSettings:
             allows_topic_creation=values["allow.auto.create.topics"],
             rack=values["client.rack"],
             interceptors=values["interceptor.classes"],
+            group=_group(given, values),
         )
+
+
+def _group(given: Mapping[str, object], values: Mapping[str, Any]) -> GroupSettings | None:
+    """Read what belongs to groups.
+
+    Raises:
+        ConfigError: Settings contradict each other, as Kafka's clients say too.
+    """
+    is_consumer_protocol = values["group.protocol"].lower() == "consumer"
+    if is_consumer_protocol and (wrong := [name for name in _CLASSIC_ONLY if given.get(name) is not None]):
+        raise ConfigError(f"{wrong[0]} cannot be set with group.protocol=consumer: it is the broker's to decide")
+    if values["group.remote.assignor"] is not None and not is_consumer_protocol:
+        raise ConfigError("group.remote.assignor needs group.protocol=consumer")
+    if values["group.id"] is None:
+        if given.get("enable.auto.commit") is not None and values["enable.auto.commit"]:
+            raise ConfigError("enable.auto.commit=true needs a group.id")
+        return None
+    if not values["group.id"].strip():
+        raise ConfigError("group.id is empty")
+    heartbeat_ms, session_ms = values["heartbeat.interval.ms"], values["session.timeout.ms"]
+    if not is_consumer_protocol and heartbeat_ms >= session_ms:
+        raise ConfigError(f"heartbeat.interval.ms={heartbeat_ms} must be less than session.timeout.ms={session_ms}")
+    return GroupSettings(
+        group_id=values["group.id"],
+        instance_id=values["group.instance.id"],
+        is_consumer_protocol=is_consumer_protocol,
+        assignor_names=values["partition.assignment.strategy"],
+        remote_assignor=values["group.remote.assignor"],
+        session_timeout_ms=session_ms,
+        heartbeat_interval_ms=heartbeat_ms,
+        poll_interval_ms_max=values["max.poll.interval.ms"],
+        is_auto_commit=values["enable.auto.commit"],
+        auto_commit_interval_ms=values["auto.commit.interval.ms"],
+        excludes_internal_topics=values["exclude.internal.topics"],
+        rack=values["client.rack"] or None,
+        retry_backoff_ms=values["retry.backoff.ms"],
+    )
 
 
 @attrs.frozen(kw_only=True)

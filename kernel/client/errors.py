@@ -14,6 +14,11 @@ others are fatal for the call: repeating it brings the same answer.
 | `RecordTooLargeError`, `SerializationError`, `DeserializationError` | the record itself |
 | `UnsupportedVersionError` | client and broker share no version of the API |
 | `NoOffsetForPartitionError` | there is no position, and `auto.offset.reset=none` |
+| `CommitFailedError`, `RebalanceInProgressError` | offsets were not committed: the group has gone on without us |
+| `LogTruncationError` | the log was cut below the position, and `auto.offset.reset=none` |
+| `TransactionAbortableError` | abort the transaction, then go on with the next one |
+| `TransactionFatalError`, `ProducerFencedError` | the transactional producer is of no more use: close it |
+| `TransactionAbortedError` | the record's transaction was aborted before it was sent |
 | `ClientClosedError`, `ClientUsageError` | the call came too late, or is wrong in itself |
 
 *Source:* `org.apache.kafka.common.errors`: the division by `RetriableException`.
@@ -108,6 +113,67 @@ class NoOffsetForPartitionError(ClientError):
         names = ", ".join(str(partition) for partition in topic_partitions)
         super().__init__(f"no valid position for {names}, and auto.offset.reset is 'none': seek first")
         self.topic_partitions = topic_partitions
+
+
+class LogTruncationError(ClientError):
+    """A new leader does not have all that was read of the old one, and `auto.offset.reset` is `none` (KIP-320).
+
+    Attributes:
+        topic_partition: Where.
+        position: What was read up to.
+        end_offset: Where the two logs part; None when even that is not known.
+
+    .. versionadded:: 0.2
+    """
+
+    def __init__(self, topic_partition: TopicPartition, position: int, end_offset: int | None) -> None:
+        where = "somewhere below" if end_offset is None else f"at {end_offset}"
+        super().__init__(f"{topic_partition}: the log that was read up to {position} was cut {where}: seek first")
+        self.topic_partition = topic_partition
+        self.position = position
+        self.end_offset = end_offset
+
+
+class CommitFailedError(BrokerError):
+    """Offsets were not committed, for the group has gone on without this member: others may own the partitions.
+
+    .. versionadded:: 0.2
+    """
+
+
+class RebalanceInProgressError(CommitFailedError):
+    """Offsets were not committed, for the group is rebalancing: poll, and commit again what is still owned.
+
+    .. versionadded:: 0.2
+    """
+
+
+class TransactionAbortableError(BrokerError):
+    """Something within the transaction failed: abort it, then go on with the next one.
+
+    .. versionadded:: 0.2
+    """
+
+
+class TransactionFatalError(BrokerError):
+    """The transactional producer cannot go on: close it, and open another.
+
+    .. versionadded:: 0.2
+    """
+
+
+class ProducerFencedError(TransactionFatalError):
+    """Another producer was opened with the same transactional id, or this one was given up by the coordinator.
+
+    .. versionadded:: 0.2
+    """
+
+
+class TransactionAbortedError(ClientError):
+    """The record was not sent: its transaction was aborted.
+
+    .. versionadded:: 0.2
+    """
 
 
 class ClientClosedError(ClientError):

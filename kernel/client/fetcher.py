@@ -1,12 +1,14 @@
-"""Pure core: a consumer's positions, what it may fetch next, and the fetched records that wait to be polled.
+"""Pure core: what a consumer may fetch next, and the fetched records that wait to be polled.
 
-A partition is fetched again when nothing of it waits any more. What comes back for a partition that was sought,
-reassigned or unassigned meanwhile is dropped: each state has a generation.
+A partition is fetched again when nothing of it waits any more. One fetch is under way with each broker at a time: it
+answers one after the other anyway, and a session (`fetch_session`) wants them in order. While records of a broker wait
+to be polled, fetches from it do not wait for new ones, and partitions that had nothing are left out: so an idle
+partition never keeps a busy one waiting.
 
     position known -> fetch -> buffered -> taken (position moves) -> fetch ...
-    position unknown or out of range -> reset by auto.offset.reset -> position known
+    position unknown or out of range -> `positions`
 
-*Source:* `AbstractFetch`, `FetchCollector`, `SubscriptionState` of Kafka 4.3; KIP-98 (aborted records), KIP-392.
+*Source:* `AbstractFetch`, `FetchCollector` of Kafka 4.3; KIP-98 (aborted records), KIP-227, KIP-392, KIP-951.
 
 .. versionadded:: 0.1
 """
@@ -23,11 +25,14 @@ from ..ids import ZERO_ID
 from ..records.batch import CorruptRecordsError
 from ..types import CONSUMER_REPLICA_ID, IsolationLevel, TopicPartition
 from ..wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchTopic
-from .errors import BrokerError, ClientError, ClientUsageError, DeserializationError, NoOffsetForPartitionError
+from .cluster import Node
+from .errors import BrokerError, ClientError, DeserializationError
+from .fetch_session import FetchSession, Wish
 from .fetched_records import ConsumerRecord, FetchedRecords
+from .positions import PartitionState, Positions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from ..types import Buffer
     from ..wire.messages.api_01_fetch import FetchResponse, PartitionData
@@ -35,6 +40,13 @@ if TYPE_CHECKING:
     from .consumer_settings import ConsumerSettings
 
 _NEVER: Final = float("inf")
+_SESSION_ERRORS: Final = frozenset(
+    {
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    }
+)
 _STALE_METADATA: Final = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -51,176 +63,39 @@ _STALE_METADATA: Final = frozenset(
 )
 
 
-@attrs.define(eq=False)
-class _State:
-    """One assigned partition.
-
-    Attributes:
-        generation: Answers to requests of an older one are dropped.
-        position: Offset of the next record to return; None until it is known.
-        needs_reset: Whether the position must be looked up.
-        reset_timestamp: What to look up.
-        is_paused: Whether polls pass it over.
-        is_busy: Whether a request about it is under way.
-        retry_at_ms: Not to be asked about before.
-        records: What was fetched and not yet taken.
-        error: To be raised by the next poll.
-        high_watermark: As of the last fetch; -1 before.
-        last_stable_offset: Likewise.
-        log_start_offset: Likewise.
-        replica_id: A follower that the leader told us to read from.
-    """
-
-    generation: int
-    position: int | None = None
-    needs_reset: bool = False
-    reset_timestamp: int = 0
-    is_paused: bool = False
-    is_busy: bool = False
-    retry_at_ms: int = 0
-    records: FetchedRecords | None = None
-    error: ClientError | None = None
-    high_watermark: int = -1
-    last_stable_offset: int = -1
-    log_start_offset: int = -1
-    replica_id: int | None = None
-
-
 @attrs.frozen
 class Fetch:
-    """A request and what it was made from, to be handed back with the answer."""
+    """A request and what it was made from, to be handed back with the answer.
 
+    Attributes:
+        node_id: Whom it goes to.
+        request: The request.
+        generations: Of the partitions that are wanted, whether named in the request or known to the session.
+        has_topic_ids: Whether all topics have ids.
+        waits: Whether the broker waits for records where there are none.
+    """
+
+    node_id: int
     request: FetchRequest
     generations: dict[TopicPartition, int]
     has_topic_ids: bool
+    waits: bool
 
 
-class Fetcher:
+class Fetcher(Positions):
     """The positions and buffers of one consumer; one owner, no awaits between its calls needed."""
 
     def __init__(self, settings: ConsumerSettings, cluster: Cluster) -> None:
+        super().__init__(cluster)
         self._settings = settings
-        self._cluster = cluster
-        self._states: dict[TopicPartition, _State] = {}
-        self._generation = 0
         self._is_committed = settings.isolation_level is IsolationLevel.READ_COMMITTED
-
-    # Assignment and positions.
-
-    @property
-    def assignment(self) -> frozenset[TopicPartition]:
-        """The assigned partitions."""
-        return frozenset(self._states)
-
-    @property
-    def paused(self) -> frozenset[TopicPartition]:
-        """Those of them that polls pass over."""
-        return frozenset(partition for partition, state in self._states.items() if state.is_paused)
-
-    def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these partitions from now on; those that were assigned before keep their positions."""
-        known = self._states
-        self._states = {partition: known.get(partition) or self._new_state() for partition in partitions}
-
-    def _new_state(self) -> _State:
-        self._generation += 1
-        return _State(self._generation)
-
-    def _state(self, partition: TopicPartition) -> _State:
-        state = self._states.get(partition)
-        if state is None:
-            raise ClientUsageError(f"{partition} is not assigned")
-        return state
-
-    def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Go on from this offset.
-
-        Raises:
-            ClientUsageError: The partition is not assigned, or the offset negative.
-        """
-        if offset < 0:
-            raise ClientUsageError(f"offset {offset} is negative")
-        self._moved(partition).position = offset
-
-    def seek_to(self, partition: TopicPartition, timestamp: int) -> None:
-        """Look the position up, by a special timestamp or a real one, when it is needed next."""
-        state = self._moved(partition)
-        state.position = None
-        state.needs_reset = True
-        state.reset_timestamp = timestamp
-
-    def _moved(self, partition: TopicPartition) -> _State:
-        """Return the state of a partition after dropping what was fetched or is being fetched."""
-        old = self._state(partition)
-        fresh = self._new_state()
-        fresh.is_paused = old.is_paused
-        self._states[partition] = fresh
-        return fresh
-
-    def pause(self, partition: TopicPartition, is_paused: bool) -> None:
-        """Have polls pass a partition over, or not any more; its position and what was fetched stay."""
-        self._state(partition).is_paused = is_paused
-
-    def position(self, partition: TopicPartition) -> int | None:
-        """Return the offset of the next record; None while it is not known."""
-        return self._state(partition).position
+        self._sessions: dict[int, FetchSession] = {}
+        self._fetching: set[int] = set()
 
     def high_watermark(self, partition: TopicPartition) -> int:
         """Return the end of what a consumer may read, as of the last fetch; -1 before the first."""
         state = self._state(partition)
         return state.last_stable_offset if self._is_committed else state.high_watermark
-
-    def raise_error(self, partition: TopicPartition) -> None:
-        """Raise what stands against a partition, if anything."""
-        error, state = self._state(partition).error, self._state(partition)
-        if error is not None:
-            state.error = None
-            raise error
-
-    def take_resets(self, now_ms: int, default_timestamp: int | None) -> dict[TopicPartition, tuple[int, int]]:
-        """Return what must be looked up: timestamp and generation by partition; these count as busy then.
-
-        Args:
-            now_ms: Monotonic time.
-            default_timestamp: What `auto.offset.reset` means; None for `none`.
-        """
-        wanted: dict[TopicPartition, tuple[int, int]] = {}
-        for partition, state in self._states.items():
-            if state.position is not None or state.is_busy or state.retry_at_ms > now_ms or state.error is not None:
-                continue
-            if not state.needs_reset:
-                if default_timestamp is None:
-                    state.error = NoOffsetForPartitionError((partition,))
-                    continue
-                state.needs_reset = True
-                state.reset_timestamp = default_timestamp
-            state.is_busy = True
-            wanted[partition] = (state.reset_timestamp, state.generation)
-        return wanted
-
-    def reset(self, partition: TopicPartition, generation: int, offset: int) -> None:
-        """Take a position over that was looked up."""
-        state = self._current(partition, generation)
-        if state is not None:
-            state.is_busy = False
-            state.needs_reset = False
-            state.position = offset
-
-    def failed(
-        self, generations: dict[TopicPartition, int], retry_at_ms: int, error: ClientError | None = None
-    ) -> None:
-        """Take note that a request failed: try again later, or have the next poll raise `error`."""
-        for partition, generation in generations.items():
-            state = self._current(partition, generation)
-            if state is not None:
-                state.is_busy = False
-                state.retry_at_ms = retry_at_ms
-                state.replica_id = None
-                state.error = error
-
-    def _current(self, partition: TopicPartition, generation: int) -> _State | None:
-        state = self._states.get(partition)
-        return state if state is not None and state.generation == generation else None
 
     # Fetching.
 
@@ -233,58 +108,84 @@ class Fetcher:
         nodes: dict[int, list[TopicPartition]] = {}
         next_ms = _NEVER
         is_leader_unknown = False
+        loaded = self._loaded_nodes()
         for partition, state in self._states.items():
             if state.is_busy or state.is_paused or state.records is not None or state.error is not None:
                 continue
             if state.retry_at_ms > now_ms:
                 next_ms = min(next_ms, state.retry_at_ms)
                 continue
-            if state.position is None:
+            if state.position is None or not self._is_confirmed(partition, state):
                 continue
-            node_id = state.replica_id
-            if node_id is None or node_id not in self._cluster.nodes:
-                node_id = self._cluster.leader_of(partition)
+            node_id = self._node_of(partition, state)
             if node_id is None:
                 is_leader_unknown = True
-            else:
+            elif node_id not in self._fetching and not (state.is_dry and node_id in loaded):
                 nodes.setdefault(node_id, []).append(partition)
         return nodes, next_ms, is_leader_unknown
 
-    def begin_fetch(self, partitions: Sequence[TopicPartition]) -> Fetch:
+    def _node_of(self, partition: TopicPartition, state: PartitionState) -> int | None:
+        node_id = state.replica_id
+        if node_id is None or node_id not in self._cluster.nodes:
+            return self._cluster.leader_of(partition)
+        return node_id
+
+    def _loaded_nodes(self) -> set[int | None]:
+        """Return brokers of whose partitions records wait to be polled."""
+        return {
+            self._node_of(partition, state)
+            for partition, state in self._states.items()
+            if state.records is not None and not state.is_paused
+        }
+
+    def begin_fetch(self, partitions: Sequence[TopicPartition], node_id: int) -> Fetch:
         """Make the request for partitions that `fetchable` found; they count as busy until the answer."""
         settings = self._settings
-        topics: dict[str, FetchTopic] = {}
+        waits = node_id not in self._loaded_nodes()
         generations: dict[TopicPartition, int] = {}
-        has_ids = True
+        wanted: dict[TopicPartition, Wish] = {}
         for partition in partitions:
             state = self._states[partition]
             assert state.position is not None, "only what has a position is fetchable"
             state.is_busy = True
             generations[partition] = state.generation
-            topic = topics.get(partition.topic)
-            if topic is None:
-                topic_id = self._cluster.topic_id(partition.topic)
-                has_ids = has_ids and topic_id != ZERO_ID
-                topic = topics[partition.topic] = FetchTopic(topic=partition.topic, topic_id=topic_id, partitions=[])
             info = self._cluster.partition(partition)
-            topic.partitions.append(
+            wanted[partition] = Wish(
+                self._cluster.topic_id(partition.topic),
                 FetchPartition(
                     partition=partition.partition,
                     current_leader_epoch=-1 if info is None else info.leader_epoch,
                     fetch_offset=state.position,
                     partition_max_bytes=settings.partition_fetch_bytes_max,
-                )
+                ),
             )
+        session = self._sessions.setdefault(node_id, FetchSession())
+        self._fetching.add(node_id)
+        named, forgotten = session.plan(wanted)
+        topics: dict[str, FetchTopic] = {}
+        for partition, wish in named.items():
+            fresh = FetchTopic(topic=partition.topic, topic_id=wish.topic_id, partitions=[])
+            topics.setdefault(partition.topic, fresh).partitions.append(wish.partition)
         request = FetchRequest(
             replica_id=CONSUMER_REPLICA_ID,
-            max_wait_ms=settings.fetch_wait_ms_max,
+            max_wait_ms=settings.fetch_wait_ms_max if waits else 0,
             min_bytes=settings.fetch_min_bytes,
             max_bytes=settings.fetch_bytes_max,
             isolation_level=settings.isolation_level,
+            session_id=session.session_id,
+            session_epoch=session.epoch,
             topics=list(topics.values()),
+            forgotten_topics_data=forgotten,
             rack_id=settings.rack,
         )
-        return Fetch(request, generations, has_ids)
+        has_ids = all(wish.topic_id != ZERO_ID for wish in wanted.values())
+        return Fetch(node_id, request, generations, has_ids, waits)
+
+    def fail_fetch(self, fetch: Fetch, retry_at_ms: int, error: ClientError | None = None) -> None:
+        """Take note that a fetch brought no answer."""
+        self._fetching.discard(fetch.node_id)
+        self._sessions[fetch.node_id].failed()
+        self.failed(fetch.generations, retry_at_ms, error)
 
     def finish_fetch(self, fetch: Fetch, response: FetchResponse, retry_at_ms: int) -> bool:
         """Take an answer over.
@@ -297,9 +198,17 @@ class Fetcher:
         Returns:
             Whether the metadata turned out to be wrong.
         """
-        if response.error_code:
-            self.failed(fetch.generations, retry_at_ms)
-            return True
+        self._fetching.discard(fetch.node_id)
+        session = self._sessions[fetch.node_id]
+        was_incremental = session.is_incremental
+        if not session.answered(response):
+            # A session that is gone begins again at once; anything else comes with doubts about the metadata.
+            is_session_lost = error_code(response.error_code) in _SESSION_ERRORS
+            self.failed(fetch.generations, 0 if is_session_lost else retry_at_ms)
+            return not is_session_lost
+        self._cluster.add_nodes(
+            Node(endpoint.node_id, endpoint.host, endpoint.port, endpoint.rack) for endpoint in response.node_endpoints
+        )
         is_stale = False
         unanswered = dict(fetch.generations)
         for topic in response.responses:
@@ -311,10 +220,19 @@ class Fetcher:
                 if state is not None:
                     state.is_busy = False
                     is_stale = self._take_answer(partition, state, data, retry_at_ms) or is_stale
+                    state.is_dry = not fetch.waits and state.records is None
+        if was_incremental:  # what is left out has no news
+            for partition, generation in unanswered.items():
+                state = self._current(partition, generation)
+                if state is not None:
+                    state.is_busy, state.is_dry = False, not fetch.waits
+            return is_stale
         self.failed(unanswered, retry_at_ms)
         return is_stale or bool(unanswered)
 
-    def _take_answer(self, partition: TopicPartition, state: _State, data: PartitionData, retry_at_ms: int) -> bool:
+    def _take_answer(
+        self, partition: TopicPartition, state: PartitionState, data: PartitionData, retry_at_ms: int
+    ) -> bool:
         code = error_code(data.error_code)
         if code is ErrorCode.NONE:
             self._take_records(partition, state, data)
@@ -328,14 +246,15 @@ class Fetcher:
         state.replica_id = None
         state.retry_at_ms = retry_at_ms
         if code in _STALE_METADATA:
-            if data.current_leader is not None:
-                self._cluster.set_leader(partition, data.current_leader.leader_id, data.current_leader.leader_epoch)
+            leader = data.current_leader
+            if leader is not None and self._cluster.set_leader(partition, leader.leader_id, leader.leader_epoch):
+                state.retry_at_ms = 0  # the answer says who to turn to: no reason to wait
             return True
         if not code.retriable or code is ErrorCode.CORRUPT_MESSAGE:
             state.error = BrokerError(code, f"{partition}: {code.text}")
         return False
 
-    def _take_records(self, partition: TopicPartition, state: _State, data: PartitionData) -> None:
+    def _take_records(self, partition: TopicPartition, state: PartitionState, data: PartitionData) -> None:
         state.high_watermark = data.high_watermark
         state.last_stable_offset = data.last_stable_offset
         state.log_start_offset = data.log_start_offset
@@ -387,7 +306,9 @@ class Fetcher:
         if state.records is None:
             self._states[last] = self._states.pop(last)
 
-    def _take_from(self, partition: TopicPartition, state: _State, count: int, taken: list[ConsumerRecord]) -> None:
+    def _take_from(
+        self, partition: TopicPartition, state: PartitionState, count: int, taken: list[ConsumerRecord]
+    ) -> None:
         assert state.records is not None
         before = len(taken)
         failure: ClientError | None = None
@@ -404,6 +325,7 @@ class Fetcher:
             failure = self._deserialize(partition, fetched, taken) or failure
         if len(taken) > before:
             state.position = taken[-1].offset + 1
+            state.position_epoch = taken[-1].leader_epoch
         if failure is not None:
             # The next poll fetches again from the record that failed, and meets the error if nobody sought past it.
             state.records = None

@@ -106,7 +106,7 @@ def test_positions_move_by_hand(broker: RunningBroker) -> None:
         await fill(broker, "positions", 100)
         where = TopicPartition("positions", 0)
         async with Consumer(of(broker, max_poll_records=10)) as consumer:
-            with pytest.raises(ClientUsageError, match="nothing is assigned"):
+            with pytest.raises(ClientUsageError, match="nothing is subscribed to or assigned"):
                 await consumer.poll(timeout_ms=0)
             consumer.assign([where])
 

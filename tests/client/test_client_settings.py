@@ -149,14 +149,6 @@ def test_a_class_may_be_named_by_its_path() -> None:
     assert isinstance(settings.partitioner, RoundRobinPartitioner)
 
 
-@pytest.mark.parametrize("name", ["group.id", "enable.auto.commit", "group.protocol", "session.timeout.ms"])
-def test_a_consumer_refuses_groups_until_they_are_built(name: str) -> None:
-    values = {"enable.auto.commit": True, "session.timeout.ms": 10}
-
-    with pytest.raises(ConfigError, match="groups are not built yet"):
-        ConsumerSettings.read({**HERE, name: values.get(name, "x")})
-
-
 def test_consumer_and_admin_defaults() -> None:
     consumer, admin = ConsumerSettings.read(HERE), AdminSettings.read(HERE)
 

@@ -105,7 +105,7 @@ def make_fetcher(**more: object) -> tuple[Fetcher, Cluster]:
 def answer(fetcher: Fetcher, data: PartitionData) -> bool:
     nodes, _, _ = fetcher.fetchable(0)
     (partitions,) = nodes.values()
-    fetch = fetcher.begin_fetch(partitions)
+    fetch = fetcher.begin_fetch(partitions, 1)
     response = FetchResponse(responses=[FetchableTopicResponse(topic="", topic_id=TOPIC_ID, partitions=[data])])
     return fetcher.finish_fetch(fetch, response, 100)
 
@@ -123,7 +123,7 @@ def test_a_partition_is_fetched_again_only_when_its_records_are_taken() -> None:
 
 def test_an_answer_after_a_seek_is_dropped() -> None:
     fetcher, _ = make_fetcher()
-    fetch = fetcher.begin_fetch([WHERE])
+    fetch = fetcher.begin_fetch([WHERE], 1)
     fetcher.seek(WHERE, 40)
     data = PartitionData(high_watermark=5, records=batch(0, 5))
     fetcher.finish_fetch(fetch, FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[data])]), 0)
@@ -140,7 +140,7 @@ def test_a_new_leader_in_the_answer_is_taken_over() -> None:
 
     assert answer(fetcher, data)
     assert cluster.leader_of(WHERE) == 2
-    assert fetcher.fetchable(50) == ({}, 100, False)
+    assert fetcher.fetchable(50) == ({2: [WHERE]}, float("inf"), False)
     assert fetcher.fetchable(100)[0] == {2: [WHERE]}
 
 
