@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
     from uuid import UUID
 
-    from odradek.kernel.wire.messages import data_consumer_group_records as messages
+    import odradek.kernel.wire.messages.data_consumer_group_records as messages
 
     from ..records import GroupRecord
     from .member import Target

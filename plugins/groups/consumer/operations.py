@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import odradek.kernel.wire.messages.data_consumer_group_records as messages
 from odradek.kernel.api import KafkaError
-from odradek.kernel.wire.messages import data_consumer_group_records as messages
 from odradek.kernel.wire.messages.api_69_consumer_group_describe import DescribedGroup
 
 from ..group import Effects

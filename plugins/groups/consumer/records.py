@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.kernel.wire.messages import data_consumer_group_records as messages
+import odradek.kernel.wire.messages.data_consumer_group_records as messages
 
 from ..records import GroupRecord
 
