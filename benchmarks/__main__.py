@@ -40,6 +40,7 @@ COMMANDS = {
     "records": [sys.executable, "-m", "benchmarks.records"],
     "purgatory": [sys.executable, "-m", "benchmarks.purgatory"],
     "fetch_session": [sys.executable, "-m", "benchmarks.fetch_session"],
+    "assignors": [sys.executable, "-m", "benchmarks.assignors"],
     "producer_state": [sys.executable, "-m", "benchmarks.producer_state"],
 }
 

@@ -32,7 +32,7 @@ import attrs
 from .claims import NOBODY
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
 
 def balance(
@@ -147,61 +147,76 @@ class _Plan:
 
     def repair(self) -> None:
         """Hand partitions on until loads cannot be evened out further."""
-        rising = set(range(len(self.loads)))  # who may still take part
+        rising = list(range(len(self.loads)))  # who may still take part
         while rising:
-            top = max(self.loads[member] for member in rising)
+            top = max(map(self.loads.__getitem__, rising))
             if top < 2:
                 return
-            most_loaded = [member for member in sorted(rising) if self.loads[member] == top]
-            search = _Search(self, rising, most_loaded, top - 2)
+            search = _Search(self, rising, top)
             end = search.nearest()
             if end is None:
-                rising -= search.cost.keys()
+                rising = [member for member in rising if member not in search.cost]
+            elif len(way := search.way_to(end)) == 1:
+                self.hand_on_much(*way[0][:2], set(rising))
             else:
-                for giver, topic, taker in search.way_to(end):
-                    partition = self.to_hand_on(giver, topic, taker)
-                    self.take(topic, partition)
-                    self.give(topic, partition, taker)
+                for giver, topic, taker in way:
+                    self.hand_on(giver, topic, taker)
+
+    def hand_on_much(self, giver: int, topic: str, rising: set[int]) -> None:
+        """Hand on what the next searches would hand on too: while the giver has more than anybody else."""
+        next_load = max((self.loads[member] for member in rising if member != giver), default=0)
+        is_free = bool(self.strangers[giver].get(topic))
+        least = [(self.loads[member], member) for member in self.subscribers[topic] if member in rising]
+        heapify(least)
+        while True:
+            load, taker = least[0]
+            self.hand_on(giver, topic, taker)
+            heapreplace(least, (load + 1, taker))
+            if self.loads[giver] <= max(next_load, least[0][0] + 1) or not self.held[giver][topic]:
+                return
+            if is_free and not self.strangers[giver][topic]:
+                return
+
+    def hand_on(self, giver: int, topic: str, taker: int) -> None:
+        """Move one partition."""
+        partition = self.to_hand_on(giver, topic, taker)
+        self.take(topic, partition)
+        self.give(topic, partition, taker)
 
     def to_hand_on(self, giver: int, topic: str, taker: int) -> int:
         """Return the partition that is handed on best: the taker's own of before, else no one of the giver's own."""
-        owners = self.owners[topic]
-        return max(self.held[giver][topic], key=lambda p: (owners[p] == taker, owners[p] != giver, p))
+        held, owners = self.held[giver][topic], self.owners[topic]
+        if not self.strangers[giver].get(topic):
+            return max(held)
+        return max(held, key=lambda p: (owners[p] == taker, owners[p] != giver, p))
 
 
 class _Search:
-    """The cheapest way from the most loaded to somebody with little.
+    """The cheapest way from the most loaded to somebody who has at least two less.
 
     A breadth-first search in which a hand-over is free when the partition is not one that the giver had before, and
-    else costs one move.
+    else costs one move. It ends with the first topic on which a free hand-over reaches somebody.
     """
 
-    def __init__(self, plan: _Plan, rising: Collection[int], starts: Iterable[int], enough: int) -> None:
+    def __init__(self, plan: _Plan, rising: Collection[int], top: int) -> None:
         self._plan = plan
-        self._rising = rising  # nobody else is reached
-        self._enough = enough  # the load that is little enough
-        self.cost = dict.fromkeys(starts, 0)
+        self._enough = top - 2
+        self._open = set(rising)  # nobody else is reached
+        self.cost = {member: 0 for member in rising if plan.loads[member] == top}
         self._came_by: dict[int, tuple[int, str]] = {}
         self._topic_cost: dict[str, int] = {}
+        self._found: tuple[int, int, int] | None = None  # cost, load, member
 
     def nearest(self) -> int | None:
-        """Return who is reached at the least cost, of several the least loaded; None when nobody is."""
-        loads = self._plan.loads
+        """Return who is reached at the least cost; None when nobody is."""
         queue = deque((member, 0) for member in self.cost)
-        best: tuple[int, int, int] | None = None
         while queue:
             member, cost = queue.popleft()
-            if cost > self.cost[member]:
-                continue
-            if best is not None and cost > best[0]:
+            if self._found is not None and cost >= self._found[0]:
                 break
-            if loads[member] <= self._enough:
-                best = min(best or (cost, loads[member], member), (cost, loads[member], member))
-                continue
-            for topic, partitions in self._plan.held[member].items():
-                if partitions:
-                    self._offer(member, topic, queue)
-        return best[2] if best else None
+            if cost == self.cost[member]:
+                self._hand_on(member, cost, queue)
+        return self._found[2] if self._found else None
 
     def way_to(self, end: int) -> list[tuple[int, str, int]]:
         """Return the hand-overs to somebody who was reached: giver, topic, taker."""
@@ -212,17 +227,33 @@ class _Search:
             end = giver
         return way
 
-    def _offer(self, giver: int, topic: str, queue: deque[tuple[int, int]]) -> None:
-        price = int(not self._plan.strangers[giver].get(topic))
-        cost = self.cost[giver] + price
+    def _hand_on(self, giver: int, cost: int, queue: deque[tuple[int, int]]) -> None:
+        """Look whom a member reaches: for free first, and at a price only while nobody was found at that price."""
+        strangers = self._plan.strangers[giver]
+        for topic, count in strangers.items():
+            if count and self._reach(giver, topic, cost, queue.appendleft):
+                return
+        for topic, partitions in self._plan.held[giver].items():
+            if self._found is not None:
+                return
+            if partitions and not strangers.get(topic):
+                self._reach(giver, topic, cost + 1, queue.append)
+
+    def _reach(self, giver: int, topic: str, cost: int, enqueue: Callable[[tuple[int, int]], None]) -> bool:
+        """Reach a topic's subscribers, and return whether one of them has little enough."""
         if cost >= self._topic_cost.get(topic, cost + 1):
-            return
+            return False
         self._topic_cost[topic] = cost
+        loads, known = self._plan.loads, self.cost
+        nearest: tuple[int, int, int] | None = None
         for taker in self._plan.subscribers[topic]:
-            if cost < self.cost.get(taker, cost + 1) and taker in self._rising:
-                self.cost[taker] = cost
+            if taker in self._open and cost < known.get(taker, cost + 1):
+                known[taker] = cost
                 self._came_by[taker] = (giver, topic)
-                if price:
-                    queue.append((taker, cost))
-                else:
-                    queue.appendleft((taker, cost))
+                if loads[taker] <= self._enough and (nearest is None or loads[taker] < nearest[1]):
+                    nearest = (cost, loads[taker], taker)
+                enqueue((taker, cost))
+        if nearest is None:
+            return False
+        self._found = nearest if self._found is None else min(self._found, nearest)
+        return True
