@@ -302,8 +302,8 @@ class BrokerParts:
         """Say which keys of the resources that a client has just configured belong to parts that are not built."""
         for kind, name in sorted(delta.changed_configs):
             scope = SCOPES.get(kind)
-            if scope is None:
-                continue
+            if scope is None or (scope is Scope.TOPIC and self.coordinators.owner_of(name) is not None):
+                continue  # an internal topic's are the broker's own choice
             for _key, line in self.config.registry.without_effect(scope, image.config(kind, name)):
                 log.warning("%s %s: %s", scope.value, name or "default", line)
 

@@ -13,21 +13,22 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from ..contracts.services import Metric
 from ..errors import PluginError
 from .internal_topics import internal_topic
 from .loader import Loader
 from .runtime import Place, Runtime
+from .runtime_metrics import joint_metrics, runtime_metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
     from ..clock import Clock
     from ..config.broker import BrokerConfig
     from ..contracts.api_handler import ApiHandler, AsyncApiHandler
     from ..contracts.coordinator import Coordinator, MetadataChange
+    from ..contracts.services import Metric
     from ..contracts.transactions import Transactions
     from ..partitions.replica import Replica
     from ..partitions.replica_manager import ReplicaManager
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-HOOK = "odradek_coordinators"
+HOOK: Final = "odradek_coordinators"
+KERNEL: Final = "kernel"
+"""In place of a plugin's name."""
 
 
 class CoordinatorRuntimes:
@@ -131,9 +134,11 @@ class CoordinatorRuntimes:
         for plugin, runtime in self._runtimes():
             for metric in _asked(plugin, partial(runtime.coordinator.metrics, runtime)):
                 yield plugin, metric
+            for metric in runtime_metrics(runtime):
+                yield plugin, metric
         if self.by_topic:
-            for metric in runtime_metrics(self.by_topic.values()):
-                yield "", metric
+            for metric in joint_metrics(self.by_topic.values()):
+                yield KERNEL, metric
 
     def transactions(self) -> Transactions | None:
         """Return the transaction coordinator's face towards producers, if some coordinator has one.
@@ -226,68 +231,3 @@ def _asked(plugin: str, ask: Callable[[], Any]) -> Any:
         return ask()
     except Exception as error:
         raise PluginError(plugin, f"failed: {error!r}", hook=HOOK) from error
-
-
-def runtime_metrics(runtimes: Iterable[Runtime]) -> Iterator[Metric]:
-    """Yield what is measured of every coordinator alike, labelled with its name."""
-    by_name = {runtime.coordinator.name: runtime for runtime in runtimes}
-
-    def read(value: Callable[[Runtime], float]) -> Mapping[tuple[str, ...], float]:
-        return {(name,): value(runtime) for name, runtime in by_name.items()}
-
-    def partitions() -> Mapping[tuple[str, ...], float]:
-        return {(name, state): count for name, runtime in by_name.items() for state, count in runtime.states().items()}
-
-    yield Metric(
-        "kafka_server_coordinator_metrics_num_partitions",
-        "Partitions of a coordinator's topic that this broker leads, by state.",
-        "gauge",
-        partitions,
-        ("coordinator", "state"),
-    )
-    for name, help_text, kind, value in _BY_COORDINATOR:
-        yield Metric(name, help_text, kind, partial(read, value), ("coordinator",))
-
-
-def _load_time_avg(runtime: Runtime) -> float:
-    return runtime.counters.load_time_ms_sum / max(runtime.counters.loaded_count, 1)
-
-
-_BY_COORDINATOR: tuple[tuple[str, str, str, Callable[[Runtime], float]], ...] = (
-    (
-        "kafka_server_coordinator_metrics_partition_load_time_max",
-        "The longest that the loading of a partition took since the start, in milliseconds.",
-        "gauge",
-        lambda runtime: runtime.counters.load_time_ms_max,
-    ),
-    (
-        "kafka_server_coordinator_metrics_partition_load_time_avg",
-        "How long the loading of a partition took on average since the start, in milliseconds.",
-        "gauge",
-        _load_time_avg,
-    ),
-    (
-        "odradek_coordinator_skipped_records_total",
-        "Records and batches of a coordinator's topic that could not be understood when it was loaded.",
-        "counter",
-        lambda runtime: runtime.counters.skipped_records,
-    ),
-    (
-        "odradek_coordinator_failures_total",
-        "How often a partition's coordinator could not be loaded, or stopped because a write failed.",
-        "counter",
-        lambda runtime: runtime.counters.failed_count,
-    ),
-    (
-        "odradek_coordinator_waiting_requests",
-        "Requests whose answers wait for records to be committed.",
-        "gauge",
-        lambda runtime: sum(place.hosted.waiting_count for place in runtime.places.values() if place.hosted),
-    ),
-    (
-        "odradek_coordinator_parked_requests",
-        "Requests that wait for a later one, such as members that join a group.",
-        "gauge",
-        lambda runtime: sum(place.hosted.parked_count for place in runtime.places.values() if place.hosted),
-    ),
-)

@@ -46,6 +46,7 @@ class GroupCoordinator:
             "compression.type": "=producer",
             "segment.bytes": "offsets.topic.segment.bytes",
         },
+        compression_key="offsets.topic.compression.codec",
     )
     write_timeout_key = "offsets.commit.timeout.ms"
     load_buffer_key = "offsets.load.buffer.size"

@@ -557,10 +557,10 @@ def test_metrics_tell_the_states() -> None:
     world.wait("a", 1)
     values = {metric.name: metric.read() for _plugin, metric in world.runtimes.metrics()}
 
-    assert values["kafka_server_coordinator_metrics_num_partitions"] == {
-        ("counters", "active"): 2,
-        ("counters", "failed"): 0,
-        ("counters", "loading"): 0,
+    assert values["kafka_server_counters_coordinator_metrics_num_partitions"] == {
+        ("active",): 2,
+        ("failed",): 0,
+        ("loading",): 0,
     }
     assert values["odradek_coordinator_parked_requests"] == {("counters",): 1}
     assert values["odradek_coordinator_waiting_requests"] == {("counters",): 0}

@@ -44,7 +44,7 @@ _ROWS: Final[tuple[Row, ...]] = (
     ("offsets.topic.replication.factor", SHORT, 3, POSITIVE, HIGH, READ_ONLY, Part.GROUPS),
     ("offsets.topic.num.partitions", INT, 50, POSITIVE, HIGH, READ_ONLY, Part.GROUPS),
     ("offsets.topic.segment.bytes", INT, 104_857_600, POSITIVE, HIGH, READ_ONLY, Part.GROUPS),
-    ("offsets.topic.compression.codec", INT, 0, None, HIGH, READ_ONLY, Part.GROUPS),
+    ("offsets.topic.compression.codec", INT, 0, Between(0, 4), HIGH, READ_ONLY, Part.GROUPS),
     ("group.coordinator.cached.buffer.max.bytes", INT, 1_048_588, AtLeast(524_288), MEDIUM, CLUSTER_WIDE, Part.GROUPS),
     ("offset.metadata.max.bytes", INT, 4096, None, HIGH, READ_ONLY, Part.GROUPS),
     ("offsets.retention.minutes", INT, 10080, POSITIVE, HIGH, READ_ONLY, Part.GROUPS),

@@ -1,0 +1,222 @@
+"""A whole broker with a toy coordinator: FindCoordinator, internal topics, a start after a stop, doubled plugins."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import trio
+
+from odradek.kernel.api import hookimpl
+from odradek.kernel.broker import Broker, read_broker_options
+from odradek.kernel.contracts.coordinator import TopicKeys
+from odradek.kernel.errors import ErrorCode, PluginError
+from odradek.kernel.plugin_manager import FoundPlugin
+from odradek.kernel.wire.codec import decode
+from odradek.kernel.wire.headers import decode_response_header, encode_request
+from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from odradek.kernel.wire.messages.api_10_find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+
+from .toy import CounterCoordinator
+
+KEY_TYPE = CounterCoordinator.key_type
+TOPIC = CounterCoordinator.topic
+CONFIGS = {
+    "cleanup.policy": "=compact",
+    "segment.bytes": "offsets.topic.segment.bytes",
+    "min.insync.replicas": "transaction.state.log.min.isr",
+    "unclean.leader.election.enable": "=false",
+}
+
+
+class Client:
+    """One connection, one request at a time."""
+
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self._stream = stream
+
+    async def call(self, message: Any, version: int, response: type[Any]) -> Any:
+        await self._stream.send_all(encode_request(message, version, 1, "test").join())
+        size = int.from_bytes(await self._exactly(4), "big")
+        body = await self._exactly(size)
+        _correlation_id, position = decode_response_header(body, message.__api_key__, version)
+        return decode(response, body, version, position=position)
+
+    async def _exactly(self, size: int) -> bytes:
+        found = b""
+        while len(found) < size:
+            found += await self._stream.receive_some(size - len(found))
+        return found
+
+
+def options(data_dir: Path, *coordinators: CounterCoordinator, settings: tuple[str, ...] = ()) -> Any:
+    read = read_broker_options(
+        config=None,
+        environment={},
+        options=["offsets.topic.num.partitions=3", "log.dirs=" + str(data_dir), *settings],
+        listen=["127.0.0.1:0"],
+    )
+    for number, coordinator in enumerate(coordinators):
+
+        @hookimpl
+        def odradek_coordinators(broker: object, it: CounterCoordinator = coordinator) -> list[CounterCoordinator]:
+            return [it]
+
+        name = f"toy{number}"
+        read.plugins.register(FoundPlugin(name, name, ""), SimpleNamespace(odradek_coordinators=odradek_coordinators))
+    return read
+
+
+@asynccontextmanager
+async def serving(broker: Broker) -> AsyncIterator[Client]:
+    """Run a broker and give a client of it."""
+    async with trio.open_nursery() as nursery:
+        (listener,) = await nursery.start(broker.run)
+        stream = await trio.open_tcp_stream("127.0.0.1", listener.port)
+        async with stream:
+            yield Client(stream)
+        broker.stop()
+
+
+def run(main: Callable[[], Any]) -> None:
+    async def bounded() -> None:
+        with trio.fail_after(30):
+            await main()
+
+    trio.run(bounded)
+
+
+async def found(client: Client, key: str = "k") -> FindCoordinatorResponse:
+    """Ask until the topic is there."""
+    while True:
+        response = await client.call(FindCoordinatorRequest(key=key, key_type=KEY_TYPE), 1, FindCoordinatorResponse)
+        assert isinstance(response, FindCoordinatorResponse)
+        if response.error_code != ErrorCode.COORDINATOR_NOT_AVAILABLE:
+            return response
+        await trio.lowlevel.checkpoint()
+
+
+def toy() -> CounterCoordinator:
+    coordinator = CounterCoordinator()
+    coordinator.topic_settings = TopicKeys("offsets.topic.num.partitions", "offsets.topic.replication.factor", CONFIGS)
+    return coordinator
+
+
+def test_the_topic_is_made_when_a_coordinator_is_first_looked_for(tmp_path: Path) -> None:
+    broker = Broker(options(tmp_path, toy()))
+
+    async def main() -> None:
+        async with serving(broker) as client:
+            first = await client.call(FindCoordinatorRequest(key="k", key_type=KEY_TYPE), 1, FindCoordinatorResponse)
+            assert (first.error_code, first.node_id, first.host, first.port) == (15, -1, "", -1)
+            response = await found(client)
+            assert (response.error_code, response.error_message, response.node_id) == (0, "NONE", 1)
+            assert response.port == broker.listeners[0].port
+            assert broker.parts is not None
+            image = broker.parts.image()
+            assert len(image.topics_by_name[TOPIC].partitions) == 3
+            assert dict(image.topic_config(TOPIC)) == {
+                "cleanup.policy": "compact",
+                "segment.bytes": "104857600",
+                "min.insync.replicas": "1",
+                "unclean.leader.election.enable": "false",
+            }
+
+    run(main)
+
+
+def test_metadata_makes_the_topic_as_its_coordinator_wants_it(tmp_path: Path) -> None:
+    broker = Broker(options(tmp_path, toy()))
+
+    async def main() -> None:
+        async with serving(broker) as client:
+            request = MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)], allow_auto_topic_creation=True)
+            while True:
+                response = await client.call(request, 9, MetadataResponse)
+                if response.topics[0].error_code == ErrorCode.NONE:
+                    break
+            assert len(response.topics[0].partitions) == 3
+            assert broker.parts is not None
+            assert broker.parts.image().topic_config(TOPIC)["cleanup.policy"] == "compact"
+
+    run(main)
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_every_version_answers_in_its_form(tmp_path: Path, version: int) -> None:
+    broker = Broker(options(tmp_path, toy()))
+
+    async def main() -> None:
+        async with serving(broker) as client:
+            await found(client)
+            request = FindCoordinatorRequest(key_type=KEY_TYPE if version else 0)
+            if version < 4:
+                request.key = "k"
+            else:
+                request.coordinator_keys = ["k", "", "k"]
+            response = await client.call(request, version, FindCoordinatorResponse)
+            port = broker.listeners[0].port
+            if version == 0:
+                assert response.error_code in (ErrorCode.NONE, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+                return  # of groups: whether somebody coordinates those is not this test's matter
+            request.key_type = 77
+            refused = await client.call(request, version, FindCoordinatorResponse)
+            if version < 4:
+                assert (response.error_code, response.node_id, response.port) == (0, 1, port)
+                assert (refused.error_code, refused.node_id, refused.port) == (42, -1, -1)
+                assert refused.error_message
+            else:
+                assert response.coordinators == [
+                    Coordinator(key=key, node_id=1, host="127.0.0.1", port=port, error_message="")
+                    for key in ("k", "", "k")
+                ]
+                assert [each.error_code for each in refused.coordinators] == [42, 42, 42]
+                assert all(each.error_message for each in refused.coordinators)
+
+    run(main)
+
+
+def test_what_was_written_is_there_after_a_restart(tmp_path: Path) -> None:
+    async def add(broker: Broker, expected: int) -> None:
+        async with serving(broker) as client:
+            await found(client)
+            assert broker.parts is not None
+            runtime = broker.parts.coordinators.by_key_type[KEY_TYPE]
+            partition = runtime.partition_for("k")
+            while runtime.is_loading() or runtime.coordinator_epoch(partition) < 0:
+                await trio.lowlevel.checkpoint()
+            value = await runtime.call(partition, lambda shard, _now_ms: shard.add("k", 5))
+            assert value == expected
+
+    run(lambda: add(Broker(options(tmp_path, toy())), 5))
+    run(lambda: add(Broker(options(tmp_path, toy())), 10))
+
+
+def test_coordinators_hear_of_topics(tmp_path: Path) -> None:
+    coordinator = toy()
+
+    async def main() -> None:
+        async with serving(Broker(options(tmp_path, coordinator))) as client:
+            await found(client)
+
+    run(main)
+
+    assert any(TOPIC in change.created_topics for change in coordinator.changes)
+
+
+def test_two_coordinators_of_one_topic_stop_the_start(tmp_path: Path) -> None:
+    broker = Broker(options(tmp_path, toy(), toy()))
+
+    async def main() -> None:
+        with pytest.raises(PluginError, match=r"toy1.*__counters.*'toy0'"):
+            await broker.run()
+
+    run(main)
