@@ -99,19 +99,7 @@ class BrokerParts:
         self.fetch_purgatory = Purgatory("Fetch", self.wheel, on_error=report_operation_error)
         self.elections = options.elections
         self.stages = options.plugins.append_stages()
-        self.replicas = ReplicaManager(
-            broker_id=self.config.node_id,
-            engines=self._make_engines(),
-            elections=self.elections,
-            stages=self.stages,
-            clock=clock,
-            random_source=broker.random,
-            producer_id_expiration_ms=self.config.get_int("producer.id.expiration.ms"),
-            on_progress=self._replica_progressed,
-            on_staged=self._staged,
-            on_flush_wanted=self._flush_wanted,
-            on_leader_changed=self._leader_changed,
-        )
+        self.replicas = self._make_replicas()
         self.flushes = FlushService(self.replicas)
         self.upkeep = Upkeep(
             replicas=self.replicas, flushes=self.flushes, clock=clock, settings=upkeep_settings(self.config)
@@ -131,15 +119,7 @@ class BrokerParts:
         self.producer_ids = ProducerIdSource(
             broker_id=self.config.node_id, submit=MetadataLogCall(lambda: self.metadata).submit
         )
-        self.coordinators = CoordinatorRuntimes(
-            options.plugins.coordinators(broker),
-            replicas=self.replicas,
-            clock=clock,
-            wheel=self.wheel,
-            config=lambda: self.live_config,
-            topic_partitions=self._topic_partitions,
-            want_turn=self._staged,
-        )
+        self.coordinators = self._make_coordinators()
         self.transactions: Transactions | None = self.coordinators.transactions()
         self.marker_writer = LocalMarkerWriter(
             replicas=self.replicas,
@@ -149,17 +129,7 @@ class BrokerParts:
             owner_of=self.coordinators.owner_of,
         )
         self.topic_maker = TopicMaker(self.create_topics, self._topic_to_make)
-        self.produce = ProduceHandler(
-            replicas=self.replicas,
-            purgatory=self.produce_purgatory,
-            clock=clock,
-            admission=ProduceAdmission(
-                transactions=lambda: self.transactions,
-                settings=lambda: admission_settings(self.live_config),
-                purgatory=self.produce_purgatory,
-                clock=clock,
-            ),
-        )
+        self.produce = self._make_produce()
         self.router = Router(
             timer=broker.timer,
             turn_enders=(self.coordinators.turn_ended, self.replicas.write_staged, self.produce.turn_ended),
@@ -189,6 +159,45 @@ class BrokerParts:
             )
             for name, factory in factories.items()
         }
+
+    def _make_replicas(self) -> ReplicaManager:
+        return ReplicaManager(
+            broker_id=self.config.node_id,
+            engines=self._make_engines(),
+            elections=self.elections,
+            stages=self.stages,
+            clock=self.broker.clock,
+            random_source=self.broker.random,
+            producer_id_expiration_ms=self.config.get_int("producer.id.expiration.ms"),
+            on_progress=self._replica_progressed,
+            on_staged=self._staged,
+            on_flush_wanted=self._flush_wanted,
+            on_leader_changed=self._leader_changed,
+        )
+
+    def _make_coordinators(self) -> CoordinatorRuntimes:
+        return CoordinatorRuntimes(
+            self.plugins.coordinators(self.broker),
+            replicas=self.replicas,
+            clock=self.broker.clock,
+            wheel=self.wheel,
+            config=lambda: self.live_config,
+            topic_partitions=self._topic_partitions,
+            want_turn=self._staged,
+        )
+
+    def _make_produce(self) -> ProduceHandler:
+        return ProduceHandler(
+            replicas=self.replicas,
+            purgatory=self.produce_purgatory,
+            clock=self.broker.clock,
+            admission=ProduceAdmission(
+                transactions=lambda: self.transactions,
+                settings=lambda: admission_settings(self.live_config),
+                purgatory=self.produce_purgatory,
+                clock=self.broker.clock,
+            ),
+        )
 
     def _add_handlers(self) -> None:
         for handler in kernel_handlers(self):
