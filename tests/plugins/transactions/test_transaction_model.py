@@ -7,12 +7,15 @@ shard that is loaded is the one that wrote the log.
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
 from typing import Any
 
 import attrs
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from odradek.kernel.api import CoordinatorResult, ErrorCode, KafkaError, ProducerIdentity, TopicPartition
 from odradek.kernel.testing.shard_harness import LoggedRecord
@@ -24,6 +27,8 @@ from .driven import DrivenShard
 
 IDS = ("a", "b")
 PARTITIONS = tuple(TopicPartition("t", index) for index in range(3))
+DICE = st.integers(0, 5)
+WHERE = st.sets(st.sampled_from(PARTITIONS), min_size=1)
 PASSING = (
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -64,7 +69,12 @@ class PartitionLog:
 
 @attrs.define
 class Client:
-    """A producer as it sees itself: who it is, what it wrote in its transaction."""
+    """A producer as it sees itself: who it is, what it wrote in its transaction.
+
+    Attributes:
+        is_fenced: Another producer has taken its id over.
+        is_late: Its transaction ran out of time. By version 2 it may go on, once it has heard of the abort.
+    """
 
     transactional_id: str
     producer: ProducerIdentity
@@ -72,6 +82,7 @@ class Client:
     batches: dict[TopicPartition, list[str]] = attrs.field(factory=dict)
     added: set[TopicPartition] = attrs.field(factory=set)
     is_fenced: bool = False
+    is_late: bool = False
 
 
 class TransactionMachine(RuleBasedStateMachine):
@@ -87,12 +98,18 @@ class TransactionMachine(RuleBasedStateMachine):
         self.epochs_seen: dict[int, int] = {}
         self.states: dict[str, TransactionState] = {}
         self.checked_count = 0
+        for transactional_id in IDS:
+            self._begin(transactional_id, is_new=True)
 
     # ---------------------------------------------------------------------------------------------------- producers
 
-    @rule(transactional_id=st.sampled_from(IDS), is_new=st.booleans())
-    def begin(self, transactional_id: str, is_new: bool) -> None:
-        """A new producer takes the id over."""
+    @rule(transactional_id=st.sampled_from(IDS), is_new=st.booleans(), dice=DICE)
+    def take_over(self, transactional_id: str, is_new: bool, dice: int) -> None:
+        """Now and then a new producer takes the id over."""
+        if dice == 0:
+            self._begin(transactional_id, is_new)
+
+    def _begin(self, transactional_id: str, is_new: bool) -> None:
         waiter = self.driven.init(transactional_id)
         if waiter.error is not None or waiter.response.code:
             code = waiter.error_code if waiter.error is not None else waiter.response.code
@@ -104,12 +121,24 @@ class TransactionMachine(RuleBasedStateMachine):
         version = self.driven.version if is_new else 0
         self.clients.append(Client(transactional_id, waiter.response.producer, version))
 
-    @rule(number=st.integers(0, 9), where=st.sets(st.sampled_from(PARTITIONS), min_size=1))
-    def write(self, number: int, where: set[TopicPartition]) -> None:
+    @rule(transactional_id=st.sampled_from(IDS), dice=DICE, where=WHERE)
+    def write(self, transactional_id: str, dice: int, where: set[TopicPartition]) -> None:
         """A producer writes a batch in each of some partitions."""
-        client = self._client(number)
+        client = self._client(transactional_id, dice)
+        if client is not None:
+            self._write_by(client, where)
+
+    @rule(transactional_id=st.sampled_from(IDS), where=WHERE, is_commit=st.booleans(), lost=st.booleans())
+    def transact(self, transactional_id: str, where: set[TopicPartition], is_commit: bool, lost: bool) -> None:
+        """The newest producer of an id makes a whole transaction."""
+        client = self._client(transactional_id, 1)
         if client is None:
-            return
+            self._begin(transactional_id, is_new=True)
+        else:
+            self._write_by(client, where)
+            self._end_by(client, is_commit=is_commit, answer_is_lost=lost)
+
+    def _write_by(self, client: Client, where: set[TopicPartition]) -> None:
         missing = where - client.added
         if missing and not self._admitted(client, missing):
             return
@@ -124,22 +153,25 @@ class TransactionMachine(RuleBasedStateMachine):
     def _admitted(self, client: Client, missing: set[TopicPartition]) -> bool:
         waiter = self.driven.add(client.transactional_id, client.producer, *missing, version=client.version)
         if waiter.error is None:
-            assert not client.is_fenced, "a fenced producer may add nothing"
+            assert not (client.is_fenced or client.is_late), "a fenced producer may add nothing"
             client.added |= missing
         return waiter.error is None
 
     def _verified(self, client: Client, partition: TopicPartition) -> bool:
         waiter = self.driven.verify(client.transactional_id, client.producer, partition)
         may_write: bool = waiter.error is None and waiter.response[partition] is ErrorCode.NONE
-        assert not (may_write and client.is_fenced), "a fenced producer may write nothing"
+        assert not (may_write and (client.is_fenced or client.is_late)), "a fenced producer may write nothing"
         return may_write
 
-    @rule(number=st.integers(0, 9), is_commit=st.booleans(), answer_is_lost=st.booleans())
-    def end(self, number: int, is_commit: bool, answer_is_lost: bool) -> None:
-        """A producer ends its transaction; an answer that is lost is asked for again."""
-        client = self._client(number)
-        if client is None:
-            return
+    @rule(transactional_id=st.sampled_from(IDS), dice=DICE, is_commit=st.booleans(), lost=st.booleans())
+    def end(self, transactional_id: str, dice: int, is_commit: bool, lost: bool) -> None:
+        """A producer ends its transaction."""
+        client = self._client(transactional_id, dice)
+        if client is not None:
+            self._end_by(client, is_commit=is_commit, answer_is_lost=lost)
+
+    def _end_by(self, client: Client, *, is_commit: bool, answer_is_lost: bool) -> None:
+        """End a transaction; an answer that is lost is asked for again."""
         before = client.producer
         waiter = self._end(client, is_commit=is_commit)
         if waiter.error is not None:
@@ -160,6 +192,7 @@ class TransactionMachine(RuleBasedStateMachine):
             assert late.error is not None, "an end is not taken back"
         if client.version >= 2:
             client.producer = answered.producer
+            client.is_late = False
 
     def _end(self, client: Client, *, is_commit: bool) -> Any:
         waiter = self.driven.end(client.transactional_id, client.producer, is_commit=is_commit, version=client.version)
@@ -168,16 +201,19 @@ class TransactionMachine(RuleBasedStateMachine):
             assert metadata.producer_epoch == client.producer.producer_epoch + 1, "only its own end is told again"
         return waiter
 
-    def _client(self, number: int) -> Client | None:
-        return self.clients[-1 - number % len(self.clients)] if self.clients else None
+    def _client(self, transactional_id: str, dice: int) -> Client | None:
+        """Return the newest producer of an id, now and then one that it fenced."""
+        found = [client for client in self.clients if client.transactional_id == transactional_id]
+        if not found:
+            return None
+        return found[-2] if dice == 0 and len(found) > 1 else found[-1]
 
     # ------------------------------------------------------------------------------------------------------ the rest
 
+    @precondition(lambda self: self.driven.sent)
     @rule(number=st.integers(0, 9), failing=st.sets(st.sampled_from(PARTITIONS)), code=st.sampled_from(PASSING))
     def write_markers(self, number: int, failing: set[TopicPartition], code: ErrorCode) -> None:
         """Markers arrive, in any order; some partitions cannot take them now, or took them and cannot say so."""
-        if not self.driven.sent:
-            return
         self._write(self.driven.sent[number % len(self.driven.sent)], failing, code)
 
     def _write(self, wanted: MarkersWanted, failing: set[TopicPartition], code: ErrorCode) -> None:
@@ -189,7 +225,7 @@ class TransactionMachine(RuleBasedStateMachine):
                 codes[partition] = code
         self.driven.answered(wanted, codes)
 
-    @rule(duration_ms=st.sampled_from([1, 50, 500, 10_000, 70_000]))
+    @rule(duration_ms=st.sampled_from([1, 50, 50, 500, 500, 2_000, 2_000, 10_000, 70_000]))
     def wait(self, duration_ms: int) -> None:
         """Time passes: pauses end, transactions run out of time."""
         self.driven.harness.advance(duration_ms)
@@ -208,9 +244,11 @@ class TransactionMachine(RuleBasedStateMachine):
             else:
                 self._write(wanted, set(), ErrorCode.NONE)
 
-    @rule()
-    def exhaust_epochs(self) -> None:
-        """Bring an id to its last epoch."""
+    @rule(dice=DICE)
+    def exhaust_epochs(self, dice: int) -> None:
+        """Now and then bring ids to their last epochs."""
+        if dice:
+            return
         for metadata in list(self.driven.harness.shard.ids.values()):
             if metadata.state is TransactionState.EMPTY and metadata.producer_epoch < 32_765:
                 last = attrs.evolve(metadata, producer_epoch=32_765)
@@ -226,14 +264,12 @@ class TransactionMachine(RuleBasedStateMachine):
             if not same and client.batches and client.transactional_id == metadata.transactional_id:
                 client.batches.clear()
                 client.added.clear()
-                client.is_fenced = True
+                client.is_late = True
 
     # ---------------------------------------------------------------------------------------------------- invariants
 
     @invariant()
     def epochs_only_grow(self) -> None:
-        if not hasattr(self, "driven"):
-            return
         for metadata in self.driven.harness.shard.ids.values():
             seen = self.epochs_seen.get(metadata.producer_id, -1)
             assert metadata.producer_epoch >= seen
@@ -241,8 +277,6 @@ class TransactionMachine(RuleBasedStateMachine):
 
     @invariant()
     def a_log_moves_as_the_table_says(self) -> None:
-        if not hasattr(self, "driven"):
-            return
         log = self.driven.harness.log
         for entry in log[self.checked_count :]:
             assert isinstance(entry, LoggedRecord)
@@ -255,8 +289,6 @@ class TransactionMachine(RuleBasedStateMachine):
 
     @invariant()
     def what_was_promised_is_never_broken(self) -> None:
-        if not hasattr(self, "driven"):
-            return
         for log in self.logs.values():
             assert all(self.promised.get(batch, False) for batch in log.committed), "not promised, yet visible"
             assert not any(self.promised.get(batch, False) for batch in log.aborted), "promised, yet aborted"
@@ -281,8 +313,61 @@ def _overwritten(metadata: TransactionMetadata) -> Any:
     return CoordinatorResult([TransactionRecord(metadata.transactional_id, metadata)], None)
 
 
+def live(seed: int, steps_count: int = 300) -> TransactionMachine:
+    """Return a machine that has lived a long life: shrinking is for the rules above, density is for this."""
+    rng = random.Random(seed)
+    machine = TransactionMachine()
+    machine.start(version=rng.choice([0, 2]))
+    actions: list[tuple[int, Callable[[str, set[TopicPartition], bool], object]]] = [
+        (8, lambda name, where, yes: machine.transact(name, where, yes, rng.random() < 0.2)),
+        (4, lambda name, where, _: machine.write(name, rng.randint(0, 5), where)),
+        (2, lambda name, _, yes: machine.end(name, rng.randint(0, 5), yes, rng.random() < 0.2)),
+        (2, lambda name, _, yes: machine.take_over(name, yes, 0)),
+        (9, lambda _, where, yes: mark(machine, where if yes else set(), rng)),
+        (5, lambda *_: machine.wait(rng.choice([50, 500, 2_000, 10_000]))),
+        (2, lambda *_: machine.wait(rng.choice([1, 70_000]))),
+        (1, lambda _, __, yes: machine.reload(yes)),
+        (1, lambda *_: machine.exhaust_epochs(rng.randint(0, 5))),
+    ]
+    weights = [weight for weight, _ in actions]
+    for _ in range(steps_count):
+        [(_, act)] = rng.choices(actions, weights)
+        act(rng.choice(IDS), {each for each in PARTITIONS if rng.random() < 0.5} or {PARTITIONS[0]}, rng.random() < 0.6)
+        machine.epochs_only_grow()
+        machine.a_log_moves_as_the_table_says()
+        machine.what_was_promised_is_never_broken()
+    machine.teardown()
+    return machine
+
+
+def mark(machine: TransactionMachine, failing: set[TopicPartition], rng: random.Random) -> None:
+    if machine.driven.sent:
+        machine.write_markers(rng.randint(0, 9), failing, rng.choice(PASSING))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_long_life_keeps_every_promise(seed: int) -> None:
+    machine = live(seed)
+
+    assert machine.promised
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("seed", range(1000, 1400))
+def test_many_long_lives_keep_every_promise(seed: int) -> None:
+    live(seed, steps_count=600)
+
+
+def test_lives_meet_everything() -> None:
+    counters = [live(seed).driven.counters for seed in range(100, 120)]
+    met = {field.name: sum(getattr(each, field.name) for each in counters) for field in attrs.fields(type(counters[0]))}
+    met.pop("expired_count")
+
+    assert min(met.values()) > 10, met
+
+
 TestTransactions = TransactionMachine.TestCase
-TestTransactions.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
+TestTransactions.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
 
 
 def test_a_refused_request_writes_nothing() -> None:
