@@ -161,13 +161,13 @@ class _Decoder:
             self.optional(spec, target)
 
     def nested(self, spec: FieldSpec, target: str) -> None:
-        """Read a structure that stands in the bytes of its owner; where it may be null, a byte goes before it."""
+        """Read a structure that stands in the bytes of its owner; where it may be null, a byte goes before it: -1, in a tag 0."""
         variable = self.deeper()
         cls = cast("type[Message]", spec.struct)
         if self.version in spec.nullable:
             self.fixed("b", "n")
             self.flush()
-            self.line("if n < 0:")
+            self.line("if n < 0:" if spec.tag < 0 else "if n < 1:")
             self.line(f"    {target} = None")
             self.line("else:")
             self.indent += 1

@@ -113,6 +113,9 @@ class _Encoder:
             return f"{value} or {value} is None" if spec.nullable.highest >= 0 else value
         if spec.kind == "struct":
             fresh = f"{self.name('C', spec.struct)}()"
+            if spec.tag >= 0 and self.version in spec.nullable:
+                # Kafka's default of such a field is a fresh structure, whatever the schema says: null is written.
+                return f"{value} is None or {value} != {fresh}"
             return f"{value} is not None and {value} != {fresh}" if spec.default is None else f"{value} != {fresh}"
         if spec.default is None:
             return f"{value} is not None"
@@ -139,14 +142,14 @@ class _Encoder:
             self.measured(spec, value)
 
     def nested(self, spec: FieldSpec, value: str) -> None:
-        """Write a structure in the bytes of its owner; where it may be null, a byte goes before it."""
+        """Write a structure in the bytes of its owner; where it may be null, a byte goes before it: -1, in a tag 0."""
         variable = self.deeper()
         cls = cast("type[Message]", spec.struct)
         self.flush()
         self.line(f"{variable} = {value}")
         if self.version in spec.nullable:
             self.line(f"if {variable} is None:")
-            self.line(f"    add({self.name('Z', bytes((255,)))})")
+            self.line(f"    add({self.name('Z', bytes((255 if spec.tag < 0 else 0,)))})")
             self.line("else:")
             self.indent += 1
             self.fixed("b", "1")
