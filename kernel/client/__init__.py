@@ -8,8 +8,12 @@
 | `blocking` | the same without trio, on a thread of its own |
 | `errors` | what calls raise, with `retriable` |
 | `settings`, `producer_settings`, `consumer_settings` | Kafka's keys, read and checked |
-| `accumulator`, `sequences`, `partitioners`, `fetcher`, `cluster`, `backoff` | the pure cores |
-| `sender`, `brokers`, `connection`, `offsets`, `tls`, `lifetime` | the shells around them |
+| `group` | what a consumer does as a member of a group |
+| `transactions` | what a producer does with a `transactional.id` |
+| `accumulator`, `sequences`, `partitioners` | a producer's pure cores |
+| `fetcher`, `positions`, `fetch_session` | a consumer's |
+| `cluster`, `backoff` | pure cores of both |
+| `sender`, `fetch_loop`, `brokers`, `connection`, `offsets`, `tls`, `lifetime` | the shells around them |
 
 Names are imported when somebody asks for them: the command line does not pay for a consumer it does not use.
 
@@ -35,23 +39,31 @@ if TYPE_CHECKING:
         ClientError,
         ClientTimeoutError,
         ClientUsageError,
+        CommitFailedError,
         ConnectionFailedError,
         DeserializationError,
+        LogTruncationError,
         NoOffsetForPartitionError,
+        ProducerFencedError,
+        RebalanceInProgressError,
         RecordTooLargeError,
         RequestTimeoutError,
         SerializationError,
+        TransactionAbortableError,
+        TransactionAbortedError,
+        TransactionFatalError,
         UnsupportedVersionError,
     )
     from .fetched_records import ConsumerRecord
+    from .group.committed import OffsetAndMetadata
+    from .group.listener import RebalanceListener
+    from .group.member import GroupMetadata
+    from .group.subscription import Subscription
     from .offsets import OffsetAndTimestamp
     from .partitioners import Partitioner
     from .producer import Producer
 
 _HOMES: Final = {
-    "ConfigOperation": "admin_values",
-    "ResourceType": "admin_values",
-    "NewTopic": "admin_values",
     "Admin": "admin",
     "BlockingAdmin": "blocking",
     "BlockingConsumer": "blocking",
@@ -62,21 +74,35 @@ _HOMES: Final = {
     "ClientError": "errors",
     "ClientTimeoutError": "errors",
     "ClientUsageError": "errors",
+    "CommitFailedError": "errors",
+    "ConfigOperation": "admin_values",
     "ConnectionFailedError": "errors",
     "Consumer": "consumer",
     "ConsumerRecord": "fetched_records",
     "Delivery": "delivery",
     "DeserializationError": "errors",
+    "GroupMetadata": "group.member",
+    "LogTruncationError": "errors",
+    "NewTopic": "admin_values",
     "NoOffsetForPartitionError": "errors",
+    "OffsetAndMetadata": "group.committed",
     "OffsetAndTimestamp": "offsets",
     "Partitioner": "partitioners",
     "Producer": "producer",
+    "ProducerFencedError": "errors",
     "ProducerRecord": "delivery",
+    "RebalanceInProgressError": "errors",
+    "RebalanceListener": "group.listener",
     "RecordMetadata": "delivery",
     "RecordTooLargeError": "errors",
     "RequestTimeoutError": "errors",
+    "ResourceType": "admin_values",
     "SerializationError": "errors",
+    "Subscription": "group.subscription",
     "TopicPartition": "..types",
+    "TransactionAbortableError": "errors",
+    "TransactionAbortedError": "errors",
+    "TransactionFatalError": "errors",
     "UnsupportedVersionError": "errors",
 }
 
@@ -91,24 +117,35 @@ __all__ = [
     "ClientError",
     "ClientTimeoutError",
     "ClientUsageError",
+    "CommitFailedError",
     "ConfigOperation",
     "ConnectionFailedError",
     "Consumer",
     "ConsumerRecord",
     "Delivery",
     "DeserializationError",
+    "GroupMetadata",
+    "LogTruncationError",
     "NewTopic",
     "NoOffsetForPartitionError",
+    "OffsetAndMetadata",
     "OffsetAndTimestamp",
     "Partitioner",
     "Producer",
+    "ProducerFencedError",
     "ProducerRecord",
+    "RebalanceInProgressError",
+    "RebalanceListener",
     "RecordMetadata",
     "RecordTooLargeError",
     "RequestTimeoutError",
     "ResourceType",
     "SerializationError",
+    "Subscription",
     "TopicPartition",
+    "TransactionAbortableError",
+    "TransactionAbortedError",
+    "TransactionFatalError",
     "UnsupportedVersionError",
 ]
 

@@ -158,6 +158,10 @@ class ProducerBatch:
         self._builder.base_sequence = base_sequence
         self._encoded = None
 
+    def set_transactional(self) -> None:
+        """Make the batch part of its producer's transaction."""
+        self._builder.is_transactional = True
+
     def encode(self) -> bytearray:
         """Return the batch's bytes; made once for each numbering."""
         assert self.is_closed, "an open batch may still grow"

@@ -101,6 +101,8 @@ class Brokers:
         self._last_error: ClientError | None = None
         self._on_change: Callable[[], None] | None = None
         self.topic_idle_ms_max: int | None = None
+        self._features_epoch = -1
+        self._features: dict[str, int] = {}
 
     # Requests.
 
@@ -197,6 +199,8 @@ class Brokers:
             ) as connection:
                 link.connection = connection
                 link.failures_count = 0
+                if connection.features_epoch >= self._features_epoch:
+                    self._features_epoch, self._features = connection.features_epoch, connection.features
                 link.attempt = None
                 attempt.done.set()
                 await self._wait_until_useless(connection)
@@ -222,6 +226,10 @@ class Brokers:
                 await connection.wait_closed()
             if idle_ms >= 0 and connection.idle_since_s <= trio.current_time() - idle_ms / 1_000:
                 return
+
+    def finalized_level(self, feature: str) -> int:
+        """Return the level that is finalized for a feature, as the best informed broker said; 0 is none."""
+        return self._features.get(feature, 0)
 
     async def request_any(
         self, message: Message, *, timeout_ms: int | None = None, version_max: int | None = None

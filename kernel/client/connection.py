@@ -41,6 +41,38 @@ _RECEIVE_BYTES: Final = 256 * 1024
 _FRAME_BYTES_MAX: Final = 2**31 - 1
 """Answers are as large as the client asked for: the broker is trusted with the size."""
 _CORRELATION_MASK: Final = 2**31 - 1
+_THROTTLED_FROM: Final = {
+    0: 6,
+    1: 8,
+    2: 3,
+    3: 6,
+    8: 4,
+    9: 4,
+    10: 2,
+    11: 3,
+    12: 2,
+    13: 2,
+    14: 2,
+    15: 2,
+    16: 2,
+    18: 2,
+    19: 3,
+    20: 2,
+    21: 1,
+    22: 1,
+    24: 1,
+    25: 1,
+    26: 1,
+    28: 1,
+    32: 2,
+    33: 1,
+    34: 1,
+    35: 1,
+    37: 1,
+    42: 1,
+}
+"""From which version on a broker answers at once and leaves the pause to the client (KIP-219), by API key; before, it
+had paused already. APIs that are not here are younger than that."""
 _SOFTWARE_NAME: Final = "odradek"
 _SOFTWARE_VERSION: Final = "0.1"
 
@@ -84,6 +116,10 @@ class Connection:
     """The conversation with one broker; made by `open_connection`, used by any number of tasks.
 
     Invariant: `_pending` holds the requests whose answers are due, in the order in which they are written.
+
+    Attributes:
+        features_epoch: How new `features` is; -1 when the broker does not say.
+        features: The cluster's finalized features and their levels.
     """
 
     def __init__(self, stream: trio.abc.Stream, client_id: str, address: str) -> None:
@@ -101,6 +137,9 @@ class Connection:
         self._next_correlation_id = 0
         self._versions: dict[int, Versions] | None = None
         self._used_s = trio.current_time()
+        self._throttled_until_s = 0.0
+        self.features_epoch = -1
+        self.features: dict[str, int] = {}
 
     @property
     def is_open(self) -> bool:
@@ -173,7 +212,8 @@ class Connection:
 
     async def answer(self, pending: Pending, *, timeout_ms: int) -> Any:
         """Wait for the answer to a queued request; raises and is cancelled as `request`."""
-        with trio.move_on_after(timeout_ms / 1_000):
+        # What waits because the broker asked for a pause has its time after it.
+        with trio.move_on_at(max(trio.current_time(), self._throttled_until_s) + timeout_ms / 1_000):
             await pending.done.wait()
         if pending.error is not None:
             raise pending.error
@@ -247,6 +287,8 @@ class Connection:
     async def _write(self) -> None:
         while True:
             await self._has_output.wait()
+            if self._throttled_until_s > trio.current_time():
+                await trio.sleep_until(self._throttled_until_s)
             self._has_output = trio.Event()
             data, self._outbox = b"".join(self._outbox), []
             unanswered, self._unanswered = self._unanswered, []
@@ -294,6 +336,10 @@ class Connection:
             self._frames.detach()  # the records stay views into this memory
         pending.response = wire.decode(cls, frame[position:], version=version)
         self._used_s = trio.current_time()
+        if version >= _THROTTLED_FROM.get(cls.__api_key__, 0):
+            throttle_ms = getattr(pending.response, "throttle_time_ms", 0)
+            if throttle_ms > 0:
+                self._throttled_until_s = self._used_s + throttle_ms / 1_000
         pending.finish()
         self._close_retired()
 
@@ -318,6 +364,8 @@ class Connection:
         if response.error_code:
             raise UnsupportedVersionError(f"{self._address} refuses ApiVersions: error {response.error_code}")
         self._versions = {item.api_key: Versions(item.min_version, item.max_version) for item in response.api_keys}
+        self.features_epoch = response.finalized_features_epoch
+        self.features = {item.name: item.max_version_level for item in response.finalized_features}
 
     def __repr__(self) -> str:
         state = f"closed: {self._error}" if self._error is not None else f"{len(self._pending)} in flight"

@@ -6,6 +6,14 @@
         await producer.enqueue("greetings", "and again", on_delivery=report)     # report(metadata, error)
         await producer.flush()
 
+With a `transactional.id`, records belong to transactions, which consumers of `isolation.level=read_committed` see whole
+or not at all; a consumer's offsets may be part of them:
+
+    async with Producer({..., "transactional.id": "copier"}) as producer:
+        async with producer.transaction():      # commits; aborts on an exception or a cancellation
+            await producer.enqueue("copies", value)
+            await producer.send_offsets(consumer.consumed(), consumer.group_metadata)
+
 A record goes through interceptors, serializers and the partitioner, in this order, and then into a batch.
 
 *Errors.* `send` raises, and `on_delivery` is called with, the same exceptions (`errors.py`): `error.retriable` tells
@@ -50,6 +58,7 @@ from .lifetime import single_error
 from .partition_choice import PartitionChoice
 from .producer_settings import ProducerSettings
 from .sender import Sender, SenderCounts
+from .transactions.calls import TransactionCalls
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -81,7 +90,7 @@ class ProducerStatistics:
     unfinished_batches_count: int
 
 
-class Producer:
+class Producer(TransactionCalls):
     """A producer; open for the time of its `async with`, usable by any number of tasks of that trio run.
 
     .. versionadded:: 0.1
@@ -105,6 +114,7 @@ class Producer:
             ConfigError: A setting is unknown, wrong, or contradicts another.
         """
         self._settings = ProducerSettings.read(settings)
+        super().__init__(self._settings.transactional_id)
         self._clock: Clock = SystemClock() if clock is None else clock
         self._random = random.SystemRandom() if random_source is None else random_source
         self._accumulator = Accumulator(
@@ -141,19 +151,28 @@ class Producer:
     async def _live(self) -> AsyncIterator[None]:
         async with open_brokers(self._settings.connection, random_source=self._random) as brokers:
             brokers.topic_idle_ms_max = self._settings.metadata_max_idle_ms
-            self._sender = Sender(self._settings, brokers, self._accumulator, self._random)
+            self._sender = Sender(self._settings, brokers, self._accumulator, self._random, self._machine)
+            self._open_transactions(self._settings, brokers, self._sender, self._random)
             self._brokers = brokers
             try:
                 async with single_error(), trio.open_nursery() as nursery:
                     nursery.start_soon(self._sender.run)
+                    if self._transactions is not None:
+                        nursery.start_soon(self._transactions.run)
                     try:
                         yield
-                        await self.flush()
+                        await self._finish()
                     finally:
+                        await self._abort_open()
                         self._brokers = None
                         nursery.cancel_scope.cancel()
             finally:
                 self._brokers = None
+
+    async def _finish(self) -> None:
+        """Have all records acknowledged; those of a transaction that nobody ended are aborted instead."""
+        if self._machine is None:
+            await self.flush()
 
     def _opened(self) -> Brokers:
         if self._brokers is None:
@@ -343,6 +362,9 @@ class Producer:
     def _append(self, prepared: _Prepared, on_delivery: OnDelivery | None) -> Delivery | None:
         """Put a record into a batch; None where memory is short."""
         where, sticky_info, key_bytes, value_bytes, headers, timestamp, size_bytes = prepared
+        if self._transactions is not None:
+            self._transactions.machine.check_open()
+            self._transactions.use(where)
         time_ms = now_ms()
         appended = self._accumulator.append(where, key_bytes, value_bytes, headers, timestamp, time_ms, size_bytes)
         if appended is None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _INT: Final = ConfigType.INT
 _LONG: Final = ConfigType.LONG
 _BOOLEAN: Final = ConfigType.BOOLEAN
-_TRANSACTIONS: Final = "transactions come with the transactions plugin, which is not built yet"
+_TWO_PHASES: Final = "taking part in another system's two-phase commit (KIP-939) is not built"
 _IN_FLIGHT_MAX: Final = 5
 """A broker remembers so many batches of a producer, so duplicates are told from gaps only within them."""
 _RETIRED: Final = {
@@ -131,11 +131,20 @@ PRODUCER_KEYS: Final = (
         True,
         "Whether brokers drop duplicates and refuse gaps, so that retries write each record once, in order.",
     ),
-    ClientKey("transactional.id", ConfigType.STRING, None, "Names a transactional producer.", None, _TRANSACTIONS),
-    ClientKey("transaction.timeout.ms", _INT, 60_000, "When a transaction is aborted.", None, _TRANSACTIONS),
     ClientKey(
-        "transaction.two.phase.commit.enable", _BOOLEAN, False, "Two-phase commit (KIP-939).", None, _TRANSACTIONS
+        "transactional.id",
+        ConfigType.STRING,
+        None,
+        "Names a transactional producer: of two with one name only the younger may go on. Needs idempotence.",
     ),
+    ClientKey(
+        "transaction.timeout.ms",
+        _INT,
+        60_000,
+        "When the coordinator aborts a transaction that was not ended; brokers set a limit.",
+        AtLeast(1),
+    ),
+    ClientKey("transaction.two.phase.commit.enable", _BOOLEAN, False, "Two-phase commit (KIP-939).", None, _TWO_PHASES),
 )
 
 
@@ -148,6 +157,7 @@ class ProducerSettings:
         acks: -1, 0 or 1.
         compression_level: None where the codec has none, or for its default.
         is_idempotent: Whether batches carry a producer id and sequences.
+        transactional_id: None for a producer without transactions.
     """
 
     connection: ConnectionSettings
@@ -171,6 +181,8 @@ class ProducerSettings:
     compression_level: int | None
     metadata_max_idle_ms: int
     is_idempotent: bool
+    transactional_id: str | None
+    transaction_timeout_ms: int
 
     @classmethod
     def read(cls, given: Mapping[str, object]) -> ProducerSettings:
@@ -210,12 +222,19 @@ class ProducerSettings:
             compression_level=None if level == -1 and codec.name == "gzip" else level,
             metadata_max_idle_ms=values["metadata.max.idle.ms"],
             is_idempotent=_idempotence(given, values, acks),
+            transactional_id=values["transactional.id"],
+            transaction_timeout_ms=values["transaction.timeout.ms"],
         )
 
 
 def _idempotence(given: Mapping[str, object], values: Mapping[str, Any], acks: int) -> bool:
     """Decide on idempotence: a default gives way to what contradicts it, an explicit wish is refused."""
+    is_transactional = values["transactional.id"] is not None
+    if is_transactional and not values["transactional.id"]:
+        raise ConfigError("transactional.id is empty")
     if not values["enable.idempotence"]:
+        if is_transactional:
+            raise ConfigError("transactional.id needs enable.idempotence=true")
         return False
     in_flight = values["max.in.flight.requests.per.connection"]
     contradictions = (
@@ -224,6 +243,8 @@ def _idempotence(given: Mapping[str, object], values: Mapping[str, Any], acks: i
         (in_flight > _IN_FLIGHT_MAX, f"needs max.in.flight.requests.per.connection of at most 5, not {in_flight}"),
     )
     for is_contradicted, why in contradictions:
+        if is_contradicted and is_transactional:
+            raise ConfigError(f"transactional.id {why}")
         if is_contradicted and given.get("enable.idempotence") is not None:
             raise ConfigError(f"enable.idempotence=true {why}")
         if is_contradicted:

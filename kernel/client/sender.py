@@ -20,7 +20,7 @@ import trio
 
 from ..errors import ErrorCode, error_code
 from ..ids import ZERO_ID
-from ..types import TopicPartition
+from ..types import NO_SEQUENCE, TopicPartition
 from ..wire.messages.api_00_produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -50,11 +50,14 @@ if TYPE_CHECKING:
     from .brokers import Brokers
     from .connection import Connection, Pending
     from .producer_settings import ProducerSettings
+    from .transactions.machine import TransactionMachine
 
 _log = logging.getLogger(__name__)
 
 _VERSION_WITHOUT_IDS: Final = 12
 """The last version of Produce that names topics."""
+_VERSION_OF_TRANSACTIONS_1: Final = 11
+"""The last version of Produce whose batches must be of partitions that were added to the transaction before."""
 _NO_TRANSACTION_TIMEOUT_MS: Final = 2**31 - 1
 _UNKNOWN_FATE: Final = frozenset(
     {ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.NETWORK_EXCEPTION}
@@ -90,10 +93,16 @@ class Sender:
     """Sends what is in the accumulator; `run` is the one task that owns it."""
 
     def __init__(
-        self, settings: ProducerSettings, brokers: Brokers, accumulator: Accumulator, random_source: random.Random
+        self,
+        settings: ProducerSettings,
+        brokers: Brokers,
+        accumulator: Accumulator,
+        random_source: random.Random,
+        transaction: TransactionMachine | None = None,
     ) -> None:
         self.counts = SenderCounts()
-        self.sequences = Sequences() if settings.is_idempotent else None
+        self.sequences = Sequences(restarts=transaction is None) if settings.is_idempotent else None
+        self._transaction = transaction
         self._settings = settings
         self._brokers = brokers
         self._accumulator = accumulator
@@ -136,11 +145,7 @@ class Sender:
         """Send all that can be sent now; return when to look again."""
         time_ms = now_ms()
         self._expire(time_ms)
-        if self.sequences is not None:
-            self.sequences.restart_broken()
-            if not self.sequences.has_producer_id and self._accumulator.has_unfinished and not self._is_asking_id:
-                self._is_asking_id = True
-                nursery.start_soon(self._ask_producer_id)
+        self._tidy_sequences(nursery)
         while True:
             ready = self._accumulator.ready(time_ms, self._brokers.cluster.leader_of)
             if ready.leaderless:
@@ -153,6 +158,18 @@ class Sender:
             if not batch.is_done:
                 deadline_ms = min(deadline_ms, batch.created_ms + self._settings.delivery_timeout_ms)
         return min(ready.next_ms, deadline_ms + 1)
+
+    def _tidy_sequences(self, nursery: trio.Nursery) -> None:
+        """Drop what a failed transaction leaves behind, begin broken chains again, get a producer id."""
+        if self._transaction is not None:
+            if self._transaction.drops_batches:
+                for batch in self._accumulator.take_all():
+                    self._give_up(batch, self._transaction.reason_to_drop)
+        elif self.sequences is not None:
+            self.sequences.restart_broken()
+            if not self.sequences.has_producer_id and self._accumulator.has_unfinished and not self._is_asking_id:
+                self._is_asking_id = True
+                nursery.start_soon(self._ask_producer_id)
 
     def _send_to(self, node_id: int, partitions: list[TopicPartition], nursery: trio.Nursery) -> bool:
         """Send one request to a broker, if it may take one; return whether it was sent."""
@@ -181,9 +198,13 @@ class Sender:
         return True
 
     def _may_send(self, batch: ProducerBatch) -> bool:
+        if self._transaction is not None and not self._transaction.may_send(batch.partition):
+            return False
         return self.sequences is None or self.sequences.may_send(batch)
 
     def _on_drained(self, batch: ProducerBatch) -> None:
+        if self._transaction is not None:
+            batch.set_transactional()
         if self.sequences is not None:
             self.sequences.assign(batch)
         if self._guarantees_order:
@@ -198,6 +219,11 @@ class Sender:
         topics: dict[str, TopicProduceData] = {}
         cluster = self._brokers.cluster
         version = connection.version_of(ProduceRequest)
+        transactional_id = None
+        if self._transaction is not None:
+            transactional_id = self._transaction.transactional_id
+            if not self._transaction.is_v2:
+                version = min(version, _VERSION_OF_TRANSACTIONS_1)
         for batch in batches:
             data = batch.encode()
             name = batch.partition.topic
@@ -210,6 +236,7 @@ class Sender:
             topic.partition_data.append(PartitionProduceData(index=batch.partition.partition, records=data))
             self.counts.bytes_count += len(data)
         request = ProduceRequest(
+            transactional_id=transactional_id,
             acks=self._settings.acks,
             timeout_ms=self._settings.connection.request_timeout_ms,
             topic_data=list(topics.values()),
@@ -311,6 +338,8 @@ class Sender:
         self, batch: ProducerBatch, error: ClientError, *, may_retry: bool, pause_ms: int | None = None
     ) -> None:
         time_ms = now_ms()
+        if self._transaction is not None and self._transaction.drops_batches:
+            may_retry = False
         is_in_time = time_ms < batch.created_ms + self._settings.delivery_timeout_ms
         if may_retry and is_in_time and not batch.is_done and batch.attempts_count <= self._settings.retries:
             pause = self._backoff.pause_ms(batch.attempts_count) if pause_ms is None else pause_ms
@@ -320,6 +349,8 @@ class Sender:
         self._give_up(batch, error)
 
     def _give_up(self, batch: ProducerBatch, error: ClientError) -> None:
+        if self._transaction is not None:
+            self._transaction.batch_failed(error, was_numbered=batch.base_sequence != NO_SEQUENCE)
         if self.sequences is not None:
             self.sequences.fail(batch, is_fate_known=not batch.is_fate_unknown)
         if not batch.is_done:

@@ -83,12 +83,15 @@ class Sequences:
     """The chains of all partitions of one producer; one owner.
 
     Attributes:
+        restarts: Whether a broken chain begins again under the next epoch; not within a transaction, which then fails,
+            and whose coordinator gives the next epoch.
         producer_id: -1 until a broker gave one.
         producer_epoch: Its present epoch.
     """
 
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_EPOCH
+    restarts: bool = True
     _partitions: dict[TopicPartition, _PartitionState] = attrs.field(factory=dict, init=False)
 
     @property
@@ -100,6 +103,14 @@ class Sequences:
         """Take a new id over; partitions begin again with it when their present batches are done."""
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
+
+    def begin_anew(self, producer_id: int, producer_epoch: int) -> None:
+        """Take over what a transaction's coordinator gave; all partitions begin at sequence 0."""
+        assert not any(state.in_flight for state in self._partitions.values()), (
+            "a transaction ends with all its batches"
+        )
+        self._partitions.clear()
+        self.set_producer_id(producer_id, producer_epoch)
 
     def may_send(self, batch: ProducerBatch) -> bool:
         """Say whether the first waiting batch of its partition may be sent now."""
@@ -150,6 +161,8 @@ class Sequences:
             return code.retriable
         state = self._partitions[batch.partition]
         if state.in_flight[0] is batch:
+            if not self.restarts:
+                return False
             # Nothing of ours is missing before it: the gap is the broker's, or a given-up batch was never appended.
             state.break_at(batch.ordinal)
         return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.kernel.client.consumer_settings import AdminSettings, ConsumerSettings, duration_ms
+from odradek.kernel.client.consumer_settings import CONSUMER_KEYS, AdminSettings, ConsumerSettings, duration_ms
 from odradek.kernel.client.partitioners import RoundRobinPartitioner
 from odradek.kernel.client.producer_settings import PRODUCER_KEYS, ProducerSettings
 from odradek.kernel.errors import ConfigError
@@ -86,7 +86,10 @@ def test_several_bootstrap_servers_and_ipv6() -> None:
         ({"acks": 2}, "String must be one of: all, -1, 0, 1"),
         ({"compression.type": "rar"}, "String must be one of"),
         ({"compression.type": "gzip", "compression.gzip.level": 0}, "1 to 9"),
-        ({"transactional.id": "t"}, "transactions plugin"),
+        ({"transactional.id": "t", "enable.idempotence": False}, "transactional.id needs enable.idempotence=true"),
+        ({"transactional.id": "t", "acks": 1}, "transactional.id needs acks=all"),
+        ({"transactional.id": ""}, "transactional.id is empty"),
+        ({"transaction.two.phase.commit.enable": True}, "KIP-939"),
         ({"security.protocol": "SASL_SSL"}, "SASL is not built yet"),
         ({"enable.metrics.push": True}, "telemetry is not built yet"),
         ({"bootstrap.servers": "localhost"}, "is not host:port"),
@@ -147,6 +150,69 @@ def test_a_class_may_be_named_by_its_path() -> None:
     )
 
     assert isinstance(settings.partitioner, RoundRobinPartitioner)
+
+
+# Apache Kafka 4.3, ConsumerConfig.
+KAFKA_CONSUMER_DEFAULTS = {
+    "allow.auto.create.topics": True,
+    "auto.commit.interval.ms": 5000,
+    "auto.offset.reset": "latest",
+    "check.crcs": True,
+    "client.rack": "",
+    "default.api.timeout.ms": 60000,
+    "enable.auto.commit": True,
+    "exclude.internal.topics": True,
+    "fetch.max.bytes": 52428800,
+    "fetch.max.wait.ms": 500,
+    "fetch.min.bytes": 1,
+    "group.id": None,
+    "group.instance.id": None,
+    "group.protocol": "classic",
+    "group.remote.assignor": None,
+    "heartbeat.interval.ms": 3000,
+    "isolation.level": "read_uncommitted",
+    "max.partition.fetch.bytes": 1048576,
+    "max.poll.interval.ms": 300000,
+    "max.poll.records": 500,
+    "metadata.max.age.ms": 300000,
+    "receive.buffer.bytes": 65536,
+    "reconnect.backoff.max.ms": 1000,
+    "reconnect.backoff.ms": 50,
+    "request.timeout.ms": 30000,
+    "retry.backoff.ms": 100,
+    "send.buffer.bytes": 131072,
+    "session.timeout.ms": 45000,
+}
+
+
+def test_the_consumer_s_defaults_are_kafka_s() -> None:
+    actual = {key.name: key.default for key in CONSUMER_KEYS}
+
+    assert {**actual, **KAFKA_CONSUMER_DEFAULTS} == actual
+
+
+@pytest.mark.parametrize(
+    ("given", "part_of_the_error"),
+    [
+        ({"group.protocol": "consumer", "session.timeout.ms": 1}, "session.timeout.ms cannot be set"),
+        ({"group.protocol": "consumer", "heartbeat.interval.ms": 1}, "heartbeat.interval.ms cannot be set"),
+        ({"group.protocol": "consumer", "partition.assignment.strategy": "range"}, "strategy cannot be set"),
+        ({"group.remote.assignor": "uniform"}, "needs group.protocol=consumer"),
+        ({"heartbeat.interval.ms": 10, "session.timeout.ms": 10}, "must be less than session.timeout.ms"),
+        ({"group.id": " "}, "group.id is empty"),
+        ({"group.id": None, "enable.auto.commit": True}, "enable.auto.commit=true needs a group.id"),
+        ({"group.protocol": "share"}, "String must be one of"),
+    ],
+)
+def test_what_a_group_cannot_be_is_refused(given: dict[str, object], part_of_the_error: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        ConsumerSettings.read({**HERE, "group.id": "g", **given})
+
+    assert part_of_the_error in str(caught.value)
+
+
+def test_without_a_group_id_there_is_no_group() -> None:
+    assert ConsumerSettings.read(HERE).group is None
 
 
 def test_consumer_and_admin_defaults() -> None:
