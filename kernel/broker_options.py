@@ -80,7 +80,7 @@ def read_broker_options(
     plugins = PluginManager()
     plugins.load(choose_plugins(installed_plugins(), settings.file.enable, settings.file.disable))
     storages, elections = plugins.storages(), plugins.elections()
-    registry = Registry.of(key for _plugin, key in plugins.config_keys())
+    registry = Registry.of(plugins.config_keys())
     registry = registry.with_choices("odradek.storage", storages).with_choices("odradek.election", elections)
     resolved = settings.resolve(registry, data_dir=default_data_dir(environment, Path.home()))
     for line in resolved.warnings():

@@ -230,11 +230,12 @@ class PluginError(OdradekError):
     """A plugin is missing, broken, doubled, or failed while running.
 
     Attributes:
-        plugin: Its name.
+        plugin: Its name; empty where the failure is that none is there.
         hook: The hook or contract method that failed; may be empty.
     """
 
     def __init__(self, plugin: str, message: str, *, hook: str = "") -> None:
-        super().__init__(f"plugin {plugin!r}{f' ({hook})' if hook else ''}: {message}")
+        culprit = f"plugin {plugin!r}{f' ({hook})' if hook else ''}: " if plugin else ""
+        super().__init__(culprit + message)
         self.plugin = plugin
         self.hook = hook

@@ -283,7 +283,7 @@ def choose_offer(offers: Mapping[str, Offer], name: str, what: str, key: str) ->
     except KeyError:
         known = ", ".join(sorted(offers)) or "none: no plugin that offers one is active"
         raise PluginError(
-            name, f"no active plugin offers this {what} ({key}; offered: {known}); see `odradek plugins list`"
+            "", f"no active plugin offers the {what} {name!r} ({key}; offered: {known}); see `odradek plugins list`"
         ) from None
 
 

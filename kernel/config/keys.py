@@ -52,17 +52,20 @@ class Part(Enum):
     Attributes:
         stands: Whether the part is built, so that its keys work.
         text: For a part that does not stand, what the warning says after the key's name.
+        effect: What the warning says of the effect that its keys have all the same.
     """
 
     stands: bool
     text: str
+    effect: str
 
-    def __new__(cls, label: str, stands: bool, text: str) -> Part:
+    def __new__(cls, label: str, stands: bool, text: str, effect: str = "it has no effect") -> Part:
         """Make a member that knows its facts."""
         member = object.__new__(cls)
         member._value_ = label
         member.stands = stands
         member.text = text
+        member.effect = effect
         return member
 
     NETWORK = ("network", True, "")
@@ -74,11 +77,17 @@ class Part(Enum):
     PRODUCERS = ("producers", True, "")
     OBSERVE = ("observe", True, "")
     PLUGINS = ("plugins", True, "")
-    GROUPS = ("groups", False, "belongs to consumer groups, which are not built yet")
+    GROUPS = ("groups", True, "")
     SHARE_GROUPS = ("share groups", False, "belongs to share groups, which are not built yet")
     STREAMS_GROUPS = ("streams groups", False, "belongs to streams groups, which are not built yet")
-    TRANSACTIONS = ("transactions", False, "belongs to transactions, which are not built yet")
+    TRANSACTIONS = ("transactions", True, "")
     CLEANUP = ("cleanup", False, "belongs to retention and compaction, which are not built yet")
+    CLEANUP_POLICY = (
+        "cleanup policy",
+        False,
+        "belongs to retention and compaction, which are not built yet",
+        "of it stands that `compact` refuses records without a key, and that DeleteRecords needs `delete`",
+    )
     SECURITY = ("security", False, "belongs to SASL, ACLs and delegation tokens, which are not built yet")
     CLUSTER = ("cluster", False, "belongs to a cluster of several brokers, which is not built yet")
     TIERED = ("tiered storage", False, "belongs to tiered storage, which is not built yet")
@@ -87,6 +96,11 @@ class Part(Enum):
     PURGATORY = ("purgatory", False, "tunes how finished requests are purged; here they leave by themselves")
     METRICS = ("metrics", False, "tunes Kafka's metrics library; counters and histograms here have no windows")
     THREADS = ("threads", False, "sizes thread pools of the JVM; one reactor serves everything here")
+    WRITES = (
+        "coordinator writes",
+        False,
+        "tunes how a coordinator gathers its writes; here one turn of the reactor is one append",
+    )
     CHECKPOINTS = (
         "checkpoints",
         False,

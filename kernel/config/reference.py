@@ -52,7 +52,7 @@ def render_page(registry: Registry) -> str:
 def _page_lines(registry: Registry) -> Iterator[str]:
     for part in Part:
         if not part.stands:
-            yield f"| {part.value} | {part.text} |"
+            yield f"| {part.value} | {part.text}; {part.effect} |"
     for scope in Scope:
         yield ""
         yield f"## Keys of a {scope.value}" if scope is not Scope.CLIENT_METRICS else "## Keys of client metrics"
@@ -119,7 +119,7 @@ def render_key(key: ConfigKey) -> str:
         facts.append(f"dynamic {key.update_mode.value}")
     lines = [f"{key.name} ({key.scope.value})", f"    {', '.join(facts)}", f"    {_text(key)}"]
     if not key.part.stands:
-        lines.append(f"    Taken with a warning: it {key.part.text}.")
+        lines.append(f"    Taken with a warning: it {key.part.text}; {key.part.effect}.")
     return "\n".join(lines)
 
 

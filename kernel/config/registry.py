@@ -12,13 +12,17 @@ from typing import Final
 
 import attrs
 
-from ..errors import ConfigError
+from ..errors import ConfigError, PluginError
 from .definitions import KAFKA_KEYS, OWN_KEYS, UNLISTED_KEYS
 from .keys import ConfigKey, Scope, UpdateMode
 from .values import OneOf
 
 _LISTENER_PREFIX: Final = re.compile(r"listener\.name\.([^.]+)\.(.+)")
 _PLUGIN_PREFIXES: Final = ("rsm.config.", "rlmm.config.")
+
+
+def _wrong_key(plugin: str, message: str) -> PluginError:
+    return PluginError(plugin, message, hook="odradek_config_keys")
 
 
 @attrs.frozen
@@ -34,23 +38,28 @@ class Registry:
     keys: Mapping[Scope, Mapping[str, ConfigKey]]
 
     @classmethod
-    def of(cls, plugin_keys: Iterable[ConfigKey] = ()) -> Registry:
+    def of(cls, plugin_keys: Iterable[tuple[str, ConfigKey]] = ()) -> Registry:
         """Collect the built-in keys and those that plugins add.
 
+        Args:
+            plugin_keys: Each with the plugin's name.
+
         Raises:
-            ConfigError: Two keys of one scope share a name, or a plugin's key does not begin with `odradek.`.
+            PluginError: Two keys of one scope share a name, or a plugin's key does not begin with `odradek.`.
         """
         keys: dict[Scope, dict[str, ConfigKey]] = {scope: {} for scope in Scope}
         for key in (*KAFKA_KEYS, *UNLISTED_KEYS, *OWN_KEYS):
             keys[key.scope][key.name] = key
-        for key in plugin_keys:
+        owners: dict[tuple[Scope, str], str] = {}
+        for plugin, key in plugin_keys:
             if not key.name.startswith("odradek."):
-                raise ConfigError(f"a plugin's key must begin with 'odradek.', {key.name!r} does not")
+                raise _wrong_key(plugin, f"its {key.scope.value} key {key.name!r} does not begin with 'odradek.'")
             if key.name in keys[key.scope]:
-                raise ConfigError(
-                    f"two plugins offer the {key.scope.value} key {key.name!r}", hint="disable one of them"
-                )
+                owner = owners.get((key.scope, key.name))
+                whose = "the kernel's already" if owner is None else f"plugin {owner!r}'s already: disable one of them"
+                raise _wrong_key(plugin, f"its {key.scope.value} key {key.name!r} is {whose}")
             keys[key.scope][key.name] = key
+            owners[key.scope, key.name] = plugin
         return cls(keys)
 
     def find(self, scope: Scope, name: str) -> ConfigKey | None:
@@ -97,7 +106,7 @@ class Registry:
         for name in names:
             key = self.find(scope, name)
             if key is not None and not key.part.stands:
-                yield name, f"{name} {key.part.text}; it has no effect"
+                yield name, f"{name} {key.part.text}; {key.part.effect}"
 
     def hint(self, scope: Scope, name: str) -> str:
         """Say what was probably meant by an unknown name; may be empty."""

@@ -7,7 +7,7 @@ import pytest
 from odradek.kernel.config.keys import ConfigKey, Importance, Part, Scope, UpdateMode
 from odradek.kernel.config.registry import Registry, builtin_registry
 from odradek.kernel.config.values import ConfigType
-from odradek.kernel.errors import ConfigError
+from odradek.kernel.errors import ConfigError, PluginError
 
 REGISTRY = builtin_registry()
 
@@ -230,17 +230,19 @@ def plugin_key(name: str) -> ConfigKey:
 
 
 def test_a_plugins_key_is_known_and_listed_last() -> None:
-    registry = Registry.of([plugin_key("odradek.zebra.count")])
+    registry = Registry.of([("zebra", plugin_key("odradek.zebra.count"))])
 
     assert registry.get(Scope.TOPIC, "odradek.zebra.count").default == 5
     assert registry.listed(Scope.TOPIC)[-1].name == "odradek.zebra.count"
 
 
 def test_a_plugins_key_must_carry_our_prefix_and_be_new() -> None:
-    with pytest.raises(ConfigError, match="must begin with 'odradek"):
-        Registry.of([plugin_key("zebra.count")])
-    with pytest.raises(ConfigError, match="two plugins offer"):
-        Registry.of([plugin_key("odradek.zebra.count"), plugin_key("odradek.zebra.count")])
+    with pytest.raises(PluginError, match=r"plugin 'zebra' \(odradek_config_keys\): .*'zebra.count' does not begin"):
+        Registry.of([("zebra", plugin_key("zebra.count"))])
+    with pytest.raises(PluginError, match=r"plugin 'okapi' .*'odradek.zebra.count' is plugin 'zebra''s already"):
+        Registry.of([("zebra", plugin_key("odradek.zebra.count")), ("okapi", plugin_key("odradek.zebra.count"))])
+    with pytest.raises(PluginError, match=r"plugin 'okapi' .*'odradek.storage' is the kernel's already"):
+        Registry.of([("okapi", plugin_key("odradek.storage"))])
 
 
 def test_choices_bind_a_key_to_what_plugins_offer() -> None:

@@ -41,5 +41,5 @@ def test_a_key_is_told_on_the_terminal_with_its_facts() -> None:
         "    Partitions of a topic that is created without saying how many."
     )
     assert render_key(registry.get(Scope.TOPIC, "retention.ms")).endswith(
-        "    Taken with a warning: it belongs to retention and compaction, which are not built yet."
+        "    Taken with a warning: it belongs to retention and compaction, which are not built yet; it has no effect."
     )

@@ -104,7 +104,7 @@ def test_a_topic_tells_its_logs_what_they_need() -> None:
 
 
 def test_a_plugins_key_is_found_by_name_and_refused_with_its_reason() -> None:
-    config = BrokerConfig(Registry.of([COUNT]))
+    config = BrokerConfig(Registry.of([("zebra", COUNT)]))
 
     assert TopicConfig.resolve(config, {"odradek.zebra.count": "7"}).extra == {"odradek.zebra.count": 7}
     with pytest.raises(KafkaError, match="zebras cannot be counted"):
@@ -132,9 +132,14 @@ def test_wrong_overrides_are_an_invalid_config(overrides: dict[str, str], what: 
 
 
 def test_keys_of_parts_that_are_not_built_are_warned_of() -> None:
-    names = ["retention.ms", "segment.bytes", "unknown"]
+    names = ["cleanup.policy", "retention.ms", "segment.bytes", "unknown"]
     assert list(broker().registry.without_effect(Scope.TOPIC, names)) == [
-        ("retention.ms", "retention.ms belongs to retention and compaction, which are not built yet; it has no effect")
+        (
+            "cleanup.policy",
+            "cleanup.policy belongs to retention and compaction, which are not built yet; of it stands that `compact` "
+            "refuses records without a key, and that DeleteRecords needs `delete`",
+        ),
+        ("retention.ms", "retention.ms belongs to retention and compaction, which are not built yet; it has no effect"),
     ]
 
 

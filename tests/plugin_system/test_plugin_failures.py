@@ -139,7 +139,7 @@ def test_a_kernel_without_plugins_says_what_is_missing(site: Path) -> None:
     status, (line,) = start(site, "[plugins]\nenable = []\n")
 
     assert status == 1
-    assert "no active plugin offers this storage" in line
+    assert "odradek: no active plugin offers the storage 'segment' (odradek.storage; offered: none" in line
     assert "`odradek plugins list`" in line
 
 
@@ -147,7 +147,7 @@ def test_a_kernel_without_an_election_says_so(site: Path) -> None:
     status, (line,) = start(site, '[plugins]\nenable = ["storage_segment"]\n')
 
     assert status == 1
-    assert "no active plugin offers this election" in line
+    assert "odradek: no active plugin offers the election 'isr'" in line
 
 
 def test_a_broken_plugin_that_is_disabled_is_never_imported(site: Path) -> None:

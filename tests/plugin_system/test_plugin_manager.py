@@ -130,7 +130,9 @@ def test_a_plugin_that_fails_to_offer_is_named() -> None:
 
 
 def test_an_offer_that_nobody_makes_is_explained() -> None:
-    with pytest.raises(PluginError, match=r"no active plugin offers this storage \(odradek.storage; offered: memory\)"):
+    with pytest.raises(
+        PluginError, match=r"^no active plugin offers the storage 'glacier' \(odradek.storage; offered: memory\)"
+    ):
         choose_offer({"memory": object}, "glacier", "storage", "odradek.storage")
 
 

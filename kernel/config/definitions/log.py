@@ -45,7 +45,7 @@ _ROWS: Final[tuple[Row, ...]] = (
     ("log.retention.hours", INT, 168, None, HIGH, READ_ONLY, Part.CLEANUP),
     ("log.retention.bytes", LONG, -1, None, HIGH, CLUSTER_WIDE, Part.CLEANUP),
     ("log.retention.check.interval.ms", LONG, 300_000, POSITIVE, MEDIUM, READ_ONLY, Part.CLEANUP),
-    ("log.cleanup.policy", LIST, ("delete",), ListOf(("compact", "delete")), MEDIUM, CLUSTER_WIDE, Part.CLEANUP),
+    ("log.cleanup.policy", LIST, ("delete",), ListOf(("compact", "delete")), MEDIUM, CLUSTER_WIDE, Part.CLEANUP_POLICY),
     ("log.index.size.max.bytes", INT, 10_485_760, AtLeast(4), MEDIUM, CLUSTER_WIDE, Part.LOG),
     ("log.index.interval.bytes", INT, 4096, NOT_NEGATIVE, MEDIUM, CLUSTER_WIDE, Part.LOG),
     ("log.flush.interval.messages", LONG, MAX_LONG, POSITIVE, HIGH, CLUSTER_WIDE, Part.LOG),

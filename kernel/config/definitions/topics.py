@@ -28,7 +28,7 @@ _ROWS: Final[tuple[Row, ...]] = (
     ("max.compaction.lag.ms", LONG, MAX_LONG, POSITIVE, MEDIUM, CLUSTER_WIDE, Part.CLEANUP),
     ("file.delete.delay.ms", LONG, 60000, NOT_NEGATIVE, MEDIUM, CLUSTER_WIDE, Part.LOG),
     ("min.cleanable.dirty.ratio", DOUBLE, 0.5, Between(0, 1), MEDIUM, CLUSTER_WIDE, Part.CLEANUP),
-    ("cleanup.policy", LIST, ("delete",), ListOf(("compact", "delete")), MEDIUM, CLUSTER_WIDE, Part.CLEANUP),
+    ("cleanup.policy", LIST, ("delete",), ListOf(("compact", "delete")), MEDIUM, CLUSTER_WIDE, Part.CLEANUP_POLICY),
     ("unclean.leader.election.enable", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, Part.CLUSTER),
     ("min.insync.replicas", INT, 1, POSITIVE, MEDIUM, CLUSTER_WIDE, Part.REQUESTS),
     (
