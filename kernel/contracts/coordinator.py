@@ -355,9 +355,12 @@ class TopicKeys:
         configs: By topic key the broker key that gives its value, or the value itself as `=value`;
             `min.insync.replicas` is never more than the replicas.
         compression_key: Broker key of the number of the codec that batches are written with; none when it is empty.
+        base_sequence: What its batches carry as their first sequence. It means nothing, as no producer counts them,
+            but stands in Kafka's files: 0 in `__consumer_offsets`, -1 (none) in `__transaction_state`.
     """
 
     partitions_key: str
     replication_factor_key: str
     configs: Mapping[str, str]
     compression_key: str = ""
+    base_sequence: int = 0

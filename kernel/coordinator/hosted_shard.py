@@ -304,7 +304,7 @@ class HostedShard:
     ) -> KafkaError | None:
         """Replay records and add them to the open batch, appending it whenever it is full."""
         batch, limit = self._batch, self._batch_bytes_max
-        compression = self._host.compression()
+        compression, base_sequence = self._host.compression(), self._host.coordinator.topic_settings.base_sequence
         if is_whole and not batch.has_room(sum(record_size_max(*each) for each in encoded), limit):
             self.write_batch()
         for record, each in zip(records, encoded, strict=True):
@@ -315,7 +315,7 @@ class HostedShard:
             if not batch.records_count:
                 self._host.note_dirty(self)
             offset = self.replica.log.log_end_offset + batch.records_count
-            batch.append(each, now_ms, compression)
+            batch.append(each, now_ms, compression, base_sequence)
             self.shard.replay(record, offset, NO_PRODUCER)
         return None
 
@@ -340,7 +340,8 @@ class HostedShard:
         if not self.is_active:
             return KafkaError(ErrorCode.NOT_COORDINATOR)
         try:
-            batch = transactional_batch(encoded, producer, now_ms, self._host.compression())
+            base_sequence = self._host.coordinator.topic_settings.base_sequence
+            batch = transactional_batch(encoded, producer, now_ms, self._host.compression(), base_sequence)
             appended = self._append(memoryview(batch))
         except KafkaError as error:
             if error.code not in LOST:

@@ -54,10 +54,10 @@ class OpenBatch:
         """Return whether records of so many bytes fit into a batch of at most `batch_bytes_max`."""
         return self._size_bytes + size_bytes <= batch_bytes_max
 
-    def append(self, encoded: Encoded, now_ms: int, compression: CompressionType) -> None:
-        """Add a record; the first one's compression counts."""
+    def append(self, encoded: Encoded, now_ms: int, compression: CompressionType, base_sequence: int) -> None:
+        """Add a record; the first one's compression and sequence count."""
         if self._builder is None:
-            self._builder = BatchBuilder(compression=compression)
+            self._builder = BatchBuilder(compression=compression, base_sequence=base_sequence)
         key, value = encoded
         self._builder.append(key, value, timestamp=now_ms)
         self._size_bytes += record_size_max(key, value)
@@ -76,16 +76,21 @@ class OpenBatch:
 
 
 def transactional_batch(
-    records: Iterable[Encoded], producer: ProducerIdentity, now_ms: int, compression: CompressionType
+    records: Iterable[Encoded],
+    producer: ProducerIdentity,
+    now_ms: int,
+    compression: CompressionType,
+    base_sequence: int,
 ) -> bytearray:
     """Return a batch of a producer's transaction.
 
-    It has no sequence, as Kafka's coordinators write none: the request that brought it is not the producer's Produce.
+    Every such batch has the same base sequence: the request that brought it is not the producer's Produce.
     """
     builder = BatchBuilder(
         compression=compression,
         producer_id=producer.producer_id,
         producer_epoch=producer.producer_epoch,
+        base_sequence=base_sequence,
         is_transactional=True,
     )
     for key, value in records:

@@ -71,6 +71,7 @@ class TransactionCoordinator:
             "min.insync.replicas": "transaction.state.log.min.isr",
             "segment.bytes": "transaction.state.log.segment.bytes",
         },
+        base_sequence=-1,
     )
     write_timeout_key = "request.timeout.ms"
     load_buffer_key = "transaction.state.log.load.buffer.size"

@@ -480,7 +480,7 @@ def test_records_of_a_transaction_have_a_batch_of_their_own() -> None:
     assert waiter.response == 21
     assert [
         (h.records_count, h.is_transactional, h.producer_id, h.producer_epoch, h.base_sequence) for h in batches(world)
-    ] == [(1, False, -1, -1, -1), (2, True, 7, 3, -1), (1, False, -1, -1, -1)]
+    ] == [(1, False, -1, -1, 0), (2, True, 7, 3, 0), (1, False, -1, -1, 0)]
     assert world.shard().offsets == [0, 1, 2, 3]
     assert world.shard().counters == {"a": 2}
     assert world.replica().last_stable_offset == 1
