@@ -103,7 +103,8 @@ class TxnOffsetCommitHandler(GroupHandler):
             api_version=context.api_version,
             is_transactional=True,
         )
-        commits = [TopicCommit(topic.name, topic.topic_id, topic.partitions) for topic in topics.known]
+        # Without the topics' ids, as Kafka keeps what a transaction commits: its request does not have them.
+        commits = [TopicCommit(topic.name, ZERO_ID, topic.partitions) for topic in topics.known]
         self._runtime.submit(
             self._runtime.partition_for(request.group_id),
             lambda shard, now_ms: shard.offsets.commit(committer, commits, now_ms),
