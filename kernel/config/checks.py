@@ -62,6 +62,16 @@ def _check_connection_limits(config: BrokerConfig) -> None:
         raise ConfigError(what, where=config.where("max.connections.per.ip"))
 
 
+def _check_offsets_compression(config: BrokerConfig) -> None:
+    codec = config.get_int("offsets.topic.compression.codec")
+    if codec not in range(5):
+        raise ConfigError(
+            f"Unknown compression type id: {codec}",
+            where=config.where("offsets.topic.compression.codec"),
+            hint="0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd",
+        )
+
+
 def _check_listeners(config: BrokerConfig) -> None:
     parse_listeners(config)
 
@@ -72,5 +82,6 @@ _CHECKS: Final[tuple[Callable[[BrokerConfig], None], ...]] = (
     _check_compaction_lag,
     _check_request_memory,
     _check_connection_limits,
+    _check_offsets_compression,
     _check_listeners,
 )

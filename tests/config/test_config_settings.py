@@ -149,18 +149,18 @@ log.retention.check.interval.ms=300000
 
     assert config.log_dirs == ("/tmp/kraft-combined-logs",)
     assert config.where("log.dirs") == f"{tmp_path / 'server.properties'}, line 15"
-    assert {"num.io.threads", "log.retention.hours", "offsets.topic.replication.factor"} <= warned
+    assert {"num.io.threads", "log.retention.hours"} <= warned
     assert "log.segment.bytes" not in warned
 
 
 def test_a_key_of_a_part_that_is_not_built_earns_one_line() -> None:
-    config = resolve(options=("group.initial.rebalance.delay.ms=0",))
+    config = resolve(options=("group.share.max.size=7",))
 
     assert config.warnings() == [
-        "--set group.initial.rebalance.delay.ms: group.initial.rebalance.delay.ms "
-        "belongs to consumer groups, which are not built yet; it has no effect"
+        "--set group.share.max.size: group.share.max.size "
+        "belongs to share groups, which are not built yet; it has no effect"
     ]
-    assert config.get_int("group.initial.rebalance.delay.ms") == 0
+    assert config.get_int("group.share.max.size") == 7
 
 
 WRONG_TOML = {
@@ -209,6 +209,7 @@ def test_a_wrong_file_is_refused_with_its_line(tmp_path: Path, text: str) -> Non
         ("log.retention.hours=0", "must be unlimited (-1)"),
         ("queued.max.request.bytes=5", "must be -1 or at least socket.request.max.bytes"),
         ("max.connections.per.ip=0", "can be 0 only where"),
+        ("offsets.topic.compression.codec=5", "Unknown compression type id: 5"),
         ("max.connections.per.ip.overrides=here", "is not HOST:COUNT"),
         ("log.cleaner.max.compaction.lag.ms=1", ""),
         ("log.cleaner.min.compaction.lag.ms=99999999999999", ""),
