@@ -53,7 +53,7 @@ def decode_transaction_index(data: Buffer, *, is_torn: bool = False) -> list[Abo
         is_torn: Whether a crash may have left a part of an entry at its end, which is passed over.
 
     Raises:
-        CorruptionError: It is of another version, cut off, or out of order.
+        CorruptionError: It is of another version, cut off, out of order, or tells what cannot be.
     """
     view = memoryview(data)
     if is_torn:
@@ -65,6 +65,9 @@ def decode_transaction_index(data: Buffer, *, is_torn: bool = False) -> list[Abo
         if version != _VERSION:
             raise CorruptionError(f"transaction index of version {version}, {_VERSION} was expected")
         transaction = AbortedTransaction(*fields)
+        if transaction.first_offset >= transaction.last_offset:
+            # Zeros at a file's end, as a loss of power leaves them.
+            raise CorruptionError(f"transaction index: a transaction from {fields[1]} to {fields[2]}")
         if aborted and transaction.last_offset <= aborted[-1].last_offset:
             raise CorruptionError(f"transaction index: {transaction.last_offset} follows {aborted[-1].last_offset}")
         aborted.append(transaction)

@@ -1,0 +1,245 @@
+"""Random lives of a partition with transactions: what read_committed consumers see is what a naive model says."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from odradek.kernel.api import LogConfig
+from odradek.kernel.errors import ErrorCode
+from odradek.kernel.partitions.transaction_index import TRANSACTION_INDEX_KIND, decode_transaction_index
+
+from .transactional_logs import WHERE, Broker, Told, seen
+
+CONFIG = LogConfig(segment_bytes=900, segment_index_bytes=240, index_interval_bytes=200)
+PRODUCERS = st.integers(1, 4)
+
+
+@attrs.define
+class ModelProducer:
+    """A transactional producer; with version 2 the marker raises its epoch."""
+
+    version: int
+    epoch: int = 0
+    next_sequence: int = 0
+    transaction: int | None = None
+    """Number of the open transaction."""
+
+
+@attrs.define
+class ModelRecord:
+    """A record, and the transaction it belongs to, if any."""
+
+    offset: int
+    value: str
+    transaction: int | None
+
+
+@attrs.define
+class ModelTransaction:
+    """What is known of a transaction in this partition."""
+
+    first_offset: int
+    marker_offset: int | None = None
+    is_commit: bool = False
+
+
+class TransactionalLog(RuleBasedStateMachine):
+    """The partition beside a model that keeps every record and every transaction for ever."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.directory = Path(tempfile.mkdtemp(prefix="transactions-"))
+        self.broker: Any = None
+        self.records: list[ModelRecord] = []
+        self.transactions: list[ModelTransaction] = []
+        self.producers = {number: ModelProducer(version=2 * (number % 2)) for number in range(1, 5)}
+        self.values = 0
+        self.plain_sequence = 0
+        self.told: list[tuple[Told, int]] = []
+
+    def teardown(self) -> None:
+        if self.broker is not None:
+            self.broker.engine.abandon()
+        shutil.rmtree(self.directory)
+
+    @initialize(has_follower=st.booleans())
+    def start(self, has_follower: bool) -> None:
+        self.replicas = (1, 2) if has_follower else (1,)
+        self.broker = Broker(self.directory, CONFIG, replicas=self.replicas)
+
+    def new_values(self, count: int) -> list[str]:
+        self.values += count
+        return [str(number) for number in range(self.values - count, self.values)]
+
+    def note(self, base_offset: int, values: list[str], transaction: int | None) -> None:
+        self.records += [ModelRecord(base_offset + n, value, transaction) for n, value in enumerate(values)]
+
+    @rule(count=st.integers(1, 4), is_idempotent=st.booleans())
+    def produce(self, count: int, is_idempotent: bool) -> None:
+        values = self.new_values(count)
+        if is_idempotent:
+            base_offset = self.broker.produce(values, 9, 0, self.plain_sequence)
+            self.plain_sequence += count
+        else:
+            base_offset = self.broker.produce(values)
+        self.note(base_offset, values, None)
+
+    @rule(number=PRODUCERS, count=st.integers(1, 4))
+    def produce_in_transaction(self, number: int, count: int) -> None:
+        producer = self.producers[number]
+        values = self.new_values(count)
+        base_offset = self.broker.produce(values, number, producer.epoch, producer.next_sequence, txn=True)
+        producer.next_sequence += count
+        if producer.transaction is None:
+            producer.transaction = len(self.transactions)
+            self.transactions.append(ModelTransaction(base_offset))
+        self.note(base_offset, values, producer.transaction)
+
+    @rule(number=PRODUCERS, commit=st.booleans())
+    def end(self, number: int, commit: bool) -> None:
+        producer = self.producers[number]
+        if producer.version == 2:
+            producer.epoch += 1
+            producer.next_sequence = 0
+        offset = self.broker.replica.log.log_end_offset
+        self.told.append((self.broker.end(number, producer.epoch, commit=commit, version=producer.version), offset))
+        if producer.transaction is not None:
+            transaction = self.transactions[producer.transaction]
+            transaction.marker_offset, transaction.is_commit = offset, commit
+            producer.transaction = None
+
+    @rule()
+    def turn(self) -> None:
+        self.broker.turn()
+
+    @rule(share=st.floats(0, 1))
+    def follow(self, share: float) -> None:
+        if self.replicas == (1, 2):
+            self.broker.turn()
+            replica = self.broker.replica
+            offset = round(replica.high_watermark + share * (replica.appended_offset - replica.high_watermark))
+            replica.note_follower(2, offset, 0)
+            self.broker.progress()
+
+    @rule(share=st.floats(0, 1))
+    def delete_records(self, share: float) -> None:
+        replica = self.broker.replica
+        start = replica.log.log_start_offset
+        offset = round(start + share * (replica.high_watermark - start))
+        replica.log.advance_log_start(offset)
+        replica.producers.advance_log_start(offset)
+
+    @rule()
+    def delete_segments(self) -> None:
+        self.broker.turn()
+        log = self.broker.replica.log
+        # What nobody knows any more after a crash, not even Kafka, is left out: a transaction that is open and of
+        # which every segment with a record is gone.
+        opened = [each.first_offset for each in self.transactions if each.marker_offset is None]
+        log.delete_segments_below(min([log.log_start_offset, *opened]))
+        self.broker.engine.checkpoint({})
+
+    @rule()
+    def roll(self) -> None:
+        self.broker.turn()
+        self.broker.replica.log.roll()
+
+    @rule(does_flush=st.booleans())
+    def keep(self, does_flush: bool) -> None:
+        self.broker.turn()
+        self.broker.replica.keep_producers()
+        if does_flush:
+            self.broker.replica.log.flush()
+        self.broker.engine.checkpoint({self.broker.replica.partition: self.broker.replica.high_watermark})
+
+    @rule(cleanly=st.booleans())
+    def restart(self, cleanly: bool) -> None:
+        self.broker.turn()
+        if cleanly:
+            self.broker.manager.close()
+        else:
+            self.broker.engine.abandon()
+        self.told.clear()
+        self.broker = Broker(self.directory, CONFIG, replicas=self.replicas)
+
+    @precondition(lambda self: self.broker is not None)
+    @invariant()
+    def the_last_stable_offset_is_the_models(self) -> None:
+        assert self.broker.replica.last_stable_offset == self.model_stable_offset()
+
+    @precondition(lambda self: self.broker is not None)
+    @invariant()
+    def markers_are_told_once_they_are_committed(self) -> None:
+        high_watermark = self.broker.replica.high_watermark
+        for told, offset in self.told:
+            assert told.codes == ({WHERE: ErrorCode.NONE} if offset < high_watermark else None)
+
+    @rule(share=st.floats(0, 1), max_bytes=st.sampled_from((1, 150, 400, 1 << 20)))
+    def read(self, share: float, max_bytes: int) -> None:
+        replica = self.broker.replica
+        log_start, stable = replica.log.log_start_offset, self.model_stable_offset()
+        start = round(log_start + share * (stable - log_start))
+        expected = [
+            (record.offset, record.value)
+            for record in self.records
+            if start <= record.offset < stable
+            and (record.transaction is None or self.transactions[record.transaction].is_commit)
+        ]
+
+        assert seen(replica, start, max_bytes) == expected
+
+    @rule()
+    def look_into_the_indexes(self) -> None:
+        self.broker.turn()
+        log = self.broker.replica.log
+        for segment in log.segments():
+            expected = sorted(
+                (transaction.first_offset, transaction.marker_offset)
+                for transaction in self.transactions
+                if transaction.marker_offset is not None
+                and segment.base_offset <= transaction.marker_offset < segment.next_offset
+                and not transaction.is_commit
+            )
+            found = []
+            if segment.base_offset in log.sidecars(TRANSACTION_INDEX_KIND):
+                data = log.read_sidecar(segment.base_offset, TRANSACTION_INDEX_KIND)
+                found = sorted((each.first_offset, each.last_offset) for each in decode_transaction_index(data))
+            assert found == expected
+
+    def model_stable_offset(self) -> int:
+        replica = self.broker.replica
+        high_watermark: int = replica.high_watermark
+        unstable = [
+            transaction.first_offset
+            for transaction in self.transactions
+            if (transaction.marker_offset is None or transaction.marker_offset >= high_watermark)
+        ]
+        log_start_offset: int = replica.log.log_start_offset
+        return min(max(min(unstable, default=high_watermark), log_start_offset), high_watermark)
+
+
+TestTransactionalLog = TransactionalLog.TestCase
+TestTransactionalLog.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+
+
+@pytest.mark.sweep
+def test_longer_lives() -> None:
+    run_state_machine_as_test(
+        TransactionalLog, settings=settings(max_examples=1_000, stateful_step_count=60, deadline=None)
+    )
