@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "produce": "write records from files or standard input",
     "consume": "read records from any place in a topic",
     "log": "show what is inside segments, indexes and checkpoints on disk",
+    "assign": "see who of a group would read what, by every assignor, as members come and go",
     "perf": "measure how fast a broker takes and gives records",
     "plugins": "list what is installed, what is active, and who ships it",
     "config": "explain every configuration key",

@@ -163,16 +163,15 @@ class _Plan:
                     self.hand_on(giver, topic, taker)
 
     def hand_on_much(self, giver: int, topic: str, rising: set[int]) -> None:
-        """Hand on what the next searches would hand on too: while the giver has more than anybody else."""
+        """Hand on what the next searches would: while the giver has most, to all who have as little as the first."""
         next_load = max((self.loads[member] for member in rising if member != giver), default=0)
         is_free = bool(self.strangers[giver].get(topic))
-        least = [(self.loads[member], member) for member in self.subscribers[topic] if member in rising]
-        heapify(least)
-        while True:
-            load, taker = least[0]
+        load = min(self.loads[member] for member in self.subscribers[topic] if member in rising)
+        for taker in self.subscribers[topic]:
+            if self.loads[taker] != load or taker not in rising:
+                continue
             self.hand_on(giver, topic, taker)
-            heapreplace(least, (load + 1, taker))
-            if self.loads[giver] <= max(next_load, least[0][0] + 1) or not self.held[giver][topic]:
+            if self.loads[giver] <= max(next_load, load + 1) or not self.held[giver][topic]:
                 return
             if is_free and not self.strangers[giver][topic]:
                 return
@@ -195,12 +194,13 @@ class _Search:
     """The cheapest way from the most loaded to somebody who has at least two less.
 
     A breadth-first search in which a hand-over is free when the partition is not one that the giver had before, and
-    else costs one move. It ends with the first topic on which a free hand-over reaches somebody.
+    else costs one move. Of several ways that cost the same it takes the one to the least loaded.
     """
 
     def __init__(self, plan: _Plan, rising: Collection[int], top: int) -> None:
         self._plan = plan
         self._enough = top - 2
+        self._least = min(map(plan.loads.__getitem__, rising))
         self._open = set(rising)  # nobody else is reached
         self.cost = {member: 0 for member in rising if plan.loads[member] == top}
         self._came_by: dict[int, tuple[int, str]] = {}
@@ -212,7 +212,7 @@ class _Search:
         queue = deque((member, 0) for member in self.cost)
         while queue:
             member, cost = queue.popleft()
-            if self._found is not None and cost >= self._found[0]:
+            if self._found is not None and (cost > self._found[0] or self._found[:2] == (cost, self._least)):
                 break
             if cost == self.cost[member]:
                 self._hand_on(member, cost, queue)
@@ -228,32 +228,25 @@ class _Search:
         return way
 
     def _hand_on(self, giver: int, cost: int, queue: deque[tuple[int, int]]) -> None:
-        """Look whom a member reaches: for free first, and at a price only while nobody was found at that price."""
+        """Look whom a member reaches, for free and at a price."""
         strangers = self._plan.strangers[giver]
-        for topic, count in strangers.items():
-            if count and self._reach(giver, topic, cost, queue.appendleft):
-                return
         for topic, partitions in self._plan.held[giver].items():
-            if self._found is not None:
-                return
-            if partitions and not strangers.get(topic):
+            if strangers.get(topic):
+                self._reach(giver, topic, cost, queue.appendleft)
+            elif partitions and (self._found is None or cost < self._found[0]):
                 self._reach(giver, topic, cost + 1, queue.append)
 
-    def _reach(self, giver: int, topic: str, cost: int, enqueue: Callable[[tuple[int, int]], None]) -> bool:
-        """Reach a topic's subscribers, and return whether one of them has little enough."""
+    def _reach(self, giver: int, topic: str, cost: int, enqueue: Callable[[tuple[int, int]], None]) -> None:
+        """Reach a topic's subscribers, and keep in mind who has least."""
         if cost >= self._topic_cost.get(topic, cost + 1):
-            return False
+            return
         self._topic_cost[topic] = cost
         loads, known = self._plan.loads, self.cost
-        nearest: tuple[int, int, int] | None = None
         for taker in self._plan.subscribers[topic]:
             if taker in self._open and cost < known.get(taker, cost + 1):
                 known[taker] = cost
                 self._came_by[taker] = (giver, topic)
-                if loads[taker] <= self._enough and (nearest is None or loads[taker] < nearest[1]):
-                    nearest = (cost, loads[taker], taker)
                 enqueue((taker, cost))
-        if nearest is None:
-            return False
-        self._found = nearest if self._found is None else min(self._found, nearest)
-        return True
+                if loads[taker] <= self._enough:
+                    candidate = (cost, loads[taker], taker)
+                    self._found = candidate if self._found is None else min(self._found, candidate)
