@@ -121,7 +121,7 @@ offsets.load.buffer.size
     How many bytes are read at a time when a coordinator loads its partition.
 
 offsets.topic.replication.factor
-    Replicas of the offsets topic.
+    Replicas of the offsets topic when it is created; never more than there are live brokers.
 
 offsets.topic.num.partitions
     Partitions of the offsets topic; not to be changed once it exists.

@@ -46,13 +46,13 @@ _ROWS: Final[tuple[Row, ...]] = (
 
 _DOCS: Final = """
 transaction.state.log.min.isr
-    In-sync replicas that the transaction state topic demands.
+    In-sync replicas that the transaction state topic demands when it is created; never more than it has replicas.
 
 transaction.state.log.load.buffer.size
     How many bytes are read at a time when a transaction coordinator loads its partition.
 
 transaction.state.log.replication.factor
-    Replicas of the transaction state topic.
+    Replicas of the transaction state topic when it is created; never more than there are live brokers.
 
 transaction.state.log.num.partitions
     Partitions of the transaction state topic; not to be changed once it exists.
