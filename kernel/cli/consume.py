@@ -33,6 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             ("consume orders -o -10", "the last ten of each partition"),
             ("consume orders --follow -o end", "what comes from now on, until Ctrl-C"),
             ("consume orders -o @2026-01-01 -u @2026-02-01 --json", "January, as JSON"),
+            ("consume orders --group audit --follow", "as a member of a group; what is written is committed"),
             (r"consume orders -p 0 -o 1234 -c 1 -f '%T %k %h\n%s\n'", "one record, looked at closely"),
         ],
         notes=r"""
@@ -53,6 +54,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     where.add_argument("-u", "--until", metavar="OFFSET", help="where to stop, itself not included (default end)")
     where.add_argument("-c", "--count", type=positive, metavar="N", help="stop after so many records")
     where.add_argument("-F", "--follow", action="store_true", help="do not stop at the end, wait for more")
+    where.add_argument(
+        "-g",
+        "--group",
+        metavar="GROUP",
+        help="as a member of a group: what is written is committed",
+    )
     how = parser.add_argument_group("what is written")
     how.add_argument("-f", "--format", metavar="TEXT", help="how a record is written (default %%s\\n)")
     how.add_argument("-K", "--key-delimiter", metavar="TEXT", help="write the key too, and this before the value")
@@ -68,6 +75,12 @@ def run(arguments: argparse.Namespace) -> int:
     from .running import run_interruptible
 
     settings = client_settings(arguments, allow_auto_create_topics="false")
+    if arguments.group is not None:
+        from .consume_group import GroupWork, group_settings
+
+        wishes = client_settings(arguments, allow_auto_create_topics="false", **group_settings(arguments))
+        run_interruptible(GroupWork(arguments, Consumer(wishes), make_writer(arguments)).run, wishes)
+        return 0
     run_interruptible(_Work(arguments, Consumer(settings)).run, settings)
     return 0
 

@@ -1,0 +1,135 @@
+"""Shell: `odradek consume --group`: a member of a consumer group that writes what falls to it, and commits that.
+
+What is committed is what was written: an interruption, or the end, commits once more before the group is left.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from ..client.errors import ClientError
+from ..errors import ConfigError
+from ..types import TopicPartition
+from .consume import isolation_level
+from .offset_spec import Where, parse_offset
+from .record_format import ShownRecord
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ..client import Consumer
+
+_log = logging.getLogger(__name__)
+
+POLL_MS: Final = 200
+LAST_COMMIT_S: Final = 5
+"""How long an interrupted command may take to commit."""
+_RESETS: Final = {Where.BEGINNING: "earliest", Where.END: "latest"}
+
+
+def group_settings(arguments: argparse.Namespace) -> dict[str, object]:
+    """Return what the options mean for a member of a group.
+
+    Raises:
+        ConfigError: An option makes no sense for one.
+    """
+    for option, value in (("--partition", arguments.partition), ("--until", arguments.until)):
+        if value:
+            raise ConfigError(f"{option} and --group exclude each other: the group says who reads what, and from where")
+    where = parse_offset(arguments.offset).where
+    if where not in _RESETS:
+        raise ConfigError(
+            f"--offset {arguments.offset} and --group exclude each other: members go on where the group has committed",
+            hint="beginning or end says where to begin when it has committed nothing",
+        )
+    return {"group_id": arguments.group, "auto_offset_reset": _RESETS[where], "enable_auto_commit": "false"}
+
+
+class GroupWork:
+    """One run of the command."""
+
+    def __init__(
+        self, arguments: argparse.Namespace, consumer: Consumer, write: Callable[[ShownRecord], bytes]
+    ) -> None:
+        self._topic: str = arguments.topic
+        self._follows: bool = arguments.follow
+        self._left: int | None = arguments.count
+        self._consumer = consumer
+        self._write = write
+        self._written: dict[TopicPartition, int] = {}
+
+    async def run(self, settings: Mapping[str, object]) -> None:
+        """Join, write, commit, leave."""
+        from .cluster_calls import reach_for_topic
+
+        async with reach_for_topic(settings, self._topic) as calls:
+            partitions = calls.partitions(self._topic, [])
+            stops = {
+                where: each.end for where, each in (await calls.offsets(partitions, isolation_level(settings))).items()
+            }
+        async with self._consumer as consumer:
+            consumer.subscribe([self._topic])
+            try:
+                await self._read(consumer, stops)
+            finally:
+                with trio.move_on_after(LAST_COMMIT_S, shield=True):
+                    await self._commit(consumer)
+
+    async def _read(self, consumer: Consumer, stops: Mapping[TopicPartition, int]) -> None:
+        while True:
+            records = await consumer.poll(timeout_ms=POLL_MS)
+            self._show(records)
+            if self._left == 0:
+                return
+            if records:
+                consumer.commit_nowait(dict(self._kept(consumer)))
+            is_member = consumer.group_metadata.generation_id >= 0
+            if is_member and not self._follows and await self._is_at_end(consumer, stops):
+                return
+
+    async def _is_at_end(self, consumer: Consumer, stops: Mapping[TopicPartition, int]) -> bool:
+        """Say whether everything that falls to this member was read, as far as it was there at the beginning."""
+        for partition in consumer.assignment:
+            if await consumer.position(partition) < stops.get(partition, 0):
+                return False
+        return True
+
+    def _show(self, records: Sequence[Any]) -> None:
+        """Write records, as many as are wanted."""
+        out = sys.stdout.buffer
+        for record in records[: self._left]:
+            out.write(
+                self._write(
+                    ShownRecord(
+                        record.topic,
+                        record.partition,
+                        record.offset,
+                        record.timestamp,
+                        record.key,
+                        record.value,
+                        record.headers,
+                    )
+                )
+            )
+            self._written[record.topic_partition] = record.offset + 1
+            if self._left is not None:
+                self._left -= 1
+        out.flush()
+
+    def _kept(self, consumer: Consumer) -> dict[TopicPartition, int]:
+        """Return up to where records were written, of the partitions that are still this member's."""
+        return {partition: offset for partition, offset in self._written.items() if partition in consumer.assignment}
+
+    async def _commit(self, consumer: Consumer) -> None:
+        offsets = self._kept(consumer)
+        if not offsets:
+            return
+        try:
+            await consumer.commit(offsets)
+        except ClientError as error:
+            _log.warning("what was written last is not committed: %s", error)
