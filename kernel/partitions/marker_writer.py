@@ -23,7 +23,7 @@ from ..records.control import ControlRecordType, EndTransactionMarker, build_con
 from .replica import ACKS_ALL, AppendOrigin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
+    from collections.abc import Callable, Collection, Hashable, Mapping
 
     from ..clock import Clock
     from ..contracts.transactions import TransactionMarker
@@ -50,24 +50,25 @@ class MarkerOwner(Protocol):
 
 
 class _PartsOfMarker:
-    """Gathers what became of a marker in each of its partitions, and tells it once all are known."""
+    """Gathers what became of a marker in each of its partitions, and tells it, in their order, once all are known."""
 
-    __slots__ = ("_codes", "_done", "_missing_count")
+    __slots__ = ("_codes", "_done", "_partitions")
 
-    def __init__(self, count: int, done: Callable[[Mapping[TopicPartition, ErrorCode]], None]) -> None:
+    def __init__(
+        self, partitions: Collection[TopicPartition], done: Callable[[Mapping[TopicPartition, ErrorCode]], None]
+    ) -> None:
         self._codes: dict[TopicPartition, ErrorCode] = {}
-        self._missing_count = count
+        self._partitions = partitions
         self._done = done
-        if not count:
-            done(self._codes)
+        if not partitions:
+            done({})
 
     def note(self, partition: TopicPartition, code: ErrorCode) -> None:
         """Take note of one partition's code."""
         assert partition not in self._codes, "a partition answers a marker once"
         self._codes[partition] = code
-        self._missing_count -= 1
-        if not self._missing_count:
-            self._done(self._codes)
+        if len(self._codes) == len(self._partitions):
+            self._done({each: self._codes[each] for each in self._partitions})
 
 
 class _MarkerOperation(DelayedOperation):
@@ -135,7 +136,7 @@ class LocalMarkerWriter:
     def write(self, marker: TransactionMarker, done: Callable[[Mapping[TopicPartition, ErrorCode]], None]) -> None:
         """Have a marker written and committed in each of its partitions; see `MarkerWriter`."""
         partitions = dict.fromkeys(marker.partitions)
-        parts = _PartsOfMarker(len(partitions), done)
+        parts = _PartsOfMarker(partitions, done)
         waiting: dict[Replica, int] = {}
         for partition in partitions:
             owner = self._owner_of(partition.topic)
