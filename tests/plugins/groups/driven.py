@@ -195,17 +195,10 @@ def code_of(waiter: RecordingWaiter) -> ErrorCode:
 
 
 def hard_state(shard: GroupShard) -> object:
-    """Return what a shard that is loaded from the log has in common with the one that wrote it."""
+    """Return what a shard that is loaded from the log has in common with the one that wrote it.
+
+    The state of a classic group is soft: of those, only what is written when they are synced or empty comes back.
+    """
     offsets = {key[:3]: (key[3].offset, key[3].commit_timestamp) for key in shard.offsets.committed()}
-    stable = {
-        group.group_id: (
-            group.generation_id,
-            group.protocol_name,
-            group.leader_id,
-            dict(group.static_members),
-            {member.member_id: (member.assignment, member.session_timeout_ms) for member in group.members.values()},
-        )
-        for group in shard.classic.groups()
-        if group.state.value in ("Stable", "Empty") and group.generation_id
-    }
-    return offsets, sorted(shard.context.groups), stable
+    return offsets, sorted(shard.context.groups)
+
