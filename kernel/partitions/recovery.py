@@ -78,9 +78,10 @@ def _load_newest(
 ) -> int:
     """Load the newest sound snapshot; return from where on the log is to be replayed.
 
-    Without one the log is read from its first segment on, also below its start: who began a transaction there, whose
-    records are partly deleted, may still have to be told as aborted.
+    That is at the snapshot, or where the first segment begins, also below the log's start: who began a transaction
+    there, whose records are partly deleted, may still have to be told as aborted.
     """
+    first_offset = partition_log.segments()[0].base_offset
     aborted = _read_indexes(partition_log)
     for offset in reversed(snapshots if aborted is not None else ()):
         try:
@@ -90,8 +91,8 @@ def _load_newest(
             partition_log.delete_sidecar(offset, SNAPSHOT_KIND)
             continue
         producers.load(entries, [each for each in aborted or () if each.last_offset < offset], now_ms)
-        return max(offset, partition_log.log_start_offset)
-    return partition_log.segments()[0].base_offset
+        return max(offset, first_offset)
+    return first_offset
 
 
 def replay(partition_log: PartitionLog, producers: ProducerStateTable, start_offset: int) -> None:
