@@ -22,9 +22,10 @@ from ..errors import ErrorCode, KafkaError
 from ..partitions.marker_writer import marker_batch
 from ..partitions.replica import ACKS_ALL, AppendOrigin
 from ..purgatory.timing_wheel import TimerEntry
-from ..records.batch import read_header
+from ..records.batch import HEADER_SIZE, read_header
+from ..types import NO_PRODUCER_ID
 from .answers import AnswerQueue, CallbackWaiter, Settlement
-from .open_batch import OpenBatch, batch_size_max, record_size_max, transactional_batch
+from .open_batch import OpenBatch, record_size_max, transactional_batch
 from .shard_timers import ShardTimers
 
 if TYPE_CHECKING:
@@ -275,13 +276,17 @@ class HostedShard:
             return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         if not replica.election.can_acknowledge():
             return KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "too few replicas are in sync")
-        is_whole = result.is_atomic or producer != NO_PRODUCER
-        if not self._fits(encoded, is_whole=is_whole):
+        is_whole = result.is_atomic or producer.producer_id != NO_PRODUCER_ID
+        sizes = [record_size_max(each) for each in encoded]
+        limit = self._batch_bytes_max
+        if HEADER_SIZE + (sum(sizes) if is_whole else max(sizes)) > limit:
             return KafkaError(ErrorCode.MESSAGE_TOO_LARGE)
         try:
-            if producer != NO_PRODUCER:
+            if producer.producer_id != NO_PRODUCER_ID:
                 return self._append_transactional(result.records, encoded, producer, now_ms)
-            return self._gather(result.records, encoded, now_ms, is_whole=is_whole)
+            if is_whole and not self._batch.has_room(sum(sizes), limit):
+                self.write_batch()
+            return self._gather(result.records, encoded, now_ms, limit)
         except Exception:
             log.exception("replaying into the coordinator of %s failed; it is loaded anew", replica.partition)
             self._fail()
@@ -292,28 +297,19 @@ class HostedShard:
         rules, plan = self.replica.settings.rules, self._host.replicas.topics[self.replica.partition.topic].plan
         return min(rules.max_message_bytes, plan.log_config.segment_bytes)
 
-    def _fits(self, encoded: Sequence[Encoded], *, is_whole: bool) -> bool:
-        """Return whether the records fit into a batch: all of them into one, or each."""
-        limit = self._batch_bytes_max
-        if is_whole:
-            return batch_size_max(encoded) <= limit
-        return all(batch_size_max((each,)) <= limit for each in encoded)
-
     def _gather(
-        self, records: Sequence[Any], encoded: Sequence[Encoded], now_ms: int, *, is_whole: bool
+        self, records: Sequence[Any], encoded: Sequence[Encoded], now_ms: int, batch_bytes_max: int
     ) -> KafkaError | None:
         """Replay records and add them to the open batch, appending it whenever it is full."""
-        batch, limit = self._batch, self._batch_bytes_max
-        compression, base_sequence = self._host.compression(), self._host.coordinator.topic_settings.base_sequence
-        if is_whole and not batch.has_room(sum(record_size_max(*each) for each in encoded), limit):
-            self.write_batch()
+        batch, host = self._batch, self._host
+        compression, base_sequence = host.compression(), host.coordinator.topic_settings.base_sequence
         for record, each in zip(records, encoded, strict=True):
-            if not is_whole and not batch.has_room(record_size_max(*each), limit):
+            if not batch.has_room(record_size_max(each), batch_bytes_max):
                 self.write_batch()
-            if not self.is_active:
+            if self.state is not ShardState.ACTIVE:
                 return KafkaError(ErrorCode.NOT_COORDINATOR)
             if not batch.records_count:
-                self._host.note_dirty(self)
+                host.note_dirty(self)
             offset = self.replica.log.log_end_offset + batch.records_count
             batch.append(each, now_ms, compression, base_sequence)
             self.shard.replay(record, offset, NO_PRODUCER)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from ..records.batch import HEADER_SIZE
 from ..records.builder import BatchBuilder
-from ..records.record import encode_varint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,20 +16,14 @@ if TYPE_CHECKING:
 Encoded = tuple[bytes, "bytes | None"]
 """A record's key and value."""
 
-_FIXED_BYTES_MAX: Final = 1 + 5 + 5 + 1
-"""Of a record: attributes, timestamp delta (a turn is short), offset delta, count of headers."""
+_OVERHEAD_BYTES_MAX: Final = 5 + 1 + 5 + 5 + 5 + 5 + 1
+"""Of a record: size, attributes, timestamp delta (a turn is short), offset delta, sizes of key and value, headers."""
 
 
-def record_size_max(key: bytes, value: bytes | None) -> int:
-    """Return how many bytes a record takes in a batch, at most; a few more than it will."""
-    size = _FIXED_BYTES_MAX + len(encode_varint(len(key))) + len(key)
-    size += 1 if value is None else len(encode_varint(len(value))) + len(value)
-    return size + len(encode_varint(size))
-
-
-def batch_size_max(records: Iterable[Encoded]) -> int:
-    """Return how many bytes a batch of these records takes, at most, uncompressed."""
-    return HEADER_SIZE + sum(record_size_max(key, value) for key, value in records)
+def record_size_max(encoded: Encoded) -> int:
+    """Return how many bytes a record takes in a batch, at most; some more than it will."""
+    key, value = encoded
+    return _OVERHEAD_BYTES_MAX + len(key) + (len(value) if value is not None else 0)
 
 
 class OpenBatch:
@@ -51,7 +44,7 @@ class OpenBatch:
         return self._builder.records_count if self._builder is not None else 0
 
     def has_room(self, size_bytes: int, batch_bytes_max: int) -> bool:
-        """Return whether records of so many bytes fit into a batch of at most `batch_bytes_max`."""
+        """Return whether records of so many bytes more fit into a batch of at most `batch_bytes_max`."""
         return self._size_bytes + size_bytes <= batch_bytes_max
 
     def append(self, encoded: Encoded, now_ms: int, compression: CompressionType, base_sequence: int) -> None:
@@ -60,7 +53,7 @@ class OpenBatch:
             self._builder = BatchBuilder(compression=compression, base_sequence=base_sequence)
         key, value = encoded
         self._builder.append(key, value, timestamp=now_ms)
-        self._size_bytes += record_size_max(key, value)
+        self._size_bytes += record_size_max(encoded)
 
     def build(self) -> bytearray:
         """Return the batch and be empty again; there must be a record."""

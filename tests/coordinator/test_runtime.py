@@ -6,9 +6,9 @@ import pytest
 import trio
 
 from odradek.kernel.contracts.coordinator import ProducerIdentity
-from odradek.kernel.coordinator.open_batch import batch_size_max
+from odradek.kernel.coordinator.open_batch import record_size_max
 from odradek.kernel.errors import ErrorCode, KafkaError, PluginError, StorageError
-from odradek.kernel.records.batch import BatchHeader, iterate_batches
+from odradek.kernel.records.batch import HEADER_SIZE, BatchHeader, iterate_batches
 from odradek.kernel.testing.shard_harness import RecordingWaiter
 
 from .hosting import RULES, TOPIC, World
@@ -61,9 +61,8 @@ def test_results_of_one_turn_share_a_batch() -> None:
 
 def test_a_full_batch_is_followed_by_another_and_no_atomic_result_is_split() -> None:
     world = opened()
-    size = batch_size_max([(b"add a", b"1")] * 30)
-    per_result = 30
-    fitting = (RULES.max_message_bytes - 61) // ((size - 61) // per_result) // per_result
+    per_result = 10
+    fitting = (RULES.max_message_bytes - HEADER_SIZE) // (record_size_max((b"add a", b"1")) * per_result)
     for _ in range(fitting + 1):
         world.add("a", 1, times=per_result)
     world.turn()
