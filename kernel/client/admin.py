@@ -1,4 +1,4 @@
-"""Shell: the admin client: topics, partitions, configs, offsets, records, log directories, producers.
+"""Shell: the admin client: topics, partitions, configs, groups, offsets, records, log directories, producers.
 
     async with Admin({"bootstrap.servers": "127.0.0.1:9092"}) as admin:
         await admin.create_topic(NewTopic("greetings", partitions_count=3, configs={"retention.ms": "60000"}))
@@ -57,7 +57,8 @@ from ..wire.messages.api_61_describe_producers import (
     DescribeProducersResponse,
     TopicRequest,
 )
-from .admin_calls import AdminCalls, check_item, config_source
+from .admin_calls import check_item, config_source
+from .admin_groups import GroupCalls
 from .admin_values import (
     ActiveProducer,
     ClusterDescription,
@@ -81,7 +82,7 @@ _DELETE_TOPICS_BY_NAME: Final = 5
 """The last version of DeleteTopics that takes plain names, which every broker speaks."""
 
 
-class Admin(AdminCalls):
+class Admin(GroupCalls):
     """An admin client; open for the time of its `async with`, usable by any number of tasks of that trio run.
 
     .. versionadded:: 0.1

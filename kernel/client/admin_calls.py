@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from ..types import TopicPartition
     from ..wire import Message
+    from .group.coordinator import CoordinatorLink
 
 
 def check_item(code_number: int, what: str, detail: str | None = None) -> None:
@@ -97,6 +98,7 @@ class AdminCalls:
         check: Callable[[Any], None],
         *,
         node_of: Callable[[], int | None] | None = None,
+        coordinator: CoordinatorLink | None = None,
         version_max: int | None = None,
     ) -> Any:
         """Send a request until its answer passes `check`.
@@ -105,6 +107,7 @@ class AdminCalls:
             message: The request.
             check: Raises what is wrong with an answer.
             node_of: Who must be asked, if not just anybody; None from it means: not known yet.
+            coordinator: Instead of `node_of`: the way to whoever coordinates, found again after an error.
             version_max: Speak no newer version.
 
         Raises:
@@ -120,13 +123,18 @@ class AdminCalls:
         while now_ms() < deadline_ms:
             with trio.move_on_at(deadline_ms / 1_000):
                 try:
-                    response = await self._ask(brokers, message, node_of, version_max)
+                    if coordinator is not None:
+                        response = await coordinator.request(message, version_max=version_max, is_urgent=True)
+                    else:
+                        response = await self._ask(brokers, message, node_of, version_max)
                     check(response)
                 except ClientError as error:
                     failures_count += 1
                     if not error.retriable or failures_count > self.settings.retries:
                         raise
                     last = error
+                    if coordinator is not None:
+                        coordinator.forget()
                     brokers.request_update()
                     await trio.sleep(self.backoff.pause_ms(failures_count) / 1_000)
                 else:
