@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from .config.broker import BrokerConfig
     from .contracts.assignor import Assignor
     from .contracts.transactions import MarkerWriter, Transactions
+    from .types import LogOffsets
 
 __all__ = ["BoundListener", "Broker", "BrokerOptions", "read_broker_options"]
 
@@ -138,6 +139,11 @@ class Broker:
         """The transaction coordinator, None when no active plugin has one."""
         return self.parts.transactions if self.parts is not None else None
 
+    def offsets(self, topic: str, partition: int) -> LogOffsets | None:
+        """Return the offsets of a replica of this broker, None when it has none or cannot read it."""
+        replica = self.parts.replicas.find(topic, partition) if self.parts is not None else None
+        return replica.offsets if replica is not None else None
+
     async def new_producer_id(self) -> int:
         """Return a producer id that no other producer of the cluster has. If it is cancelled, ids are lost.
 
@@ -207,7 +213,7 @@ class Broker:
                         self._is_serving = True
                         task_status.started(self.listeners)
                         await self._stopping.wait()
-                        await network.drain(parts.fetch_purgatory.expire_all)
+                        await network.drain(parts.end_waits)
                     services.cancel_scope.cancel()
                 await parts.metadata.close()
                 nursery.cancel_scope.cancel()

@@ -402,8 +402,14 @@ class BrokerParts:
     async def _run_clockwork(self, **options: Any) -> None:
         await clockwork.run(self.wheel, self.broker.clock, **options)
 
+    def end_waits(self) -> None:
+        """Answer requests that wait for other requests: the broker stops, there will be none."""
+        self.fetch_purgatory.expire_all()
+        self.coordinators.release_parked()
+
     def close(self) -> None:
         """Keep everything and close all logs, as cleanly shut down."""
+        self.coordinators.close()
         self.replicas.close()
 
 

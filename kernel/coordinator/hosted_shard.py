@@ -180,6 +180,13 @@ class HostedShard:
         for settlement in waiting:
             self._settle(settlement._replace(error=error))
 
+    def release_parked(self) -> None:
+        """Tell NOT_COORDINATOR to whoever is parked; what the shard answers them later is dropped."""
+        parked, self._parked = self._parked, {}
+        self._refused.update(parked)
+        for waiter in parked.values():
+            self._settle(Settlement(waiter, None, KafkaError(ErrorCode.NOT_COORDINATOR)))
+
     def _fail(self) -> None:
         self.close()
         self._host.note_failed(self)

@@ -207,6 +207,18 @@ class CoordinatorRuntimes:
             except Exception:
                 log.exception("plugin %s: the coordinator of %s failed", plugin, runtime.coordinator.topic)
 
+    def release_parked(self) -> None:
+        """Tell NOT_COORDINATOR to whoever waits for another request: the broker stops and takes none."""
+        for place in self._places.values():
+            if place.hosted is not None:
+                place.hosted.release_parked()
+
+    def close(self) -> None:
+        """Unload all shards; nothing may be called afterwards."""
+        places, self._places = self._places, {}
+        for place in places.values():
+            place.leave()
+
     # -------------------------------------------------------------------------------------------------------- topics
 
     def owner_of(self, topic: str) -> Runtime | None:

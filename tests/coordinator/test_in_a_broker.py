@@ -16,6 +16,7 @@ from odradek.kernel.broker import Broker, read_broker_options
 from odradek.kernel.contracts.coordinator import TopicKeys
 from odradek.kernel.errors import ErrorCode, PluginError
 from odradek.kernel.plugin_manager import FoundPlugin
+from odradek.kernel.testing.shard_harness import RecordingWaiter
 from odradek.kernel.wire.codec import decode
 from odradek.kernel.wire.headers import decode_response_header, encode_request
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -198,6 +199,24 @@ def test_what_was_written_is_there_after_a_restart(tmp_path: Path) -> None:
 
     run(lambda: add(Broker(options(tmp_path, toy())), 5))
     run(lambda: add(Broker(options(tmp_path, toy())), 10))
+
+
+def test_a_stop_does_not_wait_for_who_waits_for_others(tmp_path: Path) -> None:
+    broker = Broker(options(tmp_path, toy()))
+    waiter = RecordingWaiter()
+
+    async def main() -> None:
+        async with serving(broker) as client:
+            await found(client)
+            assert broker.parts is not None
+            runtime = broker.parts.coordinators.by_key_type[KEY_TYPE]
+            while runtime.coordinator_epoch(0) < 0:
+                await trio.lowlevel.checkpoint()
+            runtime.submit(0, lambda shard, _now_ms: shard.wait("a", 1, waiter), waiter)
+
+    run(main)
+
+    assert waiter.error_code == ErrorCode.NOT_COORDINATOR
 
 
 def test_coordinators_hear_of_topics(tmp_path: Path) -> None:

@@ -340,6 +340,21 @@ def test_a_shard_that_cannot_begin_is_tried_again(monkeypatch: pytest.MonkeyPatc
     assert world.runtime.states() == {"loading": 0, "active": 1, "failed": 0}
 
 
+def test_a_broker_that_stops_releases_who_waits_for_others_and_finishes_what_is_written() -> None:
+    world = followed()
+    parked, written = world.wait("a", 1), world.add("b", 1)
+    world.runtimes.release_parked()
+    assert parked.error_code == ErrorCode.NOT_COORDINATOR
+    answering = world.add("a", 1)
+    world.turn()
+    world.follower_has(2)
+    assert (written.response, answering.response) == (1, 1)
+    shard = world.shard()
+    world.runtimes.close()
+
+    assert shard.is_unloaded
+
+
 # ----------------------------------------------------------------------------------------------------------- all shards
 
 
