@@ -107,6 +107,7 @@ from .types import (
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
     Buffer,
+    LogOffsets,
     TopicIdPartition,
     TopicPartition,
 )
@@ -191,6 +192,7 @@ __all__ = [
     "LogConfig",
     "LogDirInfo",
     "LogMove",
+    "LogOffsets",
     "LogRead",
     "MalformedRequestError",
     "MarkerWriter",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from ..clock import Clock
     from ..ids import IdSource
+    from ..types import LogOffsets
     from .assignor import Assignor
     from .coordinator import ClusterView
     from .seams import RandomSource
@@ -129,6 +130,10 @@ class BrokerHandle(Protocol):
     @property
     def transactions(self) -> Transactions | None:
         """The transaction coordinator, None when no active plugin has one; ask for it when it is needed."""
+        ...
+
+    def offsets(self, topic: str, partition: int) -> LogOffsets | None:
+        """Return the offsets of a replica of this broker, None when it has none or cannot read it."""
         ...
 
     async def new_producer_id(self) -> int:

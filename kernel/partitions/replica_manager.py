@@ -349,16 +349,21 @@ class ReplicaManager:
 
     # -------------------------------------------------------------------------------------------------------- requests
 
+    def find(self, topic: str, partition: int) -> Replica | None:
+        """Return a replica whose log can be read, if this broker has one."""
+        replicas = self.topics.get(topic)
+        return replicas.partitions.get(partition) if replicas is not None else None
+
     def get(self, topic: str, partition: int) -> Replica:
         """Return a replica.
 
         Raises:
             KafkaError: This broker has none; KAFKA_STORAGE_ERROR when its log failed.
         """
-        replicas = self.topics.get(topic)
-        replica = replicas.partitions.get(partition) if replicas else None
+        replica = self.find(topic, partition)
         if replica is not None:
             return replica
+        replicas = self.topics.get(topic)
         if replicas is not None and TopicIdPartition(replicas.topic_id, topic, partition) in self._failed_logs:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -72,7 +72,7 @@ class GroupCoordinator:
 
     def metrics(self, runtime: CoordinatorRuntime[GroupShard]) -> Sequence[Metric]:
         """Return the metrics of groups."""
-        return group_metrics(self.counters, runtime)
+        return group_metrics(self.counters, runtime, self._broker)
 
     def metadata_changed(self, change: MetadataChange, runtime: CoordinatorRuntime[GroupShard]) -> None:
         """Have every shard follow a change."""

@@ -13,7 +13,7 @@ from .group import GroupType
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from odradek.kernel.api import CoordinatorRuntime
+    from odradek.kernel.api import BrokerHandle, CoordinatorRuntime
 
     from .counters import GroupCounters
     from .group import Group
@@ -34,7 +34,9 @@ _PREFIX: Final = "kafka_server_group_coordinator_metrics_"
 _MANAGER: Final = "kafka_coordinator_group_groupmetadatamanager_"
 
 
-def group_metrics(counters: GroupCounters, runtime: CoordinatorRuntime[GroupShard]) -> list[Metric]:
+def group_metrics(
+    counters: GroupCounters, runtime: CoordinatorRuntime[GroupShard], broker: BrokerHandle
+) -> list[Metric]:
     """Return the metrics of a broker's groups."""
 
     def groups() -> Iterator[Group]:
@@ -66,6 +68,13 @@ def group_metrics(counters: GroupCounters, runtime: CoordinatorRuntime[GroupShar
             "gauge",
             lambda: {(): sum(shard.offsets.count for _, shard in runtime.shards())},
         ),
+        Metric(
+            "odradek_group_lag",
+            "Records of a partition that a group has not committed yet, up to the high watermark.",
+            "gauge",
+            lambda: _lags(runtime, broker),
+            ("group", "topic", "partition"),
+        ),
         Metric(_MANAGER + "numgroups", "Classic groups.", "gauge", lambda: {(): _classic_count(groups())}),
     )
     metrics += (_state_metric(state, groups) for state in ClassicState)
@@ -79,6 +88,17 @@ def _state_metric(state: ClassicState, groups: Callable[[], Iterator[Group]]) ->
         "gauge",
         lambda: {(): sum(group.state_name == state.value for group in groups() if group.type is GroupType.CLASSIC)},
     )
+
+
+def _lags(runtime: CoordinatorRuntime[GroupShard], broker: BrokerHandle) -> Values:
+    """Return the lag of every committed offset whose partition is on this broker."""
+    lags: dict[tuple[str, ...], float] = {}
+    for _, shard in runtime.shards():
+        for group_id, topic, partition, value in shard.offsets.committed():
+            offsets = broker.offsets(topic, partition)
+            if offsets is not None and value.offset >= 0:
+                lags[group_id, topic, str(partition)] = max(0, offsets.high_watermark - value.offset)
+    return lags
 
 
 def _classic_count(groups: Iterator[Group]) -> int:

@@ -6,7 +6,7 @@ import random
 import uuid
 from typing import TYPE_CHECKING, Any, cast
 
-from odradek.kernel.api import TopicView
+from odradek.kernel.api import LogOffsets, TopicView
 from odradek.kernel.clock import ManualClock
 from odradek.kernel.config.keys import Scope
 from odradek.kernel.config.registry import Registry
@@ -105,6 +105,11 @@ class GroupBroker:
         self.assignors: Mapping[str, Assignor] = {}
         self.transactions: Transactions | None = None
         self.marker_writer: Any = None
+
+        self.ends: dict[tuple[str, int], LogOffsets] = {}
+
+    def offsets(self, topic: str, partition: int) -> LogOffsets | None:
+        return self.ends.get((topic, partition))
 
     async def new_producer_id(self) -> int:
         raise NotImplementedError
