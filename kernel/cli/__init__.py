@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "serve": "run a broker in the foreground",
     "topics": "list, create, describe, alter, delete and adopt topics",
     "configs": "show and change the settings of topics and brokers that run",
+    "groups": "list, describe (with lag) and delete groups of consumers, and reset their offsets",
     "produce": "write records from files or standard input",
     "consume": "read records from any place in a topic",
     "log": "show what is inside segments, indexes and checkpoints on disk",

@@ -25,7 +25,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
     kept = [tuple(row) for row in rows]
     shown = [[cell_text(cell) for cell in row] for row in kept]
     widths = [max(len(text) for text in column) for column in zip(columns, *shown, strict=True)]
-    right = [bool(kept) and all(_is_number(row[number]) for row in kept) for number in range(len(columns))]
+    right = [_are_numbers([row[number] for row in kept]) for number in range(len(columns))]
     for number, line in enumerate((columns, *shown)):
         cells = [
             text.rjust(width) if to_right else text.ljust(width)
@@ -35,8 +35,10 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
         print(text if number else dim(text))
 
 
-def _is_number(cell: object) -> bool:
-    return isinstance(cell, int) and not isinstance(cell, bool)
+def _are_numbers(cells: Sequence[object]) -> bool:
+    """Whether a column holds numbers, among which some may be unknown."""
+    known = [cell for cell in cells if cell is not None]
+    return bool(known) and all(isinstance(cell, int) and not isinstance(cell, bool) for cell in known)
 
 
 def cell_text(cell: object) -> str:
