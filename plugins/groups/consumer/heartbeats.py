@@ -198,6 +198,18 @@ class Heartbeats:
 def _updated(member: Member, request: ConsumerGroupHeartbeatRequest, caller: Caller) -> Member:
     """Return the member as the request says it is; what the request leaves out stays."""
     names, timeout_ms = request.subscribed_topic_names, request.rebalance_timeout_ms
+    if (
+        timeout_ms == -1
+        and names is None
+        and request.subscribed_topic_regex is None
+        and request.server_assignor is None
+        and request.rack_id is None
+        and request.instance_id == member.instance_id
+        and caller.client_id == member.client_id
+        and caller.client_host == member.client_host
+        and member.classic is None
+    ):
+        return member  # Nearly every heartbeat is like this.
     told = {
         "instance_id": request.instance_id,
         "rack_id": request.rack_id,
