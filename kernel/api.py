@@ -29,7 +29,7 @@ from .contracts.coordinator import (
     TopicView,
     Waiter,
 )
-from .contracts.disk_work import DiskWork, do_now
+from .contracts.disk_work import DiskWork, LogMove, do_now
 from .contracts.election import (
     Election,
     ElectionContext,
@@ -50,7 +50,6 @@ from .contracts.storage import (
     NO_LIMIT,
     KnownEnd,
     LogConfig,
-    LogMove,
     LogRead,
     PartitionLog,
     StorageContext,

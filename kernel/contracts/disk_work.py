@@ -41,6 +41,14 @@ class DiskWork(Protocol):
         ...
 
 
+class LogMove(DiskWork, Protocol):
+    """A move under way."""
+
+    def stop(self) -> None:
+        """Have `run` stop soon and raise, from any thread; at most one chunk of a file is copied after that."""
+        ...
+
+
 def do_now(work: DiskWork) -> None:
     """Run and finish a work at once: for starts, ends, tests, and where nothing else waits. Blocks.
 

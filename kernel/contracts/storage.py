@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 import attrs
 
-from .disk_work import DiskWork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from ..types import Buffer, TopicIdPartition
+    from .disk_work import DiskWork, LogMove
     from .log_values import EpochEnd, FoundLog, LogDirInfo, RecordsData, SegmentInfo
     from .seams import NewId, NowMs, RandomSource
 
@@ -334,14 +334,6 @@ class PartitionLog(Protocol):
 
     def close(self) -> None:
         """Begin, run and finish a close. Blocks the owner's task. Nothing may be called afterwards."""
-        ...
-
-
-class LogMove(DiskWork, Protocol):
-    """A move under way."""
-
-    def stop(self) -> None:
-        """Have `run` stop soon and raise, from any thread; at most one chunk of a file is copied after that."""
         ...
 
 

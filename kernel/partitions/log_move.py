@@ -21,7 +21,8 @@ from ..disk_threads import do_on_thread
 from ..errors import ErrorCode, KafkaError, StorageError
 
 if TYPE_CHECKING:
-    from ..contracts.storage import LogMove, StorageEngine
+    from ..contracts.disk_work import LogMove
+    from ..contracts.storage import StorageEngine
     from .replica import Replica
     from .replica_manager import ReplicaManager, TopicReplicas
 

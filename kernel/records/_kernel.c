@@ -1,6 +1,7 @@
-/* The compiled twin of scan.py's walk over the records of one batch. Both give the same answers: a test holds them together.
+/* The compiled twins of two functions: scan.py's walk over the records of one batch, and plain.py's look at a whole batch. The
+ * twins give the same answers: tests hold them together.
  *
- * Optional: without a compiler the package installs all the same and scan.py walks in Python.
+ * Optional: without a compiler the package installs all the same and Python does the work.
  * Everything read is checked against the end of the buffer first; lengths are compared with what is left, never added to a
  * pointer before.
  */
@@ -160,7 +161,96 @@ static PyObject *scan_records(PyObject *module, PyObject *const *args, Py_ssize_
     return result;
 }
 
+#define HEADER_SIZE 61
+#define LOG_OVERHEAD 12
+#define MAGIC 2
+/* Compression, timestamp type and control: whatever needs a look that this function does not have. */
+#define ODD_ATTRIBUTES (0x07 | 0x08 | 0x20)
+
+static int64_t read_big_endian(const uint8_t *at, int size)
+{
+    uint64_t value = at[0] & 0x80 ? UINT64_MAX : 0;
+    for (int index = 0; index < size; index++)
+        value = value << 8 | at[index];
+    return (int64_t)value;
+}
+
+/* Return whether every record's timestamp lies within the topic's bounds, and the largest is the header's. */
+static int has_plain_timestamps(const Scan *scan, int64_t base, int64_t max, int64_t now_ms, int64_t before, int64_t after)
+{
+    int64_t least, greatest, earliest, latest;
+    if (__builtin_add_overflow(base, scan->timestamp_delta_min, &least) ||
+        __builtin_add_overflow(base, scan->timestamp_delta_max, &greatest))
+        return 0;
+    if (__builtin_sub_overflow(now_ms, before, &earliest))
+        earliest = INT64_MIN;
+    if (__builtin_add_overflow(now_ms, after, &latest))
+        latest = INT64_MAX;
+    return earliest <= least && greatest <= latest && max == (greatest < -1 ? -1 : greatest);
+}
+
+/* Fill fields with the header and return 1 if the bytes are a plain batch, 0 if they are not. The CRC is not looked at. */
+static int read_plain(const Py_buffer *view, const int64_t limits[3], int is_compacted, int64_t fields[13])
+{
+    static const int sizes[13] = {8, 4, 4, 1, 4, 2, 4, 8, 8, 8, 2, 4, 4};
+    const uint8_t *at = view->buf;
+    const uint8_t *end = at + view->len;
+    if (view->len < HEADER_SIZE)
+        return 0;
+    for (int index = 0; index < 13; at += sizes[index++])
+        fields[index] = read_big_endian(at, sizes[index]);
+    fields[1] += LOG_OVERHEAD;
+    fields[4] &= UINT32_MAX;
+    int64_t count = fields[12];
+    if (fields[0] != 0 || fields[1] != view->len || fields[3] != MAGIC || fields[5] & ODD_ATTRIBUTES || count <= 0 ||
+        count != fields[6] + 1 || (fields[11] < 0 && fields[9] >= 0))
+        return 0;
+    Reader reader = {at, end, NULL};
+    Scan scan = {0, 0, 0};
+    for (int64_t index = 0; index < count; index++) {
+        int is_null = scan_record(&reader, (Py_ssize_t)index, &scan);
+        if (is_null < 0 || (is_null && is_compacted))
+            return 0;
+    }
+    return reader.at == end && has_plain_timestamps(&scan, fields[7], fields[8], limits[0], limits[1], limits[2]);
+}
+
+static PyObject *read_plain_batch(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    if (nargs != 5) {
+        PyErr_SetString(PyExc_TypeError, "read_plain_batch takes records, now_ms, before_max_ms, after_max_ms, is_compacted");
+        return NULL;
+    }
+    int64_t limits[3];
+    for (int index = 0; index < 3; index++) {
+        limits[index] = PyLong_AsLongLong(args[index + 1]);
+        if (limits[index] == -1 && PyErr_Occurred())
+            return NULL;
+    }
+    Py_buffer view;
+    if (PyObject_GetBuffer(args[0], &view, PyBUF_SIMPLE) < 0)
+        return NULL;
+    int64_t fields[13];
+    int is_plain = read_plain(&view, limits, args[4] == Py_True, fields);
+    PyBuffer_Release(&view);
+    if (!is_plain)
+        Py_RETURN_NONE;
+    PyObject *header = PyTuple_New(13);
+    for (int index = 0; header != NULL && index < 13; index++) {
+        PyObject *number = PyLong_FromLongLong(fields[index]);
+        if (number == NULL)
+            Py_CLEAR(header);
+        else
+            PyTuple_SET_ITEM(header, index, number);
+    }
+    return header;
+}
+
 static PyMethodDef methods[] = {
+    {"read_plain_batch", (PyCFunction)(void (*)(void))read_plain_batch, METH_FASTCALL,
+     "read_plain_batch(records, now_ms, before_max_ms, after_max_ms, is_compacted, /)\n--\n\nReturn the fields of the header "
+     "if the bytes are one plain batch, CRC aside; None if they are not."},
     {"scan_records", (PyCFunction)(void (*)(void))scan_records, METH_FASTCALL,
      "scan_records(payload, count, /)\n--\n\nReturn least and greatest timestamp delta, indexes of null keys, and whether "
      "offsets have gaps; ValueError if malformed."},
@@ -168,7 +258,7 @@ static PyMethodDef methods[] = {
 };
 
 static struct PyModuleDef module_definition = {
-    PyModuleDef_HEAD_INIT, "_kernel", "Walks records; see scan.py.", 0, methods, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "_kernel", "Walks records; see scan.py and plain.py.", 0, methods, NULL, NULL, NULL, NULL,
 };
 
 PyMODINIT_FUNC PyInit__kernel(void)

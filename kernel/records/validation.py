@@ -61,6 +61,7 @@ from .compression import (
     DecompressedTooLargeError,
     check_lz4_blocks,
 )
+from .plain import plain_header
 from .reader import read_payload
 from .record import Record, decode_records
 from .scan import RecordsScan, scan_records
@@ -122,6 +123,12 @@ class ValidationRules:
     is_compacted: bool = False
     walks_records: bool = False
     decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
+    may_be_plain: bool = attrs.field(init=False)
+
+    @may_be_plain.default
+    def _may_be_plain(self) -> bool:
+        """Whether one look at a plain batch tells all: records are walked, and kept as they come."""
+        return self.walks_records and not self.compression and not self.timestamp_type
 
 
 class InvalidBatchError(KafkaError):
@@ -194,6 +201,13 @@ def validate_batch(
     Raises:
         InvalidBatchError: it is refused, with everything for the answer.
     """
+    if rules.may_be_plain and end - position <= rules.max_message_bytes:
+        records = buffer if position == 0 and end == len(buffer) else memoryview(buffer)[position:end]
+        plain = plain_header(
+            records, now_ms, rules.timestamp_before_max_ms, rules.timestamp_after_max_ms, rules.is_compacted
+        )
+        if plain is not None:
+            return ValidatedBatch(plain)
     header = validate_headers(buffer, position, end, rules, produce_version)
     if needs_walk(header, rules, now_ms):
         return _walk(buffer, position, header, rules, now_ms, partition_name)
