@@ -27,7 +27,9 @@ def load(name: str) -> ModuleType:
 
 @pytest.fixture(scope="module")
 def bootstrap() -> Iterator[str]:
-    with running_broker() as broker:
+    quick = {"group.initial.rebalance.delay.ms": 0, "group.consumer.heartbeat.interval.ms": 100}
+    limits = {"group.consumer.min.heartbeat.interval.ms": 50, "group.consumer.assignment.interval.ms": 0}
+    with running_broker({**quick, **limits}) as broker:
         yield broker.bootstrap
 
 
@@ -48,3 +50,20 @@ def test_avro_comes_back_as_it_was_sent(bootstrap: str) -> None:
     read = load("avro_serializer").main(bootstrap)
 
     assert [value["station"] for value in read] == ["Prag", "Brocken"]
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_group_reads_every_record_once_while_members_come_and_go(bootstrap: str, protocol: str) -> None:
+    example = load("group_consumer")
+
+    seen = trio.run(example.main, bootstrap, protocol)
+
+    assert {str(number): 1 for number in range(example.RECORDS_COUNT)} == seen
+
+
+def test_every_order_is_billed_once_though_the_biller_dies(bootstrap: str) -> None:
+    example = load("exactly_once")
+
+    bills = trio.run(example.main, bootstrap)
+
+    assert [f"bill for order {number}" for number in range(example.ORDERS_COUNT)] == bills

@@ -144,7 +144,7 @@ class ClassicMember:
         self._poll_deadline_ms = now_ms + self.settings.poll_interval_ms_max
         had_expired, self._has_expired = self._has_expired, False
         if had_expired:
-            self._needs_rejoin = True
+            self._prepare()  # what was owned is lost: this poll tells
         return had_expired
 
     def waits(self, is_waiting: bool, now_ms: int) -> None:
@@ -228,13 +228,9 @@ class ClassicMember:
             self.ownership.add(CallKind.REVOKED, self.ownership.owned, commits=True)
         else:
             gone = frozenset(partition for partition in self.ownership.owned if partition.topic not in self._topics)
-            # Without partitions to revoke, too: positions are committed before the group is joined.
-            self.ownership.add(
-                CallKind.REVOKED,
-                gone,
-                commits=True,
-                is_needed=bool(self.ownership.owned) and self.settings.is_auto_commit,
-            )
+            # A call in any case: the user processed what the last poll returned, and may have committed it, before the
+            # member is between two generations and cannot.
+            self.ownership.add(CallKind.REVOKED, gone, commits=True, is_needed=bool(self.ownership.owned))
 
     def _join_request(self) -> JoinGroupRequest:
         assert self._topics is not None
