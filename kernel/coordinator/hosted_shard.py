@@ -228,15 +228,15 @@ class HostedShard:
             return self.state is ShardState.CLOSED
         now_ms = self._host.clock.now_ms()
         try:
-            result = operation(now_ms)
-        except Exception as error:
-            trace = None if isinstance(error, KafkaError) else error
-            log.error("timer %s of the coordinator of %s: %r", key, self.replica.partition, error, exc_info=trace)
+            error = self._take(operation(now_ms), None, NO_PRODUCER, now_ms)
+        except KafkaError as exc:
+            error = exc
+        except Exception:
+            log.exception("timer %s of the coordinator of %s", key, self.replica.partition)
             return False
-        error_of_records = self._take(result, None, NO_PRODUCER, now_ms)
-        if error_of_records is not None:
-            log.error("timer %s of the coordinator of %s: %s", key, self.replica.partition, error_of_records)
-        return error_of_records is None
+        if error is not None:
+            log.error("timer %s of the coordinator of %s: %s", key, self.replica.partition, error)
+        return error is None
 
     def _take(
         self,

@@ -80,7 +80,8 @@ def options(data_dir: Path, *coordinators: CounterCoordinator, settings: tuple[s
 async def serving(broker: Broker) -> AsyncIterator[Client]:
     """Run a broker and give a client of it."""
     async with trio.open_nursery() as nursery:
-        (listener,) = await nursery.start(broker.run)
+        await nursery.start(broker.run)
+        (listener,) = broker.listeners
         stream = await trio.open_tcp_stream("127.0.0.1", listener.port)
         async with stream:
             yield Client(stream)

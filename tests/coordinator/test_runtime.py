@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import trio
+import trio.testing
 
 from odradek.kernel.contracts.coordinator import ProducerIdentity
 from odradek.kernel.coordinator.open_batch import record_size_max
