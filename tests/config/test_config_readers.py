@@ -36,6 +36,10 @@ ACTS_OF_BROKER = {
     "group.consumer.min.assignment.interval.ms": ("kernel/config/alter.py", 'f"group.{family}.min.{rest}"'),
     "group.consumer.min.heartbeat.interval.ms": ("kernel/config/alter.py", 'f"group.{family}.min.{rest}"'),
     "group.consumer.min.session.timeout.ms": ("kernel/config/alter.py", 'f"group.{family}.min.{rest}"'),
+    "group.consumer.regex.refresh.interval.ms": (
+        "plugins/groups/consumer/settings.py",
+        'get_int("group.consumer.regex.refresh.interval.ms")',
+    ),
     "group.consumer.session.timeout.ms": ("plugins/groups/consumer/settings.py", "_BROKER_PREFIX + key"),
     "group.coordinator.rebalance.protocols": (
         "plugins/groups/handlers/consumer_protocol.py",

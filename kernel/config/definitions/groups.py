@@ -73,7 +73,7 @@ _ROWS: Final[tuple[Row, ...]] = (
     ("group.consumer.assignment.interval.ms", INT, 1000, NOT_NEGATIVE, MEDIUM, CLUSTER_WIDE, Part.GROUPS),
     ("group.consumer.min.assignment.interval.ms", INT, 0, NOT_NEGATIVE, MEDIUM, READ_ONLY, Part.GROUPS),
     ("group.consumer.max.assignment.interval.ms", INT, 15000, NOT_NEGATIVE, MEDIUM, READ_ONLY, Part.GROUPS),
-    ("group.consumer.regex.refresh.interval.ms", INT, 600_000, AtLeast(10000), MEDIUM, READ_ONLY, Part.INTERNAL),
+    ("group.consumer.regex.refresh.interval.ms", INT, 600_000, AtLeast(10000), MEDIUM, READ_ONLY, Part.GROUPS),
     ("group.share.session.timeout.ms", INT, 45000, POSITIVE, MEDIUM, READ_ONLY, Part.SHARE_GROUPS),
     ("group.share.min.session.timeout.ms", INT, 45000, POSITIVE, MEDIUM, READ_ONLY, Part.SHARE_GROUPS),
     ("group.share.max.session.timeout.ms", INT, 60000, POSITIVE, MEDIUM, READ_ONLY, Part.SHARE_GROUPS),
