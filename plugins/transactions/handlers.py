@@ -123,14 +123,11 @@ class AddPartitionsToTxnHandler:
         )
 
     def _refused(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
-        """Return, when a partition does not exist, what each is told; else nothing."""
-        codes = {
-            partition: ErrorCode.OPERATION_NOT_ATTEMPTED
-            if self._exists(partition)
-            else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            for partition in partitions
-        }
-        return codes if ErrorCode.UNKNOWN_TOPIC_OR_PARTITION in codes.values() else {}
+        """Return, when a partition does not exist, what each is told, those first that do not; else nothing."""
+        codes = {each: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION for each in partitions if not self._exists(each)}
+        if codes:
+            codes.update((each, ErrorCode.OPERATION_NOT_ATTEMPTED) for each in partitions if each not in codes)
+        return codes
 
     def _exists(self, partition: TopicPartition) -> bool:
         topic = self._broker.cluster.topic(partition.topic)

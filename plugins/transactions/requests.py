@@ -159,7 +159,7 @@ RESEND_MS_MAX: Final = 2_000
 
 def resend_pause_ms(attempts_count: int) -> int:
     """Return how long to wait before markers are sent again."""
-    return min(RESEND_MS_FIRST << min(attempts_count - 1, 16), RESEND_MS_MAX)
+    return min(RESEND_MS_FIRST << min(max(attempts_count - 1, 0), 16), RESEND_MS_MAX)
 
 
 @attrs.frozen

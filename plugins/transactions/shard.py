@@ -88,11 +88,14 @@ class TransactionShard:
 
     def replay(self, record: TransactionRecord, offset: int, producer: ProducerIdentity) -> None:
         """Apply one record."""
-        if record.metadata is None:
-            self._ids.pop(record.transactional_id, None)
-            self._last_epochs.pop(record.transactional_id, None)
-        else:
-            self._ids[record.transactional_id] = record.metadata
+        transactional_id, metadata = record.transactional_id, record.metadata
+        if metadata is None:
+            self._ids.pop(transactional_id, None)
+            self._last_epochs.pop(transactional_id, None)
+            return
+        self._ids[transactional_id] = metadata
+        if metadata.state not in PREPARED and self._endings.pop(transactional_id, None) is not None:
+            self._timers.cancel(_MARKERS_TIMER + transactional_id)
 
     def replay_marker(self, producer: ProducerIdentity, *, is_commit: bool) -> None:
         """Nothing in this topic is written within a transaction."""
@@ -349,12 +352,19 @@ class TransactionShard:
     def send_markers(self, transactional_id: str, now_ms: int) -> Result:
         """Have the missing markers of a prepared end written, or complete it when none is."""
         ending = self._endings.get(transactional_id)
-        if ending is None:
+        prepared = self._ids.get(transactional_id)
+        if ending is None or prepared is None or not self._is_decided(prepared):
             return _NOTHING
-        prepared = self._ids[transactional_id]
         if not ending.missing:
-            return self._complete(prepared, now_ms)
+            return self._complete(prepared, ending, now_ms)
         return CoordinatorResult((), None, self._sending(prepared, ending))
+
+    def _is_decided(self, metadata: TransactionMetadata) -> bool:
+        """Return whether an end is prepared; one whose record was refused was never decided, and is dropped."""
+        if metadata.state in PREPARED:
+            return True
+        del self._endings[metadata.transactional_id]
+        return False
 
     def markers_answered(self, wanted: MarkersWanted, codes: Mapping[TopicPartition, ErrorCode], now_ms: int) -> Result:
         """Take what became of markers: complete the transaction, or send again what is missing after a pause.
@@ -366,7 +376,8 @@ class TransactionShard:
         """
         transactional_id = wanted.metadata.transactional_id
         ending = self._endings.get(transactional_id)
-        if ending is None or ending.wanted is not wanted:
+        prepared = self._ids.get(transactional_id)
+        if ending is None or ending.wanted is not wanted or prepared is None or not self._is_decided(prepared):
             return _NOTHING
         ending.wanted = None
         if ErrorCode.TRANSACTION_COORDINATOR_FENCED in codes.values():
@@ -377,10 +388,11 @@ class TransactionShard:
         if ending.missing:
             self._send_in(resend_pause_ms(ending.attempts_count), transactional_id)
             return _NOTHING
-        return self._complete(self._ids[transactional_id], now_ms)
+        return self._complete(prepared, ending, now_ms)
 
-    def _complete(self, prepared: TransactionMetadata, now_ms: int) -> Result:
-        del self._endings[prepared.transactional_id]
+    def _complete(self, prepared: TransactionMetadata, ending: EndingTransaction, now_ms: int) -> Result:
+        """Write that a transaction has ended; should that be refused, it is tried again after a pause."""
+        self._send_in(resend_pause_ms(ending.attempts_count), prepared.transactional_id)
         return CoordinatorResult([TransactionRecord(prepared.transactional_id, prepared.completed(now_ms))], None)
 
     # --------------------------------------------------------------------------------------------------------- timers

@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from odradek.kernel.api import CoordinatorResult, ErrorCode, KafkaError, ProducerIdentity, TopicPartition
 from odradek.kernel.testing.shard_harness import LoggedRecord
 from odradek.plugins.transactions.metadata import TransactionMetadata, TransactionRecord
-from odradek.plugins.transactions.requests import MarkersWanted
+from odradek.plugins.transactions.requests import EndRequest, MarkersWanted
 from odradek.plugins.transactions.states import PREPARED, PREVIOUS_STATES, TransactionState
 
 from .driven import DrivenShard
@@ -153,7 +153,8 @@ class TransactionMachine(RuleBasedStateMachine):
     def _admitted(self, client: Client, missing: set[TopicPartition]) -> bool:
         waiter = self.driven.add(client.transactional_id, client.producer, *missing, version=client.version)
         if waiter.error is None:
-            assert not (client.is_fenced or client.is_late), "a fenced producer may add nothing"
+            may_add = not client.is_fenced and not client.is_late
+            assert may_add, "a fenced producer may add nothing"
             client.added |= missing
         return waiter.error is None
 
@@ -381,3 +382,35 @@ def test_a_refused_request_writes_nothing() -> None:
 
     assert isinstance(waiter.error, KafkaError)
     assert driven.harness.log == []
+
+
+def test_an_end_whose_record_was_refused_was_never_decided() -> None:
+    driven = DrivenShard()
+    producer = driven.init("a").response.producer
+    driven.add("a", producer, PARTITIONS[0])
+    shard = driven.harness.shard
+    refused = shard.end(EndRequest("a", producer, is_commit=True, client_version=2), driven.harness.now_ms)
+    [(_, wanted)] = refused.answers
+    driven.answered(wanted, {})
+    driven.harness.advance(10_000)
+
+    assert driven.sent == []
+    driven.end("a", producer, is_commit=False)
+    driven.write_all()
+
+    assert driven.metadata("a").state is TransactionState.COMPLETE_ABORT
+
+
+def test_a_completion_whose_record_was_refused_is_written_later() -> None:
+    driven = DrivenShard()
+    producer = driven.init("a").response.producer
+    driven.add("a", producer, PARTITIONS[0])
+    driven.end("a", producer, is_commit=True)
+    wanted = driven.sent.pop()
+    driven.harness.shard.markers_answered(wanted, {PARTITIONS[0]: ErrorCode.NONE}, driven.harness.now_ms)
+
+    assert driven.metadata("a").state is TransactionState.PREPARE_COMMIT
+    driven.harness.advance(10_000)
+
+    assert driven.metadata("a").state is TransactionState.COMPLETE_COMMIT
+    assert not [key for key in driven.harness.armed if key.startswith("markers")]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import attrs
 import pytest
 
-from odradek.kernel.api import ErrorCode, KafkaError, ProducerIdentity, TopicPartition
-from odradek.plugins.transactions.metadata import TransactionMetadata
+from odradek.kernel.api import CoordinatorResult, ErrorCode, KafkaError, ProducerIdentity, TopicPartition
+from odradek.plugins.transactions.metadata import TransactionMetadata, TransactionRecord
 from odradek.plugins.transactions.requests import Answered, MarkersWanted
 
 from .driven import DrivenShard
@@ -111,9 +112,11 @@ class Script:
         return []
 
     def epoch(self, transactional_id: str, epoch: str) -> list[str]:
-        """Begin until the producer has this epoch."""
-        while self.driven.metadata(transactional_id).producer_epoch < int(epoch):
-            self.driven.init(transactional_id)
+        """A new producer has this epoch, as if so many had been before."""
+        self.driven.init(transactional_id)
+        metadata = attrs.evolve(self.driven.metadata(transactional_id), producer_epoch=int(epoch))
+        record = TransactionRecord(transactional_id, metadata)
+        self.driven.harness.run(lambda _shard, _now_ms: CoordinatorResult([record], None))
         self.seen_records = len(self.driven.harness.records)
         return []
 
