@@ -314,3 +314,44 @@ def test_the_member_id_is_made_of_the_clients_name(version: int) -> None:
         (member,) = group.members.values()
 
         assert (member.rebalance_timeout_ms, member.client_host, member.client_id) == (10_000, "/127.0.0.1", "")
+
+
+@pytest.mark.parametrize(
+    ("request_", "version", "code"),
+    [
+        (JoinGroupRequest(group_id="", session_timeout_ms=10_000), 5, ErrorCode.INVALID_GROUP_ID),
+        (JoinGroupRequest(group_id="g", session_timeout_ms=5_999), 5, ErrorCode.INVALID_SESSION_TIMEOUT),
+        (JoinGroupRequest(group_id="g", session_timeout_ms=1_800_001), 5, ErrorCode.INVALID_SESSION_TIMEOUT),
+        (SyncGroupRequest(group_id=""), 3, ErrorCode.INVALID_GROUP_ID),
+        (SyncGroupRequest(group_id="g", protocol_type="consumer"), 5, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
+        (HeartbeatRequest(group_id=""), 3, ErrorCode.INVALID_GROUP_ID),
+        (HeartbeatRequest(group_id="none"), 3, ErrorCode.UNKNOWN_MEMBER_ID),
+        (LeaveGroupRequest(group_id=""), 3, ErrorCode.INVALID_GROUP_ID),
+        (LeaveGroupRequest(group_id="none", member_id="m"), 2, ErrorCode.UNKNOWN_MEMBER_ID),
+    ],
+)
+def test_a_request_that_cannot_be_is_refused(request_: Any, version: int, code: ErrorCode) -> None:
+    groups = HandledGroups()
+
+    assert code == groups.answer(request_, version).error_code
+    assert groups.driven.harness.log == []
+
+
+def test_members_who_leave_are_told_one_by_one() -> None:
+    groups = HandledGroups()
+    groups.driven.join("a", version=3)
+    groups.driven.harness.advance(0)
+    (group,) = groups.driven.shard.classic.groups()
+    (member_id,) = group.members
+    leaving = LeaveGroupRequest(
+        group_id="g", members=[MemberIdentity(member_id="x"), MemberIdentity(member_id=member_id)]
+    )
+
+    assert [member.error_code for member in groups.answer(leaving, 3).members] == [
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.NONE,
+    ]
+    assert groups.answer(LeaveGroupRequest(group_id="g", member_id="x"), 1).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    (unknown,) = groups.answer(LeaveGroupRequest(group_id="none", members=leaving.members[:1]), 4).members
+
+    assert unknown.error_code == ErrorCode.UNKNOWN_MEMBER_ID

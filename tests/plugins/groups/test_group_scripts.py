@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.kernel.api import NO_PRODUCER, ErrorCode, ProducerIdentity
+from odradek.kernel.api import NO_PRODUCER, ErrorCode, MetadataChange, ProducerIdentity
 from odradek.kernel.errors import error_code
 from odradek.kernel.wire.messages.data_group_records import (
     GroupMetadataKey,
@@ -129,6 +129,13 @@ class Script:
         if waiter.error is not None:
             return [waiter.error_code.name]
         return [code.name for code in waiter.response]
+
+    def gone(self, *topics: str) -> list[str]:
+        """Have topics deleted, and the coordinator hear of it."""
+        views = tuple(self.driven.broker.cluster.delete(topic) for topic in topics)
+        change = MetadataChange(deleted_topics=views)
+        self.driven.harness.run(lambda shard, now_ms: shard.metadata_changed(change, now_ms))
+        return []
 
     def delete(self) -> list[str]:
         return [code.name for code in self.driven.harness.run(lambda shard, _: shard.delete_groups([GROUP])).response]
