@@ -33,8 +33,13 @@ if TYPE_CHECKING:
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 _ADDS_FROM: Final = 5
-_KNOWS_LOADING_FROM: Final = 2
-"""Producers before this version break on COORDINATOR_LOAD_IN_PROGRESS."""
+_NEVER: Final = 1 << 15
+_OLDER_CODES: Final = {
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: (2, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+    ErrorCode.TRANSACTION_ABORTABLE: (4, ErrorCode.INVALID_TXN_STATE),
+    ErrorCode.PRODUCER_FENCED: (_NEVER, ErrorCode.INVALID_PRODUCER_EPOCH),
+}
+"""Codes to the version from which on producers are told them here, and what the others are told instead."""
 
 
 class TxnOffsetCommitHandler(GroupHandler):
@@ -133,9 +138,9 @@ class TxnOffsetCommitHandler(GroupHandler):
 
 
 def _fit(version: int, code: ErrorCode) -> ErrorCode:
-    if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and version < _KNOWS_LOADING_FROM:
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    return code
+    """Return a code as clients of a version know it."""
+    known_from, older = _OLDER_CODES.get(code, (0, code))
+    return code if version >= known_from else older
 
 
 def _response(topics: Iterable[TopicCodes]) -> TxnOffsetCommitResponse:
