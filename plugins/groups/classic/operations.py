@@ -142,11 +142,14 @@ class ClassicGroups:
             previous = None
         if previous is None and not is_new_member:
             return effects.result(join_refused(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
-        group = self.get(request.group_id) or self.create(request.group_id, now_ms)
-        first_record = group.record()
-        join = Joining(self._context, self.rebalances, group, request, caller, waiter, now_ms, effects)
-        response = join.answer()
-        if previous is None and not any(isinstance(record.key, GroupMetadataKey) for record in effects.records):
+        group = self.get(request.group_id)
+        first_record = None
+        if group is None:
+            group = self.create(request.group_id, now_ms)
+            first_record = group.record()
+        joining = Joining(self._context, self.rebalances, group, request, caller, waiter, now_ms, effects)
+        response = joining.answer()
+        if first_record is not None:
             # So that a group is in the log once somebody has been told of it.
             effects.records.append(first_record)
         return effects.result(response)
