@@ -257,7 +257,9 @@ def test_a_producer_is_admitted_before_its_offsets_are_written(version: int, may
         (1, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
         (3, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
         (3, ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_TXN_STATE),
-        (5, ErrorCode.PRODUCER_FENCED, ErrorCode.PRODUCER_FENCED),
+        (5, ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH),
+        (3, ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.INVALID_TXN_STATE),
+        (4, ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.TRANSACTION_ABORTABLE),
     ],
 )
 def test_a_producer_that_is_not_admitted_writes_nothing(version: int, code: ErrorCode, told: ErrorCode) -> None:
