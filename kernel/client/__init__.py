@@ -5,7 +5,7 @@
 | module | what it holds |
 | --- | --- |
 | `producer`, `consumer`, `admin` | what users open with `async with` |
-| `blocking` | the same without trio, on a thread of its own |
+| `blocking`, `admin_blocking` | the same without trio, on a thread of its own |
 | `errors` | what calls raise, with `retriable` |
 | `settings`, `producer_settings`, `consumer_settings` | Kafka's keys, read and checked |
 | `group` | what a consumer does as a member of a group |
@@ -28,8 +28,9 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from ..types import TopicPartition
     from .admin import Admin
+    from .admin_blocking import BlockingAdmin
     from .admin_values import ConfigOperation, NewTopic, ResourceType
-    from .blocking import BlockingAdmin, BlockingConsumer, BlockingProducer
+    from .blocking import BlockingConsumer, BlockingProducer
     from .consumer import Consumer
     from .delivery import Delivery, ProducerRecord, RecordMetadata
     from .errors import (
@@ -65,7 +66,7 @@ if TYPE_CHECKING:
 
 _HOMES: Final = {
     "Admin": "admin",
-    "BlockingAdmin": "blocking",
+    "BlockingAdmin": "admin_blocking",
     "BlockingConsumer": "blocking",
     "BlockingProducer": "blocking",
     "BrokerError": "errors",

@@ -1,4 +1,4 @@
-"""Shell: producer, consumer and admin for programs without trio: each runs on a thread of its own.
+"""Shell: producer and consumer for programs without trio, and what a blocking admin is made of: a thread for each.
 
     with BlockingProducer({"bootstrap.servers": "127.0.0.1:9092"}) as producer:
         print(producer.send("greetings", "hello").offset)
@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 import trio
 
-from .admin import Admin
 from .consumer import Consumer
 from .errors import ClientClosedError, ClientError, ClientUsageError
 from .producer import Producer
@@ -37,16 +36,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from ..types import TopicPartition
-    from .admin_values import (
-        ActiveProducer,
-        ClusterDescription,
-        ConfigEntry,
-        ConfigOperation,
-        CreatedTopic,
-        LogDir,
-        NewTopic,
-        ResourceType,
-    )
+    from .admin import Admin
     from .cluster import TopicInfo
     from .delivery import Headers, OnDelivery, RecordMetadata
     from .fetched_records import ConsumerRecord
@@ -61,7 +51,7 @@ _HANDED_OVER_MAX: Final = 10_000
 """Records that may wait to be handed over before `enqueue` waits too."""
 
 
-class _Blocking(Generic[C]):
+class Blocking(Generic[C]):
     """A client on a thread of its own; the thread lives exactly as long as the `with` block."""
 
     def __init__(self, client: C) -> None:
@@ -146,7 +136,7 @@ class _Blocking(Generic[C]):
             raise ClientClosedError("the client was closed") from None
 
 
-class BlockingProducer(_Blocking[Producer]):
+class BlockingProducer(Blocking[Producer]):
     """`Producer` for any thread.
 
     .. versionadded:: 0.1
@@ -272,7 +262,7 @@ class BlockingProducer(_Blocking[Producer]):
         return self._call(self._client.partitions_for, topic)
 
 
-class BlockingConsumer(_Blocking[Consumer]):
+class BlockingConsumer(Blocking[Consumer]):
     """`Consumer` for any thread; iterating it waits for records for ever.
 
     .. versionadded:: 0.1
@@ -356,78 +346,3 @@ class BlockingConsumer(_Blocking[Consumer]):
         while not self._iterated:
             self._iterated = self.poll()[::-1]
         return self._iterated.pop()
-
-
-class BlockingAdmin(_Blocking[Admin]):
-    """`Admin` for any thread.
-
-    .. versionadded:: 0.1
-    """
-
-    def __init__(self, settings: Mapping[str, object]) -> None:
-        """Read the settings; the thread starts with the `with` block.
-
-        Args:
-            settings: Kafka's admin keys.
-
-        Raises:
-            ConfigError: A setting is unknown or wrong.
-        """
-        super().__init__(Admin(settings))
-
-    def describe_cluster(self) -> ClusterDescription:
-        """As `Admin.describe_cluster`."""
-        return self._call(self._client.describe_cluster)
-
-    def describe_log_dirs(self, node_id: int) -> list[LogDir]:
-        """As `Admin.describe_log_dirs`."""
-        return self._call(self._client.describe_log_dirs, node_id)
-
-    def list_topics(self, *, with_internal: bool = False) -> list[TopicInfo]:
-        """As `Admin.list_topics`."""
-        return self._call(self._client.list_topics, with_internal=with_internal)
-
-    def describe_topic(self, name: str) -> TopicInfo:
-        """As `Admin.describe_topic`."""
-        return self._call(self._client.describe_topic, name)
-
-    def create_topic(self, topic: NewTopic, *, validate_only: bool = False) -> CreatedTopic:
-        """As `Admin.create_topic`."""
-        return self._call(self._client.create_topic, topic, validate_only=validate_only)
-
-    def delete_topic(self, name: str) -> None:
-        """As `Admin.delete_topic`."""
-        self._call(self._client.delete_topic, name)
-
-    def create_partitions(self, topic: str, partitions_count: int, *, validate_only: bool = False) -> None:
-        """As `Admin.create_partitions`."""
-        self._call(self._client.create_partitions, topic, partitions_count, validate_only=validate_only)
-
-    def describe_configs(
-        self, resource_type: ResourceType, name: str, *, keys: Iterable[str] | None = None, with_docs: bool = False
-    ) -> dict[str, ConfigEntry]:
-        """As `Admin.describe_configs`."""
-        return self._call(self._client.describe_configs, resource_type, name, keys=keys, with_docs=with_docs)
-
-    def alter_configs(
-        self,
-        resource_type: ResourceType,
-        name: str,
-        changes: Mapping[str, str | tuple[ConfigOperation, str | None] | None],
-        *,
-        validate_only: bool = False,
-    ) -> None:
-        """As `Admin.alter_configs`."""
-        self._call(self._client.alter_configs, resource_type, name, changes, validate_only=validate_only)
-
-    def list_offsets(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndTimestamp]:
-        """As `Admin.list_offsets`."""
-        return self._call(self._client.list_offsets, timestamps)
-
-    def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """As `Admin.delete_records`."""
-        return self._call(self._client.delete_records, before)
-
-    def describe_producers(self, partition: TopicPartition) -> list[ActiveProducer]:
-        """As `Admin.describe_producers`."""
-        return self._call(self._client.describe_producers, partition)
