@@ -13,6 +13,14 @@ ROOT = Path(__file__).parents[2]
 
 ACTS_OF_BROKER = {
     # key: the file and the piece of code without which the key would do nothing
+    "add.partitions.to.txn.retry.backoff.max.ms": (
+        "kernel/broker_parts.py",
+        'get_int("add.partitions.to.txn.retry.backoff.max.ms")',
+    ),
+    "add.partitions.to.txn.retry.backoff.ms": (
+        "kernel/broker_parts.py",
+        'get_int("add.partitions.to.txn.retry.backoff.ms")',
+    ),
     "advertised.listeners": ("kernel/broker.py", "listener.advertised(port, machine)"),
     "auto.create.topics.enable": ("kernel/dispatch/handlers/api_03_metadata.py", "self._may_create_topics()"),
     "broker.id": ("kernel/config/settings.py", 'static["node.id"] = broker'),
@@ -125,6 +133,46 @@ ACTS_OF_BROKER = {
     "ssl.truststore.certificates": ("kernel/network/tls.py", "cadata=settings.truststore_certificates"),
     "ssl.truststore.location": ("kernel/network/tls.py", "cafile=settings.truststore_location"),
     "ssl.truststore.type": ("kernel/network/tls.py", "settings.truststore_type"),
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": (
+        "plugins/transactions/coordinator.py",
+        'get_int("transaction.abort.timed.out.transaction.cleanup.interval.ms")',
+    ),
+    "transaction.max.timeout.ms": (
+        "plugins/transactions/coordinator.py",
+        'get_int("transaction.max.timeout.ms")',
+    ),
+    "transaction.partition.verification.enable": (
+        "kernel/broker_parts.py",
+        'get_bool("transaction.partition.verification.enable")',
+    ),
+    "transaction.remove.expired.transaction.cleanup.interval.ms": (
+        "plugins/transactions/coordinator.py",
+        'get_int("transaction.remove.expired.transaction.cleanup.interval.ms")',
+    ),
+    "transaction.state.log.load.buffer.size": (
+        "plugins/transactions/coordinator.py",
+        'load_buffer_key = "transaction.state.log.load.buffer.size"',
+    ),
+    "transaction.state.log.min.isr": (
+        "plugins/transactions/coordinator.py",
+        '"min.insync.replicas": "transaction.state.log.min.isr"',
+    ),
+    "transaction.state.log.num.partitions": (
+        "plugins/transactions/coordinator.py",
+        '"transaction.state.log.num.partitions"',
+    ),
+    "transaction.state.log.replication.factor": (
+        "plugins/transactions/coordinator.py",
+        '"transaction.state.log.replication.factor"',
+    ),
+    "transaction.state.log.segment.bytes": (
+        "plugins/transactions/coordinator.py",
+        '"segment.bytes": "transaction.state.log.segment.bytes"',
+    ),
+    "transactional.id.expiration.ms": (
+        "plugins/transactions/coordinator.py",
+        'get_int("transactional.id.expiration.ms")',
+    ),
 }
 
 ACTS_OF_TOPIC = {

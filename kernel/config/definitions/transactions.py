@@ -97,4 +97,6 @@ _INTERNAL: Final = frozenset(
     }
 )
 
-KEYS: Final[tuple[ConfigKey, ...]] = build(_ROWS, _DOCS, scope=Scope.BROKER, internal=_INTERNAL)
+_REFUSED: Final = {"transaction.two.phase.commit.enable": "two-phase commit (KIP-939) is not built"}
+
+KEYS: Final[tuple[ConfigKey, ...]] = build(_ROWS, _DOCS, scope=Scope.BROKER, internal=_INTERNAL, refused=_REFUSED)
