@@ -214,8 +214,9 @@ class BrokerParts:
         return self.metadata.image
 
     def _replica_progressed(self, replica: Replica) -> None:
-        self.produce_purgatory.check(replica)
-        self.fetch_purgatory.check(replica)
+        for purgatory in (self.produce_purgatory, self.fetch_purgatory):
+            if replica in purgatory.watchers:
+                purgatory.check(replica)
         self.coordinators.progressed(replica)
 
     def _leader_changed(self, partition: TopicIdPartition, leader_id: int, leader_epoch: int) -> None:

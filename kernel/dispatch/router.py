@@ -116,9 +116,30 @@ class Router:
             client_id = str(frame[_HEAD.size : position], "utf-8", "replace")
         if version >= route.first_flexible_version:
             position = skip_tagged_fields(frame, position)
-        body = route.decode(frame, position, version)
+        repeats = route.repeats
+        found = None if repeats is None else repeats.find(frame, position, version)
+        body = route.decode(frame, position, version) if found is None else found[0]
         request = Request(route, version, correlation_id, client_id, connection, connection.open_reply(), received_s)
+        if found is not None:
+            if self._repeat(route, request, found):
+                return
+            body = route.decode(frame, position, version)
         self._dispatch(route, request, body)
+        if repeats is not None and found is None:
+            repeats.learn(frame, position, version, body)
+
+    def _repeat(self, route: Route, request: Request, found: tuple[Any, memoryview]) -> bool:
+        """Have a request handled that repeats an earlier one; say whether that could be done without decoding it."""
+        body, records = found
+        try:
+            answer = route.handler.handle_repeated(body, records, request)
+        except Exception as error:
+            answer = self._error_answer(request, body, error)
+        if answer is None:
+            return False
+        if answer is not PENDING:
+            route.send(request, answer)
+        return True
 
     def _dispatch(self, route: Route, request: Request, body: Any) -> None:
         if route.is_async:

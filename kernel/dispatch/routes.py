@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import attrs
 
@@ -21,6 +21,22 @@ if TYPE_CHECKING:
 
 _HEADER: Final = Struct(">ii")
 _FLEXIBLE_HEADER: Final = Struct(">iib")
+
+
+class RepeatedRequests(Protocol):
+    """Knows requests by what stands before their records; a handler that has one as `repeats` need not decode them.
+
+    Such a handler has `handle_repeated(request, records, context)`, which answers like `handle`, or returns None: then
+    the frame is decoded and handled as ever, and the handler has done nothing yet.
+    """
+
+    def find(self, frame: memoryview, position: int, version: int) -> tuple[Any, memoryview] | None:
+        """Return the request that the body at `position` repeats, and its records; None to decode it."""
+        ...
+
+    def learn(self, frame: memoryview, position: int, version: int, request: Any) -> None:
+        """Take note of a request that was decoded and handled."""
+        ...
 
 
 @attrs.define
@@ -49,6 +65,7 @@ class Route:
         "min_version",
         "name",
         "plugin",
+        "repeats",
     )
 
     def __init__(
@@ -70,6 +87,7 @@ class Route:
         self.first_flexible_version = api.flexible.lowest if api.flexible != NO_VERSIONS else 1 << 15
         self.handler: Any = handler
         self.is_async = not hasattr(handler, "handle")
+        self.repeats: RepeatedRequests | None = getattr(handler, "repeats", None)
         self.plugin = plugin
         self.counters = RouteCounters()
         self.latency_ms = Histogram()

@@ -333,8 +333,10 @@ class Replica:
         self._raise_high_watermark(self.election.follower_fetch(broker_id, fetch_offset, now_ms))
 
     def _raise_high_watermark(self, offset: int) -> None:
-        offset = min(offset, self.appended_offset)
-        self.high_watermark = max(self.high_watermark, offset)
+        if offset > self.appended_offset:
+            offset = self.appended_offset
+        if offset > self.high_watermark:
+            self.high_watermark = offset
 
     def go_offline(self, reason: str) -> None:
         """Serve nothing any more: the log failed."""

@@ -54,7 +54,11 @@ class PurgatoryStatistics:
 
 
 class Purgatory:
-    """Operations of one kind (`Fetch`, `Produce`, ...) that wait. Owned by one task, which advances the wheel too."""
+    """Operations of one kind (`Fetch`, `Produce`, ...) that wait. Owned by one task, which advances the wheel too.
+
+    Attributes:
+        watchers: What waits, by key: who calls `check` for each append may look first whether there is anything.
+    """
 
     def __init__(
         self, name: str, wheel: TimingWheel, *, on_error: Callable[[DelayedOperation, Exception], None]
@@ -69,14 +73,14 @@ class Purgatory:
         self.name = name
         self._wheel = wheel
         self._on_error = on_error
-        self._watchers: dict[Hashable, dict[DelayedOperation, None]] = {}
+        self.watchers: dict[Hashable, dict[DelayedOperation, None]] = {}
         self._owned: dict[Hashable, dict[DelayedOperation, None]] = {}
         self._parked_count = 0
         self._ended_counts = dict.fromkeys(Outcome, 0)
         self._errors_count = 0
 
     def __repr__(self) -> str:
-        return f"<Purgatory {self.name}: {self.delayed_count} wait under {len(self._watchers)} keys>"
+        return f"<Purgatory {self.name}: {self.delayed_count} wait under {len(self.watchers)} keys>"
 
     @property
     def delayed_count(self) -> int:
@@ -104,7 +108,7 @@ class Purgatory:
         operation.purgatory = self
         operation.keys = keys
         self._parked_count += 1
-        watchers = self._watchers
+        watchers = self.watchers
         for key in keys:
             watching = watchers.get(key)
             if watching is None:
@@ -125,7 +129,7 @@ class Purgatory:
 
         Operations that are parked while it runs are not asked again: they were just tried.
         """
-        watching = self._watchers.get(key)
+        watching = self.watchers.get(key)
         if watching is None:
             return 0
         completed_count = 0
@@ -150,14 +154,14 @@ class Purgatory:
 
     def expire_all(self) -> None:
         """End everything that waits as if its time were over: the broker stops, nothing more will come."""
-        for operation in {each: None for watching in self._watchers.values() for each in watching}:
+        for operation in {each: None for watching in self.watchers.values() for each in watching}:
             operation.end(Outcome.EXPIRED)
 
     def release(self, operation: DelayedOperation) -> None:
         """Take an operation that has ended out of every list; `DelayedOperation.end` calls it."""
         assert operation.outcome is not None
         self._ended_counts[operation.outcome] += 1
-        watchers = self._watchers
+        watchers = self.watchers
         for key in operation.keys:
             watching = watchers[key]
             if len(watching) == 1:
@@ -182,8 +186,8 @@ class Purgatory:
         """Return a picture of the purgatory; walks over its keys."""
         return PurgatoryStatistics(
             delayed_count=self.delayed_count,
-            watched_count=sum(map(len, self._watchers.values())),
-            keys_count=len(self._watchers),
+            watched_count=sum(map(len, self.watchers.values())),
+            keys_count=len(self.watchers),
             completed_count=self._ended_counts[Outcome.READY],
             expired_count=self._ended_counts[Outcome.EXPIRED],
             cancelled_count=self._ended_counts[Outcome.CANCELLED],

@@ -201,19 +201,27 @@ def validate_batch(
     Raises:
         InvalidBatchError: it is refused, with everything for the answer.
     """
-    if rules.may_be_plain and end - position <= rules.max_message_bytes:
-        records = buffer if position == 0 and end == len(buffer) else memoryview(buffer)[position:end]
-        plain = plain_header(
-            records, now_ms, rules.timestamp_before_max_ms, rules.timestamp_after_max_ms, rules.is_compacted
-        )
-        if plain is not None:
-            return ValidatedBatch(plain)
     header = validate_headers(buffer, position, end, rules, produce_version)
     if needs_walk(header, rules, now_ms):
         return _walk(buffer, position, header, rules, now_ms, partition_name)
     if rules.timestamp_type:
         patch_max_timestamp(buffer, position, header, rules.timestamp_type, now_ms)
     return ValidatedBatch(header)
+
+
+def take_plain(records: memoryview, rules: ValidationRules, now_ms: int) -> BatchHeader | None:
+    """Return the header of a batch that may be appended as it is, seen at one look; else None: `validate_batch` tells.
+
+    Args:
+        records: The records field of a Produce request.
+        rules: The topic's.
+        now_ms: The wall clock.
+    """
+    if not rules.may_be_plain or len(records) > rules.max_message_bytes:
+        return None
+    return plain_header(
+        records, now_ms, rules.timestamp_before_max_ms, rules.timestamp_after_max_ms, rules.is_compacted
+    )
 
 
 def validate_headers(

@@ -16,7 +16,7 @@ from .headers import encode_response
 if TYPE_CHECKING:
     from .message import Message
 
-_CORRELATION: Final = struct.Struct(">i")
+_put_correlation: Final = struct.Struct(">i").pack_into
 _CORRELATION_POSITION: Final = 4
 _NUMBER: Final = struct.Struct(">q")
 
@@ -29,7 +29,7 @@ def mark(number: int) -> int:
 class FrameTemplate:
     """A frame with room for int64 numbers that stand one behind the other. Immutable."""
 
-    __slots__ = ("_count", "_frame", "_numbers", "_position")
+    __slots__ = ("_count", "_frame", "_position", "_put_numbers")
 
     def __init__(self, message: Message, version: int, numbers_count: int) -> None:
         """Encode `message`, whose changing fields hold `mark(0)`, `mark(1)`, ... up to `numbers_count`.
@@ -42,7 +42,7 @@ class FrameTemplate:
         self._count = numbers_count
         self._frame = frame
         self._position = frame.index(marks)
-        self._numbers = struct.Struct(f">{numbers_count}q")
+        self._put_numbers = struct.Struct(f">{numbers_count}q").pack_into
 
     def fill(self, correlation_id: int, numbers: tuple[int, ...]) -> bytearray:
         """Return a frame, its size included, with the correlation id and the numbers in their places.
@@ -52,6 +52,8 @@ class FrameTemplate:
             numbers: At least as many as there are places; those beyond are for other versions.
         """
         frame = bytearray(self._frame)
-        _CORRELATION.pack_into(frame, _CORRELATION_POSITION, correlation_id)
-        self._numbers.pack_into(frame, self._position, *numbers[: self._count])
+        _put_correlation(frame, _CORRELATION_POSITION, correlation_id)
+        if len(numbers) != self._count:
+            numbers = numbers[: self._count]
+        self._put_numbers(frame, self._position, *numbers)
         return frame

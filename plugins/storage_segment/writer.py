@@ -128,6 +128,7 @@ class LogWriter:
         self._index_interval = config.index_interval_bytes
         self._flush_messages = config.flush_messages
         self._flush_ms = config.flush_ms
+        self._wants_flushes = config.wants_flushes
         self._delete_delay_ms = config.file_delete_delay_ms
         self._size_limit = CAREFUL
         self._roll_timestamp = CAREFUL
@@ -270,6 +271,8 @@ class LogWriter:
             self._write_staged()
         if self._offline is not None:
             raise StorageError(self._offline)
+        if not self._wants_flushes:
+            return False
         if self._written_end - self.recovery_point >= self._flush_messages:
             return True
         return (

@@ -18,8 +18,8 @@ from ...errors import ErrorCode, KafkaError
 from ...partitions.produce_operation import ProduceOperation, WaitingPartition
 from ...purgatory.delayed_operation import Outcome
 from ...records.batch import HEADER_SIZE, TIMESTAMP_TYPE_FLAG, TRANSACTIONAL_FLAG
-from ...records.validation import InvalidBatchError, validate_batch
-from ...types import INTERNAL_TOPICS
+from ...records.validation import InvalidBatchError, take_plain, validate_batch
+from ...types import INTERNAL_TOPICS, NO_TIMESTAMP
 from ...wire.frame_template import FrameTemplate, mark
 from ...wire.messages.api_00_produce import (
     BatchIndexAndErrorMessage,
@@ -37,6 +37,7 @@ from .produce_admission import (
     is_within_open,
     transactional_part,
 )
+from .repeated_produce import RepeatedProduces
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from ...partitions.replica_manager import ReplicaManager, TopicReplicas
     from ...purgatory.purgatory import Purgatory
     from ...records.batch import BatchHeader
+    from ...types import Buffer
     from ...wire.messages.api_00_produce import PartitionProduceData, ProduceRequest
     from .produce_admission import Admitted, ProduceAdmission, TransactionalPart
 
@@ -100,6 +102,7 @@ class ProduceHandler:
         self._admission = admission
         self._purgatory = purgatory
         self._clock = clock
+        self.repeats = RepeatedProduces()
         self._staged: list[ProduceOperation] = []
         self._staged_ones: list[StagedOne] = []
 
@@ -108,44 +111,54 @@ class ProduceHandler:
         acks = request.acks
         topics = request.topic_data
         if len(topics) == 1 and len(topics[0].partition_data) == 1 and (acks == -1 or acks == 1):
-            return self._handle_one(request, topics[0], topics[0].partition_data[0], context)
+            answer = self._handle_one(request, topics[0].partition_data[0].records, context)
+            if answer is not None:
+                return answer
         return self._handle_many(request, context)
 
-    def _handle_one(
-        self, request: ProduceRequest, topic: TopicProduceData, part: PartitionProduceData, context: RequestContext
-    ) -> Answer:
-        """Stage the only batch of a request: what almost every Produce is. Anything odd is left to `_handle_many`."""
+    def handle_repeated(self, request: ProduceRequest, records: memoryview, context: RequestContext) -> Answer:
+        """Stage the batch of a request that was recognised; None when it must be decoded, and nothing was done yet."""
+        if request.acks != -1 and request.acks != 1:
+            return None
+        return self._handle_one(request, records, context)
+
+    def _handle_one(self, request: ProduceRequest, records: Buffer | None, context: RequestContext) -> Answer:
+        """Stage the only batch of a request: what almost every Produce is. Anything odd is left to `_handle_many`.
+
+        Returns:
+            None when it is odd: nothing was done.
+        """
+        (topic,) = request.topic_data
+        (part,) = topic.partition_data
         version = context.api_version
         if version >= FIRST_VERSION_WITH_IDS:
             replicas = self._replicas.topics_by_id.get(topic.topic_id)
         else:
             replicas = self._replicas.topics.get(topic.name)
         replica = replicas.partitions.get(part.index) if replicas is not None else None
-        records = part.records
         if replica is None or replicas is None or not replicas.is_plain or type(records) is not memoryview:
-            return self._handle_many(request, context)
+            return None
         if replica.stages:
-            return self._handle_many(request, context)
+            return None
         if (
             len(records) >= HEADER_SIZE
             and records[FLAGS_POSITION] & TRANSACTIONAL_FLAG
             and not (request.transactional_id and self._admission.is_possible and is_within_open(replica, records))
         ):
-            return self._handle_many(request, context)
+            return None
         counters = replicas.counters
         counters.produce_requests += 1
         try:
-            valid = validate_batch(
-                records,
-                0,
-                len(records),
-                replica.settings.rules,
-                now_ms=self._clock.now_ms(),
-                produce_version=version,
-                partition_name=replica.topic_partition,
-            )
-            header = valid.header
-            data = memoryview(valid.rewritten) if valid.rewritten is not None else records[: header.length_bytes]
+            now_ms = self._clock.now_ms()
+            rules = replica.settings.rules
+            data, header, log_append_time_ms = records, take_plain(records, rules, now_ms), NO_TIMESTAMP
+            if header is None:
+                name = replica.topic_partition
+                valid = validate_batch(
+                    records, 0, len(records), rules, now_ms=now_ms, produce_version=version, partition_name=name
+                )
+                header, log_append_time_ms = valid.header, valid.log_append_time_ms
+                data = memoryview(valid.rewritten) if valid.rewritten is not None else records[: header.length_bytes]
             check_size(header, replicas)
             appended = replica.append_as_leader(data, header, request.acks)
         except KafkaError as error:
@@ -155,7 +168,7 @@ class ProduceHandler:
         self._replicas.stage(replica)
         counters.messages_in += header.records_count
         counters.bytes_in += header.length_bytes
-        self._staged_ones.append(StagedOne(context, request, replica, appended, valid.log_append_time_ms))
+        self._staged_ones.append(StagedOne(context, request, replica, appended, log_append_time_ms))
         return PENDING
 
     def _settle_one(self, one: StagedOne) -> None:

@@ -1,0 +1,146 @@
+"""Requests that say the same again: recognised without decoding, and answered as if they had been decoded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from odradek.kernel.dispatch.handlers import repeated_produce
+from odradek.kernel.dispatch.handlers.repeated_produce import RepeatedProduces
+from odradek.kernel.errors import ErrorCode
+from odradek.kernel.wire.codec import decode, encode_bytes
+from odradek.kernel.wire.messages.api_00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+from .house import House, batch, produce_parts, produce_request
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEAD = b"\0\0\0\x09\0\0\0\x01\0\x01c\0"
+SIZES = st.sampled_from([0, 1, 61, 100, 126, 127, 128, 300, 16_383, 16_384])
+
+
+def request(
+    name: str = "t",
+    index: int = 0,
+    records: bytes | None = b"",
+    *,
+    txn: str | None = None,
+    acks: int = 1,
+    count: int = 1,
+) -> ProduceRequest:
+    part = PartitionProduceData(index=index, records=records)
+    topic = TopicProduceData(name=name, topic_id=UUID(int=len(name)), partition_data=[part] * count)
+    return ProduceRequest(transactional_id=txn, acks=acks, timeout_ms=1_000 * index, topic_data=[topic])
+
+
+def frame_of(asked: ProduceRequest, version: int) -> memoryview:
+    return memoryview(bytearray(HEAD + encode_bytes(asked, version)))
+
+
+def learned(repeats: RepeatedProduces, asked: ProduceRequest, version: int) -> None:
+    frame = frame_of(asked, version)
+    repeats.learn(frame, len(HEAD), version, decode(ProduceRequest, frame[len(HEAD) :], version))
+
+
+@given(
+    name=st.text(min_size=0, max_size=50),
+    index=st.integers(0, 2**31 - 1),
+    first=SIZES,
+    second=SIZES,
+    version=st.integers(9, 13),
+)
+def test_a_repeated_request_is_found_with_its_own_records(
+    name: str, index: int, first: int, second: int, version: int
+) -> None:
+    index %= 1_000_000
+    repeats = RepeatedProduces()
+    learned(repeats, request(name, index, b"x" * first), version)
+    frame = frame_of(request(name, index, b"y" * second), version)
+    found = repeats.find(frame, len(HEAD), version)
+    has_long_name = version < 13 and len(name.encode()) >= 127
+
+    assert (found is None) is has_long_name
+    if found is not None:
+        asked, records = found
+        assert bytes(records) == b"y" * second
+        asked.topic_data[0].partition_data[0].records = b"y" * second
+        assert encode_bytes(asked, version) == bytes(frame[len(HEAD) :])
+
+
+@given(first=st.data(), version=st.integers(3, 13), other_version=st.integers(3, 13))
+def test_only_what_repeats_is_found(first: st.DataObject, version: int, other_version: int) -> None:
+    requests = st.builds(
+        request,
+        st.sampled_from(["t", "u", "topic"]),
+        st.integers(0, 2),
+        st.none() | SIZES.map(bytes),
+        txn=st.sampled_from([None, "", "x"]),
+        acks=st.sampled_from([0, 1, -1]),
+        count=st.integers(1, 2),
+    )
+    known, asked = first.draw(requests), first.draw(requests)
+    repeats = RepeatedProduces()
+    learned(repeats, known, version)
+    frame = frame_of(asked, other_version)
+    found = repeats.find(frame, len(HEAD), other_version)
+    if found is not None:
+        again, records = found
+        again.topic_data[0].partition_data[0].records = bytes(records)
+
+        assert encode_bytes(again, other_version) == bytes(frame[len(HEAD) :])
+
+
+@given(cut=st.integers(0, 60), tail=st.binary(max_size=4), position=st.integers(0, 80), byte=st.integers(0, 255))
+def test_a_damaged_repetition_is_left_to_the_decoder(cut: int, tail: bytes, position: int, byte: int) -> None:
+    repeats = RepeatedProduces()
+    learned(repeats, request(records=b"r" * 40), 9)
+    sound = frame_of(request(records=b"r" * 40), 9)
+    for damaged in (sound[:-cut] if cut else sound, memoryview(bytes(sound) + tail)):
+        found = repeats.find(damaged, len(HEAD), 9)
+        assert (found is not None) is (bytes(damaged) == bytes(sound))
+    changed = bytearray(sound)
+    changed[position % len(changed)] = byte
+    found = repeats.find(memoryview(changed), len(HEAD), 9)
+    if found is not None:
+        again, records = found
+        again.topic_data[0].partition_data[0].records = bytes(records)
+        assert encode_bytes(again, 9) == bytes(changed[len(HEAD) :])
+
+
+def test_no_more_requests_are_kept_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repeated_produce, "KNOWN_MAX", 3)
+    repeats = RepeatedProduces()
+    for index in range(4):
+        learned(repeats, request(index=index), 9)
+
+    assert [repeats.find(frame_of(request(index=index), 9), len(HEAD), 9) is not None for index in range(4)] == [
+        False,
+        False,
+        False,
+        True,
+    ]
+
+
+@pytest.mark.parametrize("version", [8, 9, 13])
+def test_repetitions_are_answered_as_the_first_was(tmp_path: Path, version: int) -> None:
+    house = House(tmp_path)
+    house.hosted.open("t", 2)
+    ask = house.client.ask
+    asked = produce_request((0, batch(b"a")))
+    asked.topic_data[0].topic_id = house.hosted.replicas.topics["t"].topic_id
+    answers = [produce_parts(ask(asked, version))[0] for _ in range(3)]
+    assert [(answer.error_code, answer.base_offset) for answer in answers] == [(0, 0), (0, 1), (0, 2)]
+
+    asked.topic_data[0].partition_data[0].records = batch(b"b")[:-1] + b"?"
+    assert produce_parts(ask(asked, version))[0].error_code == ErrorCode.CORRUPT_MESSAGE
+    asked.topic_data[0].partition_data[0].records = b""
+    assert produce_parts(ask(asked, version))[0].error_code == ErrorCode.INVALID_RECORD
+    house.hosted.replicas.delete_topic("t", 2)
+    asked.topic_data[0].partition_data[0].records = batch(b"c")
+    expected = ErrorCode.UNKNOWN_TOPIC_ID if version == 13 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert produce_parts(ask(asked, version))[0].error_code == expected
