@@ -110,7 +110,9 @@ END_DECISIONS_V2: Final[Mapping[tuple[TransactionState, bool], tuple[EndDecision
     (_EMPTY, False): (_PREPARE, _INVALID),
     (_ONGOING, False): (_PREPARE, _PREPARE),
     (_PREPARE_COMMIT, True): (_INVALID, _WAIT),
+    (_PREPARE_COMMIT, False): (_WAIT, _WAIT),
     (_PREPARE_ABORT, True): (_WAIT, _INVALID),
+    (_PREPARE_ABORT, False): (_WAIT, _WAIT),
     (_COMPLETE_COMMIT, True): (_INVALID, _DONE),
     (_COMPLETE_COMMIT, False): (_PREPARE, _INVALID),
     (_COMPLETE_ABORT, True): (_DONE, _INVALID),
@@ -118,6 +120,7 @@ END_DECISIONS_V2: Final[Mapping[tuple[TransactionState, bool], tuple[EndDecision
 }
 """Transaction version 2, by state and whether the request has the epoch from before the last end: abort, commit.
 
-An end raises the epoch, so the one from before can only be a repetition of the request that made it. What the table
-does not have is fenced.
+An end raises the epoch, so the one from before can only be a repetition of the request that made it. The new epoch ends
+a transaction that no broker has heard of yet, maybe before the markers of the last one are written. What the table does
+not have is fenced.
 """
