@@ -121,6 +121,11 @@ class Committer:
         self._line.append(entry)
         self._has_work.set()
 
+    async def settle(self) -> None:
+        """Wait until all commits that are in the line now are done."""
+        if self._line:
+            await self._line[-1].done.wait()
+
     async def run(self) -> None:
         """Commit what is in the line until cancelled; then what is left ends with `ClientClosedError`."""
         try:

@@ -296,6 +296,8 @@ class GroupSession:
             Exception: What the listener raises; the group is left all the same.
         """
         member, self.subscription = self._member, None
+        with trio.move_on_after(_LEAVE_TIMEOUT_MS / 1_000):
+            await self.committer.settle()
         if self._settings.is_auto_commit and (member is None or member.metadata is not None):
             await self._commit_consumed(_LEAVE_TIMEOUT_MS)
         if member is None:
