@@ -44,6 +44,8 @@ class Client:
             `drivers/member_lines.py`.
         assignors: What its members can be told to use, by the names that the protocol knows them by.
         has_consumer_protocol: Whether its members speak KIP-848 too.
+        transactor: Makes its transactional producer ready; address and transactional id are appended: see
+            `drivers/transactor_lines.py`.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Client:
     member: Callable[[], list[str]] | None = None
     assignors: tuple[str, ...] = ()
     has_consumer_protocol: bool = False
+    transactor: Callable[[], list[str]] | None = None
 
 
 def python_driver(module: str, package: str, distribution: str) -> Callable[[], list[str]]:
@@ -130,7 +133,7 @@ def java_driver(version: str, program: str = "Driver") -> Callable[[], list[str]
         if listed.returncode:
             raise MissingClientError(f"the jars of Apache Kafka {version}, by Maven: {listed.stderr[-1000:]}")
         jars = listed.stdout.strip()
-        build = ["javac", "-cp", jars, "Driver.java", "Member.java"]
+        build = ["javac", "-cp", jars, "Driver.java", "Member.java", "Transactor.java"]
         folder = cached("java", lambda folder: run_installer("a JDK 17", build, folder), variant=f"-{version}")
         # The driver lives for seconds: the quick compiler is enough.
         return ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}{os.pathsep}{folder}", program]
@@ -171,6 +174,7 @@ CLIENTS: Final = {
             python_driver("confluent", "confluent_kafka", "confluent-kafka"),
             is_librdkafka=True,
             member=python_driver("member_confluent", "confluent_kafka", "confluent-kafka"),
+            transactor=python_driver("transactor_confluent", "confluent_kafka", "confluent-kafka"),
             assignors=("range", "roundrobin", "cooperative-sticky"),
             has_consumer_protocol=True,
         ),
@@ -192,6 +196,7 @@ CLIENTS: Final = {
             "java",
             java_driver("4.3.1"),
             member=java_driver("4.3.1", "Member"),
+            transactor=java_driver("4.3.1", "Transactor"),
             assignors=("range", "roundrobin", "cooperative-sticky"),
             has_consumer_protocol=True,
         ),
@@ -199,6 +204,7 @@ CLIENTS: Final = {
             "java-3.4",
             java_driver("3.4.1"),
             member=java_driver("3.4.1", "Member"),
+            transactor=java_driver("3.4.1", "Transactor"),
             assignors=("range", "roundrobin", "cooperative-sticky"),
         ),
         Client(

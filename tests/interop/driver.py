@@ -66,6 +66,11 @@ class Driver:
 
         assert answer == {"event": "positioned"}
 
+    def kill(self) -> None:
+        """End the program without a chance to clean up."""
+        self._process.kill()
+        self._process.wait()
+
     def close(self) -> None:
         """End the program."""
         for stream in (self._process.stdin, self._process.stdout):

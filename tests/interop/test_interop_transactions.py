@@ -1,0 +1,260 @@
+"""Transactions of real clients: what is committed is seen once, what is aborted by nobody, whoever is killed."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ..broker.broker_process import BrokerProcess
+from ..broker.broker_process import Client as Connection
+from .clients import CLIENTS, MissingClientError, those_that
+from .conftest import SETTINGS, skip_or_fail
+from .driver import LIMIT_S, ClientError, Driver
+from .drivers.json_lines import to_bytes, to_text
+from .records import PRODUCE, create_topic, end_offset, record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.interop
+
+TRANSACTORS = [name for name, client in CLIENTS.items() if client.transactor is not None]
+READERS = those_that("consume")
+KILLED = ("librdkafka", "java")
+"""One of each transaction version; their programs take long under kills."""
+
+
+@contextmanager
+def transactor_at(name: str, address: str, transactional_id: str, folder: Path) -> Iterator[Driver]:
+    """Run a client's transactional producer."""
+    make = CLIENTS[name].transactor
+    assert make is not None
+    try:
+        command = make()
+    except MissingClientError as error:
+        skip_or_fail(f"{name} is not on this machine; needs {error}")
+        raise
+    log = folder / f"transactor-{name}-{transactional_id}.log"
+    driver = Driver(name, [*command, address, transactional_id], os.environ, log)
+    try:
+        yield driver
+    finally:
+        driver.close()
+
+
+@contextmanager
+def reader_at(name: str, address: str, folder: Path) -> Iterator[Driver]:
+    """Run a client's driver against another broker than the shared one."""
+    driver = Driver(name, [*CLIENTS[name].command(), address], os.environ, folder / f"reader-{name}.log")
+    try:
+        yield driver
+    finally:
+        driver.close()
+
+
+def values_of(records: list[dict[str, Any]]) -> list[str]:
+    """Return the texts of records that a driver read."""
+    return [(to_bytes(each["value"]) or b"").decode() for each in records]
+
+
+def read(driver: Driver, topic: str, count: int, isolation: str = "read_committed") -> list[str]:
+    """Return the first so many values that a consumer gets."""
+    return values_of(driver.do("consume", topic=topic, position="beginning", count=count, isolation=isolation))
+
+
+# ------------------------------------------------------------------------------------------------------ what is visible
+
+
+@pytest.fixture(scope="session")
+def told_topics(
+    address: str, driver_of: Callable[[str], Driver], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], tuple[str, list[str], int]]:
+    """Return a function from a producer to its topic, the values that count, and the number of all records.
+
+    Committed and aborted transactions alternate, some of several batches; plain records stand between them, and the
+    last transaction stays open, with a committed one of somebody else behind it.
+    """
+    made: dict[str, tuple[str, list[str], int]] = {}
+    folder = tmp_path_factory.mktemp("transactors")
+
+    def topic_of(name: str) -> tuple[str, list[str], int]:
+        if name not in made:
+            made[name] = write_transactions(name, address, driver_of("librdkafka"), folder)
+        return made[name]
+
+    return topic_of
+
+
+def write_transactions(name: str, address: str, plain: Driver, folder: Path) -> tuple[str, list[str], int]:
+    topic = f"told-by-{name}"
+    create_topic(address, topic)
+    committed: list[str] = []
+    records_count = 0
+    with (
+        transactor_at(name, address, f"first-{name}", folder) as first,
+        transactor_at(name, address, f"second-{name}", folder) as second,
+    ):
+        for number in range(8):
+            is_commit = number % 3 != 1
+            values = [f"{number}-{part}" for part in range(4)]
+            first.do("begin")
+            first.do("send", topic=topic, values=values[:2])
+            plain_record = record(number, f"plain-{number}".encode())
+            plain.do("produce", topic=topic, records=[plain_record], **PRODUCE)
+            first.do("send", topic=topic, values=values[2:])
+            first.do("end", commit=is_commit)
+            committed += [*values[:2], f"plain-{number}", *values[2:]] if is_commit else [f"plain-{number}"]
+            records_count += 5
+        for transactor, values in ((first, ["open"]), (second, ["behind"])):
+            transactor.do("begin")
+            transactor.do("send", topic=topic, values=values)
+        second.do("end", commit=True)
+        return topic, committed, records_count + 2
+
+
+@pytest.mark.parametrize("client", READERS)
+@pytest.mark.parametrize("producer", TRANSACTORS)
+def test_a_reader_sees_what_is_committed_and_nothing_else(
+    producer: str,
+    client: str,
+    told_topics: Callable[[str], tuple[str, list[str], int]],
+    driver_of: Callable[[str], Driver],
+) -> None:
+    topic, committed, records_count = told_topics(producer)
+    reader = driver_of(client)
+    found = read(reader, topic, len(committed))
+    everything = read(reader, topic, records_count, "read_uncommitted")
+
+    assert found == committed
+    assert len(everything) == records_count
+    assert {"open", "behind"} < set(everything)
+
+
+@pytest.mark.parametrize("client", those_that("consume", "offsets"))
+def test_what_stands_behind_an_open_transaction_waits_for_it(
+    client: str, address: str, topic: str, tmp_path: Path, driver_of: Callable[[str], Driver]
+) -> None:
+    create_topic(address, topic)
+    with transactor_at("librdkafka", address, topic, tmp_path) as transactor:
+        transactor.do("begin")
+        transactor.do("send", topic=topic, values=["first"])
+        driver_of("librdkafka").do("produce", topic=topic, records=[record(0, b"second")], **PRODUCE)
+        reader = driver_of(client)
+        reader.begin("consume", topic=topic, position="beginning", count=2, isolation="read_committed")
+        transactor.do("end", commit=True)
+
+        assert values_of(reader.finish()) == ["first", "second"]
+
+
+# ----------------------------------------------------------------------------------------------------- who is killed
+
+
+@pytest.mark.parametrize("producer", KILLED)
+def test_a_transaction_outlives_the_death_of_the_broker(producer: str, tmp_path: Path) -> None:
+    broker = BrokerProcess(tmp_path / "data", *SETTINGS)
+    address = broker.wait_ready()
+    try:
+        create_topic(address, "kept")
+        with transactor_at(producer, address, "t", tmp_path) as transactor:
+            for is_commit in (False, True):
+                transactor.do("begin")
+                transactor.do("send", topic="kept", values=[f"before-{is_commit}"])
+                broker.kill()
+                broker.close()
+                broker = BrokerProcess(tmp_path / "data", *SETTINGS, listen=address)
+                broker.wait_ready()
+                transactor.do("send", topic="kept", values=[f"after-{is_commit}"])
+                transactor.do("end", commit=is_commit)
+        with reader_at("librdkafka", address, tmp_path) as reader:
+            found = read(reader, "kept", 2)
+            everything = read(reader, "kept", 4, "read_uncommitted")
+
+        assert found == ["before-True", "after-True"]
+        assert everything == ["before-False", "after-False", *found]
+    finally:
+        end_of(broker)
+
+
+@pytest.mark.parametrize("producer", TRANSACTORS)
+def test_a_producer_that_died_is_fenced_and_its_transaction_aborted(
+    producer: str, address: str, topic: str, tmp_path: Path, driver_of: Callable[[str], Driver]
+) -> None:
+    create_topic(address, topic)
+    with transactor_at(producer, address, topic, tmp_path) as first:
+        first.do("begin")
+        first.do("send", topic=topic, values=["lost"])
+        (tmp_path / "second").mkdir()
+        with transactor_at(producer, address, topic, tmp_path / "second") as second:
+            second.do("begin")
+            second.do("send", topic=topic, values=["kept"])
+            second.do("end", commit=True)
+        with pytest.raises(ClientError):
+            commit_more(first, topic)
+
+    assert read(driver_of("librdkafka"), topic, 1) == ["kept"]
+    assert read(driver_of("librdkafka"), topic, 2, "read_uncommitted") == ["lost", "kept"]
+
+
+def commit_more(transactor: Driver, topic: str) -> None:
+    """Go on with a transaction to its end."""
+    transactor.do("send", topic=topic, values=["late"])
+    transactor.do("end", commit=True)
+
+
+@pytest.mark.parametrize("producer", KILLED)
+def test_records_are_transformed_exactly_once_whoever_is_killed(producer: str, tmp_path: Path) -> None:
+    values = [str(number) for number in range(500)]
+    broker = BrokerProcess(tmp_path / "data", *SETTINGS)
+    address = broker.wait_ready()
+    try:
+        for topic in ("source", "target"):
+            create_topic(address, topic)
+        with reader_at("librdkafka", address, tmp_path) as plain:
+            records = [{**record(0, None), "value": to_text(value.encode())} for value in values]
+            plain.do("produce", topic="source", records=records, **PRODUCE)
+        job = {"group": "g", "source": "source", "target": "target", "end": len(values)}
+        for number in range(2):
+            with transactor_at(producer, address, "t", tmp_path) as transactor:
+                transactor.begin("transform", **job)
+                wait_for_records(address, "target", 75 + 200 * number)
+                transactor.kill()
+            with transactor_at(producer, address, "t", tmp_path) as transactor:
+                transactor.begin("transform", **job)
+                wait_for_records(address, "target", 150 + 200 * number)
+                broker.kill()
+                broker.close()
+                broker = BrokerProcess(tmp_path / "data", *SETTINGS, listen=address)
+                broker.wait_ready()
+                wait_for_records(address, "target", 200 + 200 * number)
+                transactor.kill()
+        with transactor_at(producer, address, "t", tmp_path) as transactor:
+            transactor.do("transform", **job)
+        with reader_at("librdkafka", address, tmp_path) as reader:
+            found = read(reader, "target", len(values))
+        with Connection(address) as connection:
+            end = end_offset(connection, "target")
+
+        assert found == [f"{value}!" for value in values]
+        assert end > len(values) + len(values) // 25  # the markers, and what was aborted
+    finally:
+        end_of(broker)
+
+
+def wait_for_records(address: str, topic: str, offset: int) -> None:
+    """Wait until a topic ends at an offset or later."""
+    deadline_s = time.monotonic() + LIMIT_S  # noqa: TID251 - a limit for a client that hangs
+    with Connection(address) as connection:
+        while end_offset(connection, topic) < offset:
+            assert time.monotonic() < deadline_s, "no progress"  # noqa: TID251 - as above
+
+
+def end_of(broker: BrokerProcess) -> None:
+    """End a broker, whatever has become of it."""
+    if broker.process.poll() is None:
+        broker.terminate()
+    broker.close()
