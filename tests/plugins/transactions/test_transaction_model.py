@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import attrs
@@ -253,7 +254,7 @@ class TransactionMachine(RuleBasedStateMachine):
         for metadata in list(self.driven.harness.shard.ids.values()):
             if metadata.state is TransactionState.EMPTY and metadata.producer_epoch < 32_765:
                 last = attrs.evolve(metadata, producer_epoch=32_765)
-                self.driven.harness.run(lambda shard, _, last=last: _overwritten(last))
+                self.driven.harness.run(partial(_overwritten, last))
                 for client in self.clients:
                     client.is_fenced = client.is_fenced or client.transactional_id == metadata.transactional_id
 
@@ -310,7 +311,7 @@ class TransactionMachine(RuleBasedStateMachine):
         self.driven.harness.reload()
 
 
-def _overwritten(metadata: TransactionMetadata) -> Any:
+def _overwritten(metadata: TransactionMetadata, _shard: object, _now_ms: int) -> Any:
     return CoordinatorResult([TransactionRecord(metadata.transactional_id, metadata)], None)
 
 
