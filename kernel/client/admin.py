@@ -1,4 +1,4 @@
-"""Shell: the admin client: topics, partitions, configs, groups, offsets, records, log directories, producers.
+"""Shell: the admin client: topics, configs, groups, offsets, records, log directories, producers, transactions.
 
     async with Admin({"bootstrap.servers": "127.0.0.1:9092"}) as admin:
         await admin.create_topic(NewTopic("greetings", partitions_count=3, configs={"retention.ms": "60000"}))
@@ -59,6 +59,7 @@ from ..wire.messages.api_61_describe_producers import (
 )
 from .admin_calls import check_item, config_source
 from .admin_groups import GroupCalls
+from .admin_transactions import TransactionCalls
 from .admin_values import (
     ActiveProducer,
     ClusterDescription,
@@ -82,7 +83,7 @@ _DELETE_TOPICS_BY_NAME: Final = 5
 """The last version of DeleteTopics that takes plain names, which every broker speaks."""
 
 
-class Admin(GroupCalls):
+class Admin(GroupCalls, TransactionCalls):
     """An admin client; open for the time of its `async with`, usable by any number of tasks of that trio run.
 
     .. versionadded:: 0.1

@@ -107,7 +107,7 @@ class GroupCalls(AdminCalls):
             ConsumerGroupDescribeRequest(group_ids=[group_id]), check, coordinator=coordinator
         )
         (group,) = response.groups
-        return None if group.error_code else consumer_description(group, coordinator.node_id or 0)
+        return None if group.error_code else consumer_description(group, _known(coordinator))
 
     async def _describe_classic_group(self, group_id: str) -> GroupDescription:
         coordinator = self.group_coordinator(group_id)
@@ -127,7 +127,7 @@ class GroupCalls(AdminCalls):
         (group,) = response.groups
         if missing or group.group_state == DEAD:
             raise no_such_group(group_id)
-        return classic_description(group, coordinator.node_id or 0)
+        return classic_description(group, _known(coordinator))
 
     async def delete_group(self, group_id: str) -> None:
         """Delete a group that has no members, with all that it committed.
@@ -233,6 +233,10 @@ def _check_partition(code_number: int, group_id: str, topic: str, partition: int
         # Whoever names a topic wants to know at once that there is none.
         error.retriable = code.retriable and code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         raise error
+
+
+def _known(coordinator: CoordinatorLink) -> int:
+    return -1 if coordinator.node_id is None else coordinator.node_id
 
 
 def _title(group_type: str) -> str:
