@@ -165,7 +165,8 @@ async def _current(
 async def _offset(
     arguments: argparse.Namespace, calls: ClusterCalls, committed: Committed, ends: Ends
 ) -> dict[TopicPartition, int]:
-    return dict.fromkeys(ends, arguments.to_offset)
+    offset: int = arguments.to_offset
+    return dict.fromkeys(ends, offset)
 
 
 async def _shifted(

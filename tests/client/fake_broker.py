@@ -53,6 +53,9 @@ class FakeBroker:
         produce_count: How many Produce requests came.
         connections_count: How many connections were made.
         versions_max: Highest versions to advertise, by API key, where not ours.
+        hidden: API keys that are not advertised at all.
+        answers: What other APIs are answered with, by key and in turn.
+        asked: The keys of the requests that were answered so.
     """
 
     script: deque[str | ErrorCode] = attrs.field(factory=deque)
@@ -63,6 +66,9 @@ class FakeBroker:
     produce_count: int = 0
     connections_count: int = 0
     versions_max: dict[int, int] = attrs.field(factory=lambda: {0: 12})
+    hidden: frozenset[int] = frozenset()
+    answers: dict[int, deque[Any]] = attrs.field(factory=dict)
+    asked: list[int] = attrs.field(factory=list)
     port: int = 0
 
     @property
@@ -107,6 +113,7 @@ class FakeBroker:
                         max_version=self.versions_max.get(api.key, api.versions.highest),
                     )
                     for api in wire.APIS.values()
+                    if api.key not in self.hidden
                 ]
             )
         elif header.api_key == 3:
@@ -117,6 +124,9 @@ class FakeBroker:
             response = self._produce(wire.decode(ProduceRequest, body, version=header.api_version))
             if response is False:
                 return False
+        elif self.answers.get(header.api_key):
+            self.asked.append(header.api_key)
+            response = self.answers[header.api_key].popleft()
         else:
             raise AssertionError(f"API {header.api_key} is not in the script")
         if response is not None:
