@@ -27,6 +27,7 @@ COMMANDS: Final = {
     "topics": "list, create, describe, alter, delete and adopt topics",
     "configs": "show and change the settings of topics and brokers that run",
     "groups": "list, describe (with lag) and delete groups of consumers, and reset their offsets",
+    "transactions": "list, describe, find those that hang and end them",
     "produce": "write records from files or standard input",
     "consume": "read records from any place in a topic",
     "log": "show what is inside segments, indexes and checkpoints on disk",
