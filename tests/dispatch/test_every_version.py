@@ -95,7 +95,7 @@ class PlainRequests:
         return cls(**values)
 
     def _value(self, spec: FieldSpec, version: int) -> Any:
-        if spec.name in self.values:
+        if spec.name in self.values and (self.values[spec.name] is not None or version in spec.nullable):
             return self.values[spec.name]
         if spec.kind == "array":
             return [self._plain(spec.item, spec, version)]
@@ -144,7 +144,7 @@ def error_codes(message: Any) -> set[int]:
     found = set()
     for spec in type(message).__fields__:
         value = getattr(message, spec.name)
-        if spec.name == "error_code":
+        if spec.name.endswith("error_code"):
             found.add(value)
         for item in value if isinstance(value, list) else [value]:
             if isinstance(item, Message):
