@@ -47,7 +47,6 @@ class GroupState(Enum):
     ASSIGNING = "Assigning"
     RECONCILING = "Reconciling"
     STABLE = "Stable"
-    DEAD = "Dead"
 
 
 @attrs.frozen

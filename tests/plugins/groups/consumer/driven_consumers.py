@@ -44,6 +44,10 @@ class DrivenConsumers(DrivenGroups):
         assert isinstance(group, ConsumerGroup)
         return group
 
+    def epoch_of(self, name: str) -> int:
+        """Return a member's epoch as the coordinator knows it."""
+        return self.group.members[self.member_ids.get(name, name)].member_epoch
+
     def partitions(self, owned: Mapping[str, Sequence[int]]) -> list[TopicPartitions]:
         """Return partitions by topic name as requests have them."""
         views = {topic: self.broker.cluster.topic(topic) for topic in owned}
@@ -91,6 +95,7 @@ class DrivenConsumers(DrivenGroups):
         instance_id: str | None = None,
         version: int = 9,
         protocol: str = "cooperative-sticky",
+        protocol_type: str = "consumer",
         metadata: bytes | None = None,
     ) -> RecordingWaiter:
         """Join with the classic protocol, telling what is owned."""
@@ -101,7 +106,7 @@ class DrivenConsumers(DrivenGroups):
             rebalance_timeout_ms=20_000,
             member_id=self.member_ids.get(name, ""),
             group_instance_id=instance_id,
-            protocol_type="consumer",
+            protocol_type=protocol_type,
             protocols=[JoinGroupRequestProtocol(name=protocol, metadata=told)],
         )
         waiter = RecordingWaiter()
