@@ -111,7 +111,7 @@ def odradek_assignors() -> Mapping[str, Assignor]:  # type: ignore[empty-body] #
     Called: once, when the broker is built; also by our own client, when it is told a name.
     Result: joined; a name that two plugins offer stops the start.
     Errors: an exception stops the start and names the plugin.
-    Source: `odradek.kernel.contracts.assignor`.
+    Source: `odradek.kernel.contracts.assignor`; the kit is `odradek.kernel.testing.contracts.assignor`.
     """
 
 
