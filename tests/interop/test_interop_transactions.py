@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import signal
+import subprocess
+import sys
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ..broker.broker_process import BrokerProcess
+from odradek.kernel.wire.messages.api_27_write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from odradek.kernel.wire.messages.api_61_describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    TopicRequest,
+)
+
+from ..broker.broker_process import BrokerProcess, broker_process
 from ..broker.broker_process import Client as Connection
-from .clients import CLIENTS, MissingClientError, those_that
+from .clients import CLIENTS, MissingClientError, peers_command, those_that
 from .conftest import SETTINGS, skip_or_fail
 from .driver import LIMIT_S, ClientError, Driver
 from .drivers.json_lines import to_bytes, to_text
@@ -251,6 +268,99 @@ def wait_for_records(address: str, topic: str, offset: int) -> None:
     with Connection(address) as connection:
         while end_offset(connection, topic) < offset:
             assert time.monotonic() < deadline_s, "no progress"  # noqa: TID251 - as above
+
+
+# ------------------------------------------------------------------------------------------------ what lies on the disk
+
+
+@contextmanager
+def kafka_at(folder: Path) -> Iterator[tuple[str, list[int]]]:
+    """Run Apache Kafka on a data directory; yield its address and its processes."""
+    try:
+        command = peers_command("run", "kafka", "--data-dir", str(folder / "kafka"))
+    except MissingClientError as error:
+        skip_or_fail(f"Apache Kafka is not on this machine; needs {error}")
+        raise
+    with (
+        (folder / "kafka.log").open("wb") as log,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log) as kafka,
+    ):
+        assert kafka.stdout is not None
+        line = kafka.stdout.readline()
+        assert line, (folder / "kafka.log").read_text()
+        told = json.loads(line)
+        yield told["bootstrap"], told["pids"]
+
+
+def test_transactions_that_kafka_kept_are_ours_after_an_adoption(tmp_path: Path) -> None:
+    with kafka_at(tmp_path) as (address, pids):
+        with reader_at("librdkafka", address, tmp_path) as driver:
+            topic, committed, records_count = write_transactions("librdkafka", address, driver, tmp_path)
+            theirs = read(driver, topic, len(committed))
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+    shutil.copytree(tmp_path / "kafka" / "1" / f"{topic}-0", tmp_path / "backup" / f"{topic}-0")
+    adopt = [sys.executable, "-m", "odradek", "topics", "adopt", str(tmp_path / "backup")]
+    subprocess.run([*adopt, "--data-dir", str(tmp_path / "data")], check=True, capture_output=True)
+    with (
+        broker_process(tmp_path / "data", *SETTINGS) as broker,
+        reader_at("librdkafka", broker.address, tmp_path) as driver,
+    ):
+        ours = read(driver, topic, len(committed))
+        everything = read(driver, topic, records_count, "read_uncommitted")
+        abort_what_hangs(broker.address, topic)
+        then = read(driver, topic, len(committed) + 1)
+
+    assert ours == theirs == committed
+    assert len(everything) == records_count
+    assert then == [*committed, "behind"]
+
+
+def abort_what_hangs(address: str, topic: str) -> None:
+    """Abort the transactions that are open in partition 0, as `kafka-transactions.sh` does."""
+    with Connection(address) as connection:
+        asked = DescribeProducersRequest(topics=[TopicRequest(name=topic, partition_indexes=[0])])
+        described = connection.ask(asked, 0)
+        assert isinstance(described, DescribeProducersResponse)
+        hanging = [
+            each for each in described.topics[0].partitions[0].active_producers if each.current_txn_start_offset >= 0
+        ]
+        assert hanging
+        markers = [
+            WritableTxnMarker(
+                producer_id=each.producer_id,
+                producer_epoch=each.producer_epoch,
+                coordinator_epoch=max(each.coordinator_epoch, 0),
+                topics=[WritableTxnMarkerTopic(name=topic, partition_indexes=[0])],
+            )
+            for each in hanging
+        ]
+        answer = connection.ask(WriteTxnMarkersRequest(markers=markers), 1)
+        assert isinstance(answer, WriteTxnMarkersResponse)
+        assert [each.topics[0].partitions[0].error_code for each in answer.markers] == [0] * len(markers)
+
+
+def test_kafka_reads_what_transactional_clients_had_us_write(tmp_path: Path) -> None:
+    try:
+        verify = peers_command("verify-log", str(tmp_path / "data"))
+    except MissingClientError as error:
+        skip_or_fail(f"Apache Kafka's tools are not on this machine; need {error}")
+        raise
+    broker = BrokerProcess(tmp_path / "data", *SETTINGS)
+    address = broker.wait_ready()
+    with reader_at("librdkafka", address, tmp_path) as driver:
+        topic, _, _ = write_transactions("librdkafka", address, driver, tmp_path)
+    broker.kill()
+    broker.close()
+    killed = subprocess.run(verify, capture_output=True, text=True, check=False).stdout
+    with broker_process(tmp_path / "data", *SETTINGS):
+        pass
+    stopped = subprocess.run(verify, capture_output=True, text=True, check=False).stdout
+
+    assert [line for report in (killed, stopped) for line in report.splitlines() if line.startswith("damaged")] == []
+    assert "files read" in killed
+    assert "files read" in stopped
+    assert (tmp_path / "data" / f"{topic}-0" / f"{0:020}.txnindex").stat().st_size == 3 * 34
 
 
 def end_of(broker: BrokerProcess) -> None:

@@ -106,7 +106,7 @@ class Transactor:
         # First: as long as another's transaction is open, where the group stands is not known.
         self._take_id()
         (place,) = consumer.committed([kafka.TopicPartition(source, 0)], 10)
-        position = max(place.offset, 0)
+        position: int = max(place.offset, 0)
         if position >= end:
             return position
         consumer.assign([kafka.TopicPartition(source, 0, position)])
