@@ -9,9 +9,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
-from odradek.kernel.cli.demo import story
+from odradek.kernel.cli.demo import group_chapter, story, transaction_chapter
 from odradek.kernel.cli.demo.broker_process import BrokerProcess
 from odradek.kernel.cli.demo.data import (
     DemoRecord,
@@ -21,9 +22,15 @@ from odradek.kernel.cli.demo.data import (
     record_of,
     segments_of,
 )
+from odradek.kernel.cli.demo.group_work import Act, GroupRun, Share
+from odradek.kernel.cli.demo.scene import Scene
 from odradek.kernel.cli.demo.stage import Stage
+from odradek.kernel.cli.demo.transaction_work import Moment
 from odradek.kernel.cli.demo.zones import Transition
+from odradek.kernel.cli.group_offsets import PartitionProgress
+from odradek.kernel.client.admin_group_values import GroupMemberDescription
 from odradek.kernel.errors import OdradekError
+from odradek.kernel.types import TopicPartition
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +42,7 @@ def told() -> subprocess.CompletedProcess[str]:
 
 def test_every_check_holds_and_the_status_says_so(told: subprocess.CompletedProcess[str]) -> None:
     assert told.returncode == 0, told.stdout + told.stderr
-    assert "All 9 checks hold" in told.stdout
+    assert "All 18 checks hold" in told.stdout
     assert told.stderr == ""
 
 
@@ -47,10 +54,48 @@ def test_the_output_is_plain_where_no_terminal_is(told: subprocess.CompletedProc
 
 @pytest.mark.parametrize(
     "promised",
-    ["tzdata 20", "America/New_York", "acknowledged", "none lost, none twice", "first offset", "time index", "kill -9"],
+    [
+        "tzdata 20",
+        "America/New_York",
+        "acknowledged",
+        "none lost, none twice",
+        "first offset",
+        "time index",
+        "clara leaves",
+        "has left",
+        "each once, and in order",
+        "last stable",
+        "read_uncommitted",
+        "kill -9",
+    ],
 )
 def test_what_a_reader_should_see_is_there(told: subprocess.CompletedProcess[str], promised: str) -> None:
     assert promised in told.stdout
+
+
+def test_lag_goes_to_zero(told: subprocess.CompletedProcess[str]) -> None:
+    (columns, *rows) = [line.split() for line in told.stdout.partition("At half-way")[2].splitlines()[2:7]]
+
+    assert columns == ["partition", "log", "end", "committed", "lag", "then", "committed", "then", "lag"]
+    assert [row[5] for row in rows] == ["0"] * 4
+    assert all(row[3] != "0" and row[1] == row[4] for row in rows)
+
+
+def test_a_transaction_aborts_and_one_commits(told: subprocess.CompletedProcess[str]) -> None:
+    is_open, aborted, committed = (
+        [int(cell.replace(",", "")) for cell in re.findall(r"  ([\d,]+)\b", found[0])]
+        for found in (re.search(rf"^   {name} .*$", told.stdout, re.MULTILINE) for name in TRANSACTIONS)
+        if found is not None
+    )
+    written, zones = is_open[0], committed[3]
+
+    assert is_open == [written, 0, written, 0]
+    assert aborted == [written + 1, written + 1, written, 0]
+    assert committed[:4] == [written + zones + 2, written + zones + 2, written + zones, zones]
+    assert committed[4] > 36_000
+
+
+TRANSACTIONS = ("the first one, open", "aborted", "the second one, committed")
 
 
 def test_nothing_stays_behind(told: subprocess.CompletedProcess[str]) -> None:
@@ -152,6 +197,68 @@ def test_segments_are_read_from_a_dump() -> None:
 
     assert (segment.records_count, segment.size_bytes, segment.entries) == (3, 100, ((2, 50),))
     assert len(problems) == 1
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    """Return a scene with two records in one partition, without a broker."""
+    stage = Stage(io.StringIO())
+    records = [record_of(Transition("Europe/Paris", at, 0, 60, "X", True)) for at in (10, 20)]
+    broker = BrokerProcess(tmp_path / "data", tmp_path / "log", {})
+    return Scene(stage, broker, tmp_path, 0, records=records, by_partition={0: records})
+
+
+def act(lag: int, *, readers: str = "a", by_broker: str = "a") -> Act:
+    """Return how a group stands in one partition of two records."""
+    member = GroupMemberDescription("id", None, by_broker, "", {})
+    progress = PartitionProgress(TopicPartition("t", 0), 2 - lag, 2, lag, member)
+    return Act(0.1, 1, tuple(Share(name, (0,), 2 - lag) for name in readers), (progress,))
+
+
+@pytest.mark.parametrize(
+    ("run", "failed"),
+    [
+        (GroupRun(act(1), act(1), act(0), {0: [0, 1]}), []),
+        (GroupRun(act(1), act(1, readers="ab"), act(0), {0: [0, 1]}), ["each time every partition had one reader"]),
+        (GroupRun(act(1), act(1, by_broker="b"), act(0), {0: [0, 1]}), ["each time every partition had one reader"]),
+        (GroupRun(act(1), act(1), act(0), {0: [0, 1, 1]}), ["the group read 3 records"]),
+        (GroupRun(act(1), act(1), act(0), {0: [1]}), ["the group read 1 records"]),
+        (GroupRun(act(1), act(1), act(1), {0: [0, 1]}), ["lag went from 1 to 1"]),
+    ],
+)
+def test_what_a_group_does_wrong_is_found(scene: Scene, run: GroupRun, failed: list[str]) -> None:
+    scene.group_run = run
+    group_chapter.check(scene)
+
+    assert len(scene.stage.failed_checks) == len(failed)
+    assert all(map(str.startswith, scene.stage.failed_checks, failed))
+
+
+HALF = ((b"Europe/Paris", 1),)
+WHOLE = ((b"Europe/Paris", 2),)
+OPEN = Moment("open", 1, 0, HALF, (), {})
+ABORTED = Moment("aborted", 2, 2, HALF, (), {})
+COMMITTED = Moment("committed", 4, 4, HALF + WHOLE, WHOLE, {0: 2})
+
+
+@pytest.mark.parametrize(
+    ("moments", "failed_count"),
+    [
+        ((OPEN, ABORTED, COMMITTED), 0),
+        ((attrs.evolve(OPEN, committed=HALF), ABORTED, COMMITTED), 1),
+        ((OPEN, attrs.evolve(ABORTED, offsets={0: 1}), COMMITTED), 1),
+        ((OPEN, attrs.evolve(ABORTED, last_stable_offset=0), COMMITTED), 1),
+        ((OPEN, ABORTED, attrs.evolve(COMMITTED, committed=HALF + WHOLE)), 2),
+        ((OPEN, ABORTED, attrs.evolve(COMMITTED, uncommitted=WHOLE)), 1),
+        ((OPEN, ABORTED, attrs.evolve(COMMITTED, offsets={})), 1),
+    ],
+)
+def test_what_transactions_do_wrong_is_found(
+    scene: Scene, moments: tuple[Moment, Moment, Moment], failed_count: int
+) -> None:
+    transaction_chapter.check(scene, *moments)
+
+    assert len(scene.stage.failed_checks) == failed_count
 
 
 @pytest.mark.sweep

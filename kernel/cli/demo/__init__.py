@@ -17,7 +17,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         parser,
         "See it work. A broker is started on a free port, with its data in a temporary folder; every change of the "
         "world's clocks since the 19th century (the IANA time zone database) is produced to it over TCP, read back, "
-        "looked up by time, shown on disk, and read again after the broker was killed. Every step checks itself. "
+        "looked up by time, shown on disk, shared out among the members of a group, counted in a transaction that "
+        "aborts and one that commits, and read again after the broker was killed. Every step checks itself. "
         "Other brokers on this machine are not touched, and nothing stays behind.",
         [("demo", "a few seconds"), ("demo --keep", "keep the folder, to look around with `odradek log dump`")],
         exit_status="0 every check holds, 1 one does not, 130 interrupted",
