@@ -178,11 +178,9 @@ class ConsumerGroup(AccessChecks):
 
     def supports_protocols(self, protocol_type: str, protocols: Collection[str]) -> bool:
         """Return whether a member of the classic protocol could join with these."""
-        if protocol_type != CONSUMER_PROTOCOL_TYPE:
-            return False
-        if not self.members:
-            return bool(protocols)
-        return any(self.classic_protocols.get(name, 0) == self.classic_count for name in protocols)
+        return protocol_type == CONSUMER_PROTOCOL_TYPE and any(
+            self.classic_protocols.get(name, 0) == self.classic_count for name in protocols
+        )
 
     # --------------------------------------------------------------------------------- what it would be, for planning
 
