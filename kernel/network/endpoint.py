@@ -109,6 +109,8 @@ class Endpoint:
             self._on_unwanted_input()
             return
         loop = self.loop
+        if connection.missing_bytes and loop.postpone(self):
+            return
         try:
             window = connection.writable()
             size_bytes = self.socket.recv_into(window)
@@ -116,10 +118,8 @@ class Endpoint:
                 self.last_active_ms = loop.now_ms
                 loop.bytes_in += size_bytes
                 loop.frames_count += connection.received(window, size_bytes, loop.receiver)
-                if size_bytes == len(window):
-                    self._receive_more(size_bytes)
-                if connection.missing_bytes or self._low_water_bytes > 1:
-                    self._set_low_water(connection.missing_bytes)
+                if size_bytes == len(window) or connection.missing_bytes or self._low_water_bytes > 1:
+                    self._after_window(size_bytes, len(window))
             else:
                 self._end_of_input()
         except BlockingIOError:
@@ -152,6 +152,14 @@ class Endpoint:
             self.loop.close(self, "the client left without waiting for its answer")
         else:
             self.loop.watch(self, self.interest & ~READ)
+
+    def _after_window(self, size_bytes: int, window_bytes: int) -> None:
+        """Go on where a window was full, or a frame is not whole."""
+        connection = self.connection
+        if size_bytes == window_bytes and not (connection.missing_bytes and self.loop.postpone(self)):
+            self._receive_more(size_bytes)
+        if connection.missing_bytes or self._low_water_bytes > 1:
+            self._set_low_water(connection.missing_bytes)
 
     def _receive_more(self, received_bytes: int) -> None:
         """Go on as long as windows get full, up to a bound: a short one was the last for now."""

@@ -118,6 +118,10 @@ class Loop(ABC):
     def wake(self) -> None:
         """Have a turn made soon; called between turns."""
 
+    def postpone(self, endpoint: Endpoint) -> bool:
+        """Say whether the rest of a frame is to be received later in this turn, or in one of the next."""
+        return False
+
     @abstractmethod
     def watch_listener(self, listening: socket.socket, on_readable: Callable[[], None]) -> None:
         """Call `on_readable` while clients wait at `listening`."""

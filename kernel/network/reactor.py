@@ -31,6 +31,8 @@ IS_AVAILABLE: Final = hasattr(select, "epoll") and hasattr(os, "eventfd")
 
 EVENTS_PER_TURN_MAX: Final = 64
 """How many ready sockets one turn serves; epoll hands out the others next."""
+REST_BYTES_PER_TURN: Final = 1024 * 1024
+"""When this much has come of frames that had begun, the rest of the others waits for the next turn."""
 
 if sys.platform == "linux":
 
@@ -39,12 +41,18 @@ if sys.platform == "linux":
         """The loop for systems with epoll; `run` is its one task.
 
         Invariant: `_handlers` holds exactly the descriptors registered with `_epoll`.
+
+        Who asks for little does not wait for who sends much: a turn first serves everybody whose frame begins, then
+        receives the rest of larger frames, one connection after the other, up to a bound; epoll tells of the others
+        again.
         """
 
         _epoll: select.epoll = attrs.field(init=False, factory=select.epoll)
         _wake_descriptor: int = attrs.field(init=False)
         _is_woken: bool = attrs.field(init=False, default=False)
         _handlers: dict[int, Callable[[int], None]] = attrs.field(init=False, factory=dict)
+        _postponed: dict[Endpoint, None] = attrs.field(init=False, factory=dict)
+        _receives_rests: bool = attrs.field(init=False, default=False)
 
         def __attrs_post_init__(self) -> None:
             """Open the descriptor that wakes the loop."""
@@ -91,6 +99,7 @@ if sys.platform == "linux":
 
         def _detach(self, endpoint: Endpoint) -> None:
             descriptor = endpoint.socket.fileno()
+            self._postponed.pop(endpoint, None)
             del self._handlers[descriptor]
             self._epoll.unregister(descriptor)
 
@@ -135,4 +144,23 @@ if sys.platform == "linux":
                 handler = handlers.get(descriptor)
                 if handler is not None:
                     handler(mask)
+            if self._postponed:
+                self._receive_rests()
             self.finish_turn()
+
+        def postpone(self, endpoint: Endpoint) -> bool:
+            """See `Loop.postpone`: the connection that has waited longest goes first."""
+            if self._receives_rests:
+                return False
+            self._postponed.setdefault(endpoint)
+            return True
+
+        def _receive_rests(self) -> None:
+            postponed = self._postponed
+            end = self.bytes_in + REST_BYTES_PER_TURN
+            self._receives_rests = True
+            while postponed and self.bytes_in < end:
+                endpoint = next(iter(postponed))
+                del postponed[endpoint]
+                endpoint.on_event(READ)
+            self._receives_rests = False
