@@ -29,8 +29,10 @@ def all_messages() -> list[type[Message]]:
     found = []
     for module in iter_modules(messages.__path__):
         names = import_module(f"{messages.__name__}.{module.name}")
-        found += [cast("type[Message]", getattr(names, name)) for name in names.__all__]
-    return found
+        own = [getattr(names, name) for name in names.__all__]
+        # A module that reads messages of another one may offer these too, and functions beside them.
+        found += [one for one in own if isinstance(one, type) and one.__module__ == names.__name__]
+    return [one for one in found if issubclass(one, Message)]
 
 
 def versions_of(cls: type[Message]) -> range:
