@@ -21,7 +21,8 @@ class AppendStage(Protocol):
 
         Returns:
             The batch to append: the same object, or whole new bytes of one valid batch (CRC included). None when the
-            stage took the batch away: it is acknowledged and not appended here.
+            stage took the batch away: it is acknowledged and not appended here, with -1 as its base offset, which
+            clients take for "unknown".
 
         Raises:
             KafkaError: Refuses the batch; the producer sees the code.

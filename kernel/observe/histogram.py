@@ -39,11 +39,6 @@ class Histogram:
         """How many values were recorded."""
         return sum(self.counts)
 
-    @property
-    def mean(self) -> float:
-        """Their mean, 0 without any."""
-        return self.total / count if (count := self.count) else 0.0
-
     def record(self, value: float) -> None:
         """Count a value; one below 0 (a clock that went back) counts as 0. Hot."""
         units = int(value * _UNITS)

@@ -43,11 +43,6 @@ class TopicOpener:
             self._waiting += [(topic_id, index) for index in range(AT_ONCE_MAX, partitions_count)]
             self._has_work.set()
 
-    @property
-    def waiting_count(self) -> int:
-        """How many partitions are still to be opened."""
-        return len(self._waiting)
-
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Open what waits, a few at a time, until cancelled: what waits then is opened at the next start."""
         task_status.started()

@@ -1,6 +1,6 @@
 """Pure core: a purgatory, where operations wait under the keys of what could complete them.
 
-    park(fetch, [p1, p2])            p1 -> fetch           the wheel -> fetch, at its deadline
+    watch(fetch, [p1, p2])           p1 -> fetch           the wheel -> fetch, at its deadline
                                      p2 -> fetch
     an append to p2: check(p2)       fetch.is_ready_for(p2)? then it is taken out everywhere, finish(READY)
     the deadline                     fetch is taken out everywhere, then finish(EXPIRED)
@@ -10,8 +10,8 @@ An operation is taken out of every list at the moment it ends, so memory is boun
 ended operations in the lists and purges them now and then, because its lists are shared by threads; here they are dicts
 of one task, and taking one out costs what putting it in did.
 
-For the same reason `park` tries the condition once, and not again after watching as Kafka must: nothing can happen in
-between.
+For the same reason the caller tries the condition once, before `watch`, and not again after it as Kafka must: nothing
+can happen in between.
 
 *Source:* Kafka's DelayedOperationPurgatory.
 """
@@ -87,23 +87,13 @@ class Purgatory:
         """Operations that wait."""
         return self._parked_count - sum(self._ended_counts.values())
 
-    def park(self, operation: DelayedOperation, keys: Collection[Hashable]) -> bool:
-        """Complete the operation if its condition holds, else let it wait.
+    def watch(self, operation: DelayedOperation, keys: Collection[Hashable]) -> None:
+        """Let an operation wait whose condition the caller has just found not to hold.
 
         Args:
             operation: Not parked before, not ended.
             keys: Under which of them a `check` asks again; kept, not copied: must not change, holds no key twice.
-
-        Returns:
-            Whether it was completed at once.
         """
-        if operation.is_ready():
-            return operation.end(Outcome.READY)
-        self.watch(operation, keys)
-        return False
-
-    def watch(self, operation: DelayedOperation, keys: Collection[Hashable]) -> None:
-        """Let an operation wait whose condition the caller has just found not to hold; else like `park`."""
         assert operation.purgatory is None, "an operation is parked once"
         operation.purgatory = self
         operation.keys = keys

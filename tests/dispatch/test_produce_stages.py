@@ -56,18 +56,19 @@ def produce(house: House, value: bytes, *, with_another: bool) -> PartitionProdu
 
 @pytest.mark.parametrize("with_another", [False, True], ids=["one partition", "two partitions"])
 @pytest.mark.parametrize(
-    ("value", "code", "end_offset"),
+    ("value", "code", "base_offset", "end_offset"),
     [
-        (b"plain", ErrorCode.NONE, 1),
-        (TAKEN, ErrorCode.NONE, 0),
-        (CHANGED, ErrorCode.NONE, 2),
-        (REFUSED, ErrorCode.POLICY_VIOLATION, 0),
-        (BUG, ErrorCode.UNKNOWN_SERVER_ERROR, 0),
+        (b"plain", ErrorCode.NONE, 0, 1),
+        (TAKEN, ErrorCode.NONE, -1, 0),
+        (CHANGED, ErrorCode.NONE, 0, 2),
+        (REFUSED, ErrorCode.POLICY_VIOLATION, -1, 0),
+        (BUG, ErrorCode.UNKNOWN_SERVER_ERROR, -1, 0),
     ],
 )
 def test_every_batch_passes_the_stages_of_its_topic(
-    house: House, value: bytes, code: ErrorCode, end_offset: int, with_another: bool
+    house: House, value: bytes, code: ErrorCode, base_offset: int, end_offset: int, with_another: bool
 ) -> None:
     answer = produce(house, value, with_another=with_another)
 
-    assert (answer.error_code, replica_of(house).log.log_end_offset) == (code, end_offset)
+    assert (answer.error_code, answer.base_offset) == (code, base_offset)
+    assert replica_of(house).log.log_end_offset == end_offset

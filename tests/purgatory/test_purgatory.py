@@ -34,7 +34,7 @@ class Setting:
 
     def park(self, *keys: object, **facts: Any) -> Waiting:
         operation = Waiting(facts.pop("deadline_ms", 500), **facts)
-        self.purgatory.park(operation, keys)
+        self.purgatory.watch(operation, keys)
         return operation
 
     def pass_time(self, now_ms: int) -> None:
@@ -45,15 +45,6 @@ class Setting:
 @pytest.fixture
 def setting() -> Setting:
     return Setting()
-
-
-def test_an_operation_that_is_ready_is_completed_at_once_and_leaves_no_trace(setting: Setting) -> None:
-    operation = Waiting(500, ready=True)
-
-    assert setting.purgatory.park(operation, ["p"])
-    assert operation.finished == [Outcome.READY]
-    assert setting.purgatory.statistics().watched_count == 0
-    assert len(setting.wheel) == 0
 
 
 def test_a_check_completes_what_became_ready_under_its_key_only(setting: Setting) -> None:
@@ -110,7 +101,7 @@ def test_a_completion_may_complete_another_and_park_a_third(setting: Setting) ->
         parked.append(setting.park("p"))
 
     first = Waiting(500, ready=False, then=then)
-    setting.purgatory.park(first, ["p"])
+    setting.purgatory.watch(first, ["p"])
     first.ready = True
 
     assert setting.purgatory.check("p") == 1
@@ -149,8 +140,8 @@ class Broken(Waiting):
 @pytest.mark.parametrize("where", ["is_ready", "finish"])
 def test_a_broken_operation_is_reported_and_hurts_no_other(setting: Setting, where: str) -> None:
     broken, sound = Broken(500, where=where), Waiting(500)
-    setting.purgatory.park(broken, ["p"])
-    setting.purgatory.park(sound, ["p"])
+    setting.purgatory.watch(broken, ["p"])
+    setting.purgatory.watch(sound, ["p"])
     broken.ready = sound.ready = True
     setting.purgatory.check("p")
 
@@ -213,9 +204,9 @@ def test_the_base_class_leaves_condition_and_answer_to_its_subclasses() -> None:
 
 
 def test_everything_can_be_ended_at_once_as_if_its_time_were_over(setting: Setting) -> None:
-    operations = [setting.park("a", "b"), setting.park("b"), setting.park("c", ready=True)]
+    operations = [setting.park("a", "b"), setting.park("b")]
 
     setting.purgatory.expire_all()
 
-    assert [operation.finished for operation in operations] == [[Outcome.EXPIRED], [Outcome.EXPIRED], [Outcome.READY]]
+    assert [operation.finished for operation in operations] == [[Outcome.EXPIRED], [Outcome.EXPIRED]]
     assert setting.purgatory.delayed_count == 0

@@ -19,7 +19,7 @@ from ...partitions.produce_operation import ProduceOperation, WaitingPartition
 from ...purgatory.delayed_operation import Outcome
 from ...records.batch import HEADER_SIZE, TIMESTAMP_TYPE_FLAG, TRANSACTIONAL_FLAG
 from ...records.validation import InvalidBatchError, take_plain, validate_batch
-from ...types import INTERNAL_TOPICS, NO_TIMESTAMP
+from ...types import INTERNAL_TOPICS, NO_OFFSET, NO_TIMESTAMP
 from ...wire.frame_template import FrameTemplate, mark
 from ...wire.messages.api_00_produce import (
     BatchIndexAndErrorMessage,
@@ -314,6 +314,7 @@ class ProduceHandler:
             raise admitted.refused[replica]
         batch = self._validated(replica, memoryview(part.records), version, now_ms)
         if batch is None:
+            answer.base_offset = NO_OFFSET
             return
         data, header = batch
         check_size(header, topic)
