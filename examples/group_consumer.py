@@ -91,4 +91,4 @@ async def main(bootstrap: str, protocol: str = "consumer") -> Counter[str]:
 
 
 if __name__ == "__main__":
-    trio.run(main, *sys.argv[1:])
+    trio.run(main, sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "consumer")

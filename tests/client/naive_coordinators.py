@@ -180,4 +180,4 @@ class NaiveConsumerGroup:
         """Have a member go: it left, or its session ended."""
         self.epoch += 1
         for table in (self.epochs, self.owned, self.told):
-            table.pop(member_id, None)  # type: ignore[attr-defined] # three dicts
+            table.pop(member_id, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import uuid
+from functools import partial
 from typing import Any
 
 import pytest
@@ -211,10 +212,15 @@ def test_a_refused_commit_tells_the_member() -> None:
     member = joined_classic()
     identity = member.metadata
     assert identity is not None
-    member.on_commit_refused(GroupMetadata("g", 4, "m"), ErrorCode.ILLEGAL_GENERATION, 0)
-    assert member.phase is Phase.IN
-    member.on_commit_refused(identity, ErrorCode.UNKNOWN_MEMBER_ID, 0)
-    assert member.phase is Phase.OUT
+    phases = []
+    for refused, code in (
+        (GroupMetadata("g", 4, "m"), ErrorCode.ILLEGAL_GENERATION),  # of a generation before
+        (identity, ErrorCode.UNKNOWN_MEMBER_ID),
+    ):
+        member.on_commit_refused(refused, code, 0)
+        phases.append(member.phase)
+
+    assert phases == [Phase.IN, Phase.OUT]
     member.action(0)
     assert done(member) == [CallKind.LOST]
 
@@ -415,10 +421,10 @@ def test_a_batch_that_is_given_up_costs_the_transaction_or_the_producer(
 def test_a_commit_whose_fate_is_open_cannot_be_aborted_only_repeated() -> None:
     machine = in_transaction()
     machine.begin_end(is_commit=True)
-    assert machine.may_abort
+    before = machine.may_abort
     machine.is_end_sent = True
 
-    assert not machine.may_abort
+    assert (before, machine.may_abort) == (True, False)
     with pytest.raises(ClientUsageError, match="commit once more"):
         machine.begin_end(is_commit=False)
     machine.begin_end(is_commit=True)
@@ -429,10 +435,7 @@ def test_nothing_leads_out_of_a_fatal_error() -> None:
     machine.refused(ErrorCode.INVALID_TXN_STATE, "no")
 
     assert NEXT[State.FATAL_ERROR] == set()
-    for call in (
-        lambda: machine.begin(is_v2=True),
-        lambda: machine.initialized(7, 1),
-        lambda: machine.begin_end(is_commit=False),
-    ):
+    calls = (partial(machine.begin, is_v2=True), partial(machine.initialized, 7, 1), machine.check_open)
+    for call in calls:
         with pytest.raises(TransactionFatalError):
             call()
