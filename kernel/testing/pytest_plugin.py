@@ -6,6 +6,8 @@
 | `fresh_odradek_broker` | an empty broker | one test |
 | `odradek_settings` | override it to give both other settings | the session |
 
+Both let nobody wait for further members of a new group (`running_broker.TEST_SETTINGS`).
+
 It is never loaded by itself: `pytest -p odradek.kernel.testing.pytest_plugin`, or the line above in a `conftest.py`.
 """
 

@@ -13,10 +13,18 @@ import pytest
 from odradek.kernel.errors import ConfigError, PluginError
 from odradek.kernel.testing.running_broker import BrokerDiedError, RunningBroker, running_broker
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from odradek.kernel.wire.messages.api_32_describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
 
 from ..broker.broker_process import Client, batch_of
 from ..broker.test_process import create, fetch, produce
 
+DELAY = "group.initial.rebalance.delay.ms"
+BROKER = 4
+"""The type of a resource that is a broker."""
 INSIDE = {"inter.broker.listener.name": "INSIDE", "listener.security.protocol.map": "INSIDE:PLAINTEXT"}
 DYING_PLUGIN = """
 import trio
@@ -43,6 +51,23 @@ def partitions_of(address: str, topic: str) -> int:
 def test_settings_are_the_brokers_own() -> None:
     with running_broker({"num.partitions": 4, "auto.create.topics.enable": True}) as broker:
         assert partitions_of(broker.bootstrap, "orders") == 4
+
+
+@pytest.mark.parametrize(
+    ("settings", "file", "expected"),
+    [({}, "", "0"), ({DELAY: 70}, "", "70"), ({}, f'[broker]\n"{DELAY}" = 80\n', "80"), ({}, "[topics.orders]\n", "0")],
+)
+def test_the_first_member_of_a_group_waits_for_no_others_unless_somebody_says_so(
+    tmp_path: Path, settings: dict[str, object], file: str, expected: str
+) -> None:
+    config = tmp_path / "odradek.toml"
+    config.write_text(file)
+    with running_broker(settings, config=config) as broker, Client(broker.bootstrap) as client:
+        resource = DescribeConfigsResource(resource_type=BROKER, resource_name="1", configuration_keys=[DELAY])
+        response = client.ask(DescribeConfigsRequest(resources=[resource]), 4)
+
+    assert isinstance(response, DescribeConfigsResponse)
+    assert [item.value for item in response.results[0].configs] == [expected]
 
 
 def test_listeners_may_be_given() -> None:
