@@ -476,7 +476,8 @@ def _decide_v2(metadata: TransactionMetadata, request: EndRequest) -> EndDecisio
     )
     if producer_id != metadata.producer_id and not is_after_rotation:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-    is_repeated = is_after_rotation or epoch == metadata.producer_epoch - 1
+    # An end that did not raise the epoch cannot be the one that is asked for again: another producer made it.
+    is_repeated = metadata.raises_epochs and (is_after_rotation or epoch == metadata.producer_epoch - 1)
     if not is_repeated and epoch != metadata.producer_epoch:
         return EndDecision.FENCED
     decisions = END_DECISIONS_V2.get((metadata.state, is_repeated))
