@@ -73,6 +73,8 @@ def _log_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler]:
 
     yield DeleteRecordsHandler(replicas=parts.replicas, has_delete_policy=has_delete_policy)
     yield OffsetForLeaderEpochHandler(replicas=parts.replicas)
-    yield AlterReplicaLogDirsHandler(replicas=parts.replicas, limiter=trio.CapacityLimiter(1))
+    yield AlterReplicaLogDirsHandler(
+        replicas=parts.replicas, limiter=trio.CapacityLimiter(1), on_moved=parts.directory_reports.wake
+    )
     yield DescribeLogDirsHandler(replicas=parts.replicas)
     yield DescribeProducersHandler(replicas=parts.replicas)

@@ -28,6 +28,7 @@ from .metadata.metadata_log import MetadataLog, SnapshotSettings
 from .metadata.rules import ControllerRules, dynamic_config
 from .metadata.snapshots import newest_snapshot_end
 from .metadata.topic_maker import TopicMaker
+from .partitions.directory_reports import DirectoryReports
 from .partitions.fetch_session import FetchSessionCache
 from .partitions.flush_service import FlushService
 from .partitions.marker_writer import LocalMarkerWriter
@@ -105,6 +106,9 @@ class BrokerParts:
             replicas=self.replicas, flushes=self.flushes, clock=clock, settings=upkeep_settings(self.config)
         )
         self.opener = TopicOpener(self._open_partitions)
+        self.directory_reports = DirectoryReports(
+            broker_id=self.config.node_id, replicas=self.replicas, image=self.image, assign=self._assign_directories
+        )
         self.sessions = FetchSessionCache(
             slots=self.config.get_int("max.incremental.fetch.session.cache.slots"), random_source=broker.random
         )
@@ -284,6 +288,11 @@ class BrokerParts:
         if topic is not None:
             states = {index: topic.partitions[index] for index in indexes if index < len(topic.partitions)}
             self.replicas.open_topic(topic.name, topic_id, self.plan(topic, image, self.live_config), states)
+            self.directory_reports.wake()
+
+    async def _assign_directories(self, directories: Mapping[tuple[UUID, int], UUID]) -> None:
+        node_id = self.config.node_id
+        await self.metadata.submit(lambda controller, _now_ms: controller.assign_directories(node_id, directories))
 
     def on_metadata(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Follow a change of the committed metadata: open, change and delete replicas."""
@@ -395,6 +404,7 @@ class BrokerParts:
         yield "router", self.router.run
         yield "topic maker", self.topic_maker.run
         yield "topic opener", self.opener.run
+        yield "directory reports", self.directory_reports.run
         if self.coordinators.by_topic:
             yield "coordinator loading", self.coordinators.loader.run
         for plugin, service in self.plugins.services(self.broker):

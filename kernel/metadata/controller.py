@@ -13,6 +13,7 @@ from . import (
     adoption,
     brokers,
     config_changes,
+    directory_changes,
     feature_changes,
     partition_changes,
     reassignments,
@@ -23,7 +24,8 @@ from . import (
 from .image_builder import ImageBuilder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from uuid import UUID
 
     from ..contracts.coordinator import CoordinatorResult
     from ..wire.messages.api_19_create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -141,6 +143,12 @@ class Controller:
     ) -> CoordinatorResult[MetadataRecord, AlterPartitionReassignmentsResponse]:
         """Answer AlterPartitionReassignments."""
         return reassignments.alter_partition_reassignments(self.image, self._rules, request)
+
+    def assign_directories(
+        self, broker_id: int, directories: Mapping[tuple[UUID, int], UUID]
+    ) -> CoordinatorResult[MetadataRecord, None]:
+        """Take note of where a broker's replicas lie; see `directory_changes.assign_directories`."""
+        return directory_changes.assign_directories(self.image, broker_id, directories)
 
     # ------------------------------------------------------------------------------------------- configs and features
 

@@ -153,7 +153,9 @@ def test_the_size_of_a_log_is_told(hosted: Hosted) -> None:
 
 def alter(hosted: Hosted, path: str, topic: str, *indexes: int) -> dict[int, int]:
     async def main() -> alter_dirs.AlterReplicaLogDirsResponse:
-        handler = AlterReplicaLogDirsHandler(replicas=hosted.replicas, limiter=trio.CapacityLimiter(1))
+        handler = AlterReplicaLogDirsHandler(
+            replicas=hosted.replicas, limiter=trio.CapacityLimiter(1), on_moved=lambda: None
+        )
         moved = alter_dirs.AlterReplicaLogDirTopic(name=topic, partitions=list(indexes))
         request = alter_dirs.AlterReplicaLogDirsRequest(dirs=[alter_dirs.AlterReplicaLogDir(path=path, topics=[moved])])
         response = await handler.handle_async(request, CONTEXT)
@@ -265,7 +267,9 @@ def test_every_handler_can_give_every_part_an_error(hosted: Hosted) -> None:
         code,
         "",
     )
-    moving = AlterReplicaLogDirsHandler(replicas=replicas, limiter=trio.CapacityLimiter(1)).error_response(
+    moving = AlterReplicaLogDirsHandler(
+        replicas=replicas, limiter=trio.CapacityLimiter(1), on_moved=lambda: None
+    ).error_response(
         alter_dirs.AlterReplicaLogDirsRequest(
             dirs=[
                 alter_dirs.AlterReplicaLogDir(

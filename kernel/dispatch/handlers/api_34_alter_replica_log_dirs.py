@@ -21,6 +21,8 @@ from ...wire.messages.api_34_alter_replica_log_dirs import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ...contracts.api_handler import Answer, RequestContext
     from ...partitions.replica_manager import ReplicaManager
     from ...wire.messages.api_34_alter_replica_log_dirs import AlterReplicaLogDirsRequest
@@ -33,15 +35,19 @@ class AlterReplicaLogDirsHandler:
 
     api_key = 34
 
-    def __init__(self, *, replicas: ReplicaManager, limiter: trio.CapacityLimiter) -> None:
+    def __init__(
+        self, *, replicas: ReplicaManager, limiter: trio.CapacityLimiter, on_moved: Callable[[], None]
+    ) -> None:
         """Make the handler.
 
         Args:
             replicas: Whose logs are moved.
             limiter: For the worker threads that move files.
+            on_moved: Called after a move: the controller is to know of it.
         """
         self._replicas = replicas
         self._limiter = limiter
+        self._on_moved = on_moved
         self._move_lock = trio.Lock()
 
     async def handle_async(self, request: AlterReplicaLogDirsRequest, context: RequestContext) -> Answer:
@@ -62,6 +68,7 @@ class AlterReplicaLogDirsHandler:
                     return ErrorCode.KAFKA_STORAGE_ERROR
                 if replica.log.log_dir != path:
                     await self._replicas.move(replica, path, self._limiter)
+                    self._on_moved()
         except KafkaError as error:
             return error.code
         except StorageError as error:

@@ -1,0 +1,95 @@
+"""Shell: tells the controller in which log directories this broker's replicas lie, when that is not what it knows.
+
+New partitions of a broker with several directories, moved ones and adopted ones differ from the metadata for a moment.
+What differs is gathered and told together. *Source:* KIP-858; Kafka's AssignmentsManager.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from ..errors import KafkaError
+from ..metadata.directory_changes import directory_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from uuid import UUID
+
+    from ..metadata.image import MetadataImage
+    from .replica_manager import ReplicaManager
+
+log = logging.getLogger(__name__)
+
+GATHER_SECONDS: Final = 0.2
+"""How long more is waited for before the controller is told."""
+
+
+class DirectoryReports:
+    """Compares where replicas lie with what the metadata says. Owned by the broker's nursery; `wake` by its task."""
+
+    def __init__(
+        self,
+        *,
+        broker_id: int,
+        replicas: ReplicaManager,
+        image: Callable[[], MetadataImage],
+        assign: Callable[[Mapping[tuple[UUID, int], UUID]], Awaitable[None]],
+    ) -> None:
+        """Make the reports.
+
+        Args:
+            broker_id: This broker.
+            replicas: Its replicas.
+            image: The current metadata.
+            assign: Has the controller take note.
+        """
+        self._broker_id = broker_id
+        self._replicas = replicas
+        self._image = image
+        self._assign = assign
+        self._is_wanted = trio.Event()
+        self._is_wanted.set()
+
+    def wake(self) -> None:
+        """Look soon whether something lies elsewhere than the metadata says."""
+        self._is_wanted.set()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Tell what differs until cancelled; what is not told then is told after the next start."""
+        task_status.started()
+        while True:
+            await self._is_wanted.wait()
+            await trio.sleep(GATHER_SECONDS)
+            self._is_wanted = trio.Event()
+            try:
+                await self.report()
+            except KafkaError as error:
+                log.warning("the controller does not take note of log directories: %s", error)
+
+    async def report(self) -> None:
+        """Tell the controller what differs now, if anything does."""
+        found = self.differences()
+        if found:
+            await self._assign(found)
+
+    def differences(self) -> dict[tuple[UUID, int], UUID]:
+        """Return the directories of those replicas that lie elsewhere than the metadata says."""
+        ids = {
+            info.path: info.directory_id
+            for engine in self._replicas.engines.values()
+            for info in engine.log_dirs()
+            if not info.error
+        }
+        image = self._image()
+        found = {}
+        for replica in self._replicas.replicas():
+            directory = ids.get(replica.log.log_dir)
+            topic_id, _, index = replica.partition
+            if directory is None or replica.offline_reason is not None:
+                continue
+            if directory_of(image, topic_id, index, self._broker_id) != directory:
+                found[topic_id, index] = directory
+        return found

@@ -1,0 +1,80 @@
+"""Where replicas lie, in the metadata: told after creation, after a move, and still known after a restart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from odradek.kernel.broker import Broker, read_broker_options
+from odradek.kernel.metadata.directory_changes import directory_of
+from odradek.kernel.wire.messages import api_34_alter_replica_log_dirs as alter_dirs
+from odradek.kernel.wire.messages.api_19_create_topics import CreatableTopic, CreateTopicsRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from pathlib import Path
+    from uuid import UUID
+
+    from odradek.kernel.broker_parts import BrokerParts
+
+
+def served(directory: Path, work: Callable[[BrokerParts], Awaitable[None]]) -> None:
+    dirs = f"log.dirs={directory / 'one'},{directory / 'two'}"
+    options = read_broker_options(config=None, environment={}, options=[dirs], listen=["127.0.0.1:0"])
+
+    async def main() -> None:
+        broker = Broker(options)
+        with trio.fail_after(30):
+            async with trio.open_nursery() as nursery:
+                await nursery.start(broker.run)
+                assert broker.parts is not None
+                await work(broker.parts)
+                broker.stop()
+
+    trio.run(main)
+
+
+def in_metadata(parts: BrokerParts) -> list[UUID]:
+    topic = parts.image().topics_by_name["t"]
+    return [directory_of(parts.image(), topic.topic_id, index, 1) for index in range(len(topic.partitions))]
+
+
+def on_disk(parts: BrokerParts) -> list[UUID]:
+    (engine,) = [engine for engine in parts.replicas.engines.values() if engine.log_dirs()]
+    ids = {info.path: info.directory_id for info in engine.log_dirs()}
+    return [ids[parts.replicas.get("t", index).log.log_dir] for index in range(4)]
+
+
+async def until_told(parts: BrokerParts) -> None:
+    while in_metadata(parts) != on_disk(parts):  # noqa: ASYNC110 - the metadata log tells nobody outside
+        await trio.sleep(0.01)
+
+
+def test_the_metadata_knows_where_replicas_lie(tmp_path: Path) -> None:
+    known: list[UUID] = []
+
+    async def create_and_move(parts: BrokerParts) -> None:
+        wanted = CreatableTopic(name="t", num_partitions=4, replication_factor=1)
+        await parts.create_topics(CreateTopicsRequest(topics=[wanted], timeout_ms=30_000))
+        await until_told(parts)
+        before = on_disk(parts)
+        assert len(set(before)) == 2
+        replica = parts.replicas.get("t", 0)
+        (other,) = {str(tmp_path / "one"), str(tmp_path / "two")} - {replica.log.log_dir}
+        topic = alter_dirs.AlterReplicaLogDirTopic(name="t", partitions=[0])
+        move = alter_dirs.AlterReplicaLogDir(path=other, topics=[topic])
+        handler = parts.router.routes[34].handler
+        answer = await handler.handle_async(alter_dirs.AlterReplicaLogDirsRequest(dirs=[move]), None)
+        assert answer.results[0].partitions[0].error_code == 0
+        await until_told(parts)
+        assert in_metadata(parts)[1:] == before[1:]
+        assert in_metadata(parts)[0] != before[0]
+        known.extend(in_metadata(parts))
+
+    async def look(parts: BrokerParts) -> None:
+        assert on_disk(parts) == known == in_metadata(parts)
+        assert parts.directory_reports.differences() == {}
+
+    served(tmp_path, create_and_move)
+    served(tmp_path, look)
