@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from ..types import TopicPartition
     from .admin_group_values import GroupDescription, GroupListing
+    from .admin_transactions import TransactionDescription, TransactionListing
     from .admin_values import (
         ActiveProducer,
         ClusterDescription,
@@ -129,3 +130,40 @@ class BlockingAdmin(Blocking[Admin]):
     def delete_group_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
         """As `Admin.delete_group_offsets`."""
         self._call(self._client.delete_group_offsets, group_id, partitions)
+
+    def list_transactions(
+        self,
+        *,
+        states: Iterable[str] = (),
+        producer_ids: Iterable[int] = (),
+        longer_than_ms: int | None = None,
+        pattern: str | None = None,
+    ) -> list[TransactionListing]:
+        """As `Admin.list_transactions`."""
+        return self._call(
+            self._client.list_transactions,
+            states=states,
+            producer_ids=producer_ids,
+            longer_than_ms=longer_than_ms,
+            pattern=pattern,
+        )
+
+    def describe_transaction(self, transactional_id: str) -> TransactionDescription:
+        """As `Admin.describe_transaction`."""
+        return self._call(self._client.describe_transaction, transactional_id)
+
+    def fence_producer(self, transactional_id: str) -> None:
+        """As `Admin.fence_producer`."""
+        self._call(self._client.fence_producer, transactional_id)
+
+    def abort_transaction(
+        self, partition: TopicPartition, *, producer_id: int, producer_epoch: int, coordinator_epoch: int
+    ) -> None:
+        """As `Admin.abort_transaction`."""
+        self._call(
+            self._client.abort_transaction,
+            partition,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            coordinator_epoch=coordinator_epoch,
+        )
