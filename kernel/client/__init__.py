@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from .admin import Admin
     from .admin_blocking import BlockingAdmin
     from .admin_values import ConfigOperation, NewTopic, ResourceType
-    from .blocking import BlockingConsumer, BlockingProducer
+    from .blocking_consumer import BlockingConsumer
+    from .blocking_producer import BlockingProducer
     from .consumer import Consumer
     from .delivery import Delivery, ProducerRecord, RecordMetadata
     from .errors import (
@@ -67,8 +68,8 @@ if TYPE_CHECKING:
 _HOMES: Final = {
     "Admin": "admin",
     "BlockingAdmin": "admin_blocking",
-    "BlockingConsumer": "blocking",
-    "BlockingProducer": "blocking",
+    "BlockingConsumer": "blocking_consumer",
+    "BlockingProducer": "blocking_producer",
     "BrokerError": "errors",
     "BufferExhaustedError": "errors",
     "ClientClosedError": "errors",

@@ -397,8 +397,13 @@ class Consumer(PositionedConsumer):
     async def __anext__(self) -> ConsumerRecord:
         """Return the next record, waiting for ever; positions are ahead, by what was polled for the iteration."""
         while not self._iterated:
-            self._iterated = (await self.poll())[::-1]
+            await self.poll_iterated()
         return self._iterated.pop()
+
+    async def poll_iterated(self) -> list[ConsumerRecord]:
+        """Poll for an iteration, also one of another thread; return what it holds back, the next record last."""
+        self._iterated = (await self.poll())[::-1]
+        return self._iterated
 
     def _intercepted(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
         for interceptor in self._settings.interceptors:

@@ -163,7 +163,7 @@ class Producer(TransactionCalls):
                         yield
                         await self._finish()
                     finally:
-                        await self._abort_open()
+                        await self.abort_unfinished()
                         self._brokers = None
                         nursery.cancel_scope.cancel()
             finally:

@@ -61,7 +61,7 @@ class TransactionCalls:
             max_block_ms=settings.max_block_ms,
         )
 
-    async def _abort_open(self) -> None:
+    async def abort_unfinished(self) -> None:
         """Abort a transaction that nobody ended: others need not wait for its time-out."""
         if self._transactions is None or self._machine is None:
             return
@@ -104,7 +104,7 @@ class TransactionCalls:
             yield
             await self.commit_transaction()
         finally:
-            await self._abort_open()
+            await self.abort_unfinished()
 
     async def begin_transaction(self) -> None:
         """Begin a transaction; see `transaction` for the form that also ends it.
