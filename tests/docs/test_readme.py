@@ -47,16 +47,35 @@ def test_the_client_gets_back_what_it_produced(broker: RunningBroker, capsys: py
     assert [f"{n} b'customer-{n % 3}' b'order {n}'" for n in range(10)] == lines
 
 
-def test_the_commands_for_what_is_here_already_work(broker: RunningBroker) -> None:
-    script = for_broker(block_with("odradek produce", "sh"), broker)
+def run_commands(block: str, broker: RunningBroker) -> subprocess.CompletedProcess[str]:
+    """Run a block of commands as a shell would, those of ours against the broker."""
     script = re.sub(
-        r"^(.*odradek (?:produce|consume|topics) .*)$", rf"\1 -b {broker.bootstrap}", script, flags=re.MULTILINE
+        r"^(.*odradek (?:produce|consume|topics|groups) .*)$",
+        rf"\1 -b {broker.bootstrap}",
+        for_broker(block, broker),
+        flags=re.MULTILINE,
     )
     start = f'odradek() {{ {shlex.quote(sys.executable)} -m odradek "$@"; }}\n'
-    done = subprocess.run(["sh", "-ec", start + script], capture_output=True, text=True, check=False)
+    return subprocess.run(["sh", "-ec", start + script], capture_output=True, text=True, check=False)
+
+
+def test_the_commands_that_show_a_group_work(broker: RunningBroker) -> None:
+    create, follow, produce, describe = block_with("--group workers", "sh").splitlines()
+    consume = follow.replace(" --follow", "")  # and after the records are there, so that it ends
+    done = run_commands("\n".join((create, produce, consume, describe)), broker)
+    lines = done.stdout.splitlines()
 
     assert (done.returncode, done.stderr) == (0, "")
-    assert "customer-1:three apples" in done.stdout
+    assert {f"task {number}" for number in range(1, 101)} <= set(lines)
+    assert "0 members, 4 partitions, 0 records behind" in lines
+
+
+def test_the_commands_for_what_is_here_already_work(broker: RunningBroker) -> None:
+    done = run_commands(block_with("odradek produce orders", "sh"), broker)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("customer-1:three apples\n") == 2
+    assert re.search(r"^packing +Empty .*\n0 members, 1 partition, 0 records behind$", done.stdout, re.MULTILINE)
     assert "leader" in done.stdout
     assert "base_offset=0" in done.stdout
 
