@@ -29,6 +29,8 @@ _log = logging.getLogger(__name__)
 POLL_MS: Final = 200
 LAST_COMMIT_S: Final = 5
 """How long an interrupted command may take to commit."""
+EMPTY_HANDED_S: Final = 5
+"""After so long without a partition nothing will fall to a member: there are more members than partitions."""
 _RESETS: Final = {Where.BEGINNING: "earliest", Where.END: "latest"}
 
 
@@ -81,6 +83,7 @@ class GroupWork:
                     await self._commit(consumer)
 
     async def _read(self, consumer: Consumer, stops: Mapping[TopicPartition, int]) -> None:
+        idle_since_s = trio.current_time()
         while True:
             records = await consumer.poll(timeout_ms=POLL_MS)
             self._show(records)
@@ -88,8 +91,11 @@ class GroupWork:
                 return
             if records:
                 consumer.commit_nowait(dict(self._kept(consumer)))
-            is_member = consumer.group_metadata.generation_id >= 0
-            if is_member and not self._follows and await self._is_at_end(consumer, stops):
+            if consumer.assignment or consumer.group_metadata.generation_id < 0:
+                idle_since_s = trio.current_time()
+            if not self._follows and (
+                await self._is_at_end(consumer, stops) or trio.current_time() > idle_since_s + EMPTY_HANDED_S
+            ):
                 return
 
     async def _is_at_end(self, consumer: Consumer, stops: Mapping[TopicPartition, int]) -> bool:
@@ -97,7 +103,7 @@ class GroupWork:
         for partition in consumer.assignment:
             if await consumer.position(partition) < stops.get(partition, 0):
                 return False
-        return True
+        return bool(consumer.assignment)
 
     def _show(self, records: Sequence[Any]) -> None:
         """Write records, as many as are wanted."""

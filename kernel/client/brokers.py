@@ -20,7 +20,7 @@ from .backoff import Backoff
 from .cluster import Cluster, Node, TopicInfo
 from .connection import Connection, open_connection
 from .errors import BrokerError, ClientError, ClientTimeoutError, ConnectionFailedError, UnsupportedVersionError
-from .lifetime import single_error
+from .lifetime import open_crew
 
 if TYPE_CHECKING:
     import random
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
 
     from ..wire import Message
+    from .lifetime import Crew
     from .settings import ConnectionSettings
 
 _BOOTSTRAP_ID: Final = -2
@@ -41,7 +42,7 @@ _FATAL_TOPIC_ERRORS: Final = frozenset({ErrorCode.INVALID_TOPIC_EXCEPTION, Error
 
 def now_ms() -> int:
     """Return trio's time in milliseconds: what deadlines of clients are measured in."""
-    return int(trio.current_time() * 1_000)
+    return round(trio.current_time() * 1_000)
 
 
 def coordinator_link(node_id: int) -> int:
@@ -80,14 +81,14 @@ class Brokers:
         settings: ConnectionSettings,
         context: ssl.SSLContext | None,
         random_source: random.Random,
-        handler_nursery: trio.Nursery,
+        crew: Crew,
     ) -> None:
-        """Remember; `handler_nursery` owns the connections' tasks and outlives every call here."""
+        """Remember; `crew` owns the connections' tasks and outlives every call here."""
         self.cluster = Cluster()
         self._settings = settings
         self._context = context
         self._random = random_source
-        self._nursery = handler_nursery
+        self._crew = crew
         self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, random_source)
         self._reconnect = Backoff(settings.reconnect_backoff_ms, settings.reconnect_backoff_max_ms, random_source)
         self._setup = Backoff(settings.setup_timeout_ms, settings.setup_timeout_max_ms, random_source)
@@ -149,7 +150,7 @@ class Brokers:
         attempt = link.attempt
         if attempt is None:
             attempt = link.attempt = _Attempt()
-            self._nursery.start_soon(self._run_link, link, attempt)
+            self._crew.start_soon(self._run_link, link, attempt)
         with trio.move_on_after(timeout / 1_000) as scope:
             await attempt.done.wait()
         if scope.cancelled_caught:
@@ -457,10 +458,7 @@ async def open_brokers(settings: ConnectionSettings, *, random_source: random.Ra
         from .tls import client_context  # who does not use TLS does not load it
 
         context = client_context(settings.tls)
-    async with single_error(), trio.open_nursery() as nursery:
-        brokers = Brokers(settings, context, random_source, nursery)
-        nursery.start_soon(brokers.keep_fresh)
-        try:
-            yield brokers
-        finally:
-            nursery.cancel_scope.cancel()
+    async with open_crew() as crew:
+        brokers = Brokers(settings, context, random_source, crew)
+        crew.start_soon(brokers.keep_fresh)
+        yield brokers

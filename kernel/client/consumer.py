@@ -41,7 +41,7 @@ from .group.committed import OffsetAndMetadata
 from .group.member import GroupMetadata
 from .group.session import GroupSession
 from .group.subscription import Subscription
-from .lifetime import single_error
+from .lifetime import open_crew
 
 if TYPE_CHECKING:
     import re
@@ -127,18 +127,17 @@ class Consumer(PositionedConsumer):
             self._brokers = brokers
             is_peaceful = False
             try:
-                async with single_error(), trio.open_nursery() as nursery:
-                    nursery.start_soon(self._loop.run)
+                async with open_crew() as crew:
+                    crew.start_soon(self._loop.run)
                     if self._group is not None:
-                        nursery.start_soon(self._group.run)
-                        nursery.start_soon(self._group.committer.run)
+                        crew.start_soon(self._group.run)
+                        crew.start_soon(self._group.committer.run)
                     try:
                         yield
                         is_peaceful = True
                     finally:
                         if self._group is not None:
                             await self._group.end(is_peaceful=is_peaceful)
-                        nursery.cancel_scope.cancel()
             finally:
                 self._brokers = None
 

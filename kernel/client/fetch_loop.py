@@ -92,7 +92,10 @@ class FetchLoop:
         time_ms, fetcher = now_ms(), self._fetcher
         if self._committer is not None and (wanted := fetcher.take_uncommitted(time_ms)):
             nursery.start_soon(self._find_committed, self._committer, wanted)
+        errors_count = fetcher.errors_count
         resets = fetcher.take_resets(time_ms, self._reset_timestamp())
+        if fetcher.errors_count > errors_count:
+            self.announce()
         if resets:
             nursery.start_soon(self._reset, resets)
         by_node: dict[int, dict[TopicPartition, Check]] = {}
@@ -105,7 +108,7 @@ class FetchLoop:
             self._brokers.request_update()
         for node_id, partitions in nodes.items():
             nursery.start_soon(self._fetch, fetcher.begin_fetch(partitions, node_id))
-        self.announce()  # an error may have shown
+        self.announce()
         return next_ms
 
     def _reset_timestamp(self) -> int | None:

@@ -196,6 +196,11 @@ class Positions:
             if state.position is not None
         }
 
+    @property
+    def errors_count(self) -> int:
+        """How many partitions something stands against that nobody has been told yet."""
+        return sum(state.error is not None for state in self._states.values())
+
     def raise_error(self, partition: TopicPartition) -> None:
         """Raise what stands against a partition, if anything."""
         state = self._state(partition)

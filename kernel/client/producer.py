@@ -54,7 +54,7 @@ from .errors import (
     RecordTooLargeError,
     SerializationError,
 )
-from .lifetime import single_error
+from .lifetime import open_crew
 from .partition_choice import PartitionChoice
 from .producer_settings import ProducerSettings
 from .sender import Sender, SenderCounts
@@ -155,17 +155,16 @@ class Producer(TransactionCalls):
             self._open_transactions(self._settings, brokers, self._sender, self._random)
             self._brokers = brokers
             try:
-                async with single_error(), trio.open_nursery() as nursery:
-                    nursery.start_soon(self._sender.run)
+                async with open_crew() as crew:
+                    crew.start_soon(self._sender.run)
                     if self._transactions is not None:
-                        nursery.start_soon(self._transactions.run)
+                        crew.start_soon(self._transactions.run)
                     try:
                         yield
                         await self._finish()
                     finally:
                         await self.abort_unfinished()
                         self._brokers = None
-                        nursery.cancel_scope.cancel()
             finally:
                 self._brokers = None
 

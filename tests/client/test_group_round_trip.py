@@ -350,3 +350,25 @@ def test_what_makes_no_sense_is_refused(bootstrap: str) -> None:
                 consumer.assign([("t", 0)])
 
     run(test)
+
+
+def test_a_cancelled_program_may_still_commit_at_its_end(bootstrap: str) -> None:
+    async def test() -> None:
+        topic, group = await make_topic(bootstrap, 1), name("g")
+        await fill(bootstrap, topic, 3, 1)
+        with trio.move_on_after(2) as scope:
+            async with member(bootstrap, group, "consumer", enable_auto_commit=False) as consumer:
+                consumer.subscribe([topic])
+                try:
+                    await poll_values(consumer, 3)
+                    scope.cancel()
+                    await trio.sleep_forever()
+                finally:
+                    with trio.move_on_after(5, shield=True):
+                        await consumer.commit()
+        async with member(bootstrap, group, "consumer") as again:
+            committed = await again.committed([(topic, 0)])
+
+        assert [offset.offset for offset in committed.values() if offset is not None] == [3]
+
+    run(test)

@@ -224,3 +224,18 @@ def test_what_belongs_to_no_transaction_is_refused(bootstrap: str) -> None:
             await producer.commit_transaction()
 
     run(test)
+
+
+def test_a_producer_that_is_cancelled_from_outside_still_aborts_its_transaction(bootstrap: str) -> None:
+    async def test() -> None:
+        topic = await make_topic(bootstrap, 1)
+        with trio.move_on_after(0.5):
+            async with producer_of(bootstrap, name("id")) as producer, producer.transaction():
+                await producer.send(topic, "open")
+                await trio.sleep_forever()
+        async with producer_of(bootstrap, name("id")) as producer, producer.transaction():
+            await producer.send(topic, "kept")
+
+        assert await values(bootstrap, topic) == [b"kept"]
+
+    run(test, limit_s=10)
