@@ -11,7 +11,15 @@ import pluggy
 from .clock import Clock
 from .config.keys import ConfigKey, Importance, Part, Scope, UpdateMode
 from .config.values import AtLeast, Between, ConfigType, NotEmpty, OneOf
-from .contracts.api_handler import PENDING, Answer, ApiHandler, AsyncApiHandler, ConnectionInfo, RequestContext
+from .contracts.api_handler import (
+    PENDING,
+    Answer,
+    ApiHandler,
+    AsyncApiHandler,
+    ConnectionInfo,
+    LazyHandler,
+    RequestContext,
+)
 from .contracts.append_stage import AppendStage, AppendStageFactory
 from .contracts.assignor import NO_GENERATION, Assignor, GroupMember, MemberAssignment, Partitions, SubscribedTopic
 from .contracts.coordinator import (
@@ -188,6 +196,7 @@ __all__ = [
     "IsrChange",
     "KafkaError",
     "KnownEnd",
+    "LazyHandler",
     "LogConfig",
     "LogDirInfo",
     "LogMove",

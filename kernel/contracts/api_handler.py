@@ -19,6 +19,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..errors import ErrorCode
 
 
@@ -144,3 +146,39 @@ class AsyncApiHandler(Protocol):
     def error_response(self, request: Any, context: RequestContext, code: ErrorCode, detail: str) -> Answer:
         """Return the response that gives every part of the request this error."""
         ...
+
+
+class LazyHandler:
+    """An `ApiHandler` that is made, and its module imported, when the first request of its API comes.
+
+    Most brokers never see most APIs: a start should not pay for them.
+
+    .. versionadded:: 0.1
+    """
+
+    def __init__(self, api_key: int, make: Callable[[], ApiHandler]) -> None:
+        """Stand in for a handler.
+
+        Args:
+            api_key: Its API.
+            make: Imports and makes it; called once. Where it raises, the request fails, and the next one tries again.
+        """
+        self.api_key = api_key
+        self._make = make
+        self.handle: Callable[[Any, RequestContext], Answer] = self._handle_first
+        self.error_response: Callable[[Any, RequestContext, ErrorCode, str], Answer] = self._refuse_first
+
+    def __repr__(self) -> str:
+        return f"LazyHandler({self.api_key})"
+
+    def _become(self) -> ApiHandler:
+        handler = self._make()
+        assert handler.api_key == self.api_key, f"{handler!r} is not the handler of API {self.api_key}"
+        self.handle, self.error_response = handler.handle, handler.error_response
+        return handler
+
+    def _handle_first(self, request: Any, context: RequestContext) -> Answer:
+        return self._become().handle(request, context)
+
+    def _refuse_first(self, request: Any, context: RequestContext, code: ErrorCode, detail: str) -> Answer:
+        return self._become().error_response(request, context, code, detail)

@@ -82,7 +82,7 @@ class Route:
         self.api = api
         self.api_key = api.key
         self.name = api.name
-        self.min_version = api.request.__versions__.lowest
+        self.min_version = api.lowest_of_messages
         self.max_version = api.versions.highest
         self.first_flexible_version = api.flexible.lowest if api.flexible != NO_VERSIONS else 1 << 15
         self.handler: Any = handler

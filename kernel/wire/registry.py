@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from .message import Message
 
 API_VERSIONS_KEY: Final = 18
+LOWEST_OF_MESSAGES: Final = {0: 3}
+"""API key to the lowest version of its messages, where lower ones are advertised: Produce."""
 
 
 class ListenerKind(IntFlag):
@@ -37,17 +39,19 @@ class Api:
         name: Kafka's name in camel case.
         versions: The versions to advertise. For Produce they begin at 0 although the messages begin at 3: older
             librdkafka turns compression off when 0 is missing (KAFKA-18659).
+        lowest_of_messages: The lowest version that its messages have.
         flexible: The versions with compact lengths and tagged fields, also in the headers (KIP-482).
         flexible_from: The first of them; above every version if there is none.
         listeners: The kinds of listener that Kafka answers it on.
     """
 
-    __slots__ = ("_messages", "flexible", "flexible_from", "key", "listeners", "name", "versions")
+    __slots__ = ("_messages", "flexible", "flexible_from", "key", "listeners", "lowest_of_messages", "name", "versions")
 
     def __init__(self, key: int, name: str, versions: str, flexible: str, listeners: ListenerKind) -> None:
         self.key = key
         self.name = name
         self.versions: Versions = parse_versions(versions)
+        self.lowest_of_messages = LOWEST_OF_MESSAGES.get(key, self.versions.lowest)
         self.flexible: Versions = parse_versions(flexible)
         self.flexible_from = self.flexible.lowest
         self.listeners = listeners

@@ -6,12 +6,6 @@ from typing import TYPE_CHECKING
 
 from odradek.kernel.api import hookimpl
 
-from .cooperative import CooperativeStickyAssignor
-from .range_assignor import RangeAssignor
-from .roundrobin import RoundRobinAssignor
-from .sticky import StickyAssignor
-from .uniform import UniformAssignor
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -21,6 +15,12 @@ if TYPE_CHECKING:
 @hookimpl
 def odradek_assignors() -> Mapping[str, Assignor]:
     """Offer them under Kafka's names."""
+    from .cooperative import CooperativeStickyAssignor
+    from .range_assignor import RangeAssignor
+    from .roundrobin import RoundRobinAssignor
+    from .sticky import StickyAssignor
+    from .uniform import UniformAssignor
+
     return {
         "range": RangeAssignor(),
         "roundrobin": RoundRobinAssignor(),

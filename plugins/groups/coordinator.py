@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from odradek.kernel.api import TopicKeys
@@ -9,16 +10,15 @@ from odradek.kernel.api import TopicKeys
 from .counters import GroupCounters
 from .handlers import group_handlers
 from .metrics import group_metrics
-from .records import decode_record, encode_record
-from .shard import GroupShard
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from odradek.kernel.api import (
         ApiHandler,
         AsyncApiHandler,
         BrokerHandle,
+        Buffer,
         CoordinatorRuntime,
         CoordinatorTimers,
         KafkaError,
@@ -27,9 +27,14 @@ if TYPE_CHECKING:
         Transactions,
     )
 
+    from .records import GroupRecord
+    from .shard import GroupShard
+
 
 class GroupCoordinator:
     """What the plugin gives to the kernel; see `Coordinator`. One for a broker.
+
+    Shards, records and handlers are imported when they are first needed, not when a broker starts.
 
     Attributes:
         counters: What all shards count together.
@@ -61,10 +66,23 @@ class GroupCoordinator:
 
     def new_shard(self, partition: int, timers: CoordinatorTimers) -> GroupShard:
         """Return an empty shard."""
+        from .shard import GroupShard
+
         return GroupShard(partition, broker=self._broker, timers=timers, counters=self.counters)
 
-    encode = staticmethod(encode_record)
-    decode = staticmethod(decode_record)
+    @cached_property
+    def encode(self) -> Callable[[GroupRecord], tuple[bytes, bytes | None]]:
+        """What returns a record's key and value."""
+        from .records import encode_record
+
+        return encode_record
+
+    @cached_property
+    def decode(self) -> Callable[[Buffer, Buffer | None], GroupRecord | None]:
+        """What returns the record of a key and value, None for a type that is not known."""
+        from .records import decode_record
+
+        return decode_record
 
     def handlers(self, runtime: CoordinatorRuntime[GroupShard]) -> Sequence[ApiHandler | AsyncApiHandler]:
         """Return the handlers of the APIs of groups."""

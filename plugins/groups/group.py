@@ -8,7 +8,6 @@ type under the same id. Committed offsets belong to the id, not to the group, an
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import attrs
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from odradek.kernel.wire.messages.api_14_sync_group import SyncGroupRequest
 
     from .counters import GroupCounters
+    from .group_type import GroupType
 
 PartitionCheck: TypeAlias = "Callable[[str, uuid.UUID, int], None]"
 """Takes a topic's name and id and a partition; raises `KafkaError` if its offset may not be committed."""
@@ -44,13 +44,6 @@ CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 
 NO_GENERATION: Final = -1
 """In place of a generation or a member epoch: the sender is no member."""
-
-
-class GroupType(Enum):
-    """The protocols of groups, as ListGroups names them."""
-
-    CLASSIC = "classic"
-    CONSUMER = "consumer"
 
 
 class Group(Protocol):

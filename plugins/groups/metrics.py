@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from odradek.kernel.api import Metric
 
 from .classic.states import ClassicState
-from .group import GroupType
+from .group_type import GroupType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -13,7 +13,8 @@ from odradek.kernel.wire.messages.api_16_list_groups import ListedGroup
 
 from .classic.operations import ClassicGroups
 from .consumer.operations import ConsumerGroups
-from .group import Effects, GroupType, ShardContext
+from .group import Effects, ShardContext
+from .group_type import GroupType
 from .offsets import Offsets
 
 if TYPE_CHECKING:

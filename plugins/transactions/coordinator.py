@@ -20,12 +20,11 @@ from odradek.kernel.api import (
 )
 from odradek.kernel.wire.messages.api_22_init_producer_id import InitProducerIdResponse
 
-from .handlers import transaction_handlers
+from .lazy_handlers import transaction_handlers
 from .metadata import FIRST_VERSION_WITH_EPOCH_BUMP, TransactionRecord, decode_record, encode_record
 from .metrics import transaction_metrics
 from .producer_ids import ProducerIdReserve
 from .requests import ShardSurroundings, TransactionCounters, TransactionSettings
-from .shard import TransactionShard
 from .waiters import MarkerSender, Told
 
 if TYPE_CHECKING:
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from odradek.kernel.wire.messages.api_22_init_producer_id import InitProducerIdRequest
 
     from .requests import Answered, MarkersWanted
+    from .shard import TransactionShard
 
 TRANSACTION_VERSION: Final = "transaction.version"
 FIRST_INIT_VERSION_WITH_FENCED: Final = 4
@@ -93,6 +93,8 @@ class TransactionCoordinator:
 
     def new_shard(self, partition: int, timers: CoordinatorTimers) -> TransactionShard:
         """Return an empty shard."""
+        from .shard import TransactionShard
+
         config = self._broker.config
         settings = TransactionSettings(
             timeout_ms_max=config.get_int("transaction.max.timeout.ms"),

@@ -26,7 +26,6 @@ from odradek.kernel.wire.messages.api_24_add_partitions_to_txn import (
 from odradek.kernel.wire.messages.api_25_add_offsets_to_txn import AddOffsetsToTxnResponse
 from odradek.kernel.wire.messages.api_26_end_txn import EndTxnResponse
 
-from .listing_handlers import DescribeTransactionsHandler, ListTransactionsHandler
 from .metadata import FIRST_VERSION_WITH_EPOCH_BUMP
 from .requests import EndRequest
 from .waiters import Gathered, Told
@@ -34,7 +33,7 @@ from .waiters import Gathered, Told
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from odradek.kernel.api import Answer, ApiHandler, BrokerHandle, CoordinatorRuntime, RequestContext
+    from odradek.kernel.api import Answer, BrokerHandle, CoordinatorRuntime, RequestContext
     from odradek.kernel.wire.messages.api_24_add_partitions_to_txn import AddPartitionsToTxnRequest
     from odradek.kernel.wire.messages.api_25_add_offsets_to_txn import AddOffsetsToTxnRequest
     from odradek.kernel.wire.messages.api_26_end_txn import EndTxnRequest
@@ -50,17 +49,6 @@ FIRST_VERSION_OF_BROKERS: Final = 4
 FIRST_END_VERSION_WITH_EPOCH_BUMP: Final = 5
 NO_TRANSACTION_VERSION: Final = 0
 """What the first protocol counts as, in the log too."""
-
-
-def transaction_handlers(runtime: CoordinatorRuntime[TransactionShard], broker: BrokerHandle) -> Sequence[ApiHandler]:
-    """Return the handlers of every API of the transaction coordinator but InitProducerId, which is the kernel's."""
-    return (
-        AddPartitionsToTxnHandler(runtime, broker),
-        AddOffsetsToTxnHandler(runtime, broker),
-        EndTxnHandler(runtime),
-        DescribeTransactionsHandler(runtime),
-        ListTransactionsHandler(runtime),
-    )
 
 
 def code_for(code: ErrorCode, version: int) -> ErrorCode:

@@ -261,6 +261,11 @@ def test_messages_are_imported_at_first_use() -> None:
     assert found.strip() == "['odradek.kernel.wire.messages.api_22_init_producer_id']"
 
 
+def test_the_registry_knows_the_lowest_versions_of_messages_without_importing_them() -> None:
+    for api in APIS.values():
+        assert api.lowest_of_messages == api.request.__versions__.lowest
+
+
 def test_an_api_tells_the_versions_of_its_headers() -> None:
     api_versions, heartbeat = APIS[18], APIS[12]
 

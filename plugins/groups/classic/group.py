@@ -13,7 +13,8 @@ from odradek.kernel.api import DecodeError, ErrorCode, KafkaError, decode
 from odradek.kernel.wire.messages.data_consumer_protocol import ConsumerProtocolSubscription
 from odradek.kernel.wire.messages.data_group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 
-from ..group import CONSUMER_PROTOCOL_TYPE, GroupType
+from ..group import CONSUMER_PROTOCOL_TYPE
+from ..group_type import GroupType
 from ..records import GroupRecord
 from .member import ClassicMember, MemberProtocol
 from .states import COMPLETING, DEAD, EMPTY, MAY_BECOME, PREPARING, STABLE, ClassicState

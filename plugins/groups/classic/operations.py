@@ -15,7 +15,8 @@ from odradek.kernel.wire.messages.api_12_heartbeat import HeartbeatResponse
 from odradek.kernel.wire.messages.api_13_leave_group import LeaveGroupResponse, MemberResponse
 from odradek.kernel.wire.messages.data_group_records import GroupMetadataKey
 
-from ..group import Effects, GroupType
+from ..group import Effects
+from ..group_type import GroupType
 from .answers import NO_MEMBER_ID, join_refused, sync_refused, synced
 from .describe import described, not_described
 from .group import NO_TIMESTAMP, ClassicGroup

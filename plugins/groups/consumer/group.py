@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from ..group import CONSUMER_PROTOCOL_TYPE, GroupType
+from ..group import CONSUMER_PROTOCOL_TYPE
+from ..group_type import GroupType
 from . import records
 from .access import AccessChecks
 from .member import NOTHING, Member

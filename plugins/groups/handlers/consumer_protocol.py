@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.kernel.api import ErrorCode, KafkaError
 
-from ..group import GroupType
+from ..group_type import GroupType
 
 if TYPE_CHECKING:
     from odradek.kernel.api import BrokerHandle
