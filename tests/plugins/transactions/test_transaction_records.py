@@ -154,3 +154,17 @@ KEY, VALUE = GOLDEN[0]
 def test_what_is_no_record_is_told_as_corrupt(key: bytes, value: bytes) -> None:
     with pytest.raises(CorruptionError):
         decode_record(key, value)
+
+
+@given(golden=st.sampled_from(GOLDEN), data=st.data())
+def test_whatever_a_disk_gives_is_a_record_or_corrupt(golden: tuple[bytes, bytes], data: st.DataObject) -> None:
+    key, value = (bytearray(part) for part in golden)
+    for part in (key, value):
+        for position in data.draw(st.lists(st.integers(0, len(part) - 1), max_size=3)):
+            part[position] = data.draw(st.integers(0, 255))
+    try:
+        record = decode_record(memoryview(key), memoryview(value))
+    except CorruptionError:
+        return
+
+    assert record is None or record.metadata is not None
