@@ -108,7 +108,7 @@ class FetchLoop:
             self._brokers.request_update()
         for node_id, partitions in nodes.items():
             nursery.start_soon(self._fetch, fetcher.begin_fetch(partitions, node_id))
-        self.announce()
+        # Nobody is woken without need: who polls wakes this task, and the two would keep each other awake.
         return next_ms
 
     def _reset_timestamp(self) -> int | None:
