@@ -95,7 +95,7 @@ def test_a_transaction_aborts_and_one_commits(told: subprocess.CompletedProcess[
     assert committed[4] > 36_000
 
 
-TRANSACTIONS = ("the first one, open", "aborted", "the second one, committed")
+TRANSACTIONS = ("first, open", "first, aborted", "second, committed")
 
 
 def test_nothing_stays_behind(told: subprocess.CompletedProcess[str]) -> None:

@@ -18,13 +18,14 @@ def share(scene: Scene) -> None:
     """Have a group read the topic, and check that it read all of it once."""
     stage = scene.stage
     stage.step("A group shares the work")
+    stage.say(
+        f"Three consumers, {', '.join(NAMES[:-1])} and {NAMES[-1]}, join the group {GROUP}, and the broker's "
+        "coordinator hands the partitions out (KIP-848). They commit what they have read; about half-way they are held "
+        "for a look."
+    )
     with stage.progress("reading as a group", len(scene.records)) as on_progress:
         scene.group_run = run = run_interruptible(run_group, scene.bootstrap, TOPIC, on_progress)
-    stage.say(
-        f"Three consumers, {', '.join(NAMES[:-1])} and {NAMES[-1]}, join the group {GROUP}. The broker's coordinator "
-        f"hands the partitions out (KIP-848): after {run.half_way.took_s:.2f} s everybody has some, in group epoch "
-        f"{run.half_way.group_epoch}. They commit what they have read, and are stopped about half-way:"
-    )
+    stage.say(f"After {run.half_way.took_s:.2f} s, in group epoch {run.half_way.group_epoch}, everybody had some:")
     _show_shares(scene, run.half_way)
     leaver = run.half_way.shares[-1]
     stage.say(

@@ -58,8 +58,8 @@ def _end(stage: Stage, took_s: float) -> None:
     stage.close(
         f"[bold]All {stage.checks_count} checks hold[/], after {took_s:.1f} s. What now?\n\n"
         "  odradek serve             a broker for any Kafka client\n"
-        "  odradek topics --help     and produce, consume, groups, transactions, configs, perf, log\n"
-        "  odradek assign simulate   who of a group would read what, by every assignor\n"
+        "  odradek topics --help     and produce, consume, groups, transactions\n"
+        "  odradek assign simulate   who of a group would read what\n"
         "  odradek config describe   every setting, explained"
     )
 

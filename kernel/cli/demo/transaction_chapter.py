@@ -19,18 +19,19 @@ def transact(scene: Scene) -> None:
     """Have a worker count the changes of each zone exactly once, though it fails in the middle of its work."""
     stage = scene.stage
     stage.step("Exactly once")
-    with stage.progress("counting", len(scene.records)) as on_progress:
-        moments = run_interruptible(run_transactions, scene.bootstrap, TOPIC, len(scene.records), on_progress)
-    is_open, aborted, committed = moments
-    scene.last_moment = committed
     stage.say(
         f"A worker of the group {GROUP} reads {TOPIC}, counts the changes of every zone, and writes the counts to "
         f"{RESULTS}. Counts and its own offsets are one [bold]transaction[/]. The first worker fails when it has "
         "counted half, its counts already written: that transaction aborts. The next one begins where the last commit "
-        "is, which is at the beginning, and comes to its end. What readers of the counts see:"
+        "is, which is at the beginning, and comes to its end."
     )
+    with stage.progress("counting", len(scene.records)) as on_progress:
+        moments = run_interruptible(run_transactions, scene.bootstrap, TOPIC, len(scene.records), on_progress)
+    is_open, aborted, committed = moments
+    scene.last_moment = committed
+    stage.say("How many counts readers see by read_uncommitted and by read_committed, and the offsets of the group:")
     stage.table(
-        ("transaction", "log end", "last stable", "read_uncommitted", "read_committed", "offsets"),
+        ("transaction", "log end", "last stable", "uncommitted", "committed", "offsets"),
         [
             (
                 moment.name,

@@ -67,9 +67,9 @@ async def run_transactions(
     try:
         await _count(bootstrap, topic, records_count // 2, moments, on_progress)
     except _FailureError:
-        moments.append(await look(bootstrap, "aborted"))
+        moments.append(await look(bootstrap, "first, aborted"))
     await _count(bootstrap, topic, records_count, None, on_progress)
-    moments.append(await look(bootstrap, "the second one, committed"))
+    moments.append(await look(bootstrap, "second, committed"))
     is_open, aborted, committed = moments
     return is_open, aborted, committed
 
@@ -111,7 +111,7 @@ async def _count(
             await producer.send_offsets(consumer.consumed(), consumer.group_metadata)
             if failure is not None:
                 await producer.flush()
-                failure.append(await look(bootstrap, "the first one, open"))
+                failure.append(await look(bootstrap, "first, open"))
                 raise _FailureError
 
 
