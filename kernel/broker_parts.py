@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from .broker_handlers import kernel_handlers
+from .cleanup.log_states import Policies
+from .cleanup.retention import Retention, RetentionSettings
 from .config.keys import Scope
 from .config.topic import TopicConfig
 from .contracts.election import ElectionContext
@@ -105,6 +107,7 @@ class BrokerParts:
         self.upkeep = Upkeep(
             replicas=self.replicas, flushes=self.flushes, clock=clock, settings=upkeep_settings(self.config)
         )
+        self.retention = self._make_retention()
         self.opener = TopicOpener(self._open_partitions)
         self.directory_reports = DirectoryReports(
             broker_id=self.config.node_id, replicas=self.replicas, image=self.image, assign=self._assign_directories
@@ -177,6 +180,14 @@ class BrokerParts:
             on_staged=self._staged,
             on_flush_wanted=self._flush_wanted,
             on_leader_changed=self._leader_changed,
+        )
+
+    def _make_retention(self) -> Retention:
+        return Retention(
+            replicas=self.replicas,
+            policies=Policies(self.plugins.cleanup_policies()),
+            clock=self.broker.clock,
+            settings=lambda: RetentionSettings(self.live_config.get_int("log.retention.check.interval.ms")),
         )
 
     def _make_coordinators(self) -> CoordinatorRuntimes:
@@ -401,6 +412,7 @@ class BrokerParts:
         yield "clockwork", self._run_clockwork
         yield "flushes", self.flushes.run
         yield "upkeep", self.upkeep.run
+        yield "retention", self.retention.run
         yield "router", self.router.run
         yield "topic maker", self.topic_maker.run
         yield "topic opener", self.opener.run

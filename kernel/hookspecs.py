@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .contracts.api_handler import ApiHandler, AsyncApiHandler
     from .contracts.append_stage import AppendStageFactory
     from .contracts.assignor import Assignor
+    from .contracts.cleanup import CleanupPolicy
     from .contracts.coordinator import Coordinator
     from .contracts.election import ElectionFactory
     from .contracts.services import BrokerHandle, Metric, Service
@@ -101,6 +102,18 @@ def odradek_append_stages() -> Mapping[str, AppendStageFactory]:  # type: ignore
     Errors: an exception stops the start; one in a stage refuses the batch with UNKNOWN_SERVER_ERROR and names the
         plugin in the log.
     Source: `odradek.kernel.contracts.append_stage`.
+    """
+
+
+@hookspec
+def odradek_cleanup_policies() -> Mapping[str, CleanupPolicy]:  # type: ignore[empty-body] # as above
+    """Offer cleanup policies by the name that the topic key `cleanup.policy` chooses them with.
+
+    Called: once, when the broker is built.
+    Result: joined; a name that two plugins offer stops the start. A topic keeps what a policy would clean that no
+        plugin offers.
+    Errors: an exception stops the start; one in a policy is logged, and its log is left as it is until the next round.
+    Source: `odradek.kernel.contracts.cleanup`; the kit is `odradek.kernel.testing.contracts.cleanup`.
     """
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .contracts.api_handler import ApiHandler, AsyncApiHandler
     from .contracts.append_stage import AppendStageFactory
     from .contracts.assignor import Assignor
+    from .contracts.cleanup import CleanupPolicy
     from .contracts.coordinator import Coordinator
     from .contracts.election import ElectionFactory
     from .contracts.services import BrokerHandle, Metric, Service
@@ -202,6 +203,10 @@ class PluginManager:
     def append_stages(self) -> dict[str, AppendStageFactory]:
         """Return append stage factories by name."""
         return self._joined("odradek_append_stages", "append stage")
+
+    def cleanup_policies(self) -> dict[str, CleanupPolicy]:
+        """Return cleanup policies by name."""
+        return self._joined("odradek_cleanup_policies", "cleanup policy")
 
     def assignors(self) -> dict[str, Assignor]:
         """Return assignors by name."""

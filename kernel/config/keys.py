@@ -81,12 +81,13 @@ class Part(Enum):
     SHARE_GROUPS = ("share groups", False, "belongs to share groups, which are not built yet")
     STREAMS_GROUPS = ("streams groups", False, "belongs to streams groups, which are not built yet")
     TRANSACTIONS = ("transactions", True, "")
-    CLEANUP = ("cleanup", False, "belongs to retention and compaction, which are not built yet")
+    RETENTION = ("retention", True, "")
+    CLEANUP = ("cleanup", False, "belongs to compaction, which is not built yet")
     CLEANUP_POLICY = (
         "cleanup policy",
         False,
-        "belongs to retention and compaction, which are not built yet",
-        "of it stands that `compact` refuses records without a key, and that DeleteRecords needs `delete`",
+        "belongs in part to compaction, which is not built yet",
+        "`delete` acts, and of `compact` that records without a key are refused",
     )
     SECURITY = ("security", False, "belongs to SASL, ACLs and delegation tokens, which are not built yet")
     CLUSTER = ("cluster", False, "belongs to a cluster of several brokers, which is not built yet")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from ..contracts.cleanup import CleanupSettings
 from ..contracts.storage import LogConfig
 from ..errors import ErrorCode, KafkaError
 from .keys import Scope
@@ -101,6 +102,19 @@ class TopicConfig:
     def log_config(self) -> LogConfig:
         """Return what the topic's logs need to know."""
         return LogConfig(**{field.name: getattr(self, field.name) for field in attrs.fields(LogConfig)})
+
+    def cleanup_settings(self) -> CleanupSettings:
+        """Return what cleanup policies need to know."""
+        return CleanupSettings(
+            cleanup_policy=self.cleanup_policy,
+            retention_ms=self.retention_ms,
+            retention_bytes=self.retention_bytes,
+            delete_retention_ms=self.delete_retention_ms,
+            min_compaction_lag_ms=self.min_compaction_lag_ms,
+            max_compaction_lag_ms=self.max_compaction_lag_ms,
+            min_cleanable_dirty_ratio=self.min_cleanable_dirty_ratio,
+            values=self.extra,
+        )
 
 
 _INTERNAL_SEGMENT_BYTES: Final = "internal.segment.bytes"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from ..contracts.cleanup import CleanupSettings
 from ..records.batch import TimestampType
 from ..records.compression import DECOMPRESSED_BYTES_MAX, CompressionType
 from ..records.validation import ValidationMode, ValidationRules, walks_records
@@ -31,6 +32,7 @@ class TopicPlan:
         log_config: For the log.
         settings: For the replica.
         values: Plugins' topic keys, by name.
+        cleanup: For cleanup policies.
     """
 
     storage: str
@@ -39,6 +41,7 @@ class TopicPlan:
     log_config: LogConfig
     settings: TopicSettings
     values: Mapping[str, object]
+    cleanup: CleanupSettings = attrs.field(factory=CleanupSettings)
 
 
 def plan_topic(
@@ -83,6 +86,7 @@ def plan_topic(
             min_insync_replicas=config.min_insync_replicas,
         ),
         values=config.extra,
+        cleanup=config.cleanup_settings(),
     )
 
 

@@ -27,12 +27,15 @@ R = TypeVar("R", bound=Message)
 
 START_TIMEOUT_S = 60.0
 
+KEEPS_EVERYTHING = "log.retention.ms=-1"
+"""The timestamps of these tests are fixed and in the past."""
+
 
 class BrokerProcess:
     """`odradek serve` as a child process."""
 
     def __init__(self, data_dir: Path, *options: str, listen: str = "127.0.0.1:0") -> None:
-        command = ["--listen", listen, "--data-dir", str(data_dir)]
+        command = ["--listen", listen, "--data-dir", str(data_dir), "--set", KEEPS_EVERYTHING]
         self._start([*command, *(word for option in options for word in ("--set", option))])
 
     @classmethod

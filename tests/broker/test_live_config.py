@@ -105,15 +105,13 @@ def test_a_client_is_told_by_the_log_that_a_setting_has_no_effect(tmp_path: Path
     with broker_process(tmp_path) as broker:
         with Client(broker.address) as client:
             create(client, "t")
-            assert alter(client, TOPIC, "t", "retention.ms", "1000") == ErrorCode.NONE
+            assert alter(client, TOPIC, "t", "local.retention.ms", "1000") == ErrorCode.NONE
             assert alter(client, TOPIC, "t", "max.message.bytes", "1000") == ErrorCode.NONE
-            assert alter(client, BROKER, "", "log.cleaner.threads", "2") == ErrorCode.NONE
+            assert alter(client, BROKER, "", "num.replica.fetchers", "2") == ErrorCode.NONE
         _, said = broker.terminate()
 
-    assert (
-        "topic t: retention.ms belongs to retention and compaction, which are not built yet; it has no effect" in said
-    )
-    assert "broker default: log.cleaner.threads belongs to retention and compaction" in said
+    assert "topic t: local.retention.ms belongs to tiered storage, which is not built yet; it has no effect" in said
+    assert "broker default: num.replica.fetchers belongs to a cluster of several brokers" in said
     assert "max.message.bytes" not in said
 
 

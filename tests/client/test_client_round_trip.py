@@ -35,7 +35,7 @@ EARLIEST = {"auto.offset.reset": "earliest"}
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[RunningBroker]:
-    with running_broker({"num.partitions": 3}) as running:
+    with running_broker({"num.partitions": 3, "log.retention.ms": -1}) as running:
         yield running
 
 

@@ -132,14 +132,17 @@ def test_wrong_overrides_are_an_invalid_config(overrides: dict[str, str], what: 
 
 
 def test_keys_of_parts_that_are_not_built_are_warned_of() -> None:
-    names = ["cleanup.policy", "retention.ms", "segment.bytes", "unknown"]
+    names = ["cleanup.policy", "local.retention.ms", "segment.bytes", "unknown"]
     assert list(broker().registry.without_effect(Scope.TOPIC, names)) == [
         (
             "cleanup.policy",
-            "cleanup.policy belongs to retention and compaction, which are not built yet; of it stands that `compact` "
-            "refuses records without a key, and that DeleteRecords needs `delete`",
+            "cleanup.policy belongs in part to compaction, which is not built yet; `delete` acts, and of `compact` "
+            "that records without a key are refused",
         ),
-        ("retention.ms", "retention.ms belongs to retention and compaction, which are not built yet; it has no effect"),
+        (
+            "local.retention.ms",
+            "local.retention.ms belongs to tiered storage, which is not built yet; it has no effect",
+        ),
     ]
 
 

@@ -192,6 +192,13 @@ def test_hook_odradek_append_stages_joins_by_name() -> None:
     assert manager_with(one=one).append_stages() == {"stamp": A}
 
 
+def test_hook_odradek_cleanup_policies_joins_by_name() -> None:
+    one = plugin("one", odradek_cleanup_policies=named("odradek_cleanup_policies", lambda: {"delete": A}))
+    two = plugin("two", odradek_cleanup_policies=named("odradek_cleanup_policies", lambda: {"ttl": B}))
+
+    assert manager_with(one=one, two=two).cleanup_policies() == {"delete": A, "ttl": B}
+
+
 def test_hook_odradek_assignors_joins_by_name_and_refuses_the_same_name_twice() -> None:
     one = plugin("one", odradek_assignors=named("odradek_assignors", lambda: {"range": A}))
     two = plugin("two", odradek_assignors=named("odradek_assignors", lambda: {"sticky": B}))

@@ -1,0 +1,1 @@
+"""Carries out what cleanup policies plan: deletes segments, rewrites them, beside the reactor."""

@@ -1,0 +1,119 @@
+"""Shell: deletes what policies say is too old or too much, every `log.retention.check.interval.ms`.
+
+What lies below a log's start (DeleteRecords) goes by `partitions/upkeep.py`, whatever the policy. Who reads a segment
+that is deleted goes on reading: an open file outlives its name, and names live for `file.delete.delay.ms`.
+
+*Source:* LogManager.cleanupLogs, UnifiedLog.deleteOldSegments of Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+import attrs
+import trio
+
+from ..contracts.storage import NO_LIMIT
+from ..disk_threads import do_on_thread
+from ..errors import StorageError
+from .log_states import state_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..clock import Clock
+    from ..contracts.cleanup import CleanupSettings, Deletion
+    from ..partitions.replica import Replica
+    from ..partitions.replica_manager import ReplicaManager
+    from .log_states import Policies
+
+log = logging.getLogger(__name__)
+
+FIRST_PAUSE_S: Final = 30.0
+"""A broker that starts has other things to do, as in Kafka (`log.initial.task.delay.ms`)."""
+PAUSE_S_MIN: Final = 0.05
+
+
+@attrs.frozen
+class RetentionSettings:
+    """How often logs are looked at, in milliseconds."""
+
+    check_interval_ms: int
+
+
+class Retention:
+    """The service that deletes. Owned by the broker's nursery; works on the reactor's task and one worker thread."""
+
+    def __init__(
+        self,
+        *,
+        replicas: ReplicaManager,
+        policies: Policies,
+        clock: Clock,
+        settings: Callable[[], RetentionSettings],
+    ) -> None:
+        self._replicas = replicas
+        self._policies = policies
+        self._clock = clock
+        self._settings = settings
+        self._limiter = trio.CapacityLimiter(1)
+        self.deleted_segments = 0
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Work until cancelled; a log that is looked at is looked at to the end."""
+        task_status.started()
+        pause_s = min(FIRST_PAUSE_S, self._pause_s())
+        while True:
+            await trio.sleep(pause_s)
+            await self.clean()
+            pause_s = self._pause_s()
+
+    def _pause_s(self) -> float:
+        return max(self._settings().check_interval_ms / 1000, PAUSE_S_MIN)
+
+    async def clean(self) -> None:
+        """Look at every log once, and delete what its topic's policies want deleted."""
+        for topic in list(self._replicas.topics.values()):
+            for replica in list(topic.partitions.values()):
+                await trio.lowlevel.checkpoint()
+                try:
+                    await self._clean(replica, topic.plan.cleanup)
+                except StorageError as error:
+                    if replica.offline_reason is None:
+                        self._replicas.fail(replica, error)
+                except Exception:  # a policy's bug: the other logs go on, and this one next time
+                    log.exception("retention of %s failed", replica.topic_partition)
+
+    async def _clean(self, replica: Replica, settings: CleanupSettings) -> None:
+        if replica.offline_reason is not None or not replica.log.size_bytes:
+            return
+        lookup = replica.log.begin_time_lookup(NO_LIMIT)
+        if lookup is not None:
+            await do_on_thread(lookup, self._limiter)
+        plan = self._policies.plan(state_of(replica, settings, self._clock.now_ms()))
+        if plan.deletion is not None:
+            self.deleted_segments += delete_segments(replica, plan.deletion)
+
+
+def delete_segments(replica: Replica, deletion: Deletion) -> int:
+    """Delete a log's segments below an offset, the active one too if it lies below; return how many.
+
+    Raises:
+        StorageError: The log is offline now.
+    """
+    partition_log = replica.log
+    assert deletion.below <= replica.high_watermark, "what is not committed stays"
+    if deletion.below > partition_log.active_base_offset:
+        partition_log.roll()
+    count = partition_log.delete_segments_below(deletion.below)
+    if count:
+        replica.producers.advance_log_start(partition_log.log_start_offset)
+        log.info(
+            "%s: deleted %d segments below offset %d: %s",
+            replica.topic_partition,
+            count,
+            partition_log.log_start_offset,
+            deletion.reason,
+        )
+    return count
