@@ -35,11 +35,10 @@ def test_a_poll_that_waits_leaves_the_processor_alone(
 
     async def test() -> None:
         with counter.scope:
-            async with virtual_cluster(monkeypatch, {"empty": 2}) as cluster:
-                async with cluster.consumer("a", protocol) as consumer:
-                    consumer.subscribe([topic])
-                    assert await consumer.poll(timeout_ms=60_000) == []
-                    assert trio.current_time() == pytest.approx(60)
+            async with virtual_cluster(monkeypatch, {"empty": 2}) as cluster, cluster.consumer("a", protocol) as alone:
+                alone.subscribe([topic])
+                assert await alone.poll(timeout_ms=60_000) == []
+                assert trio.current_time() == pytest.approx(60)
 
     trio.run(test, clock=trio.testing.MockClock(autojump_threshold=0), instruments=[counter])
 
