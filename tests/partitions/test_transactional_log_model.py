@@ -153,28 +153,24 @@ class TransactionalLog(RuleBasedStateMachine):
         replica.log.advance_log_start(offset)
         replica.producers.advance_log_start(offset)
 
-    @rule()
-    def delete_segments(self) -> None:
+    @rule(what=st.sampled_from(("delete segments", "roll", "keep", "keep and flush")))
+    def look_after(self, what: str) -> None:
         self.broker.turn()
-        log = self.broker.replica.log
-        # What nobody knows any more after a crash, not even Kafka, is left out: a transaction that is open and of
-        # which every segment with a record is gone.
-        opened = [each.first_offset for each in self.transactions if each.marker_offset is None]
-        log.delete_segments_below(min([log.log_start_offset, *opened]))
-        self.broker.engine.checkpoint({})
-
-    @rule()
-    def roll(self) -> None:
-        self.broker.turn()
-        self.broker.replica.log.roll()
-
-    @rule(does_flush=st.booleans())
-    def keep(self, does_flush: bool) -> None:
-        self.broker.turn()
-        self.broker.replica.keep_producers()
-        if does_flush:
-            self.broker.replica.log.flush()
-        self.broker.engine.checkpoint({self.broker.replica.partition: self.broker.replica.high_watermark})
+        replica = self.broker.replica
+        log = replica.log
+        if what == "roll":
+            log.roll()
+        elif what == "delete segments":
+            # What nobody knows any more after a crash, not even Kafka, is left out: a transaction that is open and of
+            # which every segment with a record is gone.
+            opened = [each.first_offset for each in self.transactions if each.marker_offset is None]
+            log.delete_segments_below(min([log.log_start_offset, *opened]))
+            self.broker.engine.checkpoint({})
+        else:
+            replica.keep_producers()
+            if what == "keep and flush":
+                log.flush()
+            self.broker.engine.checkpoint({replica.partition: replica.high_watermark})
 
     @rule(cleanly=st.booleans())
     def restart(self, cleanly: bool) -> None:
@@ -201,7 +197,12 @@ class TransactionalLog(RuleBasedStateMachine):
         for told, offset in self.told:
             assert told.codes == ({WHERE: ErrorCode.NONE} if offset < high_watermark else None)
 
-    @rule(share=st.floats(0, 1), max_bytes=st.sampled_from((1, 150, 400, 1 << 20)))
+    @precondition(lambda self: self.broker is not None)
+    @invariant()
+    def everything_committed_is_seen(self) -> None:
+        self.read(0, 400)
+
+    @rule(share=st.floats(0, 1), max_bytes=st.sampled_from((1, 150, 1 << 20)))
     def read(self, share: float, max_bytes: int) -> None:
         replica = self.broker.replica
         log_start, stable = replica.log.log_start_offset, self.model_stable_offset()
@@ -215,25 +216,26 @@ class TransactionalLog(RuleBasedStateMachine):
 
         assert seen(replica, start, max_bytes) == expected
 
-    @rule()
-    def look_into_the_indexes(self) -> None:
+    @precondition(lambda self: self.broker is not None)
+    @invariant()
+    def aborted_transactions_are_indexed(self) -> None:
         """See that each aborted transaction stands in the index of its marker's segment.
 
         One of which only deleted segments had records may be missing after a crash: there is nothing to hide.
         """
-        self.broker.turn()
         log = self.broker.replica.log
         segments = log.segments()
         last_offsets: dict[int, int] = {}
         for record in self.records:
             if record.transaction is not None:
                 last_offsets[record.transaction] = record.offset
-        for segment in segments:
+        ends = [*(segment.base_offset for segment in segments[1:]), log.log_end_offset]
+        for segment, end_offset in zip(segments, ends, strict=True):
             aborted = {
                 transaction.marker_offset: last_offsets[number] >= segments[0].base_offset
                 for number, transaction in enumerate(self.transactions)
                 if transaction.marker_offset is not None
-                and segment.base_offset <= transaction.marker_offset < segment.next_offset
+                and segment.base_offset <= transaction.marker_offset < end_offset
                 and not transaction.is_commit
             }
             found = []
