@@ -244,13 +244,24 @@ class Conversation:
         self._settled += 1
         self.create(f"settled-{self._settled}")
 
+    def until(self, api: str, version: int, fields: Fields | Callable[[], Fields], holds: Callable[[Any], bool]) -> Any:
+        """Ask, unnoted, until something holds of the answer, and return that; `fields` may change from try to try.
+
+        Raises:
+            SetupError: it took longer than `SETUP_LIMIT_S`.
+        """
+        deadline = time.monotonic() + SETUP_LIMIT_S  # noqa: TID251
+        while True:
+            answer = self.quietly(api, version, fields() if callable(fields) else fields)
+            if holds(answer):
+                return answer
+            if time.monotonic() > deadline:  # noqa: TID251
+                raise SetupError(f"{api} is not ready: {answer}")
+            time.sleep(0.005)
+
     def until_ready(self, api: str, version: int, fields: Fields) -> None:
         """Ask until the answer is not that a coordinator is loading or being made, as on a new broker."""
-        deadline = time.monotonic() + SETUP_LIMIT_S  # noqa: TID251
-        while self.quietly(api, version, fields)["error_code"] in _NOT_READY:
-            if time.monotonic() > deadline:  # noqa: TID251
-                raise SetupError(f"{api} is not ready")
-            time.sleep(0.005)
+        self.until(api, version, fields, lambda answer: answer["error_code"] not in _NOT_READY)
 
     def topic_id(self, name: str) -> uuid.UUID:
         """Return a topic's id, which is known as that topic's from now on."""

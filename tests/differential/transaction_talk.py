@@ -35,10 +35,7 @@ class Producer:
 
     def quietly(self, api: str, version: int, fields: Fields) -> Any:
         """Ask until no other transaction of the same id is in the way; an id and an epoch in the answer are taken."""
-        while True:
-            answer = self.talk.quietly(api, version, fields)
-            if answer["error_code"] != _CONCURRENT_TRANSACTIONS:
-                break
+        answer = self.talk.until(api, version, fields, lambda found: found["error_code"] != _CONCURRENT_TRANSACTIONS)
         if answer.get("producer_id", -1) >= 0:
             self.producer_id, self.epoch, self.sequence = answer["producer_id"], answer["producer_epoch"], 0
         return answer
@@ -73,10 +70,11 @@ class Producer:
     def warm_up(self, topic: str) -> None:
         """Produce what is refused until it is refused for good: Kafka's partition leader first has to reach the
         coordinator, and says NOT_ENOUGH_REPLICAS until then."""
-        while True:
-            answer = self.talk.quietly("Produce", 7, self._batch(topic, b"x"))
-            if answer["responses"][0]["partition_responses"][0]["error_code"] != _NOT_ENOUGH_REPLICAS:
-                return
+
+        def is_final(answer: Any) -> bool:
+            return bool(answer["responses"][0]["partition_responses"][0]["error_code"] != _NOT_ENOUGH_REPLICAS)
+
+        self.talk.until("Produce", 7, self._batch(topic, b"x"), is_final)
 
     def produce(self, version: int, topic: str, *values: bytes, note: str, **more: Any) -> Any:
         """Ask Produce with a transactional batch; the sequence grows when it is taken."""
@@ -94,8 +92,10 @@ class Producer:
 
     def describe(self, note: str) -> None:
         """Ask how the transaction stands, once no end is under way."""
-        while True:
-            answer = self.talk.quietly("DescribeTransactions", 0, {"transactional_ids": [self.transactional_id]})
-            if not answer["transaction_states"][0]["transaction_state"].startswith("Prepare"):
-                break
+
+        def is_over(answer: Any) -> bool:
+            return not answer["transaction_states"][0]["transaction_state"].startswith("Prepare")
+
+        asked = {"transactional_ids": [self.transactional_id]}
+        answer = self.talk.until("DescribeTransactions", 0, asked, is_over)
         self.talk.note_answer("DescribeTransactions", 0, note, answer)

@@ -108,11 +108,13 @@ def consumer_group_first_versions(talk: Conversation) -> None:
     talk.create("later", partitions=3)
     talk.settle()
     epoch = joined["member_epoch"]
-    while True:
-        answer = talk.quietly("ConsumerGroupHeartbeat", 1, _beat(later, "m", epoch))
+
+    def has_it(answer: Any) -> bool:
+        nonlocal epoch
         epoch = answer["member_epoch"]
-        if answer["assignment"] and answer["assignment"]["topic_partitions"]:
-            break
+        return bool(answer["assignment"] and answer["assignment"]["topic_partitions"])
+
+    talk.until("ConsumerGroupHeartbeat", 1, lambda: _beat(later, "m", epoch), has_it)
     talk.topic_id(missing)
     _describe(talk, later, "the topic came")
 

@@ -92,8 +92,7 @@ def _two(talk: Conversation, group: str, **more: Any) -> tuple[str, str, int]:
 def _until_rebalance(talk: Conversation, group: str, member: str, generation: int = 1) -> None:
     """Wait until a member hears of the rebalance."""
     fields = {"group_id": group, "generation_id": generation, "member_id": member}
-    while talk.quietly("Heartbeat", 3, fields, on="a")["error_code"] == 0:
-        pass
+    talk.until("Heartbeat", 3, fields, lambda answer: bool(answer["error_code"]))
 
 
 def classic_two_members(talk: Conversation) -> None:
