@@ -53,7 +53,7 @@ class BrokerError(ClientError, KafkaError):
         return f"{self.code.name}: {self.detail}"
 
     def __repr__(self) -> str:
-        return f"BrokerError({self.code.name}, {self.detail!r})"
+        return f"{type(self).__name__}({self.code.name}, {self.detail!r})"
 
 
 class ConnectionFailedError(ClientError):

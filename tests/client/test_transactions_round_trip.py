@@ -33,6 +33,17 @@ def bootstrap() -> Iterator[str]:
         yield found
 
 
+EVERY_VERSION = pytest.mark.parametrize("version", [1, 2])
+
+
+async def go_by(producer: Producer, version: int) -> None:
+    """Have a producer take the cluster for one that has finalized this `transaction.version`."""
+    await producer.init_transactions()
+    assert producer._brokers is not None
+    assert producer._brokers.finalized_level("transaction.version") == 2
+    producer._brokers._features = {"transaction.version": version}
+
+
 def producer_of(bootstrap: str, transactional_id: str, **more: object) -> Producer:
     named = {key.replace("_", "."): value for key, value in more.items()}
     return Producer({"bootstrap.servers": bootstrap, "transactional.id": transactional_id, "linger.ms": 0, **named})
@@ -62,7 +73,8 @@ def machine_state(producer: Producer) -> State:
     return producer._machine.state
 
 
-def test_committed_transactions_are_seen_whole_and_aborted_ones_not_at_all(bootstrap: str) -> None:
+@EVERY_VERSION
+def test_committed_transactions_are_seen_whole_and_aborted_ones_not_at_all(bootstrap: str, version: int) -> None:
     async def test() -> None:
         topic = await make_topic(bootstrap, 1)
         aborted: list[object] = []
@@ -71,6 +83,7 @@ def test_committed_transactions_are_seen_whole_and_aborted_ones_not_at_all(boots
             aborted.append(error)
 
         async with producer_of(bootstrap, name("id")) as producer:
+            await go_by(producer, version)
             for number in range(3):
                 async with producer.transaction():
                     await producer.send(topic, f"{number}-a")
@@ -117,12 +130,14 @@ def test_a_younger_producer_of_the_same_name_fences_the_older_and_aborts_what_it
     run(test)
 
 
-def test_offsets_are_part_of_the_transaction(bootstrap: str) -> None:
+@EVERY_VERSION
+def test_offsets_are_part_of_the_transaction(bootstrap: str, version: int) -> None:
     async def test() -> None:
         source, sink, group = await make_topic(bootstrap, 2), await make_topic(bootstrap, 1), name("g")
         settings = {"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False, **FAST}
         await fill(bootstrap, source, 10, 2)
         async with producer_of(bootstrap, name("id")) as producer, Consumer(settings) as consumer:
+            await go_by(producer, version)
             consumer.subscribe([source])
             copied = 0
             while copied < 10:
@@ -146,11 +161,15 @@ def test_offsets_are_part_of_the_transaction(bootstrap: str) -> None:
     run(test)
 
 
-def test_a_consumer_that_is_no_member_any_more_costs_the_transaction_and_not_the_producer(bootstrap: str) -> None:
+@EVERY_VERSION
+def test_a_consumer_that_is_no_member_any_more_costs_the_transaction_and_not_the_producer(
+    bootstrap: str, version: int
+) -> None:
     async def test() -> None:
         topic, group = await make_topic(bootstrap, 1), name("g")
         settings = {"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False, **FAST}
         async with producer_of(bootstrap, name("id")) as producer, Consumer(settings) as consumer:
+            await go_by(producer, version)
             consumer.subscribe([topic])
             while not consumer.assignment:
                 await consumer.poll(timeout_ms=50)
@@ -171,10 +190,12 @@ def test_a_consumer_that_is_no_member_any_more_costs_the_transaction_and_not_the
     run(test)
 
 
-def test_a_cancelled_transaction_is_aborted(bootstrap: str) -> None:
+@EVERY_VERSION
+def test_a_cancelled_transaction_is_aborted(bootstrap: str, version: int) -> None:
     async def test() -> None:
         topic = await make_topic(bootstrap, 1)
         async with producer_of(bootstrap, name("id")) as producer:
+            await go_by(producer, version)
             with trio.move_on_after(0.2) as scope:
                 async with producer.transaction():
                     await producer.send(topic, "cancelled")

@@ -318,7 +318,9 @@ class GroupSession:
                 await self._say_goodbye(request, is_urgent=was_waiting)
 
     async def _say_goodbye(self, request: Message, *, is_urgent: bool) -> None:
-        """Tell the coordinator; who does not hear it finds out by the session's time-out."""
+        """Tell the coordinator; one that is not known, or does not hear it, finds out by the session's time-out."""
+        if self.link.node_id is None:
+            return
         with trio.move_on_after(_LEAVE_TIMEOUT_MS / 1_000, shield=True):
             try:
                 await self.link.request(request, timeout_ms=_LEAVE_TIMEOUT_MS, is_urgent=is_urgent)
