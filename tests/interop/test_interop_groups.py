@@ -149,13 +149,14 @@ def test_cooperative_members_keep_what_they_read(group: Group) -> None:
 
 @pytest.mark.parametrize("client", ["librdkafka", "java", "franz-go"])
 def test_a_static_member_comes_back_to_what_it_had(client: str, group: Group) -> None:
-    group.join(client, "--instance", "a", name="a")
-    group.join(client, "--instance", "b", name="b")
+    patient = ("--session", "45000")
+    group.join(client, "--instance", "a", *patient, name="a")
+    group.join(client, "--instance", "b", *patient, name="b")
     group.wait_shared(3, 3)
     kept = group.members.history_of("a")
     had = group.members.owned_by("b")
     group.members.kill("b")
-    group.join(client, "--instance", "b", name="b")
+    group.join(client, "--instance", "b", *patient, name="b")
     group.wait_shared(3, 3)
     group.produce(5)
     group.wait_read()

@@ -6,7 +6,7 @@ import asyncio  # noqa: TID251 - aiokafka runs on nothing else
 import importlib
 from typing import Any
 
-from .member_lines import HEARTBEAT_MS, POLL_S, SESSION_MS, Member
+from .member_lines import HEARTBEAT_MS, POLL_S, Member
 
 aiokafka: Any = importlib.import_module("aiokafka")
 
@@ -29,7 +29,7 @@ async def main() -> None:
         partition_assignment_strategy=[getattr(importlib.import_module(module), name)],
         enable_auto_commit=False,
         auto_offset_reset="earliest",
-        session_timeout_ms=SESSION_MS,
+        session_timeout_ms=options.session,
         heartbeat_interval_ms=HEARTBEAT_MS,
     )
     await consumer.start()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from .member_lines import HEARTBEAT_MS, POLL_S, SESSION_MS, Member
+from .member_lines import HEARTBEAT_MS, POLL_S, Member
 
 kafka: Any = importlib.import_module("confluent_kafka")
 
@@ -25,7 +25,7 @@ def main() -> None:
         settings["group.instance.id"] = options.instance
     if options.protocol == "classic":
         settings["partition.assignment.strategy"] = options.assignor
-        settings["session.timeout.ms"] = SESSION_MS
+        settings["session.timeout.ms"] = options.session
         settings["heartbeat.interval.ms"] = HEARTBEAT_MS
     consumer = kafka.Consumer(settings)
     consumer.subscribe([options.topic])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from .member_lines import HEARTBEAT_MS, POLL_S, SESSION_MS, Member
+from .member_lines import HEARTBEAT_MS, POLL_S, Member
 
 kafka: Any = importlib.import_module("kafka")
 
@@ -28,7 +28,7 @@ def main() -> None:
         partition_assignment_strategy=[getattr(importlib.import_module(module), name)],
         enable_auto_commit=False,
         auto_offset_reset="earliest",
-        session_timeout_ms=SESSION_MS,
+        session_timeout_ms=options.session,
         heartbeat_interval_ms=HEARTBEAT_MS,
     )
     while not member.is_leaving.is_set():

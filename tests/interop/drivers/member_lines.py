@@ -1,6 +1,6 @@
 """What every group member in Python shares: options in, events out, one JSON object a line.
 
-    member BOOTSTRAP GROUP TOPIC [--protocol classic|consumer] [--assignor NAME] [--instance NAME]
+    member BOOTSTRAP GROUP TOPIC [--protocol classic|consumer] [--assignor NAME] [--instance NAME] [--session MS]
 
 A member reads until a line or the end of its standard input tells it to leave. It tells
 
@@ -21,7 +21,6 @@ from .json_lines import say
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-SESSION_MS = 6_000
 HEARTBEAT_MS = 500
 POLL_S = 0.1
 
@@ -41,6 +40,7 @@ class Member:
         parser.add_argument("--protocol", default="classic")
         parser.add_argument("--assignor", default="range")
         parser.add_argument("--instance")
+        parser.add_argument("--session", type=int, default=6_000)
         self.options = parser.parse_args()
         self.is_leaving = threading.Event()
         self._owned: set[int] = set()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"sort"
+	"strconv"
 	"sync"
 	"time"
 
@@ -39,7 +40,7 @@ func (o *ownership) change(partitions map[string][]int32, isOwned bool) {
 // member reads in a group until standard input ends: options and events as tests/interop/drivers/member_lines.py says.
 func member(arguments []string) {
 	group, topic := arguments[0], arguments[1]
-	options := map[string]string{"--assignor": "range"}
+	options := map[string]string{"--assignor": "range", "--session": "6000"}
 	for at := 2; at+1 < len(arguments); at += 2 {
 		options[arguments[at]] = arguments[at+1]
 	}
@@ -47,10 +48,14 @@ func member(arguments []string) {
 		"range": kgo.RangeBalancer(), "roundrobin": kgo.RoundRobinBalancer(), "cooperative-sticky": kgo.CooperativeStickyBalancer(),
 	}
 	owner := &ownership{topic: topic, owned: map[int32]bool{}}
+	session, err := strconv.Atoi(options["--session"])
+	if err != nil {
+		panic(err)
+	}
 	settings := []kgo.Opt{
 		kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic), kgo.Balancers(balancers[options["--assignor"]]),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(),
-		kgo.SessionTimeout(6 * time.Second), kgo.HeartbeatInterval(500 * time.Millisecond),
+		kgo.SessionTimeout(time.Duration(session) * time.Millisecond), kgo.HeartbeatInterval(500 * time.Millisecond),
 		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, given map[string][]int32) { owner.change(given, true) }),
 		kgo.OnPartitionsRevoked(func(_ context.Context, _ *kgo.Client, taken map[string][]int32) { owner.change(taken, false) }),
 		kgo.OnPartitionsLost(func(_ context.Context, _ *kgo.Client, lost map[string][]int32) { owner.change(lost, false) }),

@@ -25,7 +25,7 @@ public class Member {
         "cooperative-sticky", "org.apache.kafka.clients.consumer.CooperativeStickyAssignor");
 
     public static void main(String[] arguments) throws Exception {
-        Map<String, String> options = new HashMap<>(Map.of("--protocol", "classic", "--assignor", "range"));
+        Map<String, String> options = new HashMap<>(Map.of("--protocol", "classic", "--assignor", "range", "--session", "6000"));
         for (int at = 3; at < arguments.length; at += 2) {
             options.put(arguments[at], arguments[at + 1]);
         }
@@ -41,7 +41,7 @@ public class Member {
             settings.put("group.protocol", "consumer");
         } else {
             settings.put("partition.assignment.strategy", ASSIGNORS.get(options.get("--assignor")));
-            settings.put("session.timeout.ms", 6000);
+            settings.put("session.timeout.ms", options.get("--session"));
             settings.put("heartbeat.interval.ms", 500);
         }
         AtomicBoolean isLeaving = new AtomicBoolean();
