@@ -115,7 +115,7 @@ class TransactionCalls:
         """
         transactions = self._transactional()
         await transactions.init()
-        transactions.begin()
+        await transactions.begin()
 
     async def send_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group_metadata: GroupMetadata

@@ -131,9 +131,17 @@ class Transactions:
         assert self._sender.sequences is not None
         self._sender.sequences.begin_anew(self.machine.producer_id, self.machine.producer_epoch)
 
-    def begin(self) -> None:
-        """Begin a transaction; nobody is told before the first record."""
-        self.machine.begin(is_v2=self._brokers.finalized_level(FEATURE) >= _V2)
+    async def begin(self) -> None:
+        """Begin a transaction; nobody is told before the first record.
+
+        Where the cluster has gone over to version 2 since the last one, the producer gets another epoch first, as
+        Java's does.
+        """
+        is_v2 = self._brokers.finalized_level(FEATURE) >= _V2
+        if is_v2 and self.machine.was_v1 and self.machine.state is State.READY:
+            self.machine.needs_epoch = True
+            await self._take_producer_id()
+        self.machine.begin(is_v2=is_v2)
 
     def use(self, partition: TopicPartition) -> None:
         """Take note that a record goes to a partition."""

@@ -136,6 +136,7 @@ class TransactionMachine:
         producer_id: As the coordinator gave it.
         producer_epoch: The present one.
         is_v2: Whether the present transaction goes by version 2.
+        was_v1: Whether the present epoch has seen a transaction of version 1: version 2 needs one of its own.
         has_begun: Whether a broker may know of the present transaction, so that it must be ended there.
         is_end_sent: Whether the coordinator may have been told to commit: then there is no way back.
         needs_epoch: Whether something numbered got lost, so that sequences must begin again under another epoch.
@@ -147,6 +148,7 @@ class TransactionMachine:
     producer_id: int = attrs.field(default=NO_PRODUCER_ID, init=False)
     producer_epoch: int = attrs.field(default=NO_EPOCH, init=False)
     is_v2: bool = attrs.field(default=False, init=False)
+    was_v1: bool = attrs.field(default=False, init=False)
     has_begun: bool = attrs.field(default=False, init=False)
     is_end_sent: bool = attrs.field(default=False, init=False)
     needs_epoch: bool = attrs.field(default=False, init=False)
@@ -170,7 +172,7 @@ class TransactionMachine:
         """Take the producer id over that the coordinator gave; open transactions of former producers are aborted."""
         self._go(State.READY)
         self.producer_id, self.producer_epoch = producer_id, producer_epoch
-        self.needs_epoch = False
+        self.needs_epoch = self.was_v1 = False
 
     def begin(self, *, is_v2: bool) -> None:
         """Begin a transaction.
@@ -230,6 +232,7 @@ class TransactionMachine:
         self._go(State.READY)
         self._added.clear()
         self._pending.clear()
+        self.was_v1 = self.was_v1 or (self.has_begun and not self.is_v2)
         self.has_begun = False
         if producer_id == NO_PRODUCER_ID:
             return False
