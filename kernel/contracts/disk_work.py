@@ -41,11 +41,41 @@ class DiskWork(Protocol):
         ...
 
 
-class LogMove(DiskWork, Protocol):
-    """A move under way."""
+class LogMove(Protocol):
+    """A move under way. Life: `run`, `begin_swap` and that work once the log is closed, `give_up` in any case."""
+
+    @property
+    def copied_offset(self) -> int:
+        """Up to which offset the log is copied."""
+        ...
+
+    @property
+    def copied_bytes(self) -> int:
+        """How many bytes are copied."""
+        ...
+
+    def run(self) -> None:
+        """Copy what was written when the move began; the log may be in use. Blocks; for a worker thread.
+
+        Raises:
+            StorageError: A disk failed, or the move was stopped.
+        """
+        ...
 
     def stop(self) -> None:
-        """Have `run` stop soon and raise, from any thread; at most one chunk of a file is copied after that."""
+        """Have `run`, or the swap, stop soon and raise, from any thread; at most one chunk is copied after that."""
+        ...
+
+    def begin_swap(self) -> DiskWork:
+        """Begin to put the copy in the place of the original, which must be closed; finished, the log is there.
+
+        `run` copies what came since and renames, durably. If the log was deleted or opened meanwhile, or `run` failed,
+        `finish` raises and the copy is given up.
+        """
+        ...
+
+    def give_up(self) -> None:
+        """Remove the copy, if it has not taken the original's place."""
         ...
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ..types import Buffer, TopicIdPartition
     from .disk_work import DiskWork, LogMove
     from .log_values import EpochEnd, FoundLog, LogDirInfo, RecordsData, SegmentInfo
+    from .rewriting import SegmentRewrite
     from .seams import NewId, NowMs, RandomSource
 
 KnownEnd: TypeAlias = "Callable[[Path], int]"
@@ -263,6 +264,39 @@ class PartitionLog(Protocol):
         """
         ...
 
+    @property
+    def clean_end(self) -> int:
+        """What `note_clean_end` was told last, also before the last checkpoint; 0 when it never was."""
+        ...
+
+    def note_clean_end(self, offset: int) -> None:
+        """Take note that compaction has been through everything below `offset`. Kept by the next checkpoint."""
+        ...
+
+    @property
+    def rewritable_end(self) -> int:
+        """Segments that end at or below this may be rewritten: they are closed, and known to be durable."""
+        ...
+
+    def begin_rewrite(self, end_offset: int) -> SegmentRewrite:
+        """Return the closed segments that begin below `end_offset`, for a rewrite beside the reactor."""
+        ...
+
+    def begin_replacement(self, base_offsets: Sequence[int]) -> DiskWork:
+        """Begin to put the new segment at `base_offsets[0]`, which a `SegmentWriter` finished, in the place of others.
+
+        With `finish` readers get the new one; who reads an old one goes on reading. A crash leaves either the old ones
+        or the new one. If one of them was deleted or the log was cut meanwhile, or `run` failed, the new one is given
+        up and `finish` raises; the log stays as it was.
+
+        Args:
+            base_offsets: Of the segments to replace: closed ones, neighbours, oldest first.
+
+        Raises:
+            StorageError: They are not there any more.
+        """
+        ...
+
     def write_sidecar(self, offset: int, kind: str, data: bytes) -> None:
         """Keep a small file beside the log under (offset, kind), for example a producer snapshot; durable on return.
 
@@ -398,11 +432,7 @@ class StorageEngine(Protocol):
         ...
 
     def begin_move(self, partition: TopicIdPartition, log_dir: str) -> LogMove:
-        """Begin to move a closed log to another log directory (KIP-113); with `finish` it is there.
-
-        `run` copies. `finish` puts the copy in the place of the original, by two renames, each durable; it blocks for
-        these. If the log was deleted or opened meanwhile, or `run` failed, `finish` only gives up the copy; it then
-        raises.
+        """Begin to move a log to another log directory (KIP-113), while it goes on.
 
         Raises:
             StorageError: There is no such log or directory, or it is there already.

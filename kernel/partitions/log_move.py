@@ -1,8 +1,9 @@
-"""Shell: moves a replica's log to another log directory, and keeps everybody else away from it meanwhile.
+"""Shell: moves a replica's log to another log directory while it serves.
 
+    copy             on a thread, the replica serves; DescribeLogDirs shows the copy as a future replica
     flush            on a thread, the replica serves
     pause            clients get KAFKA_STORAGE_ERROR, which they retry; the log is closed
-    copy             on a thread
+    swap             on a thread: what came since is copied, the copy takes the log's place
     resume           with the log where it then is: there, or here if the move failed or was cancelled
 
 Nobody is kept from deleting the topic: then nothing is resumed, and the engine gives the copy up.
@@ -12,13 +13,13 @@ Nobody is kept from deleting the topic: then nothing is resumed, and the engine 
 
 from __future__ import annotations
 
-from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING
 
 import trio
 
 from ..disk_threads import do_on_thread
 from ..errors import ErrorCode, KafkaError, StorageError
+from .replica import FutureLog
 
 if TYPE_CHECKING:
     from ..contracts.disk_work import LogMove
@@ -35,16 +36,26 @@ async def move_replica(replicas: ReplicaManager, replica: Replica, log_dir: str,
         StorageError: A disk failed; the replica goes on where it was, unless that failed too.
     """
     topic = replicas.topics[replica.partition.topic]
-    await _flush(replicas, replica, limiter)
-    replicas.write_staged()
     _check_serving(replica)
+    if replica.future is not None:
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the replica is moving already")
     engine = replicas.engines[topic.plan.storage]
-    replica.pause(f"its log moves to {log_dir}")
+    move = engine.begin_move(replica.partition, log_dir)
     try:
-        await do_on_thread(replica.log.begin_close(), limiter)
-        await _copy(engine.begin_move(replica.partition, log_dir), limiter)
+        replica.future = FutureLog(log_dir, move)
+        await _copy(move, limiter)
+        await _flush(replicas, replica, limiter)
+        replicas.write_staged()
+        _check_serving(replica)
+        replica.pause(f"its log moves to {log_dir}")
+        try:
+            await do_on_thread(replica.log.begin_close(), limiter)
+            await do_on_thread(move.begin_swap(), limiter)
+        finally:
+            _resume(replicas, topic, replica, engine)
     finally:
-        _resume(replicas, topic, replica, engine)
+        replica.future = None
+        move.give_up()
 
 
 def _check_serving(replica: Replica) -> None:
@@ -65,31 +76,26 @@ async def _flush(replicas: ReplicaManager, replica: Replica, limiter: trio.Capac
 
 
 async def _copy(move: LogMove, limiter: trio.CapacityLimiter) -> None:
-    """Run and finish a move. Cancelled: it is stopped, and finished as one that failed."""
-    error: Exception | None = StorageError("the move was cancelled before it began")
-    is_over = trio.Event()
+    """Run a move's first part. Cancelled: it is stopped, and waited for."""
+    async with trio.open_nursery() as nursery:
+        is_over = trio.Event()
+        failures: list[StorageError] = []
 
-    async def run() -> None:
-        nonlocal error
-        try:
-            await trio.to_thread.run_sync(move.run, limiter=limiter)
-            error = None
-        except Exception as exc:  # `finish` tells it
-            error = exc
-        is_over.set()
-
-    is_cancelled = True
-    try:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(run)
+        async def run() -> None:
             try:
-                await is_over.wait()
-            finally:
+                await trio.to_thread.run_sync(move.run, limiter=limiter)
+            except StorageError as error:
+                failures.append(error)
+            is_over.set()
+
+        nursery.start_soon(run)
+        try:
+            await is_over.wait()
+        finally:
+            if not is_over.is_set():
                 move.stop()
-        is_cancelled = False
-    finally:
-        with suppress(StorageError) if is_cancelled else nullcontext():
-            move.finish(error)
+    if failures:
+        raise failures[0]
 
 
 def _resume(replicas: ReplicaManager, topic: TopicReplicas, replica: Replica, engine: StorageEngine) -> None:

@@ -33,6 +33,7 @@ from .transaction_index import TRANSACTION_INDEX_KIND, encode_transaction_index
 
 if TYPE_CHECKING:
     from ..contracts.append_stage import AppendStage
+    from ..contracts.disk_work import LogMove
     from ..contracts.election import Election
     from ..contracts.storage import PartitionLog
     from ..records.batch import BatchHeader
@@ -73,6 +74,19 @@ class TopicSettings:
     min_insync_replicas: int
 
 
+@attrs.frozen
+class FutureLog:
+    """A copy of a replica's log on its way to another log directory.
+
+    Attributes:
+        log_dir: Where it goes.
+        move: How far it is.
+    """
+
+    log_dir: str
+    move: LogMove
+
+
 @attrs.define
 class Appended:
     """What became of one batch.
@@ -102,6 +116,7 @@ class Replica:
         "appended_offset",
         "election",
         "flushed_ms",
+        "future",
         "high_watermark",
         "is_dirty",
         "is_leader",
@@ -149,6 +164,7 @@ class Replica:
         self.flushed_ms = 0
         self.offline_reason: str | None = None
         self.is_paused = False
+        self.future: FutureLog | None = None
         self.state_after_pause: PartitionState | None = None
 
     def __repr__(self) -> str:

@@ -17,14 +17,13 @@ if TYPE_CHECKING:
 _CHUNK: Final = 1 << 20
 
 
-def copy_directory(files: Files, source: Path, target: Path, check: Callable[[], None] | None = None) -> None:
+def copy_directory(files: Files, source: Path, target: Path) -> None:
     """Copy a closed log into a new directory; durable on return. Leftovers (`.deleted`, `.tmp`) stay behind. Blocks.
 
     Args:
         files: Where.
         source: The log's directory.
         target: The copy's, not there yet.
-        check: Called before each chunk; what it raises ends the copy.
 
     Raises:
         OSError: A disk fails, or `target` is there.
@@ -34,22 +33,45 @@ def copy_directory(files: Files, source: Path, target: Path, check: Callable[[],
         parsed = parse_segment_file(entry.name)
         if entry.is_directory or entry.name.endswith(".tmp") or (parsed is not None and parsed.mark == ".deleted"):
             continue
-        _copy_file(files, source / entry.name, target / entry.name, check)
+        copy_file(files, source / entry.name, target / entry.name)
     files.fsync_directory(target)
     files.fsync_directory(target.parent)
 
 
-def _copy_file(files: Files, source: Path, target: Path, check: Callable[[], None] | None) -> None:
+def copy_file(
+    files: Files,
+    source: Path,
+    target: Path,
+    check: Callable[[], None] | None = None,
+    *,
+    start: int = 0,
+    limit_bytes: int | None = None,
+) -> None:
+    """Copy the bytes of a file from `start` on to the same place of another; durable on return. Blocks.
+
+    Args:
+        files: Where.
+        source: A file; it may grow meanwhile.
+        target: Its copy, made when it is not there; holds the bytes before `start` already.
+        check: Called before each chunk; what it raises ends the copy.
+        start: The first byte to be copied.
+        limit_bytes: Where the copy ends; None for all there is.
+
+    Raises:
+        OSError: A disk fails, or `source` is gone.
+    """
     reading = files.open(source, READ)
     try:
         writing = files.open(target, CREATE)
         try:
-            position = 0
-            while chunk := files.pread(reading, _CHUNK, position):
+            position = start
+            size = _CHUNK if limit_bytes is None else min(_CHUNK, limit_bytes - position)
+            while size > 0 and (chunk := files.pread(reading, size, position)):
                 if check is not None:
                     check()
                 write_all(files, writing, [chunk], position)
                 position += len(chunk)
+                size = _CHUNK if limit_bytes is None else min(_CHUNK, limit_bytes - position)
             files.fsync(writing)
         finally:
             files.close(writing)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -24,7 +25,7 @@ from odradek.kernel.api import (
     replace_file,
 )
 
-from .engine_work import AdoptionWork, CheckpointWork, MoveWork, RemovalWork
+from .engine_work import AdoptionWork, CheckpointWork, RemovalWork
 from .flushing import run_all
 from .formats import (
     DELETE_DIRECTORY,
@@ -38,6 +39,7 @@ from .formats import (
 )
 from .log import SegmentLog
 from .log_dir import LogDir, common_identity, find_logs
+from .moving import CopyPlan, MoveWork
 from .recovery import KnownState, open_directory
 
 if TYPE_CHECKING:
@@ -93,7 +95,7 @@ class SegmentEngine:
             self._homes.update(dict.fromkeys(log_dir.topic_ids, log_dir))
         return [
             FoundLog(TopicIdPartition(home.topic_ids[p], *p), home.name)
-            for p, home in sorted(self._homes.items(), key=_name)
+            for p, home in sorted(self._homes.items(), key=itemgetter(0))
         ]
 
     def _take_directories(self) -> None:
@@ -253,6 +255,7 @@ class SegmentEngine:
                 ),
             )
             log = SegmentLog(partition, opened, config, self._context, owner=self)
+            log.note_clean_end(home.clean_ends.get(key, 0))
         except OSError as exc:
             error = disk_error(exc, "open", path)
             if error.is_device_failing:
@@ -294,6 +297,11 @@ class SegmentEngine:
         if error.is_device_failing:
             self._set_offline(self._homes[partition.topic_partition], error)
 
+    def named_recovery_point(self, partition: TopicIdPartition) -> int:
+        """See `LogOwner.named_recovery_point`."""
+        key = partition.topic_partition
+        return self._homes[key].named_recovery_points.get(key, 0)
+
     def keep_offsets(self, partition: TopicIdPartition, recovery_point: int, log_start_offset: int) -> None:
         """See `LogOwner.keep_offsets`."""
         home = self._homes[partition.topic_partition]
@@ -323,16 +331,23 @@ class SegmentEngine:
             log.set_offline(f"{partition} is deleted")
             log.release()
         try:
-            path = self._rename_away(home, key, DELETE_DIRECTORY)
+            self._discard(self._rename_away(home, key, DELETE_DIRECTORY), delay_ms)
+        except FileNotFoundError:
+            pass  # a move has just taken it elsewhere, and gives it up when it ends
         except OSError as exc:
             raise disk_error(exc, "delete", home.path / str(key)) from exc
-        self._discard(path, delay_ms)
         self._renamed_in.add(home.path)
         self._forget(home, key)
 
     def _forget(self, home: LogDir, key: TopicPartition) -> None:
         del self._homes[key]
-        for offsets in (home.topic_ids, home.recovery_points, home.log_start_offsets, home.high_watermarks):
+        for offsets in (
+            home.topic_ids,
+            home.recovery_points,
+            home.log_start_offsets,
+            home.high_watermarks,
+            home.clean_ends,
+        ):
             offsets.pop(key, None)
 
     def set_aside(self, partition: TopicIdPartition) -> None:
@@ -357,42 +372,43 @@ class SegmentEngine:
         if source is target:
             raise StorageError(f"{partition} is in {log_dir} already")
         log = self._logs.get(key)
-        assert log is None or log.is_closed, f"{partition} must be closed before it is moved"
-        return MoveWork(self, self._files, key, source, target, self._future(target, key), log)
+        return MoveWork(
+            owner=self,
+            files=self._files,
+            key=key,
+            source=source,
+            target=target,
+            future=self._future(target, key),
+            retired=source.path / marked_directory_name(key, self._context.new_id(), DELETE_DIRECTORY),
+            log=log,
+            plan=CopyPlan((), (0, 0)) if log is None else log.copy_plan(),
+        )
+
+    def give_up_move(self, move: MoveWork) -> None:
+        """See `LogMove.give_up`."""
+        self._discard(move.future, 0)
 
     def end_move(self, move: MoveWork, error: Exception | None) -> None:
-        """See `LogMove.finish`."""
-        if error is None:
-            error = _failure_of(partial(self._place_moved, move))
-        if error is not None:
-            self._discard(move.future, 0)
-            raise _told(error, "move", move.source.path / str(move.key))
-
-    def _place_moved(self, move: MoveWork) -> None:
+        """See `DiskWork.finish`."""
         key, source, target, log = move.key, move.source, move.target, move.log
+        if error is not None:
+            self.give_up_move(move)
+            raise _told(error, "move", source.path / str(key))
+        self._discard(move.retired, log.config.file_delete_delay_ms if log is not None else _DELETE_DELAY_MS)
         if self._homes.get(key) is not source or self._logs.get(key) is not log or (log and not log.is_closed):
+            with suppress(OSError):
+                self._discard(self._rename_away(target, key, DELETE_DIRECTORY), 0)
             raise StorageError(f"{key} was deleted or opened while it moved")
-        self._take_in(move.future, target, key)
-        path = self._mark_moved(source, target, key)
-        self._discard(path, log.config.file_delete_delay_ms if log is not None else _DELETE_DELAY_MS)
         for ours, theirs in (
             (source.topic_ids, target.topic_ids),
             (source.recovery_points, target.recovery_points),
             (source.log_start_offsets, target.log_start_offsets),
             (source.high_watermarks, target.high_watermarks),
+            (source.clean_ends, target.clean_ends),
         ):
             if key in ours:
                 theirs[key] = ours.pop(key)  # type: ignore[assignment] # the pairs have one type each
         self._homes[key] = target
-
-    def _mark_moved(self, source: LogDir, target: LogDir, key: TopicPartition) -> Path:
-        try:
-            return self._mark(source, key, DELETE_DIRECTORY)
-        except OSError:
-            # The original stays the log; of two directories of one log a start could take the wrong one.
-            with suppress(OSError):
-                self._discard(self._mark(target, key, DELETE_DIRECTORY), 0)
-            raise
 
     def _future(self, target: LogDir, key: TopicPartition) -> Path:
         return target.path / marked_directory_name(key, self._context.new_id(), FUTURE_DIRECTORY)
@@ -445,6 +461,8 @@ class SegmentEngine:
                 log.kept_offsets = offsets
                 home = self._homes[partition]
                 home.recovery_points[partition], home.log_start_offsets[partition] = offsets
+            if log.clean_end:
+                self._homes[partition].clean_ends[partition] = log.clean_end
         for topic_id_partition, offset in high_watermarks.items():
             partition = topic_id_partition.topic_partition
             if partition in self._homes:
@@ -482,10 +500,6 @@ class SegmentEngine:
 
     def __repr__(self) -> str:
         return f"<SegmentEngine of {len(self._logs)} open logs in {self._dirs}>"
-
-
-def _name(item: tuple[TopicPartition, LogDir]) -> TopicPartition:
-    return item[0]
 
 
 def _failure_of(action: Callable[[], None]) -> Exception | None:

@@ -1,4 +1,4 @@
-"""Shell: what the engine has under way on worker threads: checkpoints, removals, moves and adoptions of logs.
+"""Shell: what the engine has under way on worker threads: checkpoints, removals and adoptions of logs.
 
 Each holds copies and paths only. The engine begins them and takes the outcome.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import attrs
 
-from odradek.kernel.api import ZERO_ID, StorageError, disk_error
+from odradek.kernel.api import ZERO_ID, disk_error
 
 from .copying import copy_directory, remove_directory
 from .formats import parse_directory_mark
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from odradek.kernel.api import DiskError, Files, TopicPartition
 
-    from .log import SegmentLog
     from .log_dir import CheckpointCopy, LogDir
 
 _logger: Final = logging.getLogger(__name__)
@@ -96,46 +95,9 @@ class RemovalWork:
 class CopyOwner(Protocol):
     """The engine that began a copy."""
 
-    def end_move(self, move: MoveWork, error: Exception | None) -> None:
-        """See `DiskWork.finish`."""
-        ...
-
     def end_adoption(self, adoption: AdoptionWork, error: Exception | None) -> None:
         """See `DiskWork.finish`."""
         ...
-
-
-@attrs.define(eq=False)
-class MoveWork:
-    """A closed log on its way from one directory to another: `run` copies it to `future`, a name nobody else uses.
-
-    `log` is the log as it was closed, None when it was not opened since the start.
-    """
-
-    owner: CopyOwner
-    files: Files
-    key: TopicPartition
-    source: LogDir
-    target: LogDir
-    future: Path
-    log: SegmentLog | None
-    _is_stopped: bool = False
-
-    def run(self) -> None:
-        """See `DiskWork.run`."""
-        copy_directory(self.files, self.source.path / str(self.key), self.future, self._check)
-
-    def _check(self) -> None:
-        if self._is_stopped:
-            raise StorageError(f"the move of {self.key} to {self.target.name} was stopped")
-
-    def stop(self) -> None:
-        """See `LogMove.stop`."""
-        self._is_stopped = True
-
-    def finish(self, error: Exception | None) -> None:
-        """See `DiskWork.finish`."""
-        self.owner.end_move(self, error)
 
 
 @attrs.define(eq=False)

@@ -3,18 +3,23 @@
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 import trio
 import trio.testing
 
+from odradek.kernel.contracts.api_handler import RequestContext
 from odradek.kernel.contracts.disk_work import DiskWork
 from odradek.kernel.contracts.storage import LogConfig
+from odradek.kernel.dispatch.handlers.api_35_describe_log_dirs import DescribeLogDirsHandler
 from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
 from odradek.kernel.files import OsFiles
 from odradek.kernel.partitions.flush_service import FlushService
 from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.partitions.upkeep import Upkeep, UpkeepSettings
+from odradek.kernel.wire.messages.api_35_describe_log_dirs import DescribeLogDirsRequest
+from odradek.plugins.storage_segment.moving import MoveWork, SwapWork
 
 from .hosted import Hosted
 
@@ -228,26 +233,62 @@ def test_a_move_counts_what_it_flushed_and_wakes_who_waits(hosted: Hosted, progr
     assert "t" in progressed
 
 
-def test_a_moving_replica_refuses_and_takes_new_leadership_afterwards(hosted: Hosted, files: HeldFiles) -> None:
+def test_a_replica_serves_while_it_is_copied_and_what_comes_meanwhile_moves_too(
+    hosted: Hosted, files: HeldFiles
+) -> None:
     hosted.open("t")
     replica = hosted.produce("t", 0, 3)
     target = other_dir(hosted, replica)
+    futures: list[tuple[str, int, bool]] = []
 
     async def main() -> None:
         async with trio.open_nursery() as nursery:
             files.hold("pread")
             nursery.start_soon(hosted.replicas.move, replica, target, trio.CapacityLimiter(1))
             await files.wait_held()
-            with pytest.raises(KafkaError) as caught:
-                replica.check_leader(-1)
-            assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+            hosted.produce("t", 3, 2)
+            described = DescribeLogDirsHandler(replicas=hosted.replicas).handle(
+                DescribeLogDirsRequest(topics=None), cast("RequestContext", None)
+            )
+            futures.extend(
+                (result.log_dir, part.offset_lag, part.is_future_key)
+                for result in described.results
+                for topic in result.topics
+                for part in topic.partitions
+                if part.is_future_key
+            )
             with pytest.raises(KafkaError):
                 await hosted.replicas.move(replica, target, trio.CapacityLimiter(1))
-            hosted.open("t", epoch=4)
             files.may_go_on.set()
 
     trio.run(main)
 
+    assert futures == [(target, 5, True)]
+    assert (replica.log.log_dir, replica.log.log_end_offset, replica.future) == (target, 5, None)
+    assert len(list(replica.log.batches(0))) == 2
+    assert hosted.produce("t", 5).log.log_end_offset == 6
+
+
+def test_a_replica_refuses_while_its_log_is_swapped_and_takes_new_leadership_afterwards(
+    hosted: Hosted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosted.open("t")
+    replica = hosted.produce("t", 0, 3)
+    target = other_dir(hosted, replica)
+    codes: list[ErrorCode] = []
+    begin_swap = MoveWork.begin_swap
+
+    def while_paused(move: MoveWork) -> SwapWork:
+        with pytest.raises(KafkaError) as caught:
+            replica.check_leader(-1)
+        codes.append(caught.value.code)
+        hosted.open("t", epoch=4)
+        return begin_swap(move)
+
+    monkeypatch.setattr(MoveWork, "begin_swap", while_paused)
+    trio.run(hosted.replicas.move, replica, target, trio.CapacityLimiter(1))
+
+    assert codes == [ErrorCode.KAFKA_STORAGE_ERROR]
     assert (replica.log.log_dir, replica.leader_epoch, replica.is_leader) == (target, 4, True)
     assert hosted.produce("t", 3).log.log_end_offset == 4
 
@@ -267,7 +308,7 @@ def test_a_topic_deleted_while_it_moves_leaves_nothing_to_its_namesake(hosted: H
             files.may_go_on.set()
 
     async def refused(replica: Replica, target: str) -> None:
-        with pytest.raises(StorageError):
+        with pytest.raises((StorageError, KafkaError)):
             await hosted.replicas.move(replica, target, trio.CapacityLimiter(1))
 
     trio.run(main)
@@ -313,7 +354,7 @@ def test_a_move_cancelled_before_the_log_was_closed_counts_nothing_that_is_not_f
         async with trio.open_nursery() as nursery:
             nursery.start_soon(hosted.replicas.move, replica, other_dir(hosted, replica), limiter)
             await files.wait_held()
-            hosted.produce("t", 1)  # after the flush began, before the pause
+            hosted.produce("t", 1)  # while it is copied
             nursery.cancel_scope.cancel()
             files.may_go_on.set()
 
@@ -326,7 +367,7 @@ def test_a_move_cancelled_before_the_log_was_closed_counts_nothing_that_is_not_f
 
     run(hosted, later)
 
-    assert (counted, replica.offline_reason, replica.high_watermark) == (1, None, 2)
+    assert (counted, replica.offline_reason, replica.high_watermark) == (0, None, 2)
 
 
 def test_a_move_that_fails_leaves_the_replica_where_it_was(hosted: Hosted) -> None:

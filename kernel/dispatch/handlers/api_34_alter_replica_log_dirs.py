@@ -1,7 +1,8 @@
 """Shell: AlterReplicaLogDirs (key 34): moves replicas of this broker to another of its log directories.
 
-Kafka copies beside the running replica and answers at once. Here the replica pauses while its files are moved on a
-worker thread, clients meanwhile get KAFKA_STORAGE_ERROR, which they retry, and the answer comes when it is done.
+As in Kafka a replica serves while it is copied, and DescribeLogDirs tells how far its copy is. Kafka answers at once;
+here the answer comes when it is done, and for the moment in which the copy takes the log's place clients get
+KAFKA_STORAGE_ERROR, which they retry.
 
 *Source:* KIP-113; error codes compared with Apache Kafka 4.3.1.
 """

@@ -20,6 +20,7 @@ from ...wire.messages.api_35_describe_log_dirs import (
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext
     from ...contracts.log_values import LogDirInfo
+    from ...partitions.replica import FutureLog, Replica
     from ...partitions.replica_manager import ReplicaManager
     from ...wire.messages.api_35_describe_log_dirs import DescribeLogDirsRequest
 
@@ -59,6 +60,8 @@ class DescribeLogDirsHandler:
                     offset_lag=max(0, replica.high_watermark - replica.log.log_end_offset),
                 )
                 by_dir.setdefault(replica.log.log_dir, []).append(part)
+                if replica.future is not None:
+                    by_dir.setdefault(replica.future.log_dir, []).append(_future_of(index, replica, replica.future))
             for path, parts in by_dir.items():
                 found.setdefault(path, []).append(DescribeLogDirsTopic(name=topic.name, partitions=parts))
         return found
@@ -68,6 +71,16 @@ class DescribeLogDirsHandler:
     ) -> Answer:
         """Return the response whose top-level error is this."""
         return DescribeLogDirsResponse(error_code=code)
+
+
+def _future_of(index: int, replica: Replica, future: FutureLog) -> DescribeLogDirsPartition:
+    """Return the copy of a log that is being moved."""
+    return DescribeLogDirsPartition(
+        partition_index=index,
+        partition_size=future.move.copied_bytes,
+        offset_lag=max(0, replica.log.log_end_offset - future.move.copied_offset),
+        is_future_key=True,
+    )
 
 
 def _describe(log_dir: LogDirInfo, topics: list[DescribeLogDirsTopic]) -> DescribeLogDirsResult:

@@ -232,8 +232,15 @@ def test_a_moved_log_is_the_same_elsewhere(tmp_path: Path) -> None:
     log = engine.open_log(PARTITION, SMALL)
     written = fill(log, 0, 20)
     log.write_sidecar(20, "snapshot", b"state")
+    move = engine.begin_move(PARTITION, str(tmp_path / "logs1"))
+    move.run()
+    assert (move.copied_offset, move.copied_bytes > log.size_bytes) == (20, True)
+    written += fill(log, 20, 33)
+    log.delete_segments_below(9)
     log.close()
-    do_now(engine.begin_move(PARTITION, str(tmp_path / "logs1")))
+    do_now(move.begin_swap())
+    move.give_up()
+    written = written[log.log_start_offset :]
     with pytest.raises(StorageError, match="already"):
         engine.begin_move(PARTITION, str(tmp_path / "logs1"))
     log = engine.open_log(PARTITION, SMALL)
