@@ -16,7 +16,7 @@ def test_code_is_that_of_its_source(page: Path) -> None:
     assert renewed(text) == text, "run: python -m tools.update_snippets"
 
 
-@pytest.mark.parametrize("name", ["test-with-odradek", "write-a-plugin"])
+@pytest.mark.parametrize("name", ["consume-in-a-group", "exactly-once", "test-with-odradek", "write-a-plugin"])
 def test_a_how_to_shows_code_that_runs(name: str) -> None:
     assert "<!-- code from " in (ROOT / "docs/how-to" / f"{name}.md").read_text()
 
