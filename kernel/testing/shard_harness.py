@@ -14,7 +14,7 @@ would give back. Everything is committed at once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 import attrs
 
@@ -24,12 +24,16 @@ from ..errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..contracts.coordinator import CoordinatorTimers
+    from ..contracts.coordinator import CoordinatorTimers, Waiter
     from ..types import Buffer
 
 Record = TypeVar("Record")
 Shard = TypeVar("Shard", bound=CoordinatorShard[Any])
 Shard_co = TypeVar("Shard_co", covariant=True)
+
+
+RETRY_PAUSE_MS: Final = 500
+"""After which a timer runs again whose records were refused."""
 
 
 class RecordingWaiter:
@@ -119,6 +123,7 @@ class ShardHarness(Generic[Shard, Record]):
         shard: The shard, loaded.
         now_ms: The wall clock; moved by `advance`.
         log: Records and markers, oldest first.
+        refusal: What results with records are refused with, as by a runtime that may not write; None for not at all.
     """
 
     def __init__(
@@ -148,6 +153,8 @@ class ShardHarness(Generic[Shard, Record]):
         self._timers: dict[str, _Timer] = {}
         self._timers_count = 0
         self._parked: list[RecordingWaiter] = []
+        self.refusal: KafkaError | None = None
+        self._refused: list[Waiter] = []
         self.shard = new_shard(self)
         self.shard.loaded(now_ms)
 
@@ -206,12 +213,20 @@ class ShardHarness(Generic[Shard, Record]):
         except KafkaError as error:
             waiter.fail(error)
             return
-        self._append(result, producer)
-        if result.response is PARKED:
+        error = self._append(result, producer)
+        if not any(waiter is each for each, _ in result.answers):
+            self._answer(waiter, result.response, error)
+        self._give_answers(result, error)
+
+    def _answer(self, waiter: RecordingWaiter, response: object, error: KafkaError | None) -> None:
+        if error is not None:
+            waiter.fail(error)
+            if response is PARKED:
+                self._refused.append(waiter)  # the shard holds it for parked
+        elif response is PARKED:
             self._parked.append(waiter)
         else:
-            waiter.answer(result.response)
-        self._give_answers(result)
+            waiter.answer(response)
 
     def advance(self, duration_ms: int) -> None:
         """Let time pass; timers that are due run in order, each at its time, and what they arm may become due too.
@@ -227,8 +242,10 @@ class ShardHarness(Generic[Shard, Record]):
             self.now_ms = max(self.now_ms, timer.due_ms)
             del self._timers[key]
             result = timer.operation(self.now_ms)
-            self._append(result, NO_PRODUCER)
-            self._give_answers(result)
+            error = self._append(result, NO_PRODUCER)
+            if error is not None and key not in self._timers:
+                self.schedule(key, RETRY_PAUSE_MS, timer.operation)
+            self._give_answers(result, error)
         self.now_ms = end_ms
 
     def end_transaction(self, producer: ProducerIdentity, *, is_commit: bool) -> None:
@@ -282,7 +299,10 @@ class ShardHarness(Generic[Shard, Record]):
 
     # ----------------------------------------------------------------------------------------------------- machinery
 
-    def _append(self, result: CoordinatorResult[Record, Any], producer: ProducerIdentity) -> None:
+    def _append(self, result: CoordinatorResult[Record, Any], producer: ProducerIdentity) -> KafkaError | None:
+        """Log and replay the records of a result; return why they were refused, None when they were not."""
+        if result.records and self.refusal is not None:
+            return self.refusal
         for record in result.records:
             key, value = self._encode(record)
             decoded = self._decoded(key, value)
@@ -291,6 +311,7 @@ class ShardHarness(Generic[Shard, Record]):
             offset = len(self.log)
             self.log.append(LoggedRecord(offset, decoded, producer, key, value))
             self.shard.replay(decoded, offset, producer)
+        return None
 
     def _decoded(self, key: bytes, value: bytes | None) -> Record:
         key_buffer = bytearray(key)
@@ -302,7 +323,12 @@ class ShardHarness(Generic[Shard, Record]):
             value_buffer[:] = bytes(len(value_buffer))
         return record
 
-    def _give_answers(self, result: CoordinatorResult[Any, Any]) -> None:
+    def _give_answers(self, result: CoordinatorResult[Any, Any], error: KafkaError | None) -> None:
         for waiter, response in result.answers:
-            waiter.answer(response)
+            if any(waiter is each for each in self._refused):
+                self._refused = [each for each in self._refused if each is not waiter]
+            elif error is not None:
+                waiter.fail(error)
+            else:
+                waiter.answer(response)
         self._parked = [waiter for waiter in self._parked if not waiter.is_done]

@@ -68,8 +68,8 @@ def sync_fenced() -> SyncGroupResponse:
     return SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID)
 
 
-def synced(group: ClassicGroup, member: ClassicMember) -> SyncGroupResponse:
-    """Return a member's share."""
+def synced(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
+    """Return the answer that brings a member its share."""
     return SyncGroupResponse(
-        protocol_type=group.protocol_type_or_none, protocol_name=group.protocol_name, assignment=member.assignment
+        protocol_type=group.protocol_type_or_none, protocol_name=group.protocol_name, assignment=assignment
     )

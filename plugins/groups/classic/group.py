@@ -20,7 +20,7 @@ from .member import ClassicMember, MemberProtocol
 from .states import COMPLETING, DEAD, EMPTY, MAY_BECOME, PREPARING, STABLE, ClassicState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from odradek.kernel.api import Waiter
 
@@ -347,8 +347,12 @@ class ClassicGroup:
 
     # ---------------------------------------------------------------------------------------------------------- records
 
-    def record(self) -> GroupRecord:
-        """Return the record of this generation: with it, a coordinator that starts anew knows the members."""
+    def record(self, assignments: Mapping[str, bytes] | None = None) -> GroupRecord:
+        """Return the record of this generation: with it, a coordinator that starts anew knows the members.
+
+        Args:
+            assignments: What the leader gives, by member; None for the shares that members have.
+        """
         protocol = self.protocol_name
         members = [
             MemberMetadata(
@@ -359,7 +363,7 @@ class ClassicGroup:
                 rebalance_timeout=member.rebalance_timeout_ms,
                 session_timeout=member.session_timeout_ms,
                 subscription=member.metadata(protocol) if protocol is not None else b"",
-                assignment=member.assignment,
+                assignment=member.assignment if assignments is None else assignments.get(member.member_id, b""),
             )
             for member in self.members.values()
         ]
@@ -374,6 +378,13 @@ class ClassicGroup:
                 members=members,
             ),
         )
+
+    def take_assignment(self, value: GroupMetadataValue) -> None:
+        """Take what the record of the present generation gives each member, and be stable."""
+        assert value.generation == self.generation_id, f"{self!r} wrote of another generation"
+        for item in value.members:
+            self.members[item.member_id].assignment = item.assignment
+        self.become(STABLE, value.current_state_timestamp)
 
     @classmethod
     def from_record(cls, group_id: str, value: GroupMetadataValue) -> ClassicGroup:

@@ -64,18 +64,21 @@ class ClassicGroups:
     ) -> None:
         """Apply the record of a generation.
 
-        What a group here has written is a picture of what it is: only a group that is loaded is made of it.
+        What a group here has written is a picture of what it is, but for an assignment, which counts from now on: only
+        a group that is loaded is made of its record.
         """
         groups = self._context.groups
         group = groups.get(key.group)
-        is_ours = isinstance(group, ClassicGroup)
         if value is None:
             if isinstance(group, ClassicGroup):
                 del groups[key.group]
                 self.rebalances.forget(group)
                 group.state = DEAD
-        elif not (is_ours and self._context.is_loaded):
+        elif not (isinstance(group, ClassicGroup) and self._context.is_loaded):
             groups[key.group] = ClassicGroup.from_record(key.group, value)
+        elif group.state is COMPLETING and value.members:
+            group.take_assignment(value)
+            self._context.counters.classic_rebalances += 1
 
     def loaded(self, now_ms: int) -> None:
         """Give every member its session time to show up; have a group that is too large now rebalance."""
@@ -172,11 +175,11 @@ class ClassicGroups:
             return effects.result(sync_refused(ErrorCode.REBALANCE_IN_PROGRESS))
         self.rebalances.has_synced(group, member.member_id)
         if group.state is STABLE:
-            return effects.result(synced(group, member))
+            return effects.result(synced(group, member.assignment))
         self.rebalances.park_sync(member, waiter, effects)
         if group.is_leader(member.member_id):
             assignments = {item.member_id: item.assignment for item in request.assignments}
-            self.rebalances.stabilize(group, assignments, now_ms, effects)
+            self.rebalances.stabilize(group, assignments, effects)
         return effects.result(PARKED)
 
     def _validate_sync(self, group: ClassicGroup, request: SyncGroupRequest) -> None:

@@ -22,6 +22,8 @@ from .answers import join_refused, joined, sync_refused, synced
 from .states import COMPLETING, DEAD, EMPTY, PREPARING, STABLE
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from odradek.kernel.api import CoordinatorResult, Waiter
 
     from ..group import ShardContext
@@ -122,7 +124,7 @@ class Rebalances:
         if group.state is COMPLETING:
             for member in group.members.values():
                 member.assignment = b""
-            self.answer_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS, effects)
+            self.refuse_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS, effects)
         group.pending_syncs.clear()
         self._timers.cancel(_sync_key(group))
         is_initial = group.state is EMPTY
@@ -237,19 +239,21 @@ class Rebalances:
         if not group.pending_syncs:
             self._timers.cancel(_sync_key(group))
 
-    def stabilize(self, group: ClassicGroup, assignments: dict[str, bytes], now_ms: int, effects: Effects) -> None:
-        """Take the leader's assignment: it is written, and then everybody who waits gets his share."""
-        for member in group.members.values():
-            member.assignment = assignments.get(member.member_id, b"")
-        effects.records.append(group.record())
-        group.become(STABLE, now_ms)
-        self._context.counters.classic_rebalances += 1
-        self.answer_syncs(group, ErrorCode.NONE, effects)
+    def stabilize(self, group: ClassicGroup, assignments: Mapping[str, bytes], effects: Effects) -> None:
+        """Have the leader's assignment written; everybody who waits gets his share then.
 
-    def answer_syncs(self, group: ClassicGroup, code: ErrorCode, effects: Effects) -> None:
-        """Answer every SyncGroup that waits, with the share or with an error, and begin the sessions anew."""
+        The group is stable when the record is replayed. Should it be refused, the shares are nobody's: who waits is
+        told so, and the leader may sync again.
+        """
+        effects.records.append(group.record(assignments))
         for member in group.members.values():
-            if self.answer_sync(member, sync_refused(code) if code else synced(group, member), effects):
+            if self.answer_sync(member, synced(group, assignments.get(member.member_id, b"")), effects):
+                self.saw(group, member)
+
+    def refuse_syncs(self, group: ClassicGroup, code: ErrorCode, effects: Effects) -> None:
+        """Answer every SyncGroup that waits with an error, and begin the sessions anew."""
+        for member in group.members.values():
+            if self.answer_sync(member, sync_refused(code), effects):
                 self.saw(group, member)
 
     # ---------------------------------------------------------------------------------------------------------- the end

@@ -165,6 +165,8 @@ class ConsumerGroups:
             del self._context.groups[key.group_id]
         else:
             group.apply_metadata(value)
+            # A group that is loaded has to look: topics may have changed while nobody coordinated it.
+            group.is_metadata_stale = group.is_metadata_stale and not self._context.is_loaded
 
     def _replay_partition_metadata(
         self,

@@ -69,13 +69,14 @@ class Rebalancing:
         metadata_hash = self.hash_of(names)
         if is_due or metadata_hash != group.metadata_hash:
             epoch = self.begin_epoch(group, metadata_hash, effects)
-        group.is_metadata_stale = False
+        else:
+            group.is_metadata_stale = False
         if group.has_partition_metadata:
             effects.records.append(records.partition_metadata_tombstone(group.group_id))
         return epoch
 
     def begin_epoch(self, group: ConsumerGroup, metadata_hash: int, effects: Effects) -> int:
-        """Begin the next epoch of a group, and return it."""
+        """Begin the next epoch of a group, and return it; once that is written, the metadata was looked at."""
         epoch = group.group_epoch + 1
         effects.records.append(records.group(group.group_id, epoch, metadata_hash))
         self._context.counters.consumer_rebalances += 1

@@ -142,7 +142,6 @@ class RegexSubscriptions:
         metadata_hash = self._rebalancing.hash_of(set(group.topics_by_name).union(*by_regex.values()))
         if is_due or metadata_hash != group.metadata_hash:
             self._rebalancing.begin_epoch(group, metadata_hash, effects)
-            group.is_metadata_stale = False
 
 
 class _Lookup:

@@ -194,11 +194,10 @@ def code_of(waiter: RecordingWaiter) -> ErrorCode:
     return waiter.error_code or error_code(waiter.response.error_code)
 
 
-def hard_state(shard: GroupShard) -> object:
+def hard_state(shard: GroupShard) -> tuple[object, list[str]]:
     """Return what a shard that is loaded from the log has in common with the one that wrote it.
 
     The state of a classic group is soft: of those, only what is written when they are synced or empty comes back.
     """
     offsets = {key[:3]: (key[3].offset, key[3].commit_timestamp) for key in shard.offsets.committed()}
     return offsets, sorted(shard.context.groups)
-

@@ -5,6 +5,7 @@
 * Generations only grow; a committed offset changes by commits only.
 * A shard that is loaded from the log has the same offsets, and the generation that was synced last.
 * Whoever waits is answered in the end.
+* An assignment that could not be written is nobody's.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from odradek.kernel.api import ErrorCode
+from odradek.kernel.api import ErrorCode, KafkaError
+from odradek.kernel.testing.shard_harness import ShardHarness
 from odradek.kernel.wire.messages.data_group_records import GroupMetadataValue
 from odradek.plugins.groups.classic.states import STABLE
 
-from .driven import GROUP, DrivenGroups, code_of
+from .driven import GROUP, DrivenGroups, code_of, hard_state
 
 if TYPE_CHECKING:
     from odradek.kernel.testing.shard_harness import RecordingWaiter
@@ -40,6 +42,7 @@ MAY_REFUSE = {
     ErrorCode.MEMBER_ID_REQUIRED,
     ErrorCode.GROUP_MAX_SIZE_REACHED,
     ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
 }
 
 
@@ -60,11 +63,14 @@ class ClassicGroupMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.driven = DrivenGroups({"group.max.size": 3, "offsets.retention.minutes": 10**6})
+        # A group whose first record was refused is here, and in no log.
+        self.driven.harness = ShardHarness.of(self.driven.coordinator, snapshot=lambda shard: hard_state(shard)[0])
         self.clients = {name: Client(instance_id="i" if name == "d" else None) for name in "abcd"}
         self.sent: dict[int, dict[str, bytes]] = {}
         self.owners: dict[int, dict[int, str]] = {}
         self.offsets: dict[int, int] = {}
         self.generation = 0
+        self.was_refused = False
 
     # What clients do.
 
@@ -138,6 +144,12 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         self.driven.harness.advance(duration_ms)
         self.collect()
 
+    @rule(are_refused=st.booleans())
+    def refuse_writes(self, are_refused: bool) -> None:
+        """Too few replicas are in sync: what needs a record fails, and was never decided."""
+        self.driven.harness.refusal = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE) if are_refused else None
+        self.was_refused = self.was_refused or are_refused
+
     @rule()
     def reload(self) -> None:
         group = self.driven.shard.classic.get(GROUP)
@@ -147,7 +159,9 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         group = self.driven.shard.classic.get(GROUP)
         after = self.driven.fetch(), None if group is None or before[1] is None else group.record()
 
-        assert _untimed(before) == _untimed(after)
+        # Who came and went while nothing could be written is known to nobody else; offsets are never so.
+        assert _untimed(before) == _untimed(after) or (self.was_refused and before[0] == after[0])
+        self.was_refused = self.driven.harness.refusal is not None
 
     # What they are told.
 
@@ -209,6 +223,8 @@ class ClassicGroupMachine(RuleBasedStateMachine):
         code = code_of(waiter)
         if code is not ErrorCode.NONE:
             assert code in MAY_REFUSE
+            if code is ErrorCode.COORDINATOR_NOT_AVAILABLE:
+                self.sent.pop(client.generation, None)  # nobody was given that: the leader may decide anew
             return
         owners = self.owners.setdefault(client.generation, {})
         for partition in waiter.response.assignment:
@@ -243,6 +259,7 @@ class ClassicGroupMachine(RuleBasedStateMachine):
     @precondition(lambda self: any(client.join or client.sync for client in self.clients.values()))
     @rule()
     def everybody_is_answered_in_the_end(self) -> None:
+        self.driven.harness.refusal = None
         self.driven.harness.advance(700_000)
         self.collect()
 

@@ -1,0 +1,109 @@
+"""What an operation decided whose records were refused was never decided: too few in-sync replicas, or too large."""
+
+from __future__ import annotations
+
+import pytest
+
+from odradek.kernel.api import ErrorCode, KafkaError, ProducerIdentity
+from odradek.plugins.groups.classic.states import STABLE
+
+from .consumer.driven_consumers import DrivenConsumers
+from .driven import GROUP, DrivenGroups, code_of
+
+REFUSAL = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
+def joined(driven: DrivenGroups, *names: str) -> None:
+    """Have members join a generation."""
+    waiters = {name: driven.join(name, version=3) for name in names}
+    driven.harness.advance(0)
+    for name, waiter in waiters.items():
+        driven.learn(name, waiter.response)
+
+
+def test_an_assignment_that_was_refused_is_given_to_nobody() -> None:
+    driven = DrivenGroups({"group.initial.rebalance.delay.ms": 0})
+    joined(driven, "a", "b")
+    group = driven.shard.classic.get(GROUP)
+    assert group is not None
+    generation = group.generation_id
+    waits = driven.sync("b", generation)
+    driven.harness.refusal = REFUSAL
+    refused = driven.sync("a", generation, {"a": b"1", "b": b"2"})
+
+    assert [waits.error_code, refused.error_code] == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
+    assert group.state is not STABLE
+
+    driven.harness.refusal = None
+    again = driven.sync("b", generation)
+    assert not again.is_done
+    driven.sync("a", generation, {"a": b"2", "b": b"1"})
+
+    assert again.response.assignment == b"1"
+    assert group.state is STABLE
+
+
+def test_after_a_refused_assignment_a_generation_is_not_given_twice() -> None:
+    driven = DrivenGroups({"group.initial.rebalance.delay.ms": 0})
+    joined(driven, "a", "b")
+    driven.harness.refusal = REFUSAL
+    driven.sync("a", 1, {"a": b"1", "b": b"2"})
+    driven.harness.refusal = None
+    kept = driven.sync("b", 1)
+    driven.harness.reload()
+
+    assert kept.error_code is ErrorCode.NOT_COORDINATOR  # it waited, and was given nothing
+    assert code_of(driven.sync("b", 1)) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_who_dies_after_a_refused_assignment_is_not_waited_for() -> None:
+    driven = DrivenGroups({"group.initial.rebalance.delay.ms": 0})
+    joined(driven, "a", "b")
+    driven.sync("b", 1)
+    driven.harness.refusal = REFUSAL
+    driven.sync("a", 1, {"a": b"1", "b": b"2"})
+    driven.harness.refusal = None
+    waits = driven.sync("b", 1)
+    driven.harness.advance(11_000)
+
+    assert code_of(waits) is ErrorCode.REBALANCE_IN_PROGRESS
+
+
+@pytest.mark.parametrize("producer", [None, ProducerIdentity(7, 0)])
+def test_an_offset_that_was_refused_is_not_committed(producer: ProducerIdentity | None) -> None:
+    driven = DrivenGroups()
+    driven.commit({"t": {0: 1}})
+    driven.harness.refusal = REFUSAL
+    waiter = driven.commit({"t": {0: 2}}) if producer is None else driven.commit({"t": {0: 2}}, producer=producer)
+    driven.harness.refusal = None
+    if producer is not None:
+        driven.harness.end_transaction(producer, is_commit=True)
+
+    assert waiter.error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert driven.fetch() == {"t": {0: 1}}
+    assert driven.fetch(requires_stable=True) == {"t": {0: 1}}
+
+
+def test_partitions_that_came_while_writes_were_refused_are_given_later() -> None:
+    driven = DrivenConsumers(topics={"t": 2})
+    driven.member_ids["a"] = "a"
+    epoch = driven.enter("a", "t").response.member_epoch
+    driven.create_topic("t", 4)
+    driven.harness.refusal = REFUSAL
+    assert driven.beat("a", epoch).error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    driven.harness.refusal = None
+    told = driven.beat("a", epoch).response
+
+    assert driven.names(told.assignment.topic_partitions) == {"t": [0, 1, 2, 3]}
+
+
+def test_a_member_whose_arrival_was_refused_is_no_member() -> None:
+    driven = DrivenConsumers(topics={"t": 2})
+    driven.member_ids["a"] = "a"
+    driven.harness.refusal = REFUSAL
+    driven.enter("a", "t")
+    driven.harness.refusal = None
+    driven.harness.advance(60_000)
+
+    assert driven.beat("a", 1).error_code is ErrorCode.GROUP_ID_NOT_FOUND
+    assert driven.enter("a", "t").error_code is ErrorCode.NONE
