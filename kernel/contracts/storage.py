@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from ..types import Buffer, TopicIdPartition
     from .disk_work import DiskWork, LogMove
     from .log_values import EpochEnd, FoundLog, LogDirInfo, RecordsData, SegmentInfo
-    from .rewriting import SegmentRewrite
     from .seams import NewId, NowMs, RandomSource
 
 KnownEnd: TypeAlias = "Callable[[Path], int]"
@@ -261,39 +260,6 @@ class PartitionLog(Protocol):
         Args:
             base_offsets: The segments to replace, neighbours, oldest first.
             batches: The batches of each new segment; the first keeps the base offset of the first replaced one.
-        """
-        ...
-
-    @property
-    def clean_end(self) -> int:
-        """What `note_clean_end` was told last, also before the last checkpoint; 0 when it never was."""
-        ...
-
-    def note_clean_end(self, offset: int) -> None:
-        """Take note that compaction has been through everything below `offset`. Kept by the next checkpoint."""
-        ...
-
-    @property
-    def rewritable_end(self) -> int:
-        """Segments that end at or below this may be rewritten: they are closed, and known to be durable."""
-        ...
-
-    def begin_rewrite(self, end_offset: int) -> SegmentRewrite:
-        """Return the closed segments that begin below `end_offset`, for a rewrite beside the reactor."""
-        ...
-
-    def begin_replacement(self, base_offsets: Sequence[int]) -> DiskWork:
-        """Begin to put the new segment at `base_offsets[0]`, which a `SegmentWriter` finished, in the place of others.
-
-        With `finish` readers get the new one; who reads an old one goes on reading. A crash leaves either the old ones
-        or the new one. If one of them was deleted or the log was cut meanwhile, or `run` failed, the new one is given
-        up and `finish` raises; the log stays as it was.
-
-        Args:
-            base_offsets: Of the segments to replace: closed ones, neighbours, oldest first.
-
-        Raises:
-            StorageError: They are not there any more.
         """
         ...
 

@@ -255,7 +255,6 @@ class SegmentEngine:
                 ),
             )
             log = SegmentLog(partition, opened, config, self._context, owner=self)
-            log.note_clean_end(home.clean_ends.get(key, 0))
         except OSError as exc:
             error = disk_error(exc, "open", path)
             if error.is_device_failing:
@@ -297,11 +296,6 @@ class SegmentEngine:
         if error.is_device_failing:
             self._set_offline(self._homes[partition.topic_partition], error)
 
-    def named_recovery_point(self, partition: TopicIdPartition) -> int:
-        """See `LogOwner.named_recovery_point`."""
-        key = partition.topic_partition
-        return self._homes[key].named_recovery_points.get(key, 0)
-
     def keep_offsets(self, partition: TopicIdPartition, recovery_point: int, log_start_offset: int) -> None:
         """See `LogOwner.keep_offsets`."""
         home = self._homes[partition.topic_partition]
@@ -341,13 +335,7 @@ class SegmentEngine:
 
     def _forget(self, home: LogDir, key: TopicPartition) -> None:
         del self._homes[key]
-        for offsets in (
-            home.topic_ids,
-            home.recovery_points,
-            home.log_start_offsets,
-            home.high_watermarks,
-            home.clean_ends,
-        ):
+        for offsets in (home.topic_ids, home.recovery_points, home.log_start_offsets, home.high_watermarks):
             offsets.pop(key, None)
 
     def set_aside(self, partition: TopicIdPartition) -> None:
@@ -404,7 +392,6 @@ class SegmentEngine:
             (source.recovery_points, target.recovery_points),
             (source.log_start_offsets, target.log_start_offsets),
             (source.high_watermarks, target.high_watermarks),
-            (source.clean_ends, target.clean_ends),
         ):
             if key in ours:
                 theirs[key] = ours.pop(key)  # type: ignore[assignment] # the pairs have one type each
@@ -461,8 +448,6 @@ class SegmentEngine:
                 log.kept_offsets = offsets
                 home = self._homes[partition]
                 home.recovery_points[partition], home.log_start_offsets[partition] = offsets
-            if log.clean_end:
-                self._homes[partition].clean_ends[partition] = log.clean_end
         for topic_id_partition, offset in high_watermarks.items():
             partition = topic_id_partition.topic_partition
             if partition in self._homes:
