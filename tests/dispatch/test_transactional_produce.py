@@ -188,13 +188,26 @@ def test_a_refusal_says_why_as_kafka_does(house: House, coordinator: Coordinator
 def test_a_transaction_that_is_being_ended_is_waited_for_a_little(house: House, coordinator: Coordinator) -> None:
     coordinator.codes = [ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.CONCURRENT_TRANSACTIONS, NONE]
     house.client.send(request_of((0, transactional(0))), 12)
-    for _ in range(2):
-        house.pass_time(20)
+    for pause_ms in (1, 2):
+        house.pass_time(pause_ms)
     house.client.turn()
     (answer,) = house.client.received()
 
     assert codes(produce_parts(answer)) == [NONE]
     assert len(coordinator.asked) == 3
+
+
+def test_the_pauses_grow_to_the_configured_one(house: House, coordinator: Coordinator) -> None:
+    coordinator.codes = [ErrorCode.CONCURRENT_TRANSACTIONS] * 20
+    house.client.send(request_of((0, transactional(0))), 12)
+    asked_at: list[int] = []
+    for now_ms in range(1, 95):
+        before = len(coordinator.asked)
+        house.pass_time(1)
+        if len(coordinator.asked) > before:
+            asked_at.append(now_ms)
+
+    assert asked_at == [1, 3, 7, 15, 31, 51, 71, 91]
 
 
 def test_the_client_is_told_of_a_transaction_that_is_not_ended_for_long(house: House, coordinator: Coordinator) -> None:

@@ -8,6 +8,9 @@ request are asked for together, and its connection is held meanwhile, so that no
                                                     +---------+ the transaction before is still being ended: once more,
                                                                 after a pause, rather than have the client send again
 
+Where this broker leads all partitions of the transaction before, its end takes a turn or two of the reactor, so the
+first pause is short; each further one is twice as long, up to the configured one.
+
 *Source:* KIP-890; Kafka's ReplicaManager.handleProduceAppend, AddPartitionsToTxnManager.
 """
 
@@ -42,6 +45,7 @@ FIRST_VERSION_THAT_ADDS: Final = 12
 """From which version on producing to a partition makes it part of the transaction; before, clients say it apart."""
 FIRST_VERSION_WITH_ABORTABLE: Final = 11
 """From which version on clients know TRANSACTION_ABORTABLE."""
+FIRST_PAUSE_MS: Final = 1
 FLAGS_POSITION: Final = 22
 """The byte of the attributes that holds `TRANSACTIONAL_FLAG`."""
 _PRODUCER: Final = Struct(">qhi")
@@ -91,7 +95,7 @@ class AdmissionSettings:
 
     Attributes:
         verifies: `transaction.partition.verification.enable`.
-        retry_pause_ms: `add.partitions.to.txn.retry.backoff.ms`.
+        retry_pause_ms: `add.partitions.to.txn.retry.backoff.ms`, the longest pause.
         retry_ms_max: `add.partitions.to.txn.retry.backoff.max.ms`.
     """
 
@@ -249,6 +253,7 @@ class _Asking:
         "_context",
         "_give_up_ms",
         "_is_starting",
+        "_pause_ms",
         "_refused",
         "_settings",
         "_transactions",
@@ -272,6 +277,7 @@ class _Asking:
         self._append = append
         self._give_up_ms = admitting.now_ms() + settings.retry_ms_max
         self._is_starting = True
+        self._pause_ms = min(FIRST_PAUSE_MS, settings.retry_pause_ms)
         self._answer: Answer = PENDING
         self._verified: dict[Replica, Verification] = {}
         self._refused: dict[Replica, RefusedError] = {}
@@ -291,7 +297,8 @@ class _Asking:
     def _done(self, codes: Mapping[TopicPartition, ErrorCode]) -> None:
         is_busy = self._admission.may_add and ErrorCode.CONCURRENT_TRANSACTIONS in codes.values()
         if is_busy and self._admitting.now_ms() < self._give_up_ms:
-            self._admitting.after(self._settings.retry_pause_ms, self._context.connection, self._ask)
+            self._admitting.after(self._pause_ms, self._context.connection, self._ask)
+            self._pause_ms = min(2 * self._pause_ms, self._settings.retry_pause_ms)
             return
         admitted: dict[Replica, Verification] = {}
         for replica, verification in self._verified.items():
