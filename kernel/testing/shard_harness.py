@@ -213,10 +213,10 @@ class ShardHarness(Generic[Shard, Record]):
         except KafkaError as error:
             waiter.fail(error)
             return
-        error = self._append(result, producer)
+        refusal = self._append(result, producer)
         if not any(waiter is each for each, _ in result.answers):
-            self._answer(waiter, result.response, error)
-        self._give_answers(result, error)
+            self._answer(waiter, result.response, refusal)
+        self._give_answers(result, refusal)
 
     def _answer(self, waiter: RecordingWaiter, response: object, error: KafkaError | None) -> None:
         if error is not None:

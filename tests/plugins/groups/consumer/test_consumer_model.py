@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import attrs
@@ -9,13 +10,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from odradek.kernel.api import ErrorCode
+from odradek.kernel.api import ErrorCode, KafkaError
 from odradek.kernel.wire.messages.consumer_protocol import decode_assignment, partitions_by_topic
 from odradek.plugins.groups.consumer.group import ConsumerGroup
 from odradek.plugins.groups.consumer.member import MemberState
 
 from ..driven import GROUP, code_of
-from .driven_consumers import DrivenConsumers
+from .driven_consumers import DrivenConsumers, hard_state
 
 Owned = frozenset[tuple[str, int]]
 
@@ -136,6 +137,24 @@ class ConsumerGroupModel(RuleBasedStateMachine):
             client.epoch, client.owned = 0, frozenset()
         elif not is_lost:
             self.take(client, waiter.response)
+
+    @rule(name=NAMES, tells=st.booleans(), joins=st.booleans())
+    def beat_while_nothing_can_be_written(self, name: str, tells: bool, joins: bool) -> None:
+        """What could not be written was never decided, and the client knows nothing of it."""
+        client = self.clients.get(name)
+        group = self.group
+        if client is None or group is None or (client.epoch <= 0 and not joins):
+            return
+        before = copy.deepcopy(hard_state(self.driven.shard))
+        owned = self.driven.partitions(self.told_owned(client.owned)) if tells else None
+        self.driven.harness.refusal = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if joins:
+            self.driven.enter(name, *TOPICS, instance_id=client.instance_id, rebalance_timeout_ms=REBALANCE_MS)
+        else:
+            self.driven.beat(name, client.epoch, topic_partitions=owned, instance_id=client.instance_id)
+        self.driven.harness.refusal = None
+
+        assert before == hard_state(self.driven.shard)
 
     @rule(name=NAMES, is_for_now=st.booleans())
     def leave(self, name: str, is_for_now: bool) -> None:
