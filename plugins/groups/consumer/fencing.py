@@ -63,7 +63,7 @@ class Fencing:
         gone = [regex for regex, count in regexes.items() if group.regexes.get(regex) == count]
         effects.records += (records.regex_tombstone(group.group_id, regex) for regex in gone)
         metadata_hash = self._rebalancing.hash_of(group.topics_if(members, gone_regexes=gone))
-        effects.records.append(records.group(group.group_id, group.group_epoch + 1, metadata_hash))
+        self._rebalancing.begin_epoch(group, metadata_hash, effects)
 
     def _forget(self, group_id: str, member_id: str) -> None:
         self._session_ends_ms.pop((group_id, member_id), None)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, cast
 
 from odradek.kernel.api import CoordinatorRuntime, ErrorCode, LogOffsets
 from odradek.plugins.groups.shard import GroupShard
 
+from .consumer.driven_consumers import DrivenConsumers
 from .driven import DrivenGroups
 
 PREFIX = "kafka_server_group_coordinator_metrics_"
@@ -71,6 +73,34 @@ def test_offsets_are_counted_as_they_come_and_go() -> None:
 
     assert counted[PREFIX + "offset_expiration_count"] == {(): 2}
     assert counted[MANAGER + "numoffsets"] == {(): 0}
+
+
+def test_groups_of_the_consumer_protocol_are_counted_by_state_with_their_rebalances() -> None:
+    driven = DrivenConsumers(topics={"t": 2})
+    before = metrics_of(driven)
+    driven.member_ids |= {"a": "a", "b": "b"}
+    epoch = driven.enter("a", "t").response.member_epoch
+    stable = metrics_of(driven)
+    driven.enter("b", "t")
+    rebalancing = metrics_of(driven)
+    driven.beat("a", epoch)
+    driven.beat("a", -1)
+    driven.beat("b", -1)
+    empty = metrics_of(driven)
+
+    states = [each[PREFIX + "consumer_group_count"] for each in (before, stable, rebalancing, empty)]
+    assert states == [{}, {("stable",): 1}, {("reconciling",): 1}, {("empty",): 1}]
+    rebalances = [each[PREFIX + "consumer_group_rebalance_count"][()] for each in (before, stable, rebalancing, empty)]
+    assert rebalances == [0, 1, 2, 4]
+    assert stable[PREFIX + "group_count"] == {("consumer",): 1}
+
+
+def test_every_metric_of_groups_is_documented() -> None:
+    page = (Path(__file__).parents[3] / "docs/reference/metrics.md").read_text()
+    # A name that begins like the one before stands there by its end.
+    names = {name: "_" + name.removeprefix(PREFIX).removeprefix(MANAGER) for name in metrics_of(DrivenGroups())}
+
+    assert [name for name, end in names.items() if f"`{name}`" not in page and f"`{end}`" not in page] == []
 
 
 def test_lag_is_what_lies_between_the_commit_and_the_high_watermark() -> None:

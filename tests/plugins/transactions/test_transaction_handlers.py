@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -232,6 +233,36 @@ def test_an_end_tells_the_raised_epoch_from_version_5_on() -> None:
     assert handled.metric("odradek_transaction_marker_resends_total") == {(): 1}
     assert handled.metric("odradek_transactional_ids")[("CompleteCommit",)] == 1
     assert handled.metric("odradek_transactional_ids_expired_total") == {(): 0}
+
+
+def test_every_way_in_which_a_transaction_ends_is_counted_and_every_metric_documented() -> None:
+    handled = begun()
+    writer = handled.broker.marker_writer
+    handled.ask(adding(0), 3)
+    handled.ask(ending(committed=False), 4)
+    writer.answer()
+    handled.ask(adding(0), 3)
+    trio.run(handled.init, INIT)
+    writer.answer()
+    producer = trio.run(handled.init, INIT)
+    handled.ask(adding(0, epoch=producer.producer_epoch), 3)
+    handled.harness.advance(80_000)
+    writer.answer()
+
+    assert handled.metric("odradek_transaction_ends_total") == {
+        ("commit",): 0,
+        ("abort",): 1,
+        ("timeout",): 1,
+        ("fenced",): 1,
+    }
+    assert handled.metric("odradek_transactional_ids")[("CompleteAbort",)] == 1
+
+    handled.harness.advance(604_800_000 + 3_600_000)
+
+    assert handled.metric("odradek_transactional_ids_expired_total") == {(): 1}
+    assert sum(handled.metric("odradek_transactional_ids").values()) == 0
+    page = (Path(__file__).parents[3] / "docs/reference/metrics.md").read_text()
+    assert [name for name in handled.metrics if f"`{name}`" not in page] == []
 
 
 def test_no_marker_leaves_when_the_end_was_refused_and_the_end_can_be_asked_again() -> None:
