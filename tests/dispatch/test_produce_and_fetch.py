@@ -118,10 +118,11 @@ def test_acks_0_is_never_answered_and_a_failure_closes_the_connection(house: Hou
     assert house.client.connection.is_closing
 
 
-def test_clients_may_not_write_to_internal_topics(house: House) -> None:
-    house.hosted.open("__consumer_offsets")
+@pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state"])
+def test_clients_may_not_write_to_internal_topics(house: House, topic: str) -> None:
+    house.hosted.open(topic)
 
-    (part,) = produce_parts(house.client.ask(produce_request((0, batch(b"a")), topic="__consumer_offsets"), 9))
+    (part,) = produce_parts(house.client.ask(produce_request((0, batch(b"a")), topic=topic), 9))
 
     assert part.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
