@@ -225,8 +225,8 @@ class CoordinatorRuntime(Protocol[Shard_co]):
     than the coordinator's time-out, too few replicas are in sync; nothing was replayed then),
     COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR (another broker leads the partition, this one stopped leading it, or
     the topic is not there yet, as Kafka answers),
-    MESSAGE_TOO_LARGE (the records of an atomic result do not fit in a batch; nothing was replayed),
-    UNKNOWN_SERVER_ERROR (a bug, logged).
+    UNKNOWN_SERVER_ERROR (the records of an atomic result do not fit in a batch, and nothing was replayed; or a bug; both
+    are logged).
     """
 
     @property

@@ -287,7 +287,9 @@ class HostedShard:
         sizes = [record_size_max(each) for each in encoded]
         limit = self._batch_bytes_max
         if HEADER_SIZE + (sum(sizes) if is_whole else max(sizes)) > limit:
-            return KafkaError(ErrorCode.MESSAGE_TOO_LARGE)
+            # Kafka's code for it, too: no client asked for a record of this size.
+            log.error("records for %s do not fit a batch of %d bytes and are refused", replica.partition, limit)
+            return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         try:
             if producer.producer_id != NO_PRODUCER_ID:
                 return self._append_transactional(result.records, encoded, producer, now_ms)

@@ -122,11 +122,11 @@ def test_a_parked_request_whose_records_were_refused_is_answered_once() -> None:
         return Result(adding.records, parking.response)
 
     world.runtime.submit(0, park_with_records, waiter)
-    assert answers == [ErrorCode.MESSAGE_TOO_LARGE]
+    assert answers == [ErrorCode.UNKNOWN_SERVER_ERROR]
     world.add("a", 1)
     world.turn()
 
-    assert answers == [ErrorCode.MESSAGE_TOO_LARGE]
+    assert answers == [ErrorCode.UNKNOWN_SERVER_ERROR]
 
 
 def test_a_request_may_answer_itself_among_the_parked() -> None:

@@ -87,8 +87,8 @@ def test_what_does_not_fit_is_refused_and_nothing_is_replayed() -> None:
     waiter = world.add("a", 1, times=500)
     one_too_large = world.add("n" * 3000, 1, is_atomic=False)
 
-    assert waiter.error_code == ErrorCode.MESSAGE_TOO_LARGE
-    assert one_too_large.error_code == ErrorCode.MESSAGE_TOO_LARGE
+    assert waiter.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert one_too_large.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert world.shard().counters == {}
 
 
