@@ -7,6 +7,7 @@
 | `start` | process start to the first answer, memory when idle, 5,000 partitions, 10,000 connections |
 | `scale` | what each of 500 and 5,000 partitions costs: create, produce, stop, start clean and after a kill; idle |
 | `wide_fetch` | a consumer of a thousand partitions, one of which gets a record |
+| `groups`, `transactions` | joins, rebalances, commits, heartbeats; transactions; each beside Apache Kafka, in turns |
 | `peers` | the same client work on Apache Kafka and other brokers (`ODRADEK_PEERS`), in turns |
 | `storage`, `wire`, `records`, ... | the parts |
 
@@ -34,6 +35,8 @@ COMMANDS = {
     "start": [sys.executable, "-m", "benchmarks.start"],
     "scale": [sys.executable, "-m", "benchmarks.scale"],
     "wide_fetch": [sys.executable, "-m", "benchmarks.wide_fetch"],
+    "groups": [sys.executable, "-m", "benchmarks.groups"],
+    "transactions": [sys.executable, "-m", "benchmarks.transactions"],
     "peers": [sys.executable, str(PEERS / "bench.py"), "kafka", f"odradek=cmd:{SERVE}", "--rounds", "3"],
     "storage": [sys.executable, "-m", "benchmarks.storage"],
     "wire": [sys.executable, "-m", "benchmarks.wire_codec"],

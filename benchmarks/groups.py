@@ -26,6 +26,7 @@ import trio
 
 from benchmarks.rivals import Load, Rival, Wire, alternate, flood, frame_of, rivals, row
 from odradek.kernel.client import Consumer, Producer
+from odradek.kernel.errors import ErrorCode
 from odradek.kernel.wire.messages.api_08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -34,6 +35,7 @@ from odradek.kernel.wire.messages.api_08_offset_commit import (
 from odradek.kernel.wire.messages.api_11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from odradek.kernel.wire.messages.api_12_heartbeat import HeartbeatRequest
 from odradek.kernel.wire.messages.api_14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from odradek.kernel.wire.messages.api_15_describe_groups import DescribeGroupsRequest
 from odradek.kernel.wire.messages.api_68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 
 if TYPE_CHECKING:
@@ -62,7 +64,11 @@ def wait_ready(rival: Rival) -> None:
 
     trio.run(fill)
     rival.wait_coordinator("any", 0)
-    join_by_librdkafka(rival, "classic")
+    wire = rival.connect()
+    for _ in range(200):  # nearly every partition of the offsets topic coordinates one of so many groups
+        request = HeartbeatRequest(group_id=new_group(), generation_id=0, member_id="nobody")
+        while wire.ask(request, 4).error_code != ErrorCode.UNKNOWN_MEMBER_ID:
+            time.sleep(0.01)
 
 
 # ------------------------------------------------------------------------------------------------ join to first record
@@ -166,40 +172,43 @@ class ClassicMember:
         assert not answer.error_code, answer
 
 
-def rebalance(members: Sequence[ClassicMember]) -> None:
-    """Have all members join and get their assignments."""
+def rebalance(asking: Wire, members: Sequence[ClassicMember], newcomers: Sequence[ClassicMember]) -> None:
+    """Have newcomers join a stable group, then all who are there: until everybody has an assignment.
+
+    The broker has all newcomers before anybody else joins again, or a generation would begin without some of them.
+    """
+    everybody = (*members, *newcomers)
+    for member in newcomers:
+        member.join()
+    request = DescribeGroupsRequest(groups=[everybody[0].group])
+    while members and len(asking.ask(request, 0).groups[0].members) < len(everybody):
+        pass
     for member in members:
         member.join()
-    for member in members:
+    for member in everybody:
         member.take_join()
-    for member in members:
+    assert max(len(member.joined.members) for member in everybody) == len(everybody)
+    for member in everybody:
         member.sync()
-    for member in members:
+    for member in everybody:
         member.take_sync()
 
 
 def classic_rebalance(rival: Rival, count: int) -> tuple[float, float]:
     """Return seconds and CPU seconds in which a group of `count` takes in one more."""
-    group = new_group()
+    group, asking = new_group(), rival.connect()
     members = [ClassicMember(rival, group)]
-    rebalance(members)
-    members += [ClassicMember(rival, group) for _ in range(count - 1)]
-    # Those who are there have to be joining when the new ones come, or a generation begins without some of them.
-    rebalance(list(reversed(members)))
-    while members[0].joined.generation_id < 0 or len(_leader(members).joined.members) < count:
-        rebalance(members)
+    rebalance(asking, [], members)
+    newcomers = [ClassicMember(rival, group) for _ in range(count - 1)]
+    rebalance(asking, members, newcomers)
+    members += newcomers
     newcomer = ClassicMember(rival, group)
     before, begin = rival.cpu_seconds(), time.perf_counter()
-    rebalance([newcomer, *members])
+    rebalance(asking, members, [newcomer])
     elapsed, used = time.perf_counter() - begin, rival.cpu_seconds() - before
-    assert len(_leader([newcomer, *members]).joined.members) == count + 1
     for member in (newcomer, *members):
         member.wire.socket.close()
     return elapsed, used
-
-
-def _leader(members: Sequence[ClassicMember]) -> ClassicMember:
-    return next(member for member in members if member.joined.leader == member.member_id)
 
 
 # ---------------------------------------------------------------------------------------- rebalance, consumer protocol
@@ -300,7 +309,7 @@ def measure_heartbeats(found: Sequence[Rival], options: argparse.Namespace) -> N
         frames = []
         for _member in range(8):
             member = ClassicMember(rival, new_group())
-            rebalance([member])
+            rebalance(member.wire, [], [member])
             generation = member.joined.generation_id
             request = HeartbeatRequest(group_id=member.group, generation_id=generation, member_id=member.member_id)
             frames.append(frame_of(request, 4))
@@ -327,15 +336,25 @@ def measure_heartbeats(found: Sequence[Rival], options: argparse.Namespace) -> N
 def measure_classic(found: Sequence[Rival], options: argparse.Namespace) -> None:
     """Print rebalances of the classic protocol."""
     for count in options.members:
-        samples = alternate(found, options.rounds, lambda rival, _, count=count: classic_rebalance(rival, count))
-        row(f"classic {count:,}", samples, ("{:8.3f} s", "{:6.3f} CPU s"))
+
+        def sample(rival: Rival, _: int, count: int = count) -> tuple[float, float]:
+            return classic_rebalance(rival, count)
+
+        row(f"classic {count:,}", alternate(found, options.rounds, sample), ("{:8.3f} s", "{:6.3f} CPU s"))
 
 
 def measure_consumer(found: Sequence[Rival], options: argparse.Namespace) -> None:
     """Print rebalances of the consumer protocol."""
     for count in options.members:
-        samples = alternate(found, options.rounds, lambda rival, _, count=count: consumer_rebalance(rival, count))
-        row(f"consumer {count:,}", samples, ("{:8.3f} s", "{:6.3f} CPU s", "{:7,.0f} heartbeats"))
+
+        def sample(rival: Rival, _: int, count: int = count) -> tuple[float, float, float]:
+            return consumer_rebalance(rival, count)
+
+        row(
+            f"consumer {count:,}",
+            alternate(found, options.rounds, sample),
+            ("{:8.3f} s", "{:6.3f} CPU s", "{:7,.0f} heartbeats"),
+        )
 
 
 CASES = {

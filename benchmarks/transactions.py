@@ -156,22 +156,22 @@ def new_id() -> str:
 def measure_librdkafka(found: Sequence[Rival], options: argparse.Namespace) -> None:
     """Print transactions of librdkafka."""
     for records_each in (1, 100):
-        samples = alternate(
-            found,
-            options.rounds,
-            lambda rival, _, records_each=records_each: by_librdkafka(rival, records_each, options.seconds),
-        )
+
+        def sample(rival: Rival, _: int, records_each: int = records_each) -> Load:
+            return by_librdkafka(rival, records_each, options.seconds)
+
+        samples = alternate(found, options.rounds, sample)
         row(f"librdkafka {records_each} records", samples, ("{:9,.0f}/s", "{:6.3f} CPU s/1,000"))
 
 
 def measure_raw(found: Sequence[Rival], options: argparse.Namespace, *, commits: bool = True) -> None:
     """Print transactions of raw connections."""
     for producers in (1, 8) if commits else (8,):
-        samples = alternate(
-            found,
-            options.rounds,
-            lambda rival, _, producers=producers: raw(rival, producers, options.seconds, commits=commits),
-        )
+
+        def sample(rival: Rival, _: int, producers: int = producers) -> tuple[float, float, float]:
+            return raw(rival, producers, options.seconds, commits=commits)
+
+        samples = alternate(found, options.rounds, sample)
         name = f"raw {'commit' if commits else 'abort'} {producers}"
         row(name, samples, ("{:9,.0f}/s", "{:6.3f} CPU s/1,000", "{:5.2f} sent again"))
 
