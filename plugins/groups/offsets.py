@@ -125,6 +125,8 @@ class Offsets:
         self._classic = classic
         self._committed: dict[str, OffsetsByTopic] = {}
         self._pending: dict[int, dict[str, OffsetsByTopic]] = {}
+        # By group, whose transactions have offsets of it, so that a look at a group costs nothing for all the others.
+        self._producers: dict[str, set[int]] = {}
 
     def __repr__(self) -> str:
         return f"Offsets({self.count} committed, {len(self._pending)} open transactions)"
@@ -154,14 +156,17 @@ class Offsets:
         group_id = key.group
         if value is None:
             _remove(self._committed, key)
-            for pending in self._pending.values():
-                _remove(pending, key)
+            for producer_id in tuple(self._producers.get(group_id, ())):
+                _remove(self._pending[producer_id], key)
+                if group_id not in self._pending[producer_id]:
+                    self._forget_producer(group_id, producer_id)
             return
         if group_id not in self._context.groups:
             self._classic.create(group_id)
         store = self._committed
         if producer.producer_id != NO_PRODUCER_ID:
             store = self._pending.setdefault(producer.producer_id, {})
+            self._producers.setdefault(group_id, set()).add(producer.producer_id)
         store.setdefault(group_id, {}).setdefault(key.topic, {})[key.partition] = CommittedOffset(offset, value)
 
     def replay_marker(self, producer: ProducerIdentity, *, is_commit: bool) -> None:
@@ -171,6 +176,8 @@ class Offsets:
         compacted log still holds must not matter.
         """
         pending = self._pending.pop(producer.producer_id, {})
+        for group_id in pending:
+            self._forget_producer(group_id, producer.producer_id)
         if not is_commit:
             return
         for group_id, topics in pending.items():
@@ -180,6 +187,12 @@ class Offsets:
                     known = committed.get(partition)
                     if known is None or offset.record_offset > known.record_offset:
                         committed[partition] = offset
+
+    def _forget_producer(self, group_id: str, producer_id: int) -> None:
+        producers = self._producers[group_id]
+        producers.remove(producer_id)
+        if not producers:
+            del self._producers[group_id]
 
     def loaded(self, now_ms: int) -> None:
         """Begin to look for expired offsets."""
@@ -329,10 +342,13 @@ class Offsets:
         return self._committed.get(group_id, {}).get(topic, {}).get(partition)
 
     def _is_pending(self, group_id: str, topic: str, partition: int) -> bool:
-        return any(partition in pending.get(group_id, {}).get(topic, {}) for pending in self._pending.values())
+        return any(
+            partition in self._pending[producer_id][group_id].get(topic, ())
+            for producer_id in self._producers.get(group_id, ())
+        )
 
     def _has_open_transaction(self, group_id: str) -> bool:
-        return any(group_id in pending for pending in self._pending.values())
+        return group_id in self._producers
 
     # --------------------------------------------------------------------------------------------------------- deleting
 
@@ -366,7 +382,7 @@ class Offsets:
 
     def deletion_records(self, group_id: str) -> list[GroupRecord]:
         """Return the tombstones of all offsets of a group, pending ones among them."""
-        stores = (self._committed, *self._pending.values())
+        stores = (self._committed, *(self._pending[each] for each in sorted(self._producers.get(group_id, ()))))
         keys = {
             (topic, partition): None
             for store in stores
