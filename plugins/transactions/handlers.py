@@ -73,7 +73,7 @@ class AddPartitionsToTxnHandler:
         if not transactions:
             return AddPartitionsToTxnResponse()
         version = context.api_version
-        gathered = Gathered[str](
+        gathered: Gathered[str] = Gathered(
             list(transactions), lambda results: context.reply(_response(transactions, results, version))
         )
         for transaction in transactions.values():

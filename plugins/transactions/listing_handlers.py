@@ -46,7 +46,7 @@ class DescribeTransactionsHandler:
         ids = request.transactional_ids
         if not ids:
             return DescribeTransactionsResponse()
-        gathered = Gathered[str](
+        gathered: Gathered[str] = Gathered(
             ids,
             lambda described: context.reply(
                 DescribeTransactionsResponse(transaction_states=[described[each] for each in ids])

@@ -60,7 +60,7 @@ class OffsetCommitHandler(GroupHandler):
 
     def _sorted(self, request: OffsetCommitRequest, *, uses_ids: bool) -> SortedTopics[OffsetCommitRequestPartition]:
         cluster = self._broker.cluster
-        topics = SortedTopics[OffsetCommitRequestPartition]()
+        topics: SortedTopics[OffsetCommitRequestPartition] = SortedTopics()
         for topic in request.topics:
             view = cluster.topic_by_id(topic.topic_id) if uses_ids else cluster.topic(topic.name)
             if view is None:
@@ -74,7 +74,7 @@ class OffsetCommitHandler(GroupHandler):
         self, request: OffsetCommitRequest, context: RequestContext, code: ErrorCode, detail: str
     ) -> Answer:
         """Return the response that gives every partition this error."""
-        topics = SortedTopics[OffsetCommitRequestPartition]()
+        topics: SortedTopics[OffsetCommitRequestPartition] = SortedTopics()
         for topic in request.topics:
             topics.add_unknown(topic.name, topic.topic_id, topic.partitions, code)
         return _response(topics.refused)

@@ -118,7 +118,7 @@ class TxnOffsetCommitHandler(GroupHandler):
         )
 
     def _sorted(self, request: TxnOffsetCommitRequest) -> SortedTopics[TxnOffsetCommitRequestPartition]:
-        topics = SortedTopics[TxnOffsetCommitRequestPartition]()
+        topics: SortedTopics[TxnOffsetCommitRequestPartition] = SortedTopics()
         for topic in request.topics:
             view = self._broker.cluster.topic(topic.name)
             if view is None:
@@ -131,7 +131,7 @@ class TxnOffsetCommitHandler(GroupHandler):
         self, request: TxnOffsetCommitRequest, context: RequestContext, code: ErrorCode, detail: str
     ) -> Answer:
         """Return the response that gives every partition this error."""
-        topics = SortedTopics[TxnOffsetCommitRequestPartition]()
+        topics: SortedTopics[TxnOffsetCommitRequestPartition] = SortedTopics()
         for topic in request.topics:
             topics.add_unknown(topic.name, ZERO_ID, topic.partitions, _fit(context.api_version, code))
         return _response(topics.refused)

@@ -37,7 +37,7 @@ class OffsetDeleteHandler(GroupHandler):
         """Answer once the tombstones are committed."""
         if request.group_id == NO_GROUP_ID:
             return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-        topics = SortedTopics[OffsetDeleteRequestPartition]()
+        topics: SortedTopics[OffsetDeleteRequestPartition] = SortedTopics()
         for topic in request.topics:
             view = self._broker.cluster.topic(topic.name)
             if view is None:
