@@ -212,6 +212,32 @@ def test_a_group_at_rest_does_not_notice_that_its_coordinator_moves(
 
 
 @EVERY_PROTOCOL
+def test_the_least_loaded_broker_is_asked_who_coordinates(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both are connected; the one whose partition is paused has no fetch to answer."""
+
+    async def test() -> None:
+        async with (
+            virtual_cluster(monkeypatch, {"t": 2}) as cluster,
+            cluster.consumer("a", protocol, fetch_max_wait_ms=20_000) as consumer,
+        ):
+            paused = TopicPartition("t", 1)
+            cluster.leaders[paused] = 2
+            consumer.subscribe(["t"])
+            await seconds_until([consumer], [2])
+            await poll_in_turn([consumer], 10)
+            consumer.pause(paused)
+            await poll_in_turn([consumer], 60)
+            cluster.searches.clear()
+            for _ in range(10):
+                cluster.move_coordinator()
+                await poll_in_turn([consumer], 7)
+
+        assert cluster.searches == [2] * 10
+
+    virtually(test)
+
+
+@EVERY_PROTOCOL
 def test_a_rebalance_whose_coordinator_moves_comes_to_its_end(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
         async with (

@@ -86,6 +86,8 @@ class VirtualCluster:
         unplugged: Client ids whose cable is cut.
         refusals: For coming requests, by API key: what the coordinator refuses them with, in turn.
         asked: Client id and class of each request to the coordinator, in order.
+        leaders: Nodes that lead a partition, where that is not the first one.
+        searches: Which node was asked each time who coordinates.
     """
 
     groups: HandledGroups
@@ -95,6 +97,8 @@ class VirtualCluster:
     unplugged: set[str] = attrs.field(factory=set)
     refusals: dict[int, list[ErrorCode]] = attrs.field(factory=dict)
     asked: list[tuple[str, type]] = attrs.field(factory=list)
+    leaders: dict[TopicPartition, int] = attrs.field(factory=dict)
+    searches: list[int] = attrs.field(factory=list)
     _streams: list[tuple[str, trio.StapledStream[Any, Any]]] = attrs.field(factory=list)
     _waiting: dict[PendingContext, Any] = attrs.field(factory=dict)
     _has_changed: trio.Event = attrs.field(factory=trio.Event)
@@ -182,16 +186,18 @@ class VirtualCluster:
         elif header.api_key == fetch.FetchRequest.__api_key__:
             response = await self._fetch(request)
         else:
-            response = self._simple()[header.api_key](request)
+            response = self._simple(node)[header.api_key](request)
         return wire.encode_response(response, header.api_version, header.correlation_id).join()
 
-    def _simple(self) -> dict[int, Callable[[Any], Any]]:
+    def _found_coordinator(self, node: int) -> FindCoordinatorResponse:
+        self.searches.append(node)
+        return FindCoordinatorResponse(node_id=self.coordinator, host=f"node-{self.coordinator}", port=self.coordinator)
+
+    def _simple(self, node: int) -> dict[int, Callable[[Any], Any]]:
         return {
             2: self._list_offsets,
             3: self._metadata,
-            10: lambda _: FindCoordinatorResponse(
-                node_id=self.coordinator, host=f"node-{self.coordinator}", port=self.coordinator
-            ),
+            10: lambda _: self._found_coordinator(node),
             18: lambda _: ApiVersionsResponse(
                 api_keys=[
                     ApiVersion(
@@ -260,7 +266,11 @@ class VirtualCluster:
                     name=name,
                     topic_id=view.topic_id,
                     partitions=[
-                        metadata.MetadataResponsePartition(partition_index=number, leader_id=1, leader_epoch=-1)
+                        metadata.MetadataResponsePartition(
+                            partition_index=number,
+                            leader_id=self.leaders.get(TopicPartition(name, number), NODES[0]),
+                            leader_epoch=-1,
+                        )
                         for number in range(view.partitions_count)
                     ],
                 )
