@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
+REMEMBERED_LENGTH_MAX: Final = 255
+"""Hashes of longer keys are not kept: an id may have 32 KiB, and what is kept is to stay small."""
 _MIN_INT: Final = -(1 << 31)
 
 
@@ -19,6 +22,12 @@ def java_hash(text: str) -> int:
     return value - (1 << 32) if value >= 1 << 31 else value
 
 
+@lru_cache(maxsize=4096)
+def _remembered_hash(key: str) -> int:
+    """Return `java_hash`, which takes 0.25 us for each letter: members of a group ask with the same id all the time."""
+    return java_hash(key)
+
+
 def partition_of_key(key: str, partitions_count: int) -> int:
     """Return the partition of a group id, a transactional id, ...
 
@@ -29,5 +38,5 @@ def partition_of_key(key: str, partitions_count: int) -> int:
     *Source:* Kafka's `Utils.abs(key.hashCode()) % partitions`, where the smallest integer, which has no positive twin,
     becomes 0.
     """
-    value = java_hash(key)
+    value = _remembered_hash(key) if len(key) <= REMEMBERED_LENGTH_MAX else java_hash(key)
     return (0 if value == _MIN_INT else abs(value)) % partitions_count

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.kernel.coordinator_keys import java_hash, partition_of_key
+from odradek.kernel.coordinator_keys import REMEMBERED_LENGTH_MAX, java_hash, partition_of_key
 
 
 @pytest.mark.parametrize(
@@ -43,3 +43,10 @@ def test_the_hash_is_the_polynomial_of_the_units(key: str) -> None:
     expected = sum(unit * 31 ** (len(units) - 1 - index) for index, unit in enumerate(units)) % 2**32
 
     assert java_hash(key) % 2**32 == expected
+
+
+@pytest.mark.parametrize("length", [REMEMBERED_LENGTH_MAX, REMEMBERED_LENGTH_MAX + 1])
+def test_a_key_has_the_same_partition_whether_its_hash_is_remembered_or_not(length: int) -> None:
+    key = "k" * length
+
+    assert [partition_of_key(key, 50) for _ in range(2)] == [abs(java_hash(key)) % 50] * 2
