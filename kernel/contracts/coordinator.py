@@ -10,7 +10,9 @@ broker leads, and drives it, all on the reactor's task::
                   response and answers leave  <---------------+  once the batch is committed
 
 Hard state changes in `replay` and nowhere else, so a shard that is loaded from the log is the one that wrote it. An
-operation may keep soft state (who waits, what is armed): it is lost when the shard is unloaded, as in Kafka.
+operation may keep soft state (who waits, what is armed, a rebalance under way): it is lost when the shard is unloaded,
+as in Kafka. Records may be refused after the operation has run: nothing that clients were promised may rest on soft
+state alone.
 
 *Reads of committed state* need no second copy of it: a result without records is answered when everything that its
 shard had written before is committed. What a client saw can not be taken back.
@@ -225,8 +227,8 @@ class CoordinatorRuntime(Protocol[Shard_co]):
     than the coordinator's time-out, too few replicas are in sync; nothing was replayed then),
     COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR (another broker leads the partition, this one stopped leading it, or
     the topic is not there yet, as Kafka answers),
-    UNKNOWN_SERVER_ERROR (the records of an atomic result do not fit in a batch, and nothing was replayed; or a bug; both
-    are logged).
+    UNKNOWN_SERVER_ERROR (the records of an atomic result do not fit in a batch, and nothing was replayed; or a bug:
+    both are logged).
     """
 
     @property

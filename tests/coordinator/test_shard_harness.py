@@ -8,7 +8,13 @@ import pytest
 
 from odradek.kernel.contracts.coordinator import PARKED, CoordinatorResult, ProducerIdentity
 from odradek.kernel.errors import ErrorCode, KafkaError
-from odradek.kernel.testing.shard_harness import LoggedMarker, LoggedRecord, RecordingWaiter, ShardHarness
+from odradek.kernel.testing.shard_harness import (
+    RETRY_PAUSE_MS,
+    LoggedMarker,
+    LoggedRecord,
+    RecordingWaiter,
+    ShardHarness,
+)
 
 from .toy import Added, CounterCoordinator, CounterShard, Result
 
@@ -120,3 +126,36 @@ def test_a_second_answer_fails_the_test() -> None:
 
     with pytest.raises(AssertionError, match="answered twice"):
         waiter.answer(2)
+
+
+def test_records_that_are_refused_leave_no_trace_and_everybody_in_the_result_is_told() -> None:
+    driven, parked, later = harness(), RecordingWaiter(), RecordingWaiter()
+    driven.submit(lambda shard, _now_ms: shard.wait("a", 3, parked), parked)
+    driven.refusal = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    refused = driven.run(lambda shard, _now_ms: shard.add("a", 4))
+
+    assert [refused.error_code, parked.error_code] == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
+    assert (driven.log, driven.shard.counters) == ([], {})
+    assert driven.run(lambda shard, _now_ms: shard.read("a")).response == 0
+
+    def add_and_wait(shard: CounterShard, _now_ms: int) -> Result:
+        shard.wait("b", 2, later)
+        return CoordinatorResult(shard.add("b", 1).records, PARKED)
+
+    driven.submit(add_and_wait, later)
+    driven.refusal = None
+    driven.run(lambda shard, _now_ms: shard.add("b", 5))
+
+    assert later.error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE  # and what the shard answers it later is dropped
+
+
+def test_a_timer_whose_records_are_refused_runs_again() -> None:
+    driven = harness()
+    driven.run(lambda shard, _now_ms: shard.add_later("a", 1, 100))
+    driven.refusal = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    driven.advance(1_000)
+    assert driven.shard.counters == {}
+    driven.refusal = None
+    driven.advance(RETRY_PAUSE_MS)
+
+    assert driven.shard.counters == {"a": 1}
