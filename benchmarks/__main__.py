@@ -9,6 +9,7 @@
 | `wide_fetch` | a consumer of a thousand partitions, one of which gets a record |
 | `groups`, `transactions` | joins, rebalances, commits, heartbeats; transactions; each beside Apache Kafka, in turns |
 | `peers` | the same client work on Apache Kafka and other brokers (`ODRADEK_PEERS`), in turns |
+| `compaction` | what a pass takes, and what clients notice of it |
 | `storage`, `wire`, `records`, ... | the parts |
 
 Nothing here is gated by a timer: machines are noisy. Quote the ratios of a run, with the machine's facts at its top.
@@ -38,6 +39,7 @@ COMMANDS = {
     "groups": [sys.executable, "-m", "benchmarks.groups"],
     "transactions": [sys.executable, "-m", "benchmarks.transactions"],
     "peers": [sys.executable, str(PEERS / "bench.py"), "kafka", f"odradek=cmd:{SERVE}", "--rounds", "3"],
+    "compaction": [sys.executable, "-m", "benchmarks.compaction"],
     "storage": [sys.executable, "-m", "benchmarks.storage"],
     "wire": [sys.executable, "-m", "benchmarks.wire_codec"],
     "records": [sys.executable, "-m", "benchmarks.records"],

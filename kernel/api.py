@@ -64,6 +64,7 @@ from .contracts.election import (
     Role,
 )
 from .contracts.log_values import EpochEnd, FileSlice, FoundLog, LogDirInfo, RecordsData, SegmentInfo
+from .contracts.rewriting import RewritePlace, SegmentRewrite, SegmentSource, SegmentWriter
 from .contracts.services import BrokerHandle, ConfigView, Metric, Service
 from .contracts.storage import (
     EMPTY_READ,
@@ -244,9 +245,13 @@ __all__ = [
     "RecordSelection",
     "RecordsData",
     "RequestContext",
+    "RewritePlace",
     "Role",
     "Scope",
     "SegmentInfo",
+    "SegmentRewrite",
+    "SegmentSource",
+    "SegmentWriter",
     "SelectionFactory",
     "Service",
     "StorageContext",

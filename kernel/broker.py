@@ -24,6 +24,7 @@ import trio
 
 from .broker_options import BrokerOptions, read_broker_options
 from .broker_parts import BrokerParts
+from .cleanup.metrics import cleanup_metrics
 from .clock import SystemClock
 from .config.listeners import parse_listeners
 from .errors import ConfigError, error_code
@@ -225,7 +226,11 @@ class Broker:
             purgatories=(parts.produce_purgatory, parts.fetch_purgatory),
             sessions=parts.sessions,
             network_statistics=network.statistics,
-            plugin_metrics=[*parts.plugins.metrics(self), *parts.coordinators.metrics()],
+            plugin_metrics=[
+                *parts.plugins.metrics(self),
+                *parts.coordinators.metrics(),
+                *cleanup_metrics(parts.retention, parts.compactor),
+            ],
             http_listener=self.options.config.get_text("odradek.http.listener"),
             is_ready=lambda: self._is_serving and not self._stopping.is_set(),
             has_late_transaction=lambda replica: replica.producers.has_late_transaction(

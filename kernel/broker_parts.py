@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from .broker_handlers import kernel_handlers
+from .cleanup.compactor import Compactor, CompactorSettings
 from .cleanup.log_states import Policies
 from .cleanup.retention import Retention, RetentionSettings
+from .cleanup.workers import start_worker
 from .config.keys import Scope
 from .config.topic import TopicConfig
 from .contracts.election import ElectionContext
@@ -107,7 +109,7 @@ class BrokerParts:
         self.upkeep = Upkeep(
             replicas=self.replicas, flushes=self.flushes, clock=clock, settings=upkeep_settings(self.config)
         )
-        self.retention = self._make_retention()
+        self.retention, self.compactor = self._make_cleanup()
         self.opener = TopicOpener(self._open_partitions)
         self.directory_reports = DirectoryReports(
             broker_id=self.config.node_id, replicas=self.replicas, image=self.image, assign=self._assign_directories
@@ -182,13 +184,22 @@ class BrokerParts:
             on_leader_changed=self._leader_changed,
         )
 
-    def _make_retention(self) -> Retention:
-        return Retention(
+    def _make_cleanup(self) -> tuple[Retention, Compactor]:
+        policies = Policies(self.plugins.cleanup_policies())
+        retention = Retention(
             replicas=self.replicas,
-            policies=Policies(self.plugins.cleanup_policies()),
+            policies=policies,
             clock=self.broker.clock,
             settings=lambda: RetentionSettings(self.live_config.get_int("log.retention.check.interval.ms")),
         )
+        compactor = Compactor(
+            replicas=self.replicas,
+            policies=policies,
+            clock=self.broker.clock,
+            settings=lambda: CompactorSettings.of(self.live_config),
+            start_worker=start_worker,
+        )
+        return retention, compactor
 
     def _make_coordinators(self) -> CoordinatorRuntimes:
         return CoordinatorRuntimes(
@@ -413,6 +424,7 @@ class BrokerParts:
         yield "flushes", self.flushes.run
         yield "upkeep", self.upkeep.run
         yield "retention", self.retention.run
+        yield "compaction", self.compactor.run
         yield "router", self.router.run
         yield "topic maker", self.topic_maker.run
         yield "topic opener", self.opener.run

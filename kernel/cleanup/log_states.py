@@ -30,7 +30,8 @@ def state_of(replica: Replica, settings: CleanupSettings, now_ms: int) -> LogSta
         log_start_offset=offsets.log_start_offset,
         last_stable_offset=offsets.last_stable_offset,
         high_watermark=offsets.high_watermark,
-        first_dirty_offset=offsets.log_start_offset,
+        first_dirty_offset=max(partition_log.clean_end, offsets.log_start_offset),
+        rewritable_end=partition_log.rewritable_end,
         now_ms=now_ms,
     )
 
@@ -54,6 +55,10 @@ class Policies:
             max(deletions, key=lambda deletion: deletion.below, default=None),
             max(compactions, key=lambda compaction: compaction.urgency, default=None),
         )
+
+    def compacts(self, settings: CleanupSettings) -> bool:
+        """Say whether one of a topic's policies ever plans a compaction."""
+        return any(policy.compacts for policy in map(self._find, settings.cleanup_policy) if policy is not None)
 
     def _find(self, name: str) -> CleanupPolicy | None:
         policy = self._policies.get(name)

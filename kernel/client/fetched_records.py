@@ -123,7 +123,7 @@ class FetchedRecords:
         """Say whether a batch is none of the consumer's business: control records, or an aborted transaction's."""
         aborted = self._aborted
         if header.is_control:
-            if aborted is not None and header.has_producer_id:
+            if aborted is not None and header.has_producer_id and header.records_count:  # none where compaction took it
                 marker = read_control_record(records, header, place)
                 if isinstance(marker, EndTransactionMarker) and marker.type is ControlRecordType.ABORT:
                     self._aborted_ids.discard(header.producer_id)

@@ -81,14 +81,7 @@ class Part(Enum):
     SHARE_GROUPS = ("share groups", False, "belongs to share groups, which are not built yet")
     STREAMS_GROUPS = ("streams groups", False, "belongs to streams groups, which are not built yet")
     TRANSACTIONS = ("transactions", True, "")
-    RETENTION = ("retention", True, "")
-    CLEANUP = ("cleanup", False, "belongs to compaction, which is not built yet")
-    CLEANUP_POLICY = (
-        "cleanup policy",
-        False,
-        "belongs in part to compaction, which is not built yet",
-        "`delete` acts, and of `compact` that records without a key are refused",
-    )
+    CLEANUP = ("cleanup", True, "")
     SECURITY = ("security", False, "belongs to SASL, ACLs and delegation tokens, which are not built yet")
     CLUSTER = ("cluster", False, "belongs to a cluster of several brokers, which is not built yet")
     TIERED = ("tiered storage", False, "belongs to tiered storage, which is not built yet")

@@ -101,7 +101,11 @@ class TopicConfig:
 
     def log_config(self) -> LogConfig:
         """Return what the topic's logs need to know."""
-        return LogConfig(**{field.name: getattr(self, field.name) for field in attrs.fields(LogConfig)})
+        config = LogConfig(**{field.name: getattr(self, field.name) for field in attrs.fields(LogConfig)})
+        if self.is_compacted and self.max_compaction_lag_ms < self.segment_ms:
+            # What must be compacted by then must be closed by then, as Kafka rolls too.
+            return attrs.evolve(config, segment_ms=self.max_compaction_lag_ms)
+        return config
 
     def cleanup_settings(self) -> CleanupSettings:
         """Return what cleanup policies need to know."""

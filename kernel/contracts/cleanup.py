@@ -59,6 +59,7 @@ class LogState:
         last_stable_offset: No transaction is open below it; at most the high watermark.
         high_watermark: What is below is committed.
         first_dirty_offset: Up to where the log was compacted; the log start when it never was.
+        rewritable_end: Segments that end at or below it may be rewritten.
         now_ms: The wall clock.
     """
 
@@ -69,6 +70,7 @@ class LogState:
     last_stable_offset: int
     high_watermark: int
     first_dirty_offset: int
+    rewritable_end: int
     now_ms: int
 
 
@@ -104,12 +106,13 @@ class RecordSelection(Protocol):
 class SelectionFactory(Protocol):
     """Makes selections. Pickled on its way to the process that rewrites: a module's function or class, or a partial."""
 
-    def __call__(self, memory_bytes: int, records_max: int) -> RecordSelection:
+    def __call__(self, memory_bytes: int, records_max: int, load_factor: float) -> RecordSelection:
         """Make one.
 
         Args:
             memory_bytes: What it may take, `log.cleaner.dedupe.buffer.size` divided among the workers.
             records_max: How many records it will be told of at most.
+            load_factor: `log.cleaner.io.buffer.load.factor`: how full a hash table may get, above 0, at most 1.
         """
         ...
 
@@ -144,6 +147,11 @@ NOTHING_TO_CLEAN = CleanupPlan()
 
 class CleanupPolicy(Protocol):
     """What a plugin offers in `odradek_cleanup_policies`. Called by the reactor's task: must not block."""
+
+    @property
+    def compacts(self) -> bool:
+        """Whether it ever plans a compaction; only such policies are asked every `log.cleaner.backoff.ms`."""
+        ...
 
     def plan(self, log: LogState) -> CleanupPlan:
         """Return what is to be done with a log now. Pure: the same state gives the same plan."""

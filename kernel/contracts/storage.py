@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 import attrs
 
+from .rewriting import RewritableLog
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
@@ -77,7 +79,7 @@ class LogRead(NamedTuple):
 EMPTY_READ: Final = LogRead(b"", 0, -1)
 
 
-class PartitionLog(Protocol):
+class PartitionLog(RewritableLog, Protocol):
     """One log of one partition.
 
     Owned by the task that owns the replica. Invariants between two calls:

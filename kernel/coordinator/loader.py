@@ -238,6 +238,8 @@ def _replay_record(load: Load, record: Record, producer: ProducerIdentity) -> No
 
 def _replay_control(load: Load, data: Buffer, position: int, header: BatchHeader) -> None:
     """Replay the end of a transaction; other control batches are nothing to a coordinator."""
+    if not header.records_count:
+        return  # compaction left it of a transaction that is gone
     try:
         control = read_control_record(data, header, position)
     except CorruptionError as error:

@@ -432,6 +432,10 @@ class ProducerStateTable:
         """Return all aborted transactions, in the order of their markers: what the transaction index holds."""
         return tuple(self._aborted)
 
+    def replace_aborted(self, aborted: Iterable[AbortedTransaction]) -> None:
+        """Take note of all aborted transactions that compaction left; one too many would hide later records."""
+        self._aborted = sorted(aborted, key=_LAST_OFFSET)
+
     # ------------------------------------------------------------------------------------------------------- snapshots
 
     def snapshot(self) -> list[ProducerSnapshotEntry]:

@@ -106,6 +106,8 @@ def replay(partition_log: PartitionLog, producers: ProducerStateTable, start_off
         if not header.is_control:
             producers.append(header)
             continue
+        if not header.records_count:
+            continue  # compaction left it: of its transaction there is nothing any more, as Kafka takes it
         control = read_control_record(batch, header)
         if isinstance(control, EndTransactionMarker):
             producers.append_marker(

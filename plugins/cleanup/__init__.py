@@ -1,4 +1,4 @@
-"""What of a log may go, as in Kafka: by age and size. Hook implementations only; see `README.md`."""
+"""What of a log may go, as in Kafka: by age, by size, by key. Hook implementations only; see `README.md`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from odradek.kernel.api import hookimpl
 
+from .compact import CompactPolicy
 from .delete import DeletePolicy
 
 if TYPE_CHECKING:
@@ -17,4 +18,4 @@ if TYPE_CHECKING:
 @hookimpl
 def odradek_cleanup_policies() -> Mapping[str, CleanupPolicy]:
     """Offer them under Kafka's names."""
-    return {"delete": DeletePolicy()}
+    return {"delete": DeletePolicy(), "compact": CompactPolicy()}

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 class DeletePolicy:
     """Plans by `retention.ms` and `retention.bytes`; has no state."""
 
+    compacts = False
+
     def plan(self, log: LogState) -> CleanupPlan:
         """See `CleanupPolicy.plan`."""
         by_size, by_age = _end_by_size(log), _end_by_age(log)

@@ -5,7 +5,7 @@ A batch is copied once, when it is written; what a read gives is the stored byte
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,47 +15,19 @@ from odradek.kernel.api import (
     EpochCache,
     LogRead,
     SegmentInfo,
+    SegmentRewrite,
     StorageError,
     do_now,
     iterate_batches,
 )
 
+from .rewriting import MemoryPlace, MemorySegment, MemorySource
 from .work import NoWork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from odradek.kernel.api import Buffer, DiskWork, EpochEnd, LogConfig, TopicIdPartition
-
-
-class MemorySegment:
-    """Batches from a base offset on; the three lists run in step."""
-
-    __slots__ = ("base_offset", "batches", "last_offsets", "max_timestamps", "modified_ms", "size_bytes")
-
-    def __init__(self, base_offset: int, modified_ms: int) -> None:
-        self.base_offset = base_offset
-        self.batches: list[bytes] = []
-        self.last_offsets: list[int] = []
-        self.max_timestamps: list[int] = []
-        self.modified_ms = modified_ms
-        self.size_bytes = 0
-
-    def add(self, batch: bytes, last_offset: int, max_timestamp: int) -> None:
-        """Put a batch at the end."""
-        self.batches.append(batch)
-        self.last_offsets.append(last_offset)
-        self.max_timestamps.append(max_timestamp)
-        self.size_bytes += len(batch)
-
-    def number_of(self, offset: int) -> int:
-        """Return the number of the first batch that ends at or after `offset`."""
-        return bisect_left(self.last_offsets, offset)
-
-    def cut(self, number: int) -> None:
-        """Drop the batches from `number` on."""
-        del self.batches[number:], self.last_offsets[number:], self.max_timestamps[number:]
-        self.size_bytes = sum(map(len, self.batches))
 
 
 class MemoryLog:
@@ -78,6 +50,8 @@ class MemoryLog:
         self._staged: list[tuple[Buffer, int, int, int]] = []
         self._epochs = EpochCache()
         self._sidecars: dict[tuple[str, int], bytes] = {}
+        self._rewritten = MemoryPlace(0)
+        self.clean_end = 0
 
     @property
     def active_base_offset(self) -> int:
@@ -217,6 +191,7 @@ class MemoryLog:
         self.log_end_offset = self._written_end = offset
         self.recovery_point = min(self.recovery_point, offset)
         self.log_start_offset = min(self.log_start_offset, offset)
+        self.clean_end = min(self.clean_end, offset)
 
     def advance_log_start(self, offset: int) -> None:
         """See `PartitionLog.advance_log_start`."""
@@ -265,6 +240,53 @@ class MemoryLog:
                     segment.add(batch, header.last_offset, header.max_timestamp)
             fresh.append(segment)
         self._segments[first : first + len(base_offsets)] = fresh
+
+    @property
+    def rewritable_end(self) -> int:
+        """See `PartitionLog.rewritable_end`."""
+        return self.active_base_offset
+
+    def note_clean_end(self, offset: int) -> None:
+        """See `PartitionLog.note_clean_end`."""
+        self.clean_end = min(offset, self._written_end)
+
+    def begin_rewrite(self, end_offset: int) -> SegmentRewrite:
+        """See `PartitionLog.begin_rewrite`."""
+        self._check_open()
+        self._rewritten = MemoryPlace(self._now_ms())
+        closed = [info for info in self.segments()[:-1] if info.base_offset < end_offset]
+        sources = [
+            MemorySource(info.base_offset, info.next_offset, info.size_bytes, segment.batches)
+            for info, segment in zip(closed, self._segments, strict=False)
+        ]
+        return SegmentRewrite(sources, self._rewritten, is_portable=False)
+
+    def begin_replacement(self, base_offsets: Sequence[int]) -> DiskWork:
+        """See `PartitionLog.begin_replacement`."""
+        old = self._neighbours(base_offsets)
+        if [segment.base_offset for segment in old] != list(base_offsets):
+            raise StorageError(
+                f"{self.partition}: segments {list(base_offsets)} were deleted while they were rewritten"
+            )
+        return NoWork(partial(self._end_replacement, base_offsets, old, self._rewritten, self._cuts_count))
+
+    def _neighbours(self, base_offsets: Sequence[int]) -> list[MemorySegment]:
+        self._check_open()
+        first = self._floor(base_offsets[0])
+        return self._segments[first : first + len(base_offsets)]
+
+    def _end_replacement(
+        self, base_offsets: Sequence[int], old: Sequence[MemorySegment], place: MemoryPlace, cuts_count: int
+    ) -> None:
+        if self._neighbours(base_offsets) != old or cuts_count != self._cuts_count or old[-1] is self._segments[-1]:
+            raise StorageError(f"{self.partition}: segments changed while they were rewritten")
+        first = self._segments.index(old[0])
+        fresh = place.segments.pop(base_offsets[0])
+        self._segments[first : first + len(old)] = [fresh.segment]
+        for base_offset in base_offsets:
+            self._sidecars.pop(("txnindex", base_offset), None)
+        for kind, data in fresh.sidecars.items():
+            self.write_sidecar(base_offsets[0], kind, data)
 
     def write_sidecar(self, offset: int, kind: str, data: bytes) -> None:
         """See `PartitionLog.write_sidecar`."""

@@ -28,6 +28,7 @@ from .formats import (
     parse_segment_file,
     segment_file_name,
 )
+from .rewriting import rename_kinds
 from .segment import Segment
 
 if TYPE_CHECKING:
@@ -123,6 +124,17 @@ class LogDirectory:
             self._rename_marks(base_offset, SWAP, "")
         self._files.fsync_directory(self.path)
         self.segments[first:first] = [self._load(base_offset) for base_offset in fresh]
+
+    def swap_in(self, first: int, last: int, base_offset: int, delay_ms: int) -> None:
+        """Put the segment that is ready under `.swap` in the place of `segments[first:last]`, none of them the last."""
+        following = self.segments[last].base_offset
+        self.discard_segments(first, last, delay_ms)
+        rename_kinds(self._files, self.path, base_offset, SWAP, "")
+        fresh = self._load(base_offset)
+        fresh.next_offset = following
+        self.segments.insert(first, fresh)
+        self._sidecars = None
+        self.entries_version += 1
 
     def _write_cleaned(self, base_offset: int, batches: Sequence[Sequence[Buffer]], config: LogConfig) -> list[int]:
         fresh = []

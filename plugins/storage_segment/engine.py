@@ -25,7 +25,7 @@ from odradek.kernel.api import (
     replace_file,
 )
 
-from .engine_work import AdoptionWork, CheckpointWork, RemovalWork
+from .engine_work import AdoptionWork, CheckpointWork, RemovalWork, failure_of, told
 from .flushing import run_all
 from .formats import (
     DELETE_DIRECTORY,
@@ -255,6 +255,7 @@ class SegmentEngine:
                 ),
             )
             log = SegmentLog(partition, opened, config, self._context, owner=self)
+            log.note_clean_end(home.clean_ends.get(key, 0))
         except OSError as exc:
             error = disk_error(exc, "open", path)
             if error.is_device_failing:
@@ -296,6 +297,11 @@ class SegmentEngine:
         if error.is_device_failing:
             self._set_offline(self._homes[partition.topic_partition], error)
 
+    def named_recovery_point(self, partition: TopicIdPartition) -> int:
+        """See `LogOwner.named_recovery_point`."""
+        key = partition.topic_partition
+        return self._homes[key].named_recovery_points.get(key, 0)
+
     def keep_offsets(self, partition: TopicIdPartition, recovery_point: int, log_start_offset: int) -> None:
         """See `LogOwner.keep_offsets`."""
         home = self._homes[partition.topic_partition]
@@ -335,8 +341,7 @@ class SegmentEngine:
 
     def _forget(self, home: LogDir, key: TopicPartition) -> None:
         del self._homes[key]
-        for offsets in (home.topic_ids, home.recovery_points, home.log_start_offsets, home.high_watermarks):
-            offsets.pop(key, None)
+        home.forget(key)
 
     def set_aside(self, partition: TopicIdPartition) -> None:
         """See `StorageEngine.set_aside`: the directory gets the suffix `-stray`, as in Kafka."""
@@ -381,7 +386,7 @@ class SegmentEngine:
         key, source, target, log = move.key, move.source, move.target, move.log
         if error is not None:
             self.give_up_move(move)
-            raise _told(error, "move", source.path / str(key))
+            raise told(error, "move", source.path / str(key))
         self._discard(move.retired, log.config.file_delete_delay_ms if log is not None else _DELETE_DELAY_MS)
         if self._homes.get(key) is not source or self._logs.get(key) is not log or (log and not log.is_closed):
             with suppress(OSError):
@@ -392,6 +397,7 @@ class SegmentEngine:
             (source.recovery_points, target.recovery_points),
             (source.log_start_offsets, target.log_start_offsets),
             (source.high_watermarks, target.high_watermarks),
+            (source.clean_ends, target.clean_ends),
         ):
             if key in ours:
                 theirs[key] = ours.pop(key)  # type: ignore[assignment] # the pairs have one type each
@@ -418,10 +424,10 @@ class SegmentEngine:
     def end_adoption(self, adoption: AdoptionWork, error: Exception | None) -> None:
         """See `DiskWork.finish`."""
         if error is None:
-            error = _failure_of(partial(self._place_adopted, adoption))
+            error = failure_of(partial(self._place_adopted, adoption))
         if error is not None:
             self._discard(adoption.future, 0)
-            raise _told(error, "copy", adoption.source)
+            raise told(error, "copy", adoption.source)
 
     def _place_adopted(self, adoption: AdoptionWork) -> None:
         key, home = adoption.key, adoption.target
@@ -448,6 +454,8 @@ class SegmentEngine:
                 log.kept_offsets = offsets
                 home = self._homes[partition]
                 home.recovery_points[partition], home.log_start_offsets[partition] = offsets
+            if log.clean_end:
+                self._homes[partition].clean_ends[partition] = log.clean_end
         for topic_id_partition, offset in high_watermarks.items():
             partition = topic_id_partition.topic_partition
             if partition in self._homes:
@@ -485,15 +493,3 @@ class SegmentEngine:
 
     def __repr__(self) -> str:
         return f"<SegmentEngine of {len(self._logs)} open logs in {self._dirs}>"
-
-
-def _failure_of(action: Callable[[], None]) -> Exception | None:
-    try:
-        action()
-    except (OSError, StorageError) as exc:
-        return exc
-    return None
-
-
-def _told(error: Exception, what: str, path: Path) -> Exception:
-    return disk_error(error, what, path) if isinstance(error, OSError) else error

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import attrs
 
-from odradek.kernel.api import ZERO_ID, disk_error
+from odradek.kernel.api import ZERO_ID, StorageError, disk_error
 
 from .copying import copy_directory, remove_directory
 from .formats import parse_directory_mark
@@ -120,3 +120,17 @@ class AdoptionWork:
     def finish(self, error: Exception | None) -> None:
         """See `DiskWork.finish`."""
         self.owner.end_adoption(self, error)
+
+
+def failure_of(action: Callable[[], None]) -> Exception | None:
+    """Return what of a disk or a log made an action fail, None when nothing did."""
+    try:
+        action()
+    except (OSError, StorageError) as exc:
+        return exc
+    return None
+
+
+def told(error: Exception, what: str, path: Path) -> Exception:
+    """Return an error as operators are told of it."""
+    return disk_error(error, what, path) if isinstance(error, OSError) else error

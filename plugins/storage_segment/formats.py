@@ -3,6 +3,7 @@
     log.dirs entry/
       meta.properties  .lock  .kafka_cleanshutdown
       recovery-point-offset-checkpoint  log-start-offset-checkpoint  replication-offset-checkpoint
+      cleaner-offset-checkpoint
       <topic>-<partition>/                                        a log
       <topic>-<partition>.<32 hex digits>-delete | -future | -stray
         partition.metadata  leader-epoch-checkpoint
@@ -47,6 +48,7 @@ CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 LOG_START_OFFSETS: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
+CLEAN_ENDS: Final = "cleaner-offset-checkpoint"
 PARTITION_METADATA: Final = "partition.metadata"
 EPOCH_CHECKPOINT: Final = "leader-epoch-checkpoint"
 

@@ -16,7 +16,9 @@ from odradek.kernel.api import (
     EMPTY_READ,
     NO_LIMIT,
     LogRead,
+    OsFiles,
     SegmentInfo,
+    SegmentRewrite,
     StorageError,
     disk_error,
     do_now,
@@ -25,6 +27,7 @@ from odradek.kernel.api import (
 from .flushing import LogFlush, SidecarWork
 from .formats import EPOCH_CHECKPOINT, PARTITION_METADATA
 from .moving import CopyPlan, GrowingFile
+from .rewriting import FolderPlace, SwapWork, source_of
 from .segment import OFFSETS_MAX
 from .time_lookup import TimeLookup, may_wait
 from .writer import CAREFUL, LogWriter
@@ -224,6 +227,7 @@ class SegmentLog(LogWriter):
         self._directory.drop_sidecars_above(self._written_end)
         self.recovery_point = min(self.recovery_point, self._written_end)
         self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
+        self.clean_end = min(self.clean_end, self._written_end)
         self._settle()
 
     def advance_log_start(self, offset: int) -> None:
@@ -268,6 +272,55 @@ class SegmentLog(LogWriter):
             segments = self._directory.segments
             for segment, following in pairwise(segments):
                 segment.next_offset = following.base_offset
+            self._forget_places()
+
+    # -- rewriting -----------------------------------------------------------------------------------------------
+
+    @property
+    def rewritable_end(self) -> int:
+        """See `PartitionLog.rewritable_end`: recovery must not take the gaps of compaction for holes."""
+        return min(self._owner.named_recovery_point(self.partition), self.recovery_point, self._active.base_offset)
+
+    def note_clean_end(self, offset: int) -> None:
+        """See `PartitionLog.note_clean_end`."""
+        self.clean_end = min(offset, self._written_end)
+
+    def begin_rewrite(self, end_offset: int) -> SegmentRewrite:
+        """See `PartitionLog.begin_rewrite`."""
+        with self._reading():
+            closed = [segment for segment in self._directory.segments[:-1] if segment.base_offset < end_offset]
+            place = FolderPlace(self._files, self.directory, self.config)
+            return SegmentRewrite(
+                [source_of(self._files, segment) for segment in closed], place, isinstance(self._files, OsFiles)
+            )
+
+    def begin_replacement(self, base_offsets: Sequence[int]) -> SwapWork:
+        """See `PartitionLog.begin_replacement`."""
+        if self._offline is not None:
+            raise StorageError(self._offline)
+        first = self._directory.floor(base_offsets[0])
+        segments = self._directory.segments[first : first + len(base_offsets)]
+        work = SwapWork(self, self._files, self.directory, segments, self._cuts_count)
+        if [segment.base_offset for segment in segments] != list(base_offsets):
+            raise StorageError(
+                f"{self.partition}: segments {list(base_offsets)} were deleted while they were rewritten"
+            )
+        return work
+
+    def end_replacement(self, work: SwapWork, error: Exception | None) -> None:
+        """See `DiskWork.finish`."""
+        with self._disk("replace segments of"):
+            first = self._directory.floor(work.base_offset)
+            last = first + len(work.segments)
+            is_there = self._directory.segments[first:last] == work.segments and work.cuts_count == self._cuts_count
+            if error is not None or not is_there or work.segments[-1] is self._active:
+                work.give_up()
+                if isinstance(error, OSError):
+                    raise self._read_failed(error) from error
+                raise error or StorageError(f"{self.partition}: segments changed while they were rewritten")
+            self._replacements_count += 1
+            self._unsynced = [segment for segment in self._unsynced if segment not in work.segments]
+            self._directory.swap_in(first, last, work.base_offset, self._delete_delay_ms)
             self._forget_places()
 
     def _forget_places(self) -> None:

@@ -22,6 +22,7 @@ from odradek.kernel.api import (
 )
 
 from .formats import (
+    CLEAN_ENDS,
     CLEAN_SHUTDOWN,
     HIGH_WATERMARKS,
     LOCK,
@@ -63,6 +64,7 @@ class LogDir:
 
     Life: made, `take`, any of the others, `release`. `error` is empty while the directory works; after the first
     failure of its device it is out of use until the broker starts again. A reserved one takes only logs that name it.
+    `named_recovery_points` are those of the last checkpoint that has its name: they last from the next `sync` on.
     """
 
     def __init__(self, files: Files, path: Path, *, is_reserved: bool = False) -> None:
@@ -77,6 +79,8 @@ class LogDir:
         self.recovery_points: dict[TopicPartition, int] = {}
         self.log_start_offsets: dict[TopicPartition, int] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
+        self.clean_ends: dict[TopicPartition, int] = {}
+        self.named_recovery_points: Mapping[TopicPartition, int] = {}
         self.leftovers: list[Path] = []
         self._copies_count = 0
         self._newest_copy = 0
@@ -127,6 +131,7 @@ class LogDir:
         self.recovery_points = self._read_offsets(RECOVERY_POINTS)
         self.log_start_offsets = self._read_offsets(LOG_START_OFFSETS)
         self.high_watermarks = self._read_offsets(HIGH_WATERMARKS)
+        self.clean_ends = self._read_offsets(CLEAN_ENDS)
         self.leftovers = [
             self.path / name for name in sorted(names) if parse_directory_mark(name) or _is_unfinished_checkpoint(name)
         ]
@@ -149,7 +154,7 @@ class LogDir:
             return {}
 
     def copy_checkpoints(self) -> CheckpointCopy:
-        """Return what the three checkpoints are to hold now."""
+        """Return what the checkpoints are to hold now."""
         self._copies_count += 1
         return CheckpointCopy(
             self._copies_count,
@@ -157,11 +162,12 @@ class LogDir:
                 RECOVERY_POINTS: dict(self.recovery_points),
                 LOG_START_OFFSETS: dict(self.log_start_offsets),
                 HIGH_WATERMARKS: dict(self.high_watermarks),
+                CLEAN_ENDS: dict(self.clean_ends),
             },
         )
 
     def write_checkpoints(self, copy: CheckpointCopy) -> None:
-        """Write a copy's three files under names of their own, for `put_checkpoints`. Any thread; blocks.
+        """Write a copy's files under names of their own, for `put_checkpoints`. Any thread; blocks.
 
         Raises:
             OSError: The disk fails.
@@ -190,6 +196,8 @@ class LogDir:
                 self._files.rename(self._unfinished(copy, name), self.path / name)
             else:
                 self._files.unlink(self._unfinished(copy, name))
+        if is_newest:
+            self.named_recovery_points = copy.offsets[RECOVERY_POINTS]
         self._newest_copy = max(self._newest_copy, copy.number)
 
     def _unfinished(self, copy: CheckpointCopy, name: str) -> Path:
@@ -220,6 +228,12 @@ class LogDir:
                     "move the directory away"
                 ) from None
 
+    def forget(self, partition: TopicPartition) -> None:
+        """Know nothing of a log any more."""
+        self.topic_ids.pop(partition, None)
+        for offsets in (self.recovery_points, self.log_start_offsets, self.high_watermarks, self.clean_ends):
+            offsets.pop(partition, None)
+
     def info(self) -> LogDirInfo:
         """Return what DescribeLogDirs shows."""
         total = usable = -1
@@ -242,7 +256,7 @@ class LogDir:
 
 def _is_unfinished_checkpoint(name: str) -> bool:
     """Say whether a crash left this of a checkpoint."""
-    return name.endswith(".tmp") and name.startswith((RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS))
+    return name.endswith(".tmp") and name.startswith((RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS, CLEAN_ENDS))
 
 
 def find_logs(files: Files, path: Path) -> list[FoundLog]:

@@ -158,7 +158,9 @@ class Segment:
             yield position, header
             position += header.length_bytes
 
-    def batches(self, position: int) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+    def batches(
+        self, position: int, chunk_bytes: int = _BATCHES_CHUNK
+    ) -> Iterator[tuple[int, BatchHeader, memoryview]]:
         """Yield (position, header, bytes) of each batch from `position`, a batch's beginning, on.
 
         Raises:
@@ -169,11 +171,11 @@ class Segment:
         while position < end:
             at = position - start
             if at + HEADER_SIZE > len(data):
-                data = memoryview(pread(fd, min(_BATCHES_CHUNK, end - position), position))
+                data = memoryview(pread(fd, min(chunk_bytes, end - position), position))
                 start, at = position, 0
             header = self._checked_header(data, at, position)
             if at + header.length_bytes > len(data):
-                data = memoryview(pread(fd, min(max(_BATCHES_CHUNK, header.length_bytes), end - position), position))
+                data = memoryview(pread(fd, min(max(chunk_bytes, header.length_bytes), end - position), position))
                 start, at = position, 0
                 if len(data) < header.length_bytes:
                     raise CorruptRecordsError(f"{self.path}: the file ends within a batch", position=position)

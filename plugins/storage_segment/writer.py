@@ -49,6 +49,10 @@ class LogOwner(Protocol):
         """Take note that the log went offline."""
         ...
 
+    def named_recovery_point(self, partition: TopicIdPartition) -> int:
+        """Return the recovery point in the checkpoint that has its name; it lasts once the directory is synced."""
+        ...
+
     def keep_offsets(self, partition: TopicIdPartition, recovery_point: int, log_start_offset: int) -> None:
         """Put these into the checkpoints; durable on return.
 
@@ -87,6 +91,7 @@ class LogWriter:
         self._owner = owner
         self._offline: str | None = None
         self.kept_offsets: tuple[int, int] = (-1, -1)
+        self.clean_end = 0
         self._cuts_count = self._replacements_count = 0
         self._epochs_version = self._durable_epochs = 0
         self._has_unsaved_epoch = False

@@ -32,11 +32,15 @@ def hosted(tmp_path: Path) -> Iterator[Hosted]:
 
 
 class BrokenPolicy:
+    compacts = False
+
     def plan(self, log: LogState) -> CleanupPlan:
         raise RuntimeError("a bug of the policy's author")
 
 
 class DeletesBelow:
+    compacts = False
+
     def __init__(self, below: int) -> None:
         self.below = below
 

@@ -132,12 +132,12 @@ def test_wrong_overrides_are_an_invalid_config(overrides: dict[str, str], what: 
 
 
 def test_keys_of_parts_that_are_not_built_are_warned_of() -> None:
-    names = ["cleanup.policy", "local.retention.ms", "segment.bytes", "unknown"]
+    names = ["cleanup.policy", "leader.replication.throttled.replicas", "local.retention.ms", "segment.bytes", "unknown"]
     assert list(broker().registry.without_effect(Scope.TOPIC, names)) == [
         (
-            "cleanup.policy",
-            "cleanup.policy belongs in part to compaction, which is not built yet; `delete` acts, and of `compact` "
-            "that records without a key are refused",
+            "leader.replication.throttled.replicas",
+            "leader.replication.throttled.replicas belongs to a cluster of several brokers, which is not built yet; "
+            "it has no effect",
         ),
         (
             "local.retention.ms",

@@ -30,6 +30,7 @@ def log_of(
         last_stable_offset=min(high_watermark, offset),
         high_watermark=min(high_watermark, offset),
         first_dirty_offset=0,
+        rewritable_end=offset,
         now_ms=NOW_MS,
     )
 

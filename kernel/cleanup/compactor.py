@@ -1,0 +1,267 @@
+"""Shell: has logs compacted, the most urgent first, by workers beside the reactor, and puts in place what they wrote.
+
+A round asks the policies about every log that may be compacted, gives the most urgent ones to workers, at most
+`log.cleaner.threads` at once, and begins anew; with nothing to do it sleeps for `log.cleaner.backoff.ms`.
+
+| what goes wrong | what becomes of it |
+| --- | --- |
+| a damaged batch, a policy that fails | the partition is uncleanable until the broker starts again: log line, metric |
+| a segment deleted meanwhile, a disk that refuses | the new segments are given up; tried again after a pause |
+| a worker that dies | the same; after `DEATHS_MAX` in a row the partition is uncleanable |
+| this service fails | restarted with a growing pause (`services.py`) |
+
+*Source:* Kafka 4.3: LogCleaner, LogCleanerManager.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+import attrs
+import trio
+
+from ..contracts.storage import NO_LIMIT
+from ..disk_threads import do_on_thread
+from ..errors import StorageError
+from .batch_filter import LastRecord
+from .compaction import CompactionDone, CompactionJob, GroupRewritten
+from .log_states import state_of
+from .workers import UncleanableError, WorkerDiedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..clock import Clock
+    from ..contracts.cleanup import Compaction
+    from ..contracts.services import ConfigView
+    from ..contracts.storage import PartitionLog
+    from ..partitions.replica import Replica
+    from ..partitions.replica_manager import ReplicaManager, TopicReplicas
+    from ..types import TopicIdPartition
+    from .log_states import Policies
+    from .workers import Worker
+
+log = logging.getLogger(__name__)
+
+DEATHS_MAX: Final = 3
+PAUSE_S_MIN: Final = 0.05
+
+
+@attrs.frozen
+class CompactorSettings:
+    """The keys `log.cleaner.*`, without their prefix; sizes in bytes, times in milliseconds."""
+
+    enable: bool
+    threads: int
+    dedupe_buffer_size: int
+    io_buffer_load_factor: float
+    io_buffer_size: int
+    io_max_bytes_per_second: float
+    backoff_ms: int
+
+    @classmethod
+    def of(cls, config: ConfigView) -> CompactorSettings:
+        """Take them from the broker's configuration."""
+        return cls(
+            enable=config.get_bool("log.cleaner.enable"),
+            threads=config.get_int("log.cleaner.threads"),
+            dedupe_buffer_size=config.get_int("log.cleaner.dedupe.buffer.size"),
+            io_buffer_load_factor=config.get_float("log.cleaner.io.buffer.load.factor"),
+            io_buffer_size=config.get_int("log.cleaner.io.buffer.size"),
+            io_max_bytes_per_second=config.get_float("log.cleaner.io.max.bytes.per.second"),
+            backoff_ms=config.get_int("log.cleaner.backoff.ms"),
+        )
+
+
+@attrs.define
+class CompactorStatistics:
+    """What compaction came to since the start; read by the metrics."""
+
+    rounds_count: int = 0
+    compactions_count: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    deaths_count: int = 0
+    duration_ms_max: int = 0
+    dirty_percent_max: int = 0
+    last_run_ms: int = 0
+
+
+@attrs.frozen(eq=False)
+class _Candidate:
+    topic: TopicReplicas
+    replica: Replica
+    compaction: Compaction
+
+
+class Compactor:
+    """The service that compacts. Owned by the broker's nursery; logs are touched on the reactor's task only."""
+
+    def __init__(
+        self,
+        *,
+        replicas: ReplicaManager,
+        policies: Policies,
+        clock: Clock,
+        settings: Callable[[], CompactorSettings],
+        start_worker: Callable[[CompactionJob], Worker],
+    ) -> None:
+        self._replicas = replicas
+        self._policies = policies
+        self._clock = clock
+        self._settings = settings
+        self._start_worker = start_worker
+        self._limiter = trio.CapacityLimiter(16)
+        self._deaths: dict[TopicIdPartition, int] = {}
+        self._resting: set[TopicIdPartition] = set()
+        self.uncleanable: dict[TopicIdPartition, str] = {}
+        self.statistics = CompactorStatistics(last_run_ms=clock.monotonic_ms())
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Work until cancelled: workers are ended, and what they have not finished is begun anew another time."""
+        task_status.started()
+        while True:
+            await trio.sleep(max(self._settings().backoff_ms / 1000, PAUSE_S_MIN))
+            self._resting.clear()
+            while self._settings().enable and await self.round():
+                pass
+            self.statistics.last_run_ms = self._clock.monotonic_ms()
+
+    def silence_ms(self) -> int:
+        """Return how long ago all logs were looked at to the end."""
+        return self._clock.monotonic_ms() - self.statistics.last_run_ms
+
+    async def round(self) -> bool:
+        """Compact the most urgent logs; return whether there were any."""
+        settings = self._settings()
+        self.statistics.rounds_count += 1
+        candidates = await self._candidates()
+        self.statistics.dirty_percent_max = int(100 * max((each.compaction.urgency for each in candidates), default=0))
+        candidates.sort(key=lambda each: each.compaction.urgency, reverse=True)
+        chosen = candidates[: settings.threads]
+        async with trio.open_nursery() as nursery:
+            for candidate in chosen:
+                partition = candidate.replica.partition
+                nursery.start_soon(self._compact_guarded, candidate, settings, name=f"compaction of {partition}")
+        return bool(chosen)
+
+    async def _candidates(self) -> list[_Candidate]:
+        found = []
+        for topic in list(self._replicas.topics.values()):
+            if not self._policies.compacts(topic.plan.cleanup):
+                continue
+            for replica in list(topic.partitions.values()):
+                await trio.lowlevel.checkpoint()
+                try:
+                    compaction = await self._plan(topic, replica)
+                except StorageError as error:
+                    if replica.offline_reason is None:
+                        self._replicas.fail(replica, error)
+                except Exception:  # a policy's bug: the other logs go on, and this one next time
+                    self._resting.add(replica.partition)
+                    log.exception("planning the compaction of %s failed", replica.topic_partition)
+                else:
+                    if compaction is not None:
+                        found.append(_Candidate(topic, replica, compaction))
+        return found
+
+    async def _plan(self, topic: TopicReplicas, replica: Replica) -> Compaction | None:
+        partition_log = replica.log
+        if replica.offline_reason is not None or replica.partition in (self.uncleanable.keys() | self._resting):
+            return None
+        if partition_log.rewritable_end <= max(partition_log.clean_end, partition_log.log_start_offset):
+            return None
+        lookup = partition_log.begin_time_lookup(NO_LIMIT)
+        if lookup is not None:
+            await do_on_thread(lookup, self._limiter)
+        return self._policies.plan(state_of(replica, topic.plan.cleanup, self._clock.now_ms())).compaction
+
+    async def _compact_guarded(self, candidate: _Candidate, settings: CompactorSettings) -> None:
+        partition = candidate.replica.partition
+        begun_ms = self._clock.monotonic_ms()
+        try:
+            await self._compact(candidate, settings)
+        except UncleanableError as error:
+            self._give_up(partition, str(error))
+        except WorkerDiedError as error:
+            self._resting.add(partition)
+            self.statistics.deaths_count += 1
+            self._deaths[partition] = self._deaths.get(partition, 0) + 1
+            log.error("compaction of %s: %s", partition, error)
+            if self._deaths[partition] >= DEATHS_MAX:
+                self._give_up(partition, f"{DEATHS_MAX} workers died of it")
+        except (StorageError, OSError) as error:
+            self._resting.add(partition)
+            if candidate.replica.offline_reason is None:
+                log.warning("compaction of %s is put off: %s", partition, error)
+        except Exception as error:  # a bug of ours, or of a storage: the other logs go on
+            log.exception("compaction of %s failed", partition)
+            self._give_up(partition, repr(error))
+        else:
+            self._deaths.pop(partition, None)
+            self.statistics.compactions_count += 1
+        duration_ms = self._clock.monotonic_ms() - begun_ms
+        self.statistics.duration_ms_max = max(self.statistics.duration_ms_max, duration_ms)
+
+    def _give_up(self, partition: TopicIdPartition, reason: str) -> None:
+        self.uncleanable[partition] = reason
+        log.error(
+            "%s is not compacted any more until the broker starts again, and grows: %s; see `odradek log dump`",
+            partition,
+            reason,
+        )
+
+    async def _compact(self, candidate: _Candidate, settings: CompactorSettings) -> None:
+        replica, partition_log = candidate.replica, candidate.replica.log
+        worker = self._start_worker(self._job_of(candidate, settings))
+        try:
+            while True:
+                step = await trio.to_thread.run_sync(worker.next_step, limiter=self._limiter, abandon_on_cancel=True)
+                if replica.log is not partition_log:
+                    raise StorageError("the log was moved")
+                if isinstance(step, CompactionDone):
+                    partition_log.note_clean_end(step.clean_end)
+                    return
+                await self._put_in_place(replica, partition_log, step)
+        finally:
+            worker.close()
+
+    async def _put_in_place(self, replica: Replica, partition_log: PartitionLog, step: GroupRewritten) -> None:
+        await do_on_thread(partition_log.begin_replacement(step.base_offsets), self._limiter)
+        known, start_offset = replica.producers.aborted(), step.base_offsets[0]
+        others = [each for each in known if not start_offset <= each.last_offset < step.end_offset]
+        replica.producers.replace_aborted([*others, *step.aborted])
+        self.statistics.bytes_read += step.bytes_read
+        self.statistics.bytes_written += step.bytes_written
+        log.info(
+            "%s: compacted offsets %d to %d: %d bytes are left of %d",
+            replica.topic_partition,
+            step.base_offsets[0],
+            step.end_offset,
+            step.bytes_written,
+            step.bytes_read,
+        )
+
+    def _job_of(self, candidate: _Candidate, settings: CompactorSettings) -> CompactionJob:
+        replica, plan = candidate.replica, candidate.topic.plan
+        threads = max(settings.threads, 1)
+        return CompactionJob(
+            compaction=candidate.compaction,
+            rewrite=replica.log.begin_rewrite(candidate.compaction.end_offset),
+            aborted=replica.producers.aborted(),
+            last_records={
+                state.producer_id: LastRecord(
+                    state.batches[-1].last_offset if state.batches else -1, state.producer_epoch
+                )
+                for state in replica.producers.states()
+            },
+            memory_bytes=settings.dedupe_buffer_size // threads,
+            load_factor=settings.io_buffer_load_factor,
+            buffer_bytes=max(settings.io_buffer_size // threads, 1),
+            bytes_per_second=settings.io_max_bytes_per_second / threads,
+            segment_bytes=plan.log_config.segment_bytes,
+            segment_index_bytes=plan.log_config.segment_index_bytes,
+            delete_retention_ms=plan.cleanup.delete_retention_ms,
+            now_ms=self._clock.now_ms(),
+        )

@@ -1,0 +1,46 @@
+"""Shell: the process that does one compaction: a job from the standard input, steps to the standard output."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, BinaryIO
+
+from .compaction import compact
+from .throttle import Throttle
+from .workers import WorkerFailure, describe
+
+if TYPE_CHECKING:
+    from .compaction import CompactionJob
+
+NICENESS = 5
+"""The broker goes first where the cores are few."""
+
+
+def main() -> None:
+    """Do one job. A failure is the last step."""
+    source, target = sys.stdin.buffer, sys.stdout.buffer
+    if hasattr(os, "nice"):
+        os.nice(NICENESS)
+    job: CompactionJob = pickle.load(source)  # from the broker that started this process
+    threading.Thread(target=_end_with_the_broker, args=(source,), daemon=True).start()
+    try:
+        for step in compact(job, Throttle(job.bytes_per_second, time.perf_counter, time.sleep)):
+            pickle.dump(step, target)
+            target.flush()
+    except Exception as error:  # whatever it is, the broker is to hear it
+        pickle.dump(WorkerFailure(describe(error), is_lasting=not isinstance(error, OSError)), target)
+        target.flush()
+
+
+def _end_with_the_broker(source: BinaryIO) -> None:
+    """Wait for the end of the pipe: a worker must not write where the next broker, or its worker, does."""
+    source.read()
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

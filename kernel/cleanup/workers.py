@@ -1,0 +1,140 @@
+"""Shell: who does a compaction: a process of its own, or, where a log cannot leave this one, a thread.
+
+Python code on a thread would hold the interpreter lock while the reactor waits for it; in another process the work
+costs clients nothing but a core (`docs/decisions/0014-compaction-in-a-process.md`). A process lives for one job: what
+it took of memory is given back with it, and a crash of it is a failed job.
+
+    broker                                       worker
+    stdin:  the job, pickled                     reads it; goes on reading: the end of the pipe is the end of the broker
+    stdout: steps, pickled, one by one           `compact`; the last step is `CompactionDone` or `WorkerFailure`
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+import attrs
+
+from ..errors import OdradekError
+from .compaction import CompactionDone, GroupRewritten, compact
+from .throttle import Throttle
+
+if TYPE_CHECKING:
+    from .compaction import CompactionJob
+
+Step: TypeAlias = "GroupRewritten | CompactionDone"
+
+
+class WorkerDiedError(OdradekError):
+    """A worker ended without an answer: it was killed, or had no memory left."""
+
+
+class UncleanableError(OdradekError):
+    """A worker met what it cannot compact: a damaged batch, a policy that fails. Trying again would not help."""
+
+
+@attrs.frozen
+class WorkerFailure:
+    """How a job ended that failed.
+
+    Attributes:
+        reason: One line.
+        is_lasting: Whether trying again would not help; otherwise the disk refused, or a segment was gone.
+    """
+
+    reason: str
+    is_lasting: bool
+
+
+class Worker(Protocol):
+    """Does one job. Life: `next_step` until it gives `CompactionDone` or raises, then `close`."""
+
+    def next_step(self) -> Step:
+        """Wait for the next step; for a thread.
+
+        Raises:
+            OSError: The disk failed, or a segment was deleted.
+            UncleanableError: The log cannot be compacted.
+            WorkerDiedError: There will be no more steps.
+        """
+        ...
+
+    def close(self) -> None:
+        """End it now, wherever it is."""
+        ...
+
+
+class ThreadWorker:
+    """Works where `next_step` is called."""
+
+    def __init__(self, job: CompactionJob) -> None:
+        self._steps = compact(job, Throttle(job.bytes_per_second, time.perf_counter, time.sleep))
+
+    def next_step(self) -> Step:
+        """See `Worker.next_step`."""
+        try:
+            return next(self._steps)
+        except OSError:
+            raise
+        except Exception as error:
+            raise UncleanableError(describe(error)) from error
+
+    def close(self) -> None:
+        """See `Worker.close`."""
+
+
+class ProcessWorker:
+    """Works in a process of its own."""
+
+    def __init__(self, job: CompactionJob) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "odradek.kernel.cleanup.worker_process"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        )
+        self._job: CompactionJob | None = job
+
+    def next_step(self) -> Step:
+        """See `Worker.next_step`."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        try:
+            if self._job is not None:
+                pickle.dump(self._job, stdin)
+                stdin.flush()
+                self._job = None
+            step = pickle.load(stdout)  # from a process that this one started
+        except (EOFError, OSError, pickle.UnpicklingError, ValueError) as error:
+            raise WorkerDiedError(f"the worker died, exit status {self._process.wait()}") from error
+        if isinstance(step, WorkerFailure):
+            raise UncleanableError(step.reason) if step.is_lasting else OSError(step.reason)
+        assert isinstance(step, GroupRewritten | CompactionDone)
+        return step
+
+    def close(self) -> None:
+        """See `Worker.close`."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None and not pipe.closed:
+                try:
+                    pipe.close()
+                except OSError:  # the rest of a job that nobody reads any more
+                    continue
+
+
+def start_worker(job: CompactionJob) -> Worker:
+    """Start a worker that fits a job."""
+    return ProcessWorker(job) if job.rewrite.is_portable else ThreadWorker(job)
+
+
+def describe(error: Exception) -> str:
+    """Return an error as one line."""
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

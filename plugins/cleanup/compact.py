@@ -1,0 +1,66 @@
+"""Pure core: the policy `compact`: of each key the newest record stays.
+
+    first dirty offset            end
+    |  clean: noted before  |  dirty  |  not yet: the last stable offset, the active segment, min.compaction.lag.ms
+
+A log is compacted when more than `min.cleanable.dirty.ratio` of what could be is dirty, or when the oldest dirty record
+has waited for `max.compaction.lag.ms`.
+
+*Source:* Kafka 4.3: LogCleanerManager.cleanableOffsets, grabFilthiestCompactedLog, maxCompactionDelay.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.kernel.api import NOTHING_TO_CLEAN, CleanupPlan, Compaction
+
+from .key_map import NewestOffsets
+
+if TYPE_CHECKING:
+    from odradek.kernel.api import LogState
+
+
+class CompactPolicy:
+    """Plans compactions; has no state."""
+
+    compacts = True
+
+    def plan(self, log: LogState) -> CleanupPlan:
+        """See `CleanupPolicy.plan`."""
+        first_dirty_offset = log.first_dirty_offset
+        if first_dirty_offset > log.segments[-1].next_offset:
+            first_dirty_offset = log.log_start_offset
+        end_offset = _end_of(log, first_dirty_offset)
+        clean_bytes = sum(s.size_bytes for s in log.segments if s.base_offset < first_dirty_offset)
+        dirty = [s for s in log.segments if first_dirty_offset <= s.next_offset - 1 and s.base_offset < end_offset]
+        dirty_bytes = sum(s.size_bytes for s in dirty if s.base_offset >= first_dirty_offset)
+        if not dirty:
+            return NOTHING_TO_CLEAN
+        if dirty[0].base_offset < first_dirty_offset:
+            # A pass that ran out of memory ended within a segment: all of it counts as dirty.
+            clean_bytes -= dirty[0].size_bytes
+            dirty_bytes += dirty[0].size_bytes
+        if not dirty_bytes:
+            return NOTHING_TO_CLEAN
+        ratio = dirty_bytes / (clean_bytes + dirty_bytes)
+        is_late = any(
+            0 <= s.max_timestamp < log.now_ms - log.settings.max_compaction_lag_ms for s in dirty if s.size_bytes
+        )
+        if ratio > log.settings.min_cleanable_dirty_ratio or is_late:
+            return CleanupPlan(compaction=Compaction(first_dirty_offset, end_offset, ratio, NewestOffsets))
+        return NOTHING_TO_CLEAN
+
+
+def _end_of(log: LogState, first_dirty_offset: int) -> int:
+    """Return the base offset of the first segment that must not be touched."""
+    lag_ms = log.settings.min_compaction_lag_ms
+    for segment in log.segments:
+        is_young = lag_ms > 0 and segment.max_timestamp > log.now_ms - lag_ms
+        if (
+            segment.is_active
+            or segment.next_offset > min(log.last_stable_offset, log.rewritable_end)
+            or (is_young and segment.next_offset > first_dirty_offset)
+        ):
+            return segment.base_offset
+    raise AssertionError("the last segment is active")

@@ -1,0 +1,96 @@
+"""Shell: the segments of a log in memory: as it keeps them, as they are read, and written anew, by somebody else."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING
+
+import attrs
+
+from odradek.kernel.api import read_header
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from odradek.kernel.api import BatchHeader, Buffer
+
+
+class MemorySegment:
+    """Batches from a base offset on; the three lists run in step."""
+
+    __slots__ = ("base_offset", "batches", "last_offsets", "max_timestamps", "modified_ms", "size_bytes")
+
+    def __init__(self, base_offset: int, modified_ms: int) -> None:
+        self.base_offset = base_offset
+        self.batches: list[bytes] = []
+        self.last_offsets: list[int] = []
+        self.max_timestamps: list[int] = []
+        self.modified_ms = modified_ms
+        self.size_bytes = 0
+
+    def add(self, batch: bytes, last_offset: int, max_timestamp: int) -> None:
+        """Put a batch at the end."""
+        self.batches.append(batch)
+        self.last_offsets.append(last_offset)
+        self.max_timestamps.append(max_timestamp)
+        self.size_bytes += len(batch)
+
+    def number_of(self, offset: int) -> int:
+        """Return the number of the first batch that ends at or after `offset`."""
+        return bisect_left(self.last_offsets, offset)
+
+    def cut(self, number: int) -> None:
+        """Drop the batches from `number` on."""
+        del self.batches[number:], self.last_offsets[number:], self.max_timestamps[number:]
+        self.size_bytes = sum(map(len, self.batches))
+
+
+@attrs.frozen
+class MemorySource:
+    """A closed segment. See `SegmentSource`; its list is never changed, only replaced."""
+
+    base_offset: int
+    next_offset: int
+    size_bytes: int
+    stored: Sequence[bytes]
+    index_bytes: int = 0
+
+    def batches(self, start_offset: int, buffer_bytes: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+        """See `SegmentSource.batches`."""
+        for batch in self.stored:
+            header = read_header(batch)
+            if header.last_offset >= start_offset:
+                yield header, memoryview(batch)
+
+
+class MemoryWriter:
+    """A segment on its way. See `SegmentWriter`."""
+
+    def __init__(self, segment: MemorySegment) -> None:
+        self.segment = segment
+        self.sidecars: Mapping[str, bytes] = {}
+
+    def append(self, batch: Buffer, header: BatchHeader) -> None:
+        """See `SegmentWriter.append`."""
+        self.segment.add(bytes(batch), header.last_offset, header.max_timestamp)
+
+    def finish(self, sidecars: Mapping[str, bytes]) -> None:
+        """See `SegmentWriter.finish`."""
+        self.sidecars = dict(sidecars)
+
+
+class MemoryPlace:
+    """Segments that wait to take the place of others. See `RewritePlace`."""
+
+    def __init__(self, now_ms: int) -> None:
+        self.segments: dict[int, MemoryWriter] = {}
+        self._now_ms = now_ms
+
+    def clear(self) -> None:
+        """See `RewritePlace.clear`."""
+        self.segments.clear()
+
+    def new_segment(self, base_offset: int) -> MemoryWriter:
+        """See `RewritePlace.new_segment`."""
+        writer = self.segments[base_offset] = MemoryWriter(MemorySegment(base_offset, self._now_ms))
+        return writer

@@ -1,0 +1,107 @@
+"""Cleanup in a broker that serves: internal topics stay small, old records go, workers come and go."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from odradek.kernel.errors import ErrorCode
+from odradek.kernel.testing.running_broker import RunningBroker, running_broker
+from odradek.kernel.wire.messages.api_08_offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from odradek.kernel.wire.messages.api_09_offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+from odradek.kernel.wire.messages.api_10_find_coordinator import FindCoordinatorRequest
+
+from .broker_process import Client, batch_of
+from .test_live_config import TOPIC, alter
+from .test_process import create, produce
+
+QUICK = {
+    "offsets.topic.num.partitions": 1,
+    "log.cleaner.backoff.ms": 100,
+    "log.retention.check.interval.ms": 100,
+    "replica.high.watermark.checkpoint.interval.ms": 100,
+}
+INTERNAL = "__consumer_offsets"
+PATIENCE_S = 30.0
+SEGMENT_BYTES = 20_000
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path) -> Iterator[Path]:
+    yield tmp_path / "data"
+
+
+def commit(client: Client, offset: int) -> int:
+    part = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="m" * 100)
+    request = OffsetCommitRequest(
+        group_id="g", topics=[OffsetCommitRequestTopic(name="t", partitions=[part])], generation_id_or_member_epoch=-1
+    )
+    response = client.ask(request, 8)
+    assert isinstance(response, OffsetCommitResponse)
+    return response.topics[0].partitions[0].error_code
+
+
+def committed(client: Client) -> int:
+    topic = OffsetFetchRequestTopics(name="t", partition_indexes=[0])
+    response = client.ask(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=[topic])]), 8)
+    assert isinstance(response, OffsetFetchResponse)
+    topics = response.groups[0].topics
+    return topics[0].partitions[0].committed_offset if topics else -1
+
+
+def until(condition: Callable[[], bool], broker: RunningBroker) -> None:
+    deadline = time.perf_counter() + PATIENCE_S
+    while not condition():
+        broker.check()
+        assert time.perf_counter() < deadline, "it never became true"
+        time.sleep(0.02)
+
+
+def size_of(data_dir: Path, topic: str) -> int:
+    return sum(path.stat().st_size for path in (data_dir / f"{topic}-0").glob("*.log"))
+
+
+def find_coordinator(client: Client) -> None:
+    client.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)
+
+
+def test_a_consumer_that_commits_for_ever_keeps_its_topic_small(data_dir: Path) -> None:
+    with running_broker(QUICK, data_dir=data_dir) as broker, Client(broker.bootstrap) as client:
+        create(client, "t")
+        find_coordinator(client)
+        until(lambda: commit(client, 0) == ErrorCode.NONE, broker)
+        assert alter(client, TOPIC, INTERNAL, "internal.segment.bytes", str(SEGMENT_BYTES)) == ErrorCode.NONE
+        assert alter(client, TOPIC, INTERNAL, "file.delete.delay.ms", "0") == ErrorCode.NONE
+        written = 0
+        for offset in range(1_000):
+            assert commit(client, offset) == ErrorCode.NONE
+            written += 150
+        until(lambda: size_of(data_dir, INTERNAL) < 2 * SEGMENT_BYTES, broker)
+        assert written > 5 * SEGMENT_BYTES
+        assert committed(client) == 999
+
+    with running_broker(QUICK, data_dir=data_dir) as broker, Client(broker.bootstrap) as client:
+        until(lambda: committed(client) == 999, broker)
+        assert size_of(data_dir, INTERNAL) < 2 * SEGMENT_BYTES
+
+
+def test_records_go_when_their_time_is_over(data_dir: Path) -> None:
+    with running_broker(QUICK, data_dir=data_dir) as broker, Client(broker.bootstrap) as client:
+        create(client, "t")
+        assert produce(client, "t", batch_of(b"an old timestamp")) == (ErrorCode.NONE, 0)
+        assert alter(client, TOPIC, "t", "file.delete.delay.ms", "0") == ErrorCode.NONE
+        until(lambda: not size_of(data_dir, "t"), broker)
+        assert produce(client, "t", batch_of(b"another")) == (ErrorCode.NONE, 1)

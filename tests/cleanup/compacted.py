@@ -1,0 +1,185 @@
+"""A compacted topic over real segment files, with what tests need to fill, compact and read it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import attrs
+import trio
+
+from odradek.kernel.cleanup.compactor import Compactor, CompactorSettings
+from odradek.kernel.cleanup.log_states import Policies
+from odradek.kernel.cleanup.workers import ThreadWorker
+from odradek.kernel.contracts.cleanup import CleanupSettings
+from odradek.kernel.contracts.storage import LogConfig
+from odradek.kernel.files import Files
+from odradek.kernel.partitions.append_check import NOT_NEEDED
+from odradek.kernel.partitions.replica import AppendOrigin, Replica
+from odradek.kernel.records.batch import is_crc_valid, read_header
+from odradek.kernel.records.builder import BatchBuilder
+from odradek.kernel.records.compression import CompressionType
+from odradek.kernel.records.control import (
+    ControlRecordType,
+    EndTransactionMarker,
+    build_control_batch,
+    read_control_record,
+)
+from odradek.kernel.records.reader import read_batch
+from odradek.plugins.cleanup.compact import CompactPolicy
+from tests.dispatch.hosted import Hosted
+
+TOPIC = "t"
+MEMORY = 1 << 20
+
+
+class Seen(NamedTuple):
+    """A record as a reader sees it."""
+
+    offset: int
+    timestamp: int
+    key: bytes
+    value: bytes | None
+
+
+class CompactedTopic:
+    """One partition of a topic that is compacted."""
+
+    def __init__(self, directory: Path, *, segment_bytes: int = 1 << 20, files: Files | None = None) -> None:
+        self.hosted = Hosted(directory, files=files)
+        self.log_config = LogConfig(segment_bytes=segment_bytes, index_interval_bytes=64, file_delete_delay_ms=0)
+        self.hosted.open(TOPIC, log_config=self.log_config)
+        self.configure()
+        self.sequences: dict[int, int] = {}
+        self.compactor = self.make_compactor()
+
+    def configure(self, **settings: Any) -> None:
+        topic = self.hosted.replicas.topics[TOPIC]
+        cleanup = attrs.evolve(CleanupSettings(cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0), **settings)
+        topic.plan = attrs.evolve(topic.plan, cleanup=cleanup)
+
+    def make_compactor(self, memory_bytes: int = MEMORY) -> Compactor:
+        return Compactor(
+            replicas=self.hosted.replicas,
+            policies=Policies({"compact": CompactPolicy()}),
+            clock=self.hosted.clock,
+            settings=lambda: CompactorSettings(True, 1, memory_bytes, 0.9, 100, 1e300, 15_000),
+            start_worker=ThreadWorker,
+        )
+
+    @property
+    def replica(self) -> Replica:
+        return self.hosted.replicas.get(TOPIC, 0)
+
+    def put(
+        self,
+        records: Iterable[tuple[bytes, bytes | None]],
+        *,
+        producer_id: int = -1,
+        is_transactional: bool = False,
+        compression: CompressionType = CompressionType.NONE,
+    ) -> None:
+        """Append one batch; times go on by a millisecond a record."""
+        builder = BatchBuilder(
+            producer_id=producer_id,
+            producer_epoch=0 if producer_id >= 0 else -1,
+            base_sequence=self.sequences.get(producer_id, 0) if producer_id >= 0 else -1,
+            is_transactional=is_transactional,
+            compression=compression,
+        )
+        count = 0
+        for key, value in records:
+            builder.append(key, value, timestamp=self.hosted.clock.now_ms())
+            self.hosted.clock.advance(1)
+            count += 1
+        self.sequences[producer_id] = self.sequences.get(producer_id, 0) + count
+        batch = builder.build()
+        self.replica.append_as_leader(memoryview(batch), read_header(batch), 1, verified=NOT_NEEDED)
+        self._write()
+
+    def end(self, producer_id: int, *, is_commit: bool) -> None:
+        """Append the marker that ends a producer's transaction."""
+        kind = ControlRecordType.COMMIT if is_commit else ControlRecordType.ABORT
+        batch = build_control_batch(
+            [EndTransactionMarker(kind, 0)],
+            timestamp=self.hosted.clock.now_ms(),
+            producer_id=producer_id,
+            producer_epoch=0,
+        )
+        origin = AppendOrigin.COORDINATOR
+        self.replica.append_as_leader(memoryview(batch), read_header(batch), 1, origin=origin)
+        self._write()
+
+    def _write(self) -> None:
+        self.hosted.replicas.stage(self.replica)
+        self.hosted.replicas.write_staged()
+
+    def roll(self) -> None:
+        self.replica.log.roll()
+
+    def compact(self, compactor: Compactor | None = None) -> bool:
+        """Make closed segments durable and compact them; return whether there was anything to do."""
+        self.replica.log.flush()
+        self.hosted.replicas.engines["segment"].checkpoint({})
+        return trio.run((compactor or self.compactor).round)
+
+    def compact_again(self) -> None:
+        """Compact all closed segments once more, as if nothing were clean."""
+        self.replica.log.note_clean_end(0)
+        assert self.compact()
+
+    def batches(self) -> list[bytes]:
+        return [bytes(batch) for batch in self.replica.log.batches(0)]
+
+    def uncommitted(self) -> list[Seen]:
+        """Return what a read_uncommitted consumer sees."""
+        return list(self._read(None))
+
+    def committed(self) -> list[Seen]:
+        """Return what a read_committed consumer sees, told of aborted transactions as by a Fetch."""
+        end = self.replica.last_stable_offset
+        aborted = self.replica.producers.aborted_transactions(0, end)
+        firsts = sorted((each.first_offset, each.producer_id) for each in aborted)
+        return [seen for seen in self._read(firsts) if seen.offset < end]
+
+    def _read(self, aborted: list[tuple[int, int]] | None) -> Iterable[Seen]:
+        hidden: set[int] = set()
+        expected = 0
+        for batch in self.batches():
+            header = read_header(batch)
+            assert is_crc_valid(batch, 0, header)
+            assert expected <= header.base_offset <= header.last_offset
+            expected = header.next_offset
+            while aborted and aborted[0][0] <= header.last_offset:
+                hidden.add(aborted.pop(0)[1])
+            if header.is_control:
+                if header.records_count:
+                    marker = read_control_record(batch, header)
+                    if isinstance(marker, EndTransactionMarker) and marker.type is ControlRecordType.ABORT:
+                        hidden.discard(header.producer_id)
+                continue
+            if header.is_transactional and header.producer_id in hidden and aborted is not None:
+                continue
+            for record in read_batch(batch, 0, header):
+                assert header.base_offset <= record.offset <= header.last_offset
+                assert record.key is not None
+                yield Seen(record.offset, record.timestamp, record.key, record.value)
+
+    def restart(self, directory: Path, *, is_clean: bool = True, files: Files | None = None) -> CompactedTopic:
+        if is_clean:
+            self.hosted.replicas.close()
+        again = CompactedTopic(directory, segment_bytes=self.log_config.segment_bytes, files=files)
+        again.hosted.clock.advance(self.hosted.clock.now_ms() - again.hosted.clock.now_ms())
+        return again
+
+
+def latest(records: Sequence[Seen]) -> dict[bytes, bytes]:
+    """Return the table that records stand for."""
+    table: dict[bytes, bytes] = {}
+    for record in records:
+        if record.value is None:
+            table.pop(record.key, None)
+        else:
+            table[record.key] = record.value
+    return table

@@ -1,0 +1,221 @@
+"""Compaction of one partition over real segment files: what stays, what goes, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from odradek.kernel.records.batch import read_header
+from odradek.kernel.records.compression import CompressionType
+from tests.cleanup.compacted import CompactedTopic, latest
+
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+def topic(tmp_path: Path) -> Iterator[CompactedTopic]:
+    topic = CompactedTopic(tmp_path)
+    yield topic
+    topic.hosted.replicas.close()
+
+
+def bases(topic: CompactedTopic) -> list[int]:
+    return [segment.base_offset for segment in topic.replica.log.segments()]
+
+
+def shown(topic: CompactedTopic) -> list[tuple[int, bytes, bytes | None]]:
+    return [(seen.offset, seen.key, seen.value) for seen in topic.uncommitted()]
+
+
+def test_of_each_key_the_newest_record_stays_at_its_offset_and_segments_are_merged(topic: CompactedTopic) -> None:
+    topic.put([(b"a", b"1"), (b"b", b"1")])
+    topic.roll()
+    topic.put([(b"a", b"2")])
+    topic.roll()
+    topic.put([(b"a", b"3")])
+    topic.compact()
+
+    assert shown(topic) == [(1, b"b", b"1"), (2, b"a", b"2"), (3, b"a", b"3")]
+    assert (bases(topic), topic.replica.log.clean_end) == ([0, 3], 3)
+
+
+def test_what_is_clean_is_not_compacted_again(topic: CompactedTopic) -> None:
+    topic.put([(b"a", b"1"), (b"a", b"2")])
+    topic.roll()
+
+    assert topic.compact()
+    assert not topic.compact()
+
+
+def test_a_batch_that_loses_nothing_keeps_its_bytes(topic: CompactedTopic) -> None:
+    topic.put([(b"a", b"1"), (b"b", b"1")], compression=CompressionType.GZIP)
+    topic.roll()
+    before = topic.batches()
+    topic.compact()
+
+    assert topic.batches() == before
+
+
+@pytest.mark.parametrize("compression", list(CompressionType))
+def test_a_batch_that_loses_some_is_compressed_as_before(topic: CompactedTopic, compression: CompressionType) -> None:
+    topic.put([(b"a", b"1"), (b"b", b"1" * 100), (b"a", b"2")], compression=compression)
+    topic.roll()
+    topic.compact()
+    header = read_header(topic.batches()[0])
+
+    assert header.compression_id == compression
+    assert (header.base_offset, header.last_offset, header.records_count) == (0, 2, 2)
+    assert shown(topic) == [(1, b"b", b"1" * 100), (2, b"a", b"2")]
+
+
+def test_a_tombstone_stays_for_delete_retention_from_the_first_pass_on(topic: CompactedTopic) -> None:
+    topic.put([(b"a", b"1")])
+    topic.put([(b"a", None)])
+    topic.put([(b"b", b"1")])
+    topic.roll()
+    times = {seen.offset: seen.timestamp for seen in topic.uncommitted()}
+    topic.compact()
+    horizon_ms = topic.hosted.clock.now_ms() + DAY_MS
+
+    assert shown(topic) == [(1, b"a", None), (2, b"b", b"1")]
+    assert [read_header(batch).delete_horizon_ms for batch in topic.batches()] == [horizon_ms, None]
+    assert {seen.offset: seen.timestamp for seen in topic.uncommitted()}.items() <= times.items()
+    topic.hosted.clock.advance(DAY_MS - 1)
+    topic.compact_again()
+    assert shown(topic) == [(1, b"a", None), (2, b"b", b"1")]
+    topic.hosted.clock.advance(1)
+    topic.compact_again()
+    assert shown(topic) == [(2, b"b", b"1")]
+
+
+def test_the_last_batch_of_a_producer_stays_without_its_records_so_that_its_sequence_lives(
+    topic: CompactedTopic, tmp_path: Path
+) -> None:
+    topic.put([(b"a", b"1"), (b"b", b"1")], producer_id=7)
+    topic.put([(b"a", b"2"), (b"b", b"2")])
+    topic.roll()
+    topic.compact()
+    empty, kept = [read_header(batch) for batch in topic.batches()]
+
+    assert (empty.producer_id, empty.base_sequence, empty.last_sequence, empty.records_count) == (7, 0, 1, 0)
+    assert kept.records_count == 2
+    again = topic.restart(tmp_path)
+    again.sequences[7] = 2
+    again.put([(b"c", b"1")], producer_id=7)
+    assert [seen.key for seen in again.uncommitted()] == [b"a", b"b", b"c"]
+    topic.hosted = again.hosted
+
+
+def test_aborted_records_go_and_their_marker_stays_until_nothing_of_them_is_left(topic: CompactedTopic) -> None:
+    topic.put([(b"a", b"old")])
+    topic.put([(b"a", b"aborted")], producer_id=7, is_transactional=True)
+    topic.end(7, is_commit=False)
+    topic.put([(b"b", b"1")], producer_id=7, is_transactional=True)
+    topic.end(7, is_commit=True)
+    topic.roll()
+    topic.put([(b"z", b"end")])
+    before = latest(topic.committed())
+    topic.compact()
+
+    assert shown(topic) == [(0, b"a", b"old"), (3, b"b", b"1"), (5, b"z", b"end")]
+    assert latest(topic.committed()) == before
+    assert len(topic.replica.producers.aborted()) == 1
+    topic.compact_again()
+    assert topic.replica.producers.aborted() == ()
+    topic.hosted.clock.advance(DAY_MS)
+    topic.compact_again()
+    assert [read_header(batch).base_offset for batch in topic.batches()] == [0, 3, 4, 5]
+    assert latest(topic.committed()) == before
+
+
+def test_nothing_at_or_above_the_last_stable_offset_is_touched(topic: CompactedTopic) -> None:
+    topic.put([(b"a", b"1"), (b"a", b"2")])
+    topic.roll()
+    topic.put([(b"a", b"open")], producer_id=7, is_transactional=True)
+    topic.put([(b"a", b"3"), (b"a", b"4")])
+    topic.roll()
+    topic.compact()
+
+    assert [offset for offset, _, _ in shown(topic)] == [1, 2, 3, 4]
+    assert topic.replica.log.clean_end == 2
+
+
+def test_young_segments_wait_for_min_compaction_lag(topic: CompactedTopic) -> None:
+    topic.configure(min_compaction_lag_ms=1_000)
+    topic.put([(b"a", b"1"), (b"a", b"2")])
+    topic.roll()
+
+    assert not topic.compact()
+    topic.hosted.clock.advance(1_000)
+    assert topic.compact()
+
+
+def test_a_map_of_keys_that_is_too_small_takes_several_passes(topic: CompactedTopic) -> None:
+    small = topic.make_compactor(memory_bytes=24 * 20)
+    for number in range(100):
+        topic.put([(b"%d" % (number % 50), b"%d" % number)])
+    topic.roll()
+    passes = 0
+    before = latest(topic.committed())
+    while topic.compact(small):
+        passes += 1
+
+    assert passes > 3
+    assert latest(topic.uncommitted()) == before
+    assert topic.replica.log.clean_end == 100
+
+
+def test_a_damaged_segment_makes_its_partition_uncleanable_and_nothing_else(topic: CompactedTopic) -> None:
+    topic.put([(b"a", b"1"), (b"a", b"2")])
+    topic.roll()
+    topic.replica.log.flush()
+    (path,) = (path for folder in topic.hosted.dirs for path in Path(folder).glob("t-0/*0.log"))
+    damaged = bytearray(path.read_bytes())
+    damaged[-1] ^= 1
+    path.write_bytes(damaged)
+    topic.compact()
+
+    assert ["CRC does not match" in reason for reason in topic.compactor.uncleanable.values()] == [True]
+    assert topic.replica.offline_reason is None
+    assert not topic.compact()
+
+
+def test_who_reads_a_segment_that_is_replaced_reads_it_to_the_end(topic: CompactedTopic) -> None:
+    topic.put([(b"a", b"1"), (b"a", b"2")])
+    topic.roll()
+    expected = b"".join(topic.batches())
+    under_way = topic.replica.log.read(0, 1 << 20).data
+    topic.compact()
+
+    assert not isinstance(under_way, bytes | memoryview)
+    assert under_way.read() == expected
+
+
+def test_readers_go_on_behind_a_gap(topic: CompactedTopic) -> None:
+    topic.put([(b"a", b"1")])
+    topic.put([(b"a", b"2")])
+    topic.roll()
+    topic.put([(b"a", b"3")])
+    topic.roll()
+    topic.put([(b"b", b"1")])
+    topic.compact()
+    found = topic.replica.log.read(0, 1 << 20)
+
+    assert isinstance(found.data, object)
+    assert found.next_offset == 3
+    assert shown(topic) == [(2, b"a", b"3"), (3, b"b", b"1")]
+
+
+def test_what_was_cleaned_is_known_after_a_restart(topic: CompactedTopic, tmp_path: Path) -> None:
+    topic.put([(b"a", b"1"), (b"a", b"2")])
+    topic.roll()
+    topic.compact()
+    again = topic.restart(tmp_path)
+
+    assert again.replica.log.clean_end == 2
+    assert not again.compact()
+    texts = [(Path(folder) / "cleaner-offset-checkpoint").read_text() for folder in again.hosted.dirs]
+    assert sorted(texts) == ["0\n0\n", "0\n1\nt 0 2\n"]
+    topic.hosted = again.hosted
