@@ -51,7 +51,7 @@ def write_segment(folder: Path, keys: int, compression: CompressionType) -> Segm
         batch = bytes(builder.build())
         size_bytes += len(batch)
         for _, header in iterate_batches(batch):
-            writer.append(batch, header)
+            writer.append(batch, header.last_offset, header.max_timestamp)
     writer.finish({})
     for path in folder.glob("*.cleaned"):
         path.rename(path.with_suffix(""))

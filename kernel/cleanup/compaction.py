@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from ..partitions.transaction_index import TRANSACTION_INDEX_KIND, AbortedTransaction, encode_transaction_index
-from ..records.batch import CorruptRecordsError, is_crc_valid
+from ..records.batch import CorruptRecordsError, is_crc_valid, read_header
 from ..records.reader import read_payload
 from .batch_filter import BatchFilter, LastRecord, walk_records
 from .marked_transactions import MarkedTransactions
@@ -134,9 +134,9 @@ def _note(job: CompactionJob, selection: RecordSelection, throttle: Throttle) ->
     for source in job.rewrite.sources:
         if source.next_offset <= start:
             continue
-        for header, batch in source.batches(start, job.buffer_bytes):
+        for batch in source.batches(start, job.buffer_bytes):
             throttle.note(len(batch))
-            _check(batch, header, source)
+            header = _checked_header(batch, source)
             if header.is_control:
                 transactions.is_marker_idle(batch, header)
             elif not transactions.is_aborted(header):
@@ -160,25 +160,28 @@ def _rewrite(
     writer = job.rewrite.place.new_segment(group[0].base_offset)
     bytes_read = bytes_written = 0
     for source in group:
-        for header, batch in source.batches(source.base_offset, job.buffer_bytes):
+        for batch in source.batches(source.base_offset, job.buffer_bytes):
+            stays = batch_filter.filter(batch, _checked_header(batch, source))
             bytes_read += len(batch)
-            _check(batch, header, source)
-            stays = batch_filter.filter(batch, header)
+            throttle.note(len(batch))
             if stays is not None:
-                writer.append(*stays)
-                bytes_written += len(stays[0])
-            throttle.note(len(batch) + (len(stays[0]) if stays is not None else 0))
+                kept, header = stays
+                writer.append(kept, header.last_offset, header.max_timestamp)
+                bytes_written += len(kept)
+                throttle.note(len(kept))
     aborted = batch_filter.transactions.take_kept()
     writer.finish({TRANSACTION_INDEX_KIND: encode_transaction_index(aborted)} if aborted else {})
     bases = [source.base_offset for source in group]
     return GroupRewritten(bases, group[-1].next_offset, aborted, bytes_read, bytes_written)
 
 
-def _check(batch: memoryview, header: BatchHeader, source: SegmentSource) -> None:
+def _checked_header(batch: memoryview, source: SegmentSource) -> BatchHeader:
+    header = read_header(batch)
     if not is_crc_valid(batch, 0, header):
         raise CorruptRecordsError(
             f"segment {source.base_offset}: the batch at offset {header.base_offset} is damaged: its CRC does not match"
         )
+    return header
 
 
 def group_sources(

@@ -20,7 +20,6 @@ import attrs
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ..records.batch import BatchHeader
     from ..types import Buffer
     from .disk_work import DiskWork
 
@@ -48,7 +47,7 @@ class SegmentSource(Protocol):
         """Of its larger index; 0 without indexes."""
         ...
 
-    def batches(self, start_offset: int, buffer_bytes: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+    def batches(self, start_offset: int, buffer_bytes: int) -> Iterator[memoryview]:
         """Iterate over the batches from the one that holds `start_offset` on; a view is good until the next step.
 
         Args:
@@ -65,8 +64,13 @@ class SegmentSource(Protocol):
 class SegmentWriter(Protocol):
     """A segment that is written. Life: any number of `append`, then `finish`."""
 
-    def append(self, batch: Buffer, header: BatchHeader) -> None:
+    def append(self, batch: Buffer, last_offset: int, max_timestamp: int) -> None:
         """Write a batch behind those before it.
+
+        Args:
+            batch: One whole batch.
+            last_offset: Its last offset.
+            max_timestamp: Its largest timestamp, milliseconds, -1 without one.
 
         Raises:
             OSError: The disk fails.

@@ -12,7 +12,7 @@ from odradek.kernel.api import read_header
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from odradek.kernel.api import BatchHeader, Buffer
+    from odradek.kernel.api import Buffer
 
 
 class MemorySegment:
@@ -55,12 +55,11 @@ class MemorySource:
     stored: Sequence[bytes]
     index_bytes: int = 0
 
-    def batches(self, start_offset: int, buffer_bytes: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+    def batches(self, start_offset: int, buffer_bytes: int) -> Iterator[memoryview]:
         """See `SegmentSource.batches`."""
         for batch in self.stored:
-            header = read_header(batch)
-            if header.last_offset >= start_offset:
-                yield header, memoryview(batch)
+            if read_header(batch).last_offset >= start_offset:
+                yield memoryview(batch)
 
 
 class MemoryWriter:
@@ -70,9 +69,9 @@ class MemoryWriter:
         self.segment = segment
         self.sidecars: Mapping[str, bytes] = {}
 
-    def append(self, batch: Buffer, header: BatchHeader) -> None:
+    def append(self, batch: Buffer, last_offset: int, max_timestamp: int) -> None:
         """See `SegmentWriter.append`."""
-        self.segment.add(bytes(batch), header.last_offset, header.max_timestamp)
+        self.segment.add(bytes(batch), last_offset, max_timestamp)
 
     def finish(self, sidecars: Mapping[str, bytes]) -> None:
         """See `SegmentWriter.finish`."""

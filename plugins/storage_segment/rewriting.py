@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from odradek.kernel.api import BatchHeader, Buffer, Files
+    from odradek.kernel.api import Buffer, Files
 
 _WRITE_BYTES: Final = 1 << 20
 SWAP_ORDER: Final = (TXN_INDEX, TIME_INDEX, OFFSET_INDEX, LOG)
@@ -43,14 +43,14 @@ class SegmentFileSource:
     size_bytes: int
     index_bytes: int
 
-    def batches(self, start_offset: int, buffer_bytes: int) -> Iterator[tuple[BatchHeader, memoryview]]:
+    def batches(self, start_offset: int, buffer_bytes: int) -> Iterator[memoryview]:
         """See `SegmentSource.batches`."""
         segment = Segment(self.files, self.path.parent, self.base_offset)
         segment.size_bytes = self.size_bytes
         try:
             position = segment.position_of(start_offset) if start_offset > self.base_offset else 0
-            for _, header, batch in segment.batches(position, max(buffer_bytes, HEADER_SIZE)):
-                yield header, batch
+            for _, _, batch in segment.batches(position, max(buffer_bytes, HEADER_SIZE)):
+                yield batch
         finally:
             segment.forget()
 
@@ -88,13 +88,13 @@ class CleanedSegment:
         self._pending_bytes = 0
         self._indexed_position = 0
 
-    def append(self, batch: Buffer, header: BatchHeader) -> None:
+    def append(self, batch: Buffer, last_offset: int, max_timestamp: int) -> None:
         """See `SegmentWriter.append`."""
         segment = self._segment
         position = segment.size_bytes + self._pending_bytes
-        segment.note_timestamp(header.max_timestamp, header.last_offset)
+        segment.note_timestamp(max_timestamp, last_offset)
         if position - self._indexed_position > self._config.index_interval_bytes:
-            segment.add_index_entry(header.last_offset, position, self._config.segment_index_bytes)
+            segment.add_index_entry(last_offset, position, self._config.segment_index_bytes)
             self._indexed_position = position
         self._pending.append(bytes(batch))
         self._pending_bytes += len(batch)

@@ -1,0 +1,132 @@
+"""Pure core: what every cleanup policy promises; subclass it and say how yours is made.
+
+    class TestMyPolicy(CleanupPolicyContract):
+        def make_policy(self):
+            return MyPolicy()
+
+        def settings(self):
+            return CleanupSettings(cleanup_policy=("mine",), retention_ms=100)
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ...contracts.cleanup import CleanupSettings, LogState
+from ...contracts.log_values import SegmentInfo
+from ...types import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...contracts.cleanup import CleanupPolicy, SelectionFactory
+
+_NOW_MS = 1_000_000
+_KEYS = [b"%d" % (number % 40) for number in range(60)]
+_SEGMENT = st.tuples(st.integers(1, 50), st.integers(1, 200), st.integers(-1, _NOW_MS))
+
+
+@st.composite
+def log_states(draw: st.DrawFn, settings: CleanupSettings) -> LogState:
+    """Draw a log of a few segments, with offsets as they may stand to each other."""
+    infos, offset = [], draw(st.integers(0, 3))
+    first = offset
+    for records, size_bytes, timestamp in draw(st.lists(_SEGMENT, max_size=5)):
+        infos.append(SegmentInfo(offset, offset + records, size_bytes, timestamp, _NOW_MS, is_active=False))
+        offset += records
+    size_bytes, timestamp = draw(st.sampled_from([(0, -1), (10, 5), (10, _NOW_MS)]))
+    infos.append(SegmentInfo(offset, offset + bool(size_bytes), size_bytes, timestamp, _NOW_MS, is_active=True))
+    start = draw(st.integers(first, infos[0].next_offset))
+    high_watermark = draw(st.integers(start, infos[-1].next_offset))
+    return LogState(
+        partition=TopicPartition("t", 0),
+        segments=infos,
+        settings=settings,
+        log_start_offset=start,
+        last_stable_offset=draw(st.integers(start, high_watermark)),
+        high_watermark=high_watermark,
+        first_dirty_offset=draw(st.integers(start, infos[-1].next_offset)),
+        rewritable_end=draw(st.integers(0, offset)),
+        now_ms=_NOW_MS,
+    )
+
+
+class CleanupPolicyContract:
+    """What the cleaner counts on. `make_policy` is the subclass's, `settings` may be."""
+
+    def make_policy(self) -> CleanupPolicy:
+        """Return the policy."""
+        raise NotImplementedError
+
+    def settings(self) -> CleanupSettings:
+        """Return settings under which it has something to do."""
+        return CleanupSettings(retention_ms=100, retention_bytes=100, min_cleanable_dirty_ratio=0.0)
+
+    def for_all_logs(self, check: Callable[[LogState], None]) -> None:
+        """Run a check on many logs."""
+        given(log_states(self.settings()))(check)()
+
+    def test_the_same_state_gives_the_same_plan_and_stays_as_it_is(self) -> None:
+        """A policy is pure."""
+
+        def check(state: LogState) -> None:
+            before = copy.deepcopy(state)
+            policy = self.make_policy()
+
+            assert policy.plan(state) == policy.plan(state)
+            assert state == before
+
+        self.for_all_logs(check)
+
+    def test_only_whole_committed_segments_are_deleted(self) -> None:
+        """What is not committed stays, and a deletion ends where a segment does."""
+
+        def check(state: LogState) -> None:
+            deletion = self.make_policy().plan(state).deletion
+            if deletion is not None:
+                assert deletion.below <= state.high_watermark
+                assert deletion.below in {segment.next_offset for segment in state.segments}
+                assert deletion.reason
+
+        self.for_all_logs(check)
+
+    def test_only_closed_stable_segments_are_compacted(self) -> None:
+        """A compaction ends where a segment begins, not above what is stable and durable."""
+
+        def check(state: LogState) -> None:
+            policy = self.make_policy()
+            compaction = policy.plan(state).compaction
+            if compaction is not None:
+                assert policy.compacts
+                assert compaction.end_offset in {segment.base_offset for segment in state.segments}
+                assert compaction.end_offset <= min(state.last_stable_offset, state.rewritable_end)
+                assert compaction.first_dirty_offset < compaction.end_offset
+
+        self.for_all_logs(check)
+
+    def test_a_selection_travels_and_keeps_the_last_record_it_noted(self) -> None:
+        """It is pickled into another process, where records are noted until it is full."""
+
+        def check(state: LogState) -> None:
+            compaction = self.make_policy().plan(state).compaction
+            if compaction is None:
+                return
+            copied: SelectionFactory = pickle.loads(pickle.dumps(compaction.new_selection))  # our own
+            selection = copied(state.high_watermark, len(_KEYS), 0.9)
+            noted = []
+            for offset, key in enumerate(_KEYS):
+                if not selection.note(key, offset):
+                    break
+                noted.append(key)
+
+            assert noted, "a selection has room for one record at least"
+            assert selection.keeps(noted[-1], len(noted) - 1)
+
+        self.for_all_logs(check)
