@@ -63,7 +63,7 @@ class Loop(ABC):
         failures_count: Connections closed for our failures.
         refused_count: Connections refused by limits.
         accept_failures_count: Failed accepts.
-        idle_seconds: How long the loop waited for sockets.
+        busy_seconds: How long the loop did not wait for sockets, but for the turn that runs.
     """
 
     receiver: FrameReceiver
@@ -82,8 +82,8 @@ class Loop(ABC):
     failures_count: int = attrs.field(init=False, default=0)
     refused_count: int = attrs.field(init=False, default=0)
     accept_failures_count: int = attrs.field(init=False, default=0)
-    idle_seconds: float = attrs.field(init=False, default=0.0)
-    _idle_since: float = attrs.field(init=False, default=0.0)
+    busy_seconds: float = attrs.field(init=False, default=0.0)
+    _busy_before: float = attrs.field(init=False, default=0.0)
     _started: float = attrs.field(init=False, default=0.0)
     _frames_seen: int = attrs.field(init=False, default=0)
     _is_turn_wanted: bool = attrs.field(init=False, default=False)
@@ -375,8 +375,8 @@ class Loop(ABC):
         """Return the counters; the idle share is that of the time since the last call."""
         now = trio.current_time()
         elapsed = now - self._started
-        idle = self.idle_seconds - self._idle_since
-        self._started, self._idle_since = now, self.idle_seconds
+        busy = self.busy_seconds - self._busy_before
+        self._started, self._busy_before = now, self.busy_seconds
         return NetworkStatistics(
             bytes_in=self.bytes_in,
             bytes_out=self.bytes_out,
@@ -392,5 +392,5 @@ class Loop(ABC):
             failures_count=self.failures_count,
             accept_failures_count=self.accept_failures_count,
             block_bytes=self.memory.block_bytes + self.memory.owed_bytes,
-            idle_ratio=min(1.0, idle / elapsed) if elapsed > 0 else 1.0,
+            idle_ratio=max(0.0, 1 - busy / elapsed) if elapsed > 0 else 1.0,
         )

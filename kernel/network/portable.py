@@ -8,6 +8,7 @@ Every wake-up is a turn of its own. About half as fast as the reactor, and every
 from __future__ import annotations
 
 from contextlib import suppress
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 import attrs
@@ -118,9 +119,11 @@ class PortableLoop(Loop):
             # What was watched for may have changed while this task slept.
             if gate.is_open and endpoint in self._gates:
                 self.now_ms = self.clock.monotonic_ms()
+                busy_from = perf_counter()
                 self.begin_turn()
                 endpoint.on_event(mask)
                 self.finish_turn()
+                self.busy_seconds += perf_counter() - busy_from
                 if self.resumed:
                     self.wake()
 
@@ -131,8 +134,10 @@ class PortableLoop(Loop):
         while True:
             await self._turn_gate.wait_open()
             self._turn_gate.switch(False)
+            busy_from = perf_counter()
             self.begin_turn()
             self.finish_turn()
+            self.busy_seconds += perf_counter() - busy_from
             if self.resumed:
                 self._turn_gate.switch(True)
             await trio.lowlevel.checkpoint()

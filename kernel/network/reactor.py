@@ -116,15 +116,17 @@ if sys.platform == "linux":
             poll = self._epoll.poll
             descriptor = self._epoll.fileno()
             events: list[tuple[int, int]] = []
+            busy_from = perf_counter()
             while True:
-                waits_from = perf_counter()
+                now = perf_counter()
+                self.busy_seconds += now - busy_from
+                busy_from = now
                 if events or self.resumed:
                     await trio.lowlevel.checkpoint()
                     now = perf_counter()
                 else:
                     await trio.lowlevel.wait_readable(descriptor)
-                    now = perf_counter()
-                    self.idle_seconds += now - waits_from
+                    busy_from = now = perf_counter()
                 turns_end = now + TURN_SECONDS_MAX
                 self.now_ms = self.clock.monotonic_ms()
                 while True:

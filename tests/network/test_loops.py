@@ -57,6 +57,18 @@ def test_a_request_is_answered(serve: Any, loop_kind: LoopKind) -> None:
     trio.run(main)
 
 
+def test_a_loop_that_waits_is_idle_while_it_waits(serve: Any, loop_kind: LoopKind) -> None:
+    async def main() -> None:
+        async with serve(loop_kind) as serving, await serving.connect() as client:
+            assert await serving.ask(client, ROUND_TRIP) == ROUND_TRIP
+            serving.server.statistics()
+            await trio.sleep(0.05)
+
+            assert serving.server.statistics().idle_ratio > 0.5
+
+    trio.run(main)
+
+
 def test_large_requests_and_answers_pass_whole(serve: Any, loop_kind: LoopKind) -> None:
     body = b"e" + os.urandom(3_000_000)
 
