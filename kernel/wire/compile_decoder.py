@@ -161,7 +161,7 @@ class _Decoder:
             self.optional(spec, target)
 
     def nested(self, spec: FieldSpec, target: str) -> None:
-        """Read a structure that stands in the bytes of its owner; where it may be null, a byte goes before it: -1, in a tag 0."""
+        """Read a structure in the bytes of its owner; where it may be null, a byte goes before it: -1, in a tag 0."""
         variable = self.deeper()
         cls = cast("type[Message]", spec.struct)
         if self.version in spec.nullable:
