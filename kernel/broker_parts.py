@@ -26,6 +26,7 @@ from .errors import CorruptionError
 from .files import OsFiles
 from .ids import METADATA_TOPIC_ID, ZERO_ID
 from .metadata.cluster_view import metadata_change
+from .metadata.directory_changes import directory_of
 from .metadata.image import MetadataImage, ResourceType
 from .metadata.local_log import LocalLog
 from .metadata.metadata_log import MetadataLog, SnapshotSettings
@@ -112,7 +113,7 @@ class BrokerParts:
         self.retention, self.compactor = self._make_cleanup()
         self.opener = TopicOpener(self._open_partitions)
         self.directory_reports = DirectoryReports(
-            broker_id=self.config.node_id, replicas=self.replicas, image=self.image, assign=self._assign_directories
+            replicas=self.replicas, known_directory=self._known_directory, assign=self._assign_directories
         )
         self.sessions = FetchSessionCache(
             slots=self.config.get_int("max.incremental.fetch.session.cache.slots"), random_source=broker.random
@@ -234,6 +235,9 @@ class BrokerParts:
             self.router.add(offered, plugin)
 
     # ------------------------------------------------------------------------------------------------- between parts
+
+    def _known_directory(self, topic_id: UUID, partition: int) -> UUID:
+        return directory_of(self.image(), topic_id, partition, self.config.node_id)
 
     def image(self) -> MetadataImage:
         """Return the current metadata."""

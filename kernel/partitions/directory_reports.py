@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from ..errors import KafkaError
-from ..metadata.directory_changes import directory_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from uuid import UUID
 
-    from ..metadata.image import MetadataImage
     from .replica_manager import ReplicaManager
 
 log = logging.getLogger(__name__)
@@ -33,22 +31,19 @@ class DirectoryReports:
     def __init__(
         self,
         *,
-        broker_id: int,
         replicas: ReplicaManager,
-        image: Callable[[], MetadataImage],
+        known_directory: Callable[[UUID, int], UUID],
         assign: Callable[[Mapping[tuple[UUID, int], UUID]], Awaitable[None]],
     ) -> None:
         """Make the reports.
 
         Args:
-            broker_id: This broker.
-            replicas: Its replicas.
-            image: The current metadata.
+            replicas: This broker's replicas.
+            known_directory: Returns where the metadata has this broker's replica of a topic's partition.
             assign: Has the controller take note.
         """
-        self._broker_id = broker_id
         self._replicas = replicas
-        self._image = image
+        self._known_directory = known_directory
         self._assign = assign
         self._is_wanted = trio.Event()
         self._is_wanted.set()
@@ -83,13 +78,12 @@ class DirectoryReports:
             for info in engine.log_dirs()
             if not info.error
         }
-        image = self._image()
         found = {}
         for replica in self._replicas.replicas():
             directory = ids.get(replica.log.log_dir)
             topic_id, _, index = replica.partition
             if directory is None or replica.offline_reason is not None:
                 continue
-            if directory_of(image, topic_id, index, self._broker_id) != directory:
+            if self._known_directory(topic_id, index) != directory:
                 found[topic_id, index] = directory
         return found
