@@ -96,6 +96,7 @@ class ProcessWorker:
             [sys.executable, "-m", "odradek.kernel.cleanup.worker_process"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         )
         self._job: CompactionJob | None = job
@@ -112,17 +113,24 @@ class ProcessWorker:
                 self._job = None
             step = pickle.load(stdout)  # from a process that this one started
         except (EOFError, OSError, pickle.UnpicklingError, ValueError) as error:
-            raise WorkerDiedError(f"the worker died, exit status {self._process.wait()}") from error
+            raise WorkerDiedError(self._last_words()) from error
         if isinstance(step, WorkerFailure):
             raise UncleanableError(step.reason) if step.is_lasting else OSError(step.reason)
         assert isinstance(step, GroupRewritten | CompactionDone)
         return step
 
+    def _last_words(self) -> str:
+        stderr = self._process.stderr
+        assert stderr is not None
+        lines = stderr.read().decode(errors="replace").strip().splitlines()
+        status = f"the worker died, exit status {self._process.wait()}"
+        return f"{status}: {lines[-1]}" if lines else status
+
     def close(self) -> None:
         """See `Worker.close`."""
         self._process.kill()
         self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             if pipe is not None and not pipe.closed:
                 try:
                     pipe.close()

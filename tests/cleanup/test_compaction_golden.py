@@ -1,0 +1,75 @@
+"""Our compaction leaves what Apache Kafka's cleaner left of the same log, and Kafka's tool reads it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import attrs
+import pytest
+
+from odradek.kernel.records.batch import iterate_batches
+from odradek.kernel.records.reader import read_batch
+from odradek.kernel.records.record import Record
+from tests.cleanup.compacted import CompactedTopic
+
+GOLDEN = Path(__file__).parent / "golden" / "kafka-4.3.1"
+CAPTURED_MS = 1_795_288_870_000
+PEERS = Path(os.environ.get("ODRADEK_PEERS") or Path(__file__).parents[3] / "shared" / "peers") / "peers.py"
+
+
+def compact_golden(directory: Path) -> Path:
+    """Compact the log of Kafka's once; return where it lies."""
+    (directory / "two").mkdir()
+    folder = directory / "one" / "t-0"
+    shutil.copytree(GOLDEN / "before", folder)
+    topic = CompactedTopic(directory, segment_bytes=3_000)
+    topic.hosted.clock.advance(CAPTURED_MS - topic.hosted.clock.now_ms())
+    assert topic.compact()
+    assert topic.replica.log.clean_end == 212
+    topic.hosted.replicas.close()
+    return folder
+
+
+def batches_of(folder: Path) -> list[tuple[str, object, list[Record]]]:
+    """Return every batch: its segment, its header without what depends on the time of the pass, its records."""
+    found: list[tuple[str, object, list[Record]]] = []
+    for path in sorted(folder.glob("*.log")):
+        data = path.read_bytes()
+        for position, header in iterate_batches(data):
+            has_horizon = header.delete_horizon_ms is not None
+            told = attrs.evolve(header, base_timestamp=-2 if has_horizon else 0, crc=0, length_bytes=0)
+            found.append((path.name, told, list(read_batch(data, position, header))))
+    return found
+
+
+def indexes_of(folder: Path) -> dict[str, bytes]:
+    return {path.name: data for path in sorted(folder.glob("*.txnindex")) if (data := path.read_bytes())}
+
+
+def test_the_first_pass_leaves_kafkas_segments_batches_records_and_transaction_indexes(tmp_path: Path) -> None:
+    ours, kafkas = compact_golden(tmp_path), GOLDEN / "after"
+
+    assert batches_of(ours) == batches_of(kafkas)
+    assert indexes_of(ours) == indexes_of(kafkas)
+
+
+@pytest.mark.interop
+def test_kafka_reads_what_compaction_leaves(tmp_path: Path) -> None:
+    if not PEERS.exists() or shutil.which("java") is None:
+        reason = f"Apache Kafka's tools are not on this machine: ODRADEK_PEERS, java ({PEERS})"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    folder = compact_golden(tmp_path)
+    for path in folder.glob("*.deleted"):
+        path.unlink()
+    command = [sys.executable, str(PEERS), "verify-log", str(folder)]
+    said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    damaged = [line for line in said.splitlines() if line.startswith("damaged") and "Non-consecutive" not in line]
+
+    assert damaged == []
+    assert "files read" in said
