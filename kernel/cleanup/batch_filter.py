@@ -84,14 +84,14 @@ def walk_records(payload: bytes, count: int) -> Iterator[RawRecord]:
                 end = position + 1 + ((byte >> 1) ^ -(byte & 1))
                 position += 2
             else:
-                length, position = long_varint(payload, position + 1, byte, VARINT_BYTES_MAX)
+                length, position = _varint(payload, position)
                 end = position + length
                 position += 1
             byte = payload[position]
             if byte < 0x80:
                 timestamp_delta, position = (byte >> 1) ^ -(byte & 1), position + 1
             else:
-                timestamp_delta, position = long_varint(payload, position + 1, byte, VARLONG_BYTES_MAX)
+                timestamp_delta, position = _varint(payload, position, VARLONG_BYTES_MAX)
             tail = position
             offset_delta, position = _varint(payload, position)
             key_bytes, position = _varint(payload, position)
@@ -110,11 +110,16 @@ def walk_records(payload: bytes, count: int) -> Iterator[RawRecord]:
         raise CorruptRecordsError(f"{len(payload) - position} bytes after {count} records", position=position)
 
 
-def _varint(payload: bytes, position: int) -> tuple[int, int]:
+def _varint(payload: bytes, position: int, bytes_max: int = VARINT_BYTES_MAX) -> tuple[int, int]:
+    """Return the zigzag varint at `position`, and the position after it; forms of one and two bytes are most."""
     byte = payload[position]
     if byte < 0x80:
         return (byte >> 1) ^ -(byte & 1), position + 1
-    return long_varint(payload, position + 1, byte, VARINT_BYTES_MAX)
+    second = payload[position + 1]
+    if second < 0x80:
+        byte = byte & 0x7F | second << 7
+        return (byte >> 1) ^ -(byte & 1), position + 2
+    return long_varint(payload, position + 1, byte, bytes_max)
 
 
 @attrs.frozen
