@@ -82,6 +82,7 @@ class LogDir:
         self.clean_ends: dict[TopicPartition, int] = {}
         self.named_recovery_points: Mapping[TopicPartition, int] = {}
         self.leftovers: list[Path] = []
+        self._has_clean_ends = False
         self._copies_count = 0
         self._newest_copy = 0
 
@@ -132,6 +133,7 @@ class LogDir:
         self.log_start_offsets = self._read_offsets(LOG_START_OFFSETS)
         self.high_watermarks = self._read_offsets(HIGH_WATERMARKS)
         self.clean_ends = self._read_offsets(CLEAN_ENDS)
+        self._has_clean_ends = CLEAN_ENDS in names
         self.leftovers = [
             self.path / name for name in sorted(names) if parse_directory_mark(name) or _is_unfinished_checkpoint(name)
         ]
@@ -156,13 +158,15 @@ class LogDir:
     def copy_checkpoints(self) -> CheckpointCopy:
         """Return what the checkpoints are to hold now."""
         self._copies_count += 1
+        self._has_clean_ends |= bool(self.clean_ends)  # no file before the first compaction
+        clean_ends = {CLEAN_ENDS: dict(self.clean_ends)} if self._has_clean_ends else {}
         return CheckpointCopy(
             self._copies_count,
             {
                 RECOVERY_POINTS: dict(self.recovery_points),
                 LOG_START_OFFSETS: dict(self.log_start_offsets),
                 HIGH_WATERMARKS: dict(self.high_watermarks),
-                CLEAN_ENDS: dict(self.clean_ends),
+                **clean_ends,
             },
         )
 

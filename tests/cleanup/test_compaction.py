@@ -216,6 +216,6 @@ def test_what_was_cleaned_is_known_after_a_restart(topic: CompactedTopic, tmp_pa
 
     assert again.replica.log.clean_end == 2
     assert not again.compact()
-    texts = [(Path(folder) / "cleaner-offset-checkpoint").read_text() for folder in again.hosted.dirs]
-    assert sorted(texts) == ["0\n0\n", "0\n1\nt 0 2\n"]
+    paths = [Path(folder) / "cleaner-offset-checkpoint" for folder in again.hosted.dirs]
+    assert [path.read_text() for path in paths if path.exists()] == ["0\n1\nt 0 2\n"]
     topic.hosted = again.hosted
