@@ -165,20 +165,22 @@ class LazyHandler:
         """
         self.api_key = api_key
         self._make = make
-        self.handle: Callable[[Any, RequestContext], Answer] = self._handle_first
-        self.error_response: Callable[[Any, RequestContext, ErrorCode, str], Answer] = self._refuse_first
+        self._made: ApiHandler | None = None
 
     def __repr__(self) -> str:
         return f"LazyHandler({self.api_key})"
 
-    def _become(self) -> ApiHandler:
-        handler = self._make()
-        assert handler.api_key == self.api_key, f"{handler!r} is not the handler of API {self.api_key}"
-        self.handle, self.error_response = handler.handle, handler.error_response
-        return handler
+    def _handler(self) -> ApiHandler:
+        made = self._made
+        if made is None:
+            made = self._made = self._make()
+            assert made.api_key == self.api_key, f"{made!r} is not the handler of API {self.api_key}"
+        return made
 
-    def _handle_first(self, request: Any, context: RequestContext) -> Answer:
-        return self._become().handle(request, context)
+    def handle(self, request: Any, context: RequestContext) -> Answer:
+        """Answer one request, as the handler does."""
+        return self._handler().handle(request, context)
 
-    def _refuse_first(self, request: Any, context: RequestContext, code: ErrorCode, detail: str) -> Answer:
-        return self._become().error_response(request, context, code, detail)
+    def error_response(self, request: Any, context: RequestContext, code: ErrorCode, detail: str) -> Answer:
+        """Return the response that gives every part of the request this error, as the handler does."""
+        return self._handler().error_response(request, context, code, detail)

@@ -112,6 +112,7 @@ class ValidationRules:
         is_compacted: Whether `cleanup.policy` contains compact.
         walks_records: Whether to look at every record: see `walks_records`.
         decompressed_bytes_max: What a batch may decompress to.
+        may_be_plain: Whether one look at a plain batch tells all: records are walked, and kept as they come.
     """
 
     max_message_bytes: int = MAX_MESSAGE_BYTES
@@ -123,12 +124,12 @@ class ValidationRules:
     is_compacted: bool = False
     walks_records: bool = False
     decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
-    may_be_plain: bool = attrs.field(init=False)
-
-    @may_be_plain.default
-    def _may_be_plain(self) -> bool:
-        """Whether one look at a plain batch tells all: records are walked, and kept as they come."""
-        return self.walks_records and not self.compression and not self.timestamp_type
+    may_be_plain: bool = attrs.field(
+        init=False,
+        default=attrs.Factory(
+            lambda rules: rules.walks_records and not rules.compression and not rules.timestamp_type, takes_self=True
+        ),
+    )
 
 
 class InvalidBatchError(KafkaError):

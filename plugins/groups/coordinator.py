@@ -70,19 +70,23 @@ class GroupCoordinator:
 
         return GroupShard(partition, broker=self._broker, timers=timers, counters=self.counters)
 
+    def encode(self, record: GroupRecord) -> tuple[bytes, bytes | None]:
+        """Return a record's key and value."""
+        return self._codec[0](record)
+
+    def decode(self, key: Buffer, value: Buffer | None) -> GroupRecord | None:
+        """Return the record of a key and value, None for a type that is not known."""
+        return self._codec[1](key, value)
+
     @cached_property
-    def encode(self) -> Callable[[GroupRecord], tuple[bytes, bytes | None]]:
-        """What returns a record's key and value."""
-        from .records import encode_record
+    def _codec(
+        self,
+    ) -> tuple[
+        Callable[[GroupRecord], tuple[bytes, bytes | None]], Callable[[Buffer, Buffer | None], GroupRecord | None]
+    ]:
+        from .records import decode_record, encode_record
 
-        return encode_record
-
-    @cached_property
-    def decode(self) -> Callable[[Buffer, Buffer | None], GroupRecord | None]:
-        """What returns the record of a key and value, None for a type that is not known."""
-        from .records import decode_record
-
-        return decode_record
+        return encode_record, decode_record
 
     def handlers(self, runtime: CoordinatorRuntime[GroupShard]) -> Sequence[ApiHandler | AsyncApiHandler]:
         """Return the handlers of the APIs of groups."""

@@ -35,7 +35,7 @@ class WatchedFiles(OsFiles):
         super().__init__()
         self.threads: list[bool] = []
 
-    def open(self, path: Path, flags: int, /) -> int:
+    def open(self, path: Path, flags: int) -> int:
         self.threads.append(threading.current_thread() is threading.main_thread())
         return super().open(path, flags)
 

@@ -196,7 +196,7 @@ def test_a_deletion_waits_for_no_disk(tmp_path: Path) -> None:
     synced: list[Path] = []
 
     class CountingFiles(OsFiles):
-        def fsync_directory(self, path: Path, /) -> None:
+        def fsync_directory(self, path: Path) -> None:
             synced.append(path)
             super().fsync_directory(path)
 

@@ -24,7 +24,7 @@ class CountingFiles(OsFiles):
         self._real_pread = self.pread
         self.pread = self._pread
 
-    def open(self, path: Path, flags: int, /) -> int:
+    def open(self, path: Path, flags: int) -> int:
         self.calls_count += 1
         return super().open(path, flags)
 
