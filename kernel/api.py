@@ -12,6 +12,7 @@ from .clock import Clock
 from .config.keys import ConfigKey, Importance, Part, Scope, UpdateMode
 from .config.values import AtLeast, Between, ConfigType, NotEmpty, OneOf
 from .contracts.api_handler import (
+    AS_TASK,
     PENDING,
     Answer,
     ApiHandler,
@@ -120,6 +121,7 @@ from .records.batch import (
     read_header,
 )
 from .records.reader import read_batch
+from .regex import PORTION_STEPS, Pattern, PatternError, compile_pattern
 from .types import (
     INTERNAL_TOPICS,
     NO_EPOCH,
@@ -140,6 +142,7 @@ hookimpl = pluggy.HookimplMarker("odradek")
 """Marks a plugin's function as the implementation of the hook of its name."""
 
 __all__ = [
+    "AS_TASK",
     "CREATE",
     "EMPTY_READ",
     "FOR_EVER",
@@ -159,6 +162,7 @@ __all__ = [
     "NO_TIMESTAMP",
     "PARKED",
     "PENDING",
+    "PORTION_STEPS",
     "READ",
     "READ_WRITE",
     "ZERO_ID",
@@ -238,6 +242,8 @@ __all__ = [
     "PartitionLog",
     "PartitionState",
     "Partitions",
+    "Pattern",
+    "PatternError",
     "PeerMessage",
     "PluginError",
     "ProducerIdentity",
@@ -267,6 +273,7 @@ __all__ = [
     "Transactions",
     "UpdateMode",
     "Waiter",
+    "compile_pattern",
     "decode",
     "disk_error",
     "do_now",

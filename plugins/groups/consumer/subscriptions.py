@@ -12,20 +12,19 @@ from __future__ import annotations
 
 from enum import Enum
 from functools import partial
-from itertools import product
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
-from odradek.kernel.api import ErrorCode, KafkaError
+from odradek.kernel.api import ErrorCode, KafkaError, PatternError, compile_pattern
 
 from ..group import Effects
 from . import records
 from .group import ConsumerGroup
-from .regex import Pattern, PatternError, compile_pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
-    from odradek.kernel.api import CoordinatorResult
+    from odradek.kernel.api import CoordinatorResult, Pattern
 
     from ..group import ShardContext
     from ..records import GroupRecord
@@ -35,9 +34,6 @@ if TYPE_CHECKING:
 
 REFRESH_MS_MIN: Final = 10_000
 """How long what was looked up stands at least."""
-
-PORTION_STEPS: Final = 20_000
-"""How much is looked at in one go, in characters and places of machines: a few milliseconds."""
 
 _NEVER_MS: Final = -(1 << 62)
 
@@ -151,20 +147,23 @@ class _Lookup:
         self.found: dict[str, list[str]] = {regex: [] for regex in regexes}
         self.version = version
         self.begun_ms = now_ms
-        patterns = [(found, pattern) for regex, found in self.found.items() if (pattern := _known_pattern(regex))]
-        self._left = product(names, patterns)
+        texts = tuple(names)
+        self._left = chain.from_iterable(
+            _sifted(pattern, texts, found) for regex, found in self.found.items() if (pattern := _known_pattern(regex))
+        )
 
     def advance(self) -> bool:
         """Do one portion; return whether everything is found."""
-        budget = PORTION_STEPS
-        for name, (found, pattern) in self._left:
-            before = pattern.steps
-            if pattern.matches(name):
-                found.append(name)
-            budget -= len(name) + pattern.steps - before
-            if budget <= 0:
-                return False
-        return True
+        return next(self._left, True)
+
+
+def _sifted(pattern: Pattern, texts: Iterable[str], found: list[str]) -> Iterator[bool]:
+    """Put what matches into `found`; yield False after each portion."""
+    for name in pattern.sift(texts):
+        if name is None:
+            yield False
+        else:
+            found.append(name)
 
 
 def _timer_key(group_id: str) -> str:

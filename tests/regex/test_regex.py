@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 import string
+import unicodedata
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.plugins.groups.consumer.regex import Pattern, PatternError
-from odradek.plugins.groups.consumer.regex.matcher import STATES_MAX
+from odradek.kernel.regex import Pattern, PatternError
+from odradek.kernel.regex.characters import cases
+from odradek.kernel.regex.matcher import KEPT_MAX
 
 LINES = [
     line
@@ -33,6 +35,38 @@ def test_an_expression_is_taken_or_refused_as_by_re2j(line: str) -> None:
         actual = f"!{error}"
 
     assert OTHERWISE.get(text, expected) == actual
+
+
+GOLDEN_OF_TEXTS = [
+    line.split("\t")
+    for line in (Path(__file__).parent / "golden/re2j_any_text.txt").read_text(encoding="utf-8").splitlines()
+    if not line.startswith("# ")
+]
+
+
+def unescaped(text: str) -> str:
+    return re.sub(r"~u\{([0-9A-F]+)\}", lambda match: chr(int(match[1], 16)), text)
+
+
+ANY_TEXTS = [unescaped(text) for text in GOLDEN_OF_TEXTS[0][1:]]
+
+
+@pytest.mark.parametrize(("escaped", "expected"), GOLDEN_OF_TEXTS[1:])
+def test_any_text_is_matched_as_by_re2j(escaped: str, expected: str) -> None:
+    try:
+        pattern = Pattern(unescaped(escaped))
+        actual = " ".join(str(at) for at, text in enumerate(ANY_TEXTS) if pattern.matches(text))
+    except PatternError as error:
+        actual = f"!{error}"
+
+    assert expected == actual
+
+
+def test_the_cases_of_a_character_are_those_of_unicodes_simple_folding() -> None:
+    letters = [chr(point) for point in range(0x1E944) if unicodedata.category(chr(point))[0] in "LMNS"]
+    orbits = {letter: set(cases(letter)) for letter in letters}
+
+    assert not [letter for letter, orbit in orbits.items() for one in orbit if orbits[one] != orbit]
 
 
 TEXTS = st.text(alphabet="abAB01._-()|*+?[]{}^$\\,:dwpQEi", max_size=12)
@@ -89,7 +123,45 @@ def test_what_is_kept_of_an_expression_is_bounded() -> None:
     matched = [pattern.matches(name) for name in names]
 
     assert [name[0] == "a" for name in names] == matched
-    assert len(pattern._states) <= STATES_MAX
+    assert sum(len(state.moves) + len(state.places) for state in pattern._states.values()) <= KEPT_MAX + 100
+
+
+def test_nested_plusses_against_a_long_id_end() -> None:
+    pattern = Pattern("(a+)+b")
+
+    assert not pattern.matches("a" * 5_000)
+    assert pattern.steps < 100
+
+
+def test_a_sieve_pauses_within_a_text_and_says_the_same() -> None:
+    text = "(?s)(.|.)*a(.|.){300}"
+    texts = ["\n" * number + "a" + "b" * 300 + "a" * (number % 3) for number in range(1, 4)]
+    pattern = Pattern(text)
+    steps, found, pauses_count, longest = 0, [], 0, 0
+    for one in pattern.sift(texts, 1_000):
+        longest = max(longest, pattern.steps - steps)
+        steps = pattern.steps
+        if one is None:
+            pauses_count += 1
+        else:
+            found.append(one)
+
+    assert [one for one in texts if Pattern(text).matches(one)] == found
+    assert pauses_count > len(texts)
+    assert longest < 1_000 + 2_000
+
+
+def test_a_sieve_pauses_between_texts_that_cost_look_ups_only() -> None:
+    found = list(Pattern("a*").sift(["a" * 100] * 100, 1_000))
+
+    assert found.count("a" * 100) == 100
+    assert found.count(None) == 10
+
+
+@pytest.mark.parametrize("text", ["((){1000}){1000}", "((((){1000}){1000}){1000}){1000}", "(a()()(){1000}){1000}"])
+def test_what_is_empty_cannot_be_repeated_without_end(text: str) -> None:
+    with pytest.raises(PatternError, match="too large"):
+        Pattern(text)
 
 
 @pytest.mark.parametrize("text", ["(" * 101 + ")" * 101, "a{1000}{1}", "(a{1000}b{1000}){2}"])

@@ -10,7 +10,19 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from .characters import ALL, PERL, POSIX, CharacterSet, between, unicode_class
+from .characters import (
+    ANY,
+    NOT_NEWLINE,
+    PERL,
+    POSIX,
+    CharacterSet,
+    folded,
+    literal,
+    negated,
+    ranges,
+    unicode_class,
+    union,
+)
 
 REPEAT_MAX: Final = 1000
 """The largest count of a repetition."""
@@ -18,9 +30,14 @@ REPEAT_MAX: Final = 1000
 DEPTH_MAX: Final = 100
 """How deep groups may stand in groups; RE2/J has no such limit below that of its stack."""
 
+NODES_MAX: Final = 20_000
+"""How many parts an expression may have, as it stands and written out: empty ones take no place, but time."""
+
 _CODE_POINT_MAX: Final = 0x10FFFF
 _ESCAPES: Final = {"a": 7, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
 _ASSERTIONS: Final = {"A": "^", "z": "$", "b": "b", "B": "B"}
+_OF_LINES: Final = {"^": "(", "$": ")"}
+_FLAGS: Final = {"i": "folds", "m": "has_lines", "s": "dot_is_any"}
 _POSTFIX: Final = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 
 
@@ -33,7 +50,10 @@ class Characters:
 
 @attrs.frozen
 class Assertion:
-    """No character, but a condition: `^` and `$` for the ends of the name, `b` for a word's boundary, `B` for none."""
+    """No character, but a condition on the place where it stands.
+
+    `^` and `$` are the ends of the text, `(` and `)` those of a line, `b` is a word's boundary, `B` none.
+    """
 
     kind: str
 
@@ -70,7 +90,11 @@ class PatternError(ValueError):
 
 @attrs.frozen
 class _Flags:
+    """`i`, `m` and `s`; laziness (`U`) does not matter to whole matches."""
+
     folds: bool = False
+    has_lines: bool = False
+    dot_is_any: bool = False
 
 
 @attrs.define
@@ -102,6 +126,8 @@ class _Parser:
         self.at = 0
         self.flags = _Flags()
         self.names: set[str] = set()
+        self.nodes_count = 0
+        self.last_class_end = text.rfind(":]")
         self.stack = [_Open(self.flags)]
 
     def parse(self) -> Node:
@@ -137,15 +163,23 @@ class _Parser:
         else:
             self.at += 1
             if character in "^$":
-                self._add(Assertion(character))
+                self._add(Assertion(_OF_LINES[character] if self.flags.has_lines else character))
+            elif character == ".":
+                self._add(Characters(ANY if self.flags.dot_is_any else NOT_NEWLINE))
             else:
-                self._add(Characters(ALL if character == "." else self._literal(ord(character))))
+                self._add(Characters(self._literal(ord(character))))
 
     def _add(self, node: Node) -> None:
+        self.nodes_count += 1
+        if self.nodes_count > NODES_MAX:
+            raise PatternError("expression is too large")
         self.stack[-1].items.append(node)
 
     def _literal(self, point: int) -> CharacterSet:
-        return between(point, point, folds=self.flags.folds)
+        return literal(point, folds=self.flags.folds)
+
+    def _folded(self, characters: CharacterSet) -> CharacterSet:
+        return folded(characters) if self.flags.folds else characters
 
     def _take(self, expected: str) -> bool:
         if self.text.startswith(expected, self.at):
@@ -222,18 +256,19 @@ class _Parser:
 
     def _flag_group(self) -> bool:
         """Read `i-s:` or `i-s)`; return whether a group begins, not only other flags for the rest of this one."""
-        folds, is_on, has_flag, is_negated = self.flags.folds, True, False, False
+        changed: dict[str, bool] = {}
+        is_on, has_flag, is_negated = True, False, False
         while self.at < len(self.text):
             character = self.text[self.at]
             self.at += 1
             if character in "imsU":
                 has_flag = True
-                if character == "i":
-                    folds = is_on
+                if character != "U":
+                    changed[_FLAGS[character]] = is_on
             elif character == "-" and is_on:
                 is_on, has_flag, is_negated = False, False, True
             elif character in ":)" and (has_flag or not is_negated):
-                self.flags = _Flags(folds)
+                self.flags = attrs.evolve(self.flags, **changed)
                 return character == ":"
             else:
                 break
@@ -269,8 +304,8 @@ class _Parser:
         letter = self.text[self.at + 1 : self.at + 2]
         if letter and letter.lower() in PERL:
             self.at += 2
-            known = PERL[letter.lower()]
-            return known if letter.islower() else ALL - known
+            known = self._folded(PERL[letter.lower()])
+            return known if letter.islower() else negated(known)
         if letter not in ("p", "P"):
             return None
         self.at += 2
@@ -285,9 +320,8 @@ class _Parser:
         found = unicode_class(name.removeprefix("^"))
         if found is None:
             raise PatternError("invalid character class range")
-        if self.flags.folds:
-            found = frozenset(one for one in ALL if one.lower() in found or one.upper() in found)
-        return ALL - found if is_negated else found
+        found = self._folded(found)
+        return negated(found) if is_negated else found
 
     def _code_point(self) -> int:
         """Read an escape that stands for one character."""
@@ -338,32 +372,37 @@ class _Parser:
     def _bracketed(self) -> CharacterSet:
         self.at += 1
         is_negated = self._take("^")
-        found: set[str] = set()
+        pairs: list[tuple[int, int]] = []
+        classes: dict[str, CharacterSet] = {}
         is_first = True
         while is_first or not self.text.startswith("]", self.at):
             if self.at >= len(self.text):
                 raise PatternError("missing closing ]")
             is_first = False
-            found |= self._class_item()
+            begin = self.at
+            known = self._class_in_class()
+            if known is None:
+                pairs.append(self._range())
+            else:
+                # A class that is named again and again is asked once.
+                classes[self.text[begin : self.at]] = known
         self.at += 1
-        return ALL - found if is_negated else frozenset(found)
+        found = union([self._folded(ranges(pairs)), *classes.values()])
+        return negated(found) if is_negated else found
 
-    def _class_item(self) -> CharacterSet:
-        if self.text.startswith("[:", self.at):
-            end = self.text.find(":]", self.at + 2)
-            if end >= 0:
-                name = self.text[self.at + 2 : end]
-                known = POSIX.get(name.removeprefix("^"))
-                if known is None:
-                    raise PatternError("invalid character class range")
-                self.at = end + 2
-                if self.flags.folds:
-                    known = frozenset(one for one in ALL if one.lower() in known or one.upper() in known)
-                return ALL - known if name.startswith("^") else known
-        if self.text.startswith("\\", self.at):
-            known = self._class_escape()
-            if known is not None:
-                return known
+    def _class_in_class(self) -> CharacterSet | None:
+        if self.text.startswith("[:", self.at) and self.at + 2 <= self.last_class_end:
+            end = self.text.index(":]", self.at + 2)
+            name = self.text[self.at + 2 : end]
+            known = POSIX.get(name.removeprefix("^"))
+            if known is None:
+                raise PatternError("invalid character class range")
+            self.at = end + 2
+            known = self._folded(known)
+            return negated(known) if name.startswith("^") else known
+        return self._class_escape() if self.text.startswith("\\", self.at) else None
+
+    def _range(self) -> tuple[int, int]:
         low = self._class_character()
         high = low
         if self.text.startswith("-", self.at) and self.text[self.at + 1 : self.at + 2] not in ("]", ""):
@@ -371,7 +410,7 @@ class _Parser:
             high = self._class_character()
         if high < low:
             raise PatternError("invalid character class range")
-        return between(low, high, folds=self.flags.folds)
+        return low, high
 
     def _class_character(self) -> int:
         if self.at >= len(self.text):
