@@ -39,7 +39,6 @@ class Client:
         name: As the tests show it.
         command: Makes its driver ready and returns how to run it; the broker's address is appended.
         cannot: Capability to the reason why the client lacks it; every other test runs.
-        is_librdkafka: Whether it is librdkafka inside.
         member: Makes the program of a group member ready; address, group and topic are appended, then options: see
             `drivers/member_lines.py`.
         assignors: What its members can be told to use, by the names that the protocol knows them by.
@@ -51,7 +50,6 @@ class Client:
     name: str
     command: Callable[[], list[str]]
     cannot: Mapping[str, str] = {}
-    is_librdkafka: bool = False
     member: Callable[[], list[str]] | None = None
     assignors: tuple[str, ...] = ()
     has_consumer_protocol: bool = False
@@ -172,7 +170,6 @@ CLIENTS: Final = {
         Client(
             "librdkafka",
             python_driver("confluent", "confluent_kafka", "confluent-kafka"),
-            is_librdkafka=True,
             member=python_driver("member_confluent", "confluent_kafka", "confluent-kafka"),
             transactor=python_driver("transactor_confluent", "confluent_kafka", "confluent-kafka"),
             assignors=("range", "roundrobin", "cooperative-sticky"),
@@ -217,7 +214,6 @@ CLIENTS: Final = {
             "kcat",
             kcat_driver,
             dict.fromkeys(NOT_IN_KCAT, "kcat's command line has no such option"),
-            is_librdkafka=True,
         ),
         Client(
             "kafkajs",

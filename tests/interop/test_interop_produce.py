@@ -29,15 +29,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.interop
 
-LZ4_OF_LIBRDKAFKA = pytest.mark.xfail(
-    reason="librdkafka compresses with lz4 only for a broker that announces FindCoordinator: it comes with groups",
-    strict=True,
-)
 CLIENTS_AND_CODECS = [
-    pytest.param(name, codec, marks=[LZ4_OF_LIBRDKAFKA] if client.is_librdkafka and codec == "lz4" else [])
-    for name, client in CLIENTS.items()
-    for codec in CODECS
-    if codec not in client.cannot
+    pytest.param(name, codec) for name, client in CLIENTS.items() for codec in CODECS if codec not in client.cannot
 ]
 
 
