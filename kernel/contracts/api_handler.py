@@ -16,7 +16,7 @@ raising `MalformedRequestError` closes the connection.
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -180,6 +180,10 @@ class LazyHandler:
     def handle(self, request: Any, context: RequestContext) -> Answer:
         """Answer one request, as the handler does."""
         return self._handler().handle(request, context)
+
+    async def handle_async(self, request: Any, context: RequestContext) -> Answer:
+        """Answer one request for which the handler said `AS_TASK`, as the handler does."""
+        return await cast("AsyncApiHandler", self._handler()).handle_async(request, context)
 
     def error_response(self, request: Any, context: RequestContext, code: ErrorCode, detail: str) -> Answer:
         """Return the response that gives every part of the request this error, as the handler does."""

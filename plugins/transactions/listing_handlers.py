@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final
 
-from odradek.kernel.api import PENDING, ErrorCode
+import trio
+
+from odradek.kernel.api import AS_TASK, PENDING, ErrorCode, PatternError, compile_pattern
 from odradek.kernel.wire.messages.api_65_describe_transactions import (
     DescribeTransactionsResponse,
     TopicData,
@@ -23,6 +24,8 @@ from .states import TransactionState
 from .waiters import Gathered, Told
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
     from odradek.kernel.api import Answer, CoordinatorRuntime, RequestContext
     from odradek.kernel.wire.messages.api_65_describe_transactions import DescribeTransactionsRequest
     from odradek.kernel.wire.messages.api_66_list_transactions import ListTransactionsRequest
@@ -96,31 +99,62 @@ def described(transactional_id: str, code: ErrorCode, metadata: TransactionMetad
 
 
 class ListTransactionsHandler:
-    """Answers ListTransactions."""
+    """Answers ListTransactions.
+
+    An expression may cost seconds against many ids, so it is matched in a task of its own, in portions; requests with
+    expressions take turns, and between two portions the reactor serves everybody else.
+    """
 
     api_key = 66
 
     def __init__(self, runtime: CoordinatorRuntime[TransactionShard]) -> None:
         self._runtime = runtime
+        self._turn = trio.Lock()
 
     def handle(self, request: ListTransactionsRequest, context: RequestContext) -> Answer:
         """Answer with the transactions of every shard of this broker that fit the filters."""
         if self._runtime.is_loading():
             return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        try:
-            asked = _filter_of(request)
-        except re.error:
-            return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
-        unknown = [name for name in request.state_filters if name not in STATES_BY_NAME]
-
-        def tell(code: ErrorCode, found: list[list[TransactionMetadata]] | None) -> None:
-            listed = [_listed(each) for of_shard in found or () for each in of_shard]
-            context.reply(
-                ListTransactionsResponse(error_code=code, unknown_state_filters=unknown, transaction_states=listed)
-            )
-
-        self._runtime.submit_all(lambda shard, now_ms: shard.list_transactions(asked, now_ms), Told(tell))
+        if request.transactional_id_pattern:
+            return AS_TASK
+        self._find(request, lambda code, found: context.reply(_list_of(request, code, found)))
         return PENDING
+
+    async def handle_async(self, request: ListTransactionsRequest, context: RequestContext) -> Answer:
+        """Answer a request with an expression; if cancelled, nothing is left to undo."""
+        try:
+            pattern = compile_pattern(request.transactional_id_pattern or "")
+        except PatternError:
+            return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
+        told: list[tuple[ErrorCode, list[TransactionMetadata]]] = []
+        is_told = trio.Event()
+
+        def tell(code: ErrorCode, found: list[TransactionMetadata]) -> None:
+            told.append((code, found))
+            is_told.set()
+
+        self._find(request, tell)
+        await is_told.wait()
+        ((code, found),) = told
+        by_id = {each.transactional_id: each for each in found}
+        matching: list[str] = []
+        sifted = pattern.sift(by_id)
+        is_done = False
+        while not is_done:
+            async with self._turn:
+                is_done = _did_portion(sifted, matching)
+        return _list_of(request, code, [by_id[each] for each in matching])
+
+    def _find(
+        self, request: ListTransactionsRequest, tell: Callable[[ErrorCode, list[TransactionMetadata]], None]
+    ) -> None:
+        """Have `tell` told, now or later, what fits the filters but the expression."""
+        asked = _filter_of(request)
+
+        def gathered(code: ErrorCode, found: list[list[TransactionMetadata]] | None) -> None:
+            tell(code, [each for of_shard in found or () for each in of_shard])
+
+        self._runtime.submit_all(lambda shard, now_ms: shard.list_transactions(asked, now_ms), Told(gathered))
 
     def error_response(
         self, request: ListTransactionsRequest, context: RequestContext, code: ErrorCode, detail: str
@@ -129,18 +163,31 @@ class ListTransactionsHandler:
         return ListTransactionsResponse(error_code=code)
 
 
-def _filter_of(request: ListTransactionsRequest) -> TransactionFilter:
-    """Return what is asked.
+def _did_portion(sifted: Iterator[str | None], matching: list[str]) -> bool:
+    """Move what matches to `matching`, up to the next pause; return whether nothing is left."""
+    for each in sifted:
+        if each is None:
+            return False
+        matching.append(each)
+    return True
 
-    Raises:
-        re.error: The pattern is none.
-    """
+
+def _filter_of(request: ListTransactionsRequest) -> TransactionFilter:
     known: Any = frozenset(STATES_BY_NAME[name] for name in request.state_filters if name in STATES_BY_NAME)
     return TransactionFilter(
         producer_ids=frozenset(request.producer_id_filters) or None,
         states=known if request.state_filters else None,
         duration_ms=request.duration_filter,
-        pattern=re.compile(request.transactional_id_pattern) if request.transactional_id_pattern else None,
+    )
+
+
+def _list_of(
+    request: ListTransactionsRequest, code: ErrorCode, found: Iterable[TransactionMetadata]
+) -> ListTransactionsResponse:
+    return ListTransactionsResponse(
+        error_code=code,
+        unknown_state_filters=[name for name in request.state_filters if name not in STATES_BY_NAME],
+        transaction_states=[_listed(each) for each in found],
     )
 
 

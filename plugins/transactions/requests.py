@@ -9,7 +9,6 @@ import attrs
 from odradek.kernel.api import NO_PRODUCER, ErrorCode, ProducerIdentity
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Callable
 
     from odradek.kernel.api import TopicPartition
@@ -93,19 +92,17 @@ class EndingTransaction:
 
 @attrs.frozen
 class TransactionFilter:
-    """Which transactions ListTransactions asks for; None and -1 ask for all.
+    """Which transactions ListTransactions asks for, its expression left aside; None and -1 ask for all.
 
     Attributes:
         producer_ids: Of these producers.
         states: In these states.
         duration_ms: Longer than this, from the start of the transaction.
-        pattern: The whole transactional id matches it.
     """
 
     producer_ids: frozenset[int] | None = None
     states: frozenset[TransactionState] | None = None
     duration_ms: int = -1
-    pattern: re.Pattern[str] | None = None
 
     def takes(self, metadata: TransactionMetadata, now_ms: int) -> bool:
         """Return whether a transaction is asked for."""
@@ -113,7 +110,6 @@ class TransactionFilter:
             (self.producer_ids is None or metadata.producer_id in self.producer_ids)
             and (self.states is None or metadata.state in self.states)
             and (self.duration_ms < 0 or now_ms - metadata.start_timestamp > self.duration_ms)
-            and (self.pattern is None or self.pattern.fullmatch(metadata.transactional_id) is not None)
         )
 
 

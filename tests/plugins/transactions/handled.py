@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Any, cast
 
 import trio
 
-from odradek.kernel.api import NO_PRODUCER, PENDING, ErrorCode, KafkaError, ProducerIdentity, TopicPartition, TopicView
+from odradek.kernel.api import (
+    AS_TASK,
+    NO_PRODUCER,
+    PENDING,
+    ErrorCode,
+    KafkaError,
+    ProducerIdentity,
+    TopicPartition,
+    TopicView,
+)
 from odradek.kernel.config.keys import Scope
 from odradek.kernel.config.registry import Registry
 from odradek.kernel.ids import ZERO_ID
@@ -20,6 +29,7 @@ if TYPE_CHECKING:
 
     from odradek.kernel.api import (
         ApiHandler,
+        AsyncApiHandler,
         BrokerHandle,
         CoordinatorResult,
         CoordinatorRuntime,
@@ -175,7 +185,10 @@ class HandledTransactions:
     def ask(self, request: Any, version: int) -> Any:
         """Send a request and return its only answer."""
         context = Context(version)
-        answer = self.handlers[type(request).__api_key__].handle(request, cast("RequestContext", context))
+        handler = self.handlers[type(request).__api_key__]
+        answer = handler.handle(request, cast("RequestContext", context))
+        if answer is AS_TASK:
+            answer = trio.run(cast("AsyncApiHandler", handler).handle_async, request, cast("RequestContext", context))
         if answer is not PENDING:
             context.answers.append(answer)
         (only,) = context.answers

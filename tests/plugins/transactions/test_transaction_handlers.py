@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 import trio
@@ -24,6 +24,9 @@ from odradek.plugins.transactions.producer_ids import RESERVE_SIZE, ProducerIdRe
 from odradek.plugins.transactions.states import TransactionState
 
 from .handled import HandledTransactions
+
+if TYPE_CHECKING:
+    from odradek.kernel.api import AsyncApiHandler, RequestContext
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 WAITING = "kafka_coordinator_transaction_transactionmarkerchannelmanager_unknowndestinationqueuesize"
@@ -365,6 +368,48 @@ def test_a_list_is_refused_for_a_wrong_pattern_and_while_a_shard_loads() -> None
     handled.runtime.loading = True
 
     assert handled.ask(ListTransactionsRequest(), 2).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+def test_no_pattern_holds_the_broker_up() -> None:
+    handled = HandledTransactions()
+    names = ["a" * 5_000, "a" * 5_000 + "b", "aa\u00e9b", "a\nb", "aab"]
+    for name in names:
+        trio.run(handled.init, InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=60_000))
+
+    def listed(pattern: str) -> set[str]:
+        answer = handled.ask(ListTransactionsRequest(transactional_id_pattern=pattern), 2)
+        return {each.transactional_id for each in answer.transaction_states}
+
+    assert listed("(a+)+b") == {names[1], "aab"}
+    assert listed(r"(?s)a+[^a]b|a\x0ab") == {"aa\u00e9b", "a\nb"}
+    assert listed(r"\p{L}+") == set(names) - {"a\nb"}
+
+
+def test_others_are_served_while_a_costly_pattern_is_matched() -> None:
+    handled = HandledTransactions()
+    for number in range(40):
+        name = f"{number:08b}".replace("0", "b").replace("1", "a") * 50
+        trio.run(handled.init, InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=60_000))
+    request = ListTransactionsRequest(transactional_id_pattern="(.|.)*a(.|.){300}")
+    listing = cast("AsyncApiHandler", handled.handlers[66])
+    answers: list[Any] = []
+
+    async def ask() -> None:
+        answers.append(await listing.handle_async(request, cast("RequestContext", None)))
+
+    async def serve_meanwhile() -> int:
+        turns_count = 0
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            nursery.start_soon(ask)
+            while len(answers) < 2:
+                await trio.lowlevel.checkpoint()
+                turns_count += 1
+        return turns_count
+
+    assert trio.run(serve_meanwhile) > 20
+    assert answers[0] == answers[1]
+    assert answers[0].transaction_states
 
 
 def test_every_handler_can_refuse() -> None:
