@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+import trio
 
-from odradek.kernel.contracts.api_handler import LazyHandler
+from odradek.kernel.contracts.api_handler import AS_TASK, LazyHandler
 from odradek.kernel.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -43,6 +44,26 @@ def test_a_lazy_handler_is_made_at_the_first_request_and_once() -> None:
     assert lazy.handle("two", CONTEXT) == "two"
     assert lazy.error_response("three", CONTEXT, ErrorCode.NOT_COORDINATOR, "") == (ErrorCode.NOT_COORDINATOR, "")
     assert len(made) == 1
+
+
+class Later(Echo):
+    """Answers as a task."""
+
+    def handle(self, request: Any, context: RequestContext) -> Answer:
+        """Ask for a task."""
+        return AS_TASK
+
+    async def handle_async(self, request: Any, context: RequestContext) -> Answer:
+        """Return the request."""
+        await trio.lowlevel.checkpoint()
+        return request
+
+
+def test_a_lazy_handler_passes_on_what_is_answered_as_a_task() -> None:
+    lazy = LazyHandler(12, Later)
+
+    assert lazy.handle("one", CONTEXT) is AS_TASK
+    assert trio.run(lazy.handle_async, "one", CONTEXT) == "one"
 
 
 def test_a_lazy_handler_can_refuse_before_it_was_asked() -> None:
