@@ -41,7 +41,7 @@ SEGMENT_BYTES = 20_000
 
 @pytest.fixture
 def data_dir(tmp_path: Path) -> Iterator[Path]:
-    yield tmp_path / "data"
+    return tmp_path / "data"
 
 
 def commit(client: Client, offset: int) -> int:

@@ -88,9 +88,15 @@ ACTS_OF_BROKER = {
     "log.cleaner.backoff.ms": ("kernel/cleanup/compactor.py", 'get_int("log.cleaner.backoff.ms")'),
     "log.cleaner.dedupe.buffer.size": ("kernel/cleanup/compactor.py", 'get_int("log.cleaner.dedupe.buffer.size")'),
     "log.cleaner.enable": ("kernel/cleanup/compactor.py", 'get_bool("log.cleaner.enable")'),
-    "log.cleaner.io.buffer.load.factor": ("kernel/cleanup/compactor.py", 'get_float("log.cleaner.io.buffer.load.factor")'),
+    "log.cleaner.io.buffer.load.factor": (
+        "kernel/cleanup/compactor.py",
+        'get_float("log.cleaner.io.buffer.load.factor")',
+    ),
     "log.cleaner.io.buffer.size": ("kernel/cleanup/compactor.py", 'get_int("log.cleaner.io.buffer.size")'),
-    "log.cleaner.io.max.bytes.per.second": ("kernel/cleanup/compactor.py", 'get_float("log.cleaner.io.max.bytes.per.second")'),
+    "log.cleaner.io.max.bytes.per.second": (
+        "kernel/cleanup/compactor.py",
+        'get_float("log.cleaner.io.max.bytes.per.second")',
+    ),
     "log.cleaner.threads": ("kernel/cleanup/compactor.py", 'get_int("log.cleaner.threads")'),
     "log.retention.check.interval.ms": ("kernel/cleanup/retention.py", "_settings().check_interval_ms"),
     "log.flush.offset.checkpoint.interval.ms": ("kernel/partitions/upkeep.py", "settings.snapshot_interval_ms"),

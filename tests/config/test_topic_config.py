@@ -132,7 +132,13 @@ def test_wrong_overrides_are_an_invalid_config(overrides: dict[str, str], what: 
 
 
 def test_keys_of_parts_that_are_not_built_are_warned_of() -> None:
-    names = ["cleanup.policy", "leader.replication.throttled.replicas", "local.retention.ms", "segment.bytes", "unknown"]
+    names = [
+        "cleanup.policy",
+        "leader.replication.throttled.replicas",
+        "local.retention.ms",
+        "segment.bytes",
+        "unknown",
+    ]
     assert list(broker().registry.without_effect(Scope.TOPIC, names)) == [
         (
             "leader.replication.throttled.replicas",
