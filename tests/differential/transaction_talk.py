@@ -25,6 +25,8 @@ class Producer:
         self.producer_id, self.epoch = -1, -1
         self.sequence = 0
         talk.until_ready("FindCoordinator", 1, {"key": self.transactional_id, "key_type": 1})
+        # A new broker's first id is 0, which answers about unknown transactions carry too: nobody here shall have it.
+        talk.until_ready("InitProducerId", 4, {"transactional_id": None, "transaction_timeout_ms": 1_000})
         self.start(timeout_ms=timeout_ms)
 
     def start(self, *, timeout_ms: int = 60_000) -> None:
