@@ -5,12 +5,13 @@ from __future__ import annotations
 import fnmatch
 from typing import TYPE_CHECKING, Any, Final
 
-from .options import add_client_options, add_json_option, client_settings, document
+from .actions import add_actions, add_common_options, cluster_action, run_action
+from .options import document
 from .output import dim, plural, print_json, print_table
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from ..client.admin_group_values import GroupDescription
     from ..types import TopicPartition
@@ -32,29 +33,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
             ("groups reset-offsets app -t orders --to-earliest", "what reading again from the start would change"),
         ],
     )
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    for name, (summary, add, act) in _ACTIONS.items():
-        action = actions.add_parser(name, help=summary)
-        add(action)
-        action.set_defaults(act=act)
+    add_actions(parser, _ACTIONS)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what was asked."""
-    status: int = arguments.act(arguments)
-    return status
-
-
-def _call(work: Callable[[argparse.Namespace, ClusterCalls], Any]) -> Callable[[argparse.Namespace], int]:
-    """Make an action of work that needs a cluster; the client is loaded only then."""
-
-    def act(arguments: argparse.Namespace) -> int:
-        from .cluster_calls import call
-
-        call(client_settings(arguments), lambda calls: work(arguments, calls))
-        return 0
-
-    return act
+    return run_action(arguments)
 
 
 # ------------------------------------------------------------------------------ list
@@ -82,7 +66,7 @@ def _configure_list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--type", action="append", default=[], metavar="TYPE", help="only of this type: classic, consumer, share, ..."
     )
-    _add_common(parser)
+    add_common_options(parser)
 
 
 async def _list(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
@@ -128,7 +112,7 @@ def _configure_describe(parser: argparse.ArgumentParser) -> None:
         default=ISOLATION_LEVELS[0],
         help="whose end counts (default: %(default)s)",
     )
-    _add_common(parser)
+    add_common_options(parser)
 
 
 async def _describe(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
@@ -278,7 +262,7 @@ def _configure_reset(parser: argparse.ArgumentParser) -> None:
     from . import groups_reset
 
     groups_reset.configure(parser)
-    _add_common(parser)
+    add_common_options(parser)
 
 
 async def _reset(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
@@ -298,7 +282,7 @@ def _configure_delete(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("groups", nargs="+", metavar="GROUP")
     parser.add_argument("--if-exists", action="store_true", help="leave out those that are not there")
-    _add_common(parser)
+    add_common_options(parser)
 
 
 async def _delete(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
@@ -353,7 +337,7 @@ def _configure_delete_offsets(parser: argparse.ArgumentParser) -> None:
         metavar="TOPIC[:P,P]",
         help="a topic, or some of its partitions",
     )
-    _add_common(parser)
+    add_common_options(parser)
 
 
 async def _delete_offsets(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
@@ -372,20 +356,15 @@ async def _delete_offsets(arguments: argparse.Namespace, calls: ClusterCalls) ->
         print(f"deleted the offsets of {plural(len(there), 'partition')} of group {arguments.group}")
 
 
-def _add_common(parser: argparse.ArgumentParser) -> None:
-    add_json_option(parser)
-    add_client_options(parser)
-
-
 _ACTIONS: Final = {
-    "list": ("list groups with their types and states", _configure_list, _call(_list)),
-    "describe": ("show members, assignments, offsets and lag", _configure_describe, _call(_describe)),
-    "reset-offsets": ("let a group go on somewhere else", _configure_reset, _call(_reset)),
-    "delete": ("delete groups and what they committed", _configure_delete, _call(_delete)),
+    "list": ("list groups with their types and states", _configure_list, cluster_action(_list)),
+    "describe": ("show members, assignments, offsets and lag", _configure_describe, cluster_action(_describe)),
+    "reset-offsets": ("let a group go on somewhere else", _configure_reset, cluster_action(_reset)),
+    "delete": ("delete groups and what they committed", _configure_delete, cluster_action(_delete)),
     "delete-offsets": (
         "delete what a group committed for some topics",
         _configure_delete_offsets,
-        _call(_delete_offsets),
+        cluster_action(_delete_offsets),
     ),
 }
 """Name to summary, what adds its options, and what it does; in the order of `--help`."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import fnmatch
 from typing import TYPE_CHECKING, Any, Final
 
-from .options import add_client_options, add_json_option, client_settings, document, pairs, positive
+from .actions import add_actions, add_common_options, cluster_action, run_action
+from .options import document, pairs, positive
 from .output import dim, plural, print_json, print_table
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
 
     from ..client.cluster import TopicInfo
     from .cluster_calls import ClusterCalls
@@ -27,29 +27,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
             ("topics describe orders", "its partitions, offsets and settings"),
         ],
     )
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    for name, (summary, add, act) in _ACTIONS.items():
-        action = actions.add_parser(name, help=summary)
-        add(action)
-        action.set_defaults(act=act)
+    add_actions(parser, _ACTIONS)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what was asked."""
-    status: int = arguments.act(arguments)
-    return status
-
-
-def _call(work: Callable[[argparse.Namespace, ClusterCalls], Any]) -> Callable[[argparse.Namespace], int]:
-    """Make an action of work that needs a cluster; the client is loaded only then."""
-
-    def act(arguments: argparse.Namespace) -> int:
-        from .cluster_calls import call
-
-        call(client_settings(arguments), lambda calls: work(arguments, calls))
-        return 0
-
-    return act
+    return run_action(arguments)
 
 
 # ------------------------------------------------------------------------------ list
@@ -66,7 +49,7 @@ def _configure_list(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("pattern", nargs="?", default="*", metavar="PATTERN", help="a name, or a pattern with * and ?")
     parser.add_argument("--internal", action="store_true", help="show internal topics too")
-    _add_common(parser)
+    add_common_options(parser)
 
 
 async def _list(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
@@ -112,7 +95,7 @@ def _configure_create(parser: argparse.ArgumentParser) -> None:
         "-c", "--config", action="append", default=[], metavar="KEY=VALUE", help="a setting of the topic"
     )
     parser.add_argument("--if-not-exists", action="store_true", help="do nothing when it is there already")
-    _add_common(parser)
+    add_common_options(parser)
 
 
 async def _create(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
@@ -147,7 +130,7 @@ def _configure_describe(parser: argparse.ArgumentParser) -> None:
         [("topics describe orders", "one topic"), ("topics describe --json", "all topics, for a script")],
     )
     parser.add_argument("topics", nargs="*", metavar="TOPIC", help="default: all that are not internal")
-    _add_common(parser)
+    add_common_options(parser)
 
 
 async def _describe(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
@@ -210,7 +193,7 @@ def _configure_alter(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-p", "--partitions", type=positive, metavar="N", help="how many there shall be in all")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="set a setting")
     parser.add_argument("--unset", action="append", default=[], metavar="KEY", help="back to the broker's value")
-    _add_common(parser)
+    add_common_options(parser)
 
 
 async def _alter(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
@@ -242,7 +225,7 @@ def _configure_delete(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("topics", nargs="+", metavar="TOPIC")
     parser.add_argument("--if-exists", action="store_true", help="leave out those that are not there")
-    _add_common(parser)
+    add_common_options(parser)
 
 
 async def _delete(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
@@ -273,17 +256,12 @@ def _adopt(arguments: argparse.Namespace) -> int:
     return topics_adopt.run(arguments)
 
 
-def _add_common(parser: argparse.ArgumentParser) -> None:
-    add_json_option(parser)
-    add_client_options(parser)
-
-
 _ACTIONS: Final = {
-    "list": ("list topics", _configure_list, _call(_list)),
-    "create": ("create a topic", _configure_create, _call(_create)),
-    "describe": ("show partitions, offsets and settings", _configure_describe, _call(_describe)),
-    "alter": ("add partitions, change settings", _configure_alter, _call(_alter)),
-    "delete": ("delete topics and their records", _configure_delete, _call(_delete)),
+    "list": ("list topics", _configure_list, cluster_action(_list)),
+    "create": ("create a topic", _configure_create, cluster_action(_create)),
+    "describe": ("show partitions, offsets and settings", _configure_describe, cluster_action(_describe)),
+    "alter": ("add partitions, change settings", _configure_alter, cluster_action(_alter)),
+    "delete": ("delete topics and their records", _configure_delete, cluster_action(_delete)),
     "adopt": ("register partition directories that another broker wrote", _configure_adopt, _adopt),
 }
 """Name to summary, what adds its options, and what it does; in the order of `--help`."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from .options import add_client_options, add_json_option, client_settings, document, natural
+from .actions import add_actions, add_common_options, cluster_action, run_action
+from .options import document, natural
 from .output import dim, plural, print_json, print_table
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from ..client.admin_transactions import TransactionDescription
     from ..client.admin_values import ActiveProducer
@@ -32,31 +33,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
             ("transactions abort orders:0 --start-offset 42", "end such a one in its partition"),
         ],
     )
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    for name, (summary, add, act) in _ACTIONS.items():
-        action = actions.add_parser(name, help=summary)
-        add(action)
-        add_json_option(action)
-        add_client_options(action)
-        action.set_defaults(act=act)
+    add_actions(parser, _ACTIONS)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what was asked."""
-    status: int = arguments.act(arguments)
-    return status
-
-
-def _call(work: Callable[[argparse.Namespace, ClusterCalls], Any]) -> Callable[[argparse.Namespace], int]:
-    """Make an action of work that needs a cluster; the client is loaded only then."""
-
-    def act(arguments: argparse.Namespace) -> int:
-        from .cluster_calls import call
-
-        call(client_settings(arguments), lambda calls: work(arguments, calls))
-        return 0
-
-    return act
+    return run_action(arguments)
 
 
 # ------------------------------------------------------------------------------ list
@@ -85,6 +67,7 @@ def _configure_list(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--longer-than", metavar="DURATION", help="only those that began so long ago, such as 1m30s")
     parser.add_argument("--pattern", metavar="REGEX", help="only those whose whole id matches")
+    add_common_options(parser)
 
 
 async def _list(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
@@ -127,6 +110,7 @@ def _configure_describe(parser: argparse.ArgumentParser) -> None:
         [("transactions describe orders-1", "one id"), ("transactions describe orders-1 --json", "for a script")],
     )
     parser.add_argument("ids", nargs="+", metavar="TRANSACTIONAL_ID")
+    add_common_options(parser)
 
 
 async def _describe(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
@@ -194,6 +178,7 @@ def _configure_producers(parser: argparse.ArgumentParser) -> None:
         ],
     )
     parser.add_argument("partitions", metavar="TOPIC[:P,P]")
+    add_common_options(parser)
 
 
 _PRODUCER_COLUMNS: Final = (
@@ -265,6 +250,7 @@ def _configure_find(parser: argparse.ArgumentParser) -> None:
         metavar="DURATION",
         help="the cluster's transaction.max.timeout.ms (default %(default)s)",
     )
+    add_common_options(parser)
 
 
 async def _find(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
@@ -323,6 +309,7 @@ def _configure_abort(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--start-offset", type=natural, metavar="OFFSET", help="where the transaction begins")
     for name in ("producer-id", "producer-epoch", "coordinator-epoch"):
         parser.add_argument(f"--{name}", type=natural, metavar="N", help="instead of the offset, all three of them")
+    add_common_options(parser)
 
 
 async def _abort(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
@@ -377,6 +364,7 @@ def _configure_terminate(parser: argparse.ArgumentParser) -> None:
         [("transactions terminate orders-1", "as a new producer of this id would do")],
     )
     parser.add_argument("transactional_id", metavar="TRANSACTIONAL_ID")
+    add_common_options(parser)
 
 
 async def _terminate(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
@@ -391,11 +379,19 @@ async def _terminate(arguments: argparse.Namespace, calls: ClusterCalls) -> None
 
 
 _ACTIONS: Final = {
-    "list": ("list transactional ids with their states", _configure_list, _call(_list)),
-    "describe": ("show producer, state, duration and partitions of an id", _configure_describe, _call(_describe)),
-    "producers": ("show the producers that a partition knows", _configure_producers, _call(_producers)),
-    "find-hanging": ("find transactions that nobody will end", _configure_find, _call(_find)),
-    "abort": ("end a hanging transaction in its partition", _configure_abort, _call(_abort)),
-    "terminate": ("abort the transaction of an id, and fence its producer", _configure_terminate, _call(_terminate)),
+    "list": ("list transactional ids with their states", _configure_list, cluster_action(_list)),
+    "describe": (
+        "show producer, state, duration and partitions of an id",
+        _configure_describe,
+        cluster_action(_describe),
+    ),
+    "producers": ("show the producers that a partition knows", _configure_producers, cluster_action(_producers)),
+    "find-hanging": ("find transactions that nobody will end", _configure_find, cluster_action(_find)),
+    "abort": ("end a hanging transaction in its partition", _configure_abort, cluster_action(_abort)),
+    "terminate": (
+        "abort the transaction of an id, and fence its producer",
+        _configure_terminate,
+        cluster_action(_terminate),
+    ),
 }
 """Name to summary, what adds its options, and what it does; in the order of `--help`."""
