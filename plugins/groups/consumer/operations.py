@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import odradek.kernel.wire.messages.data_consumer_group_records as messages
 from odradek.kernel.api import KafkaError
@@ -24,7 +24,7 @@ from .settings import Settings
 from .subscriptions import RegexSubscriptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from odradek.kernel.api import CoordinatorResult, Message, MetadataChange, ProducerIdentity, Waiter
     from odradek.kernel.wire.messages.api_11_join_group import JoinGroupRequest
@@ -41,6 +41,33 @@ if TYPE_CHECKING:
     from ..records import GroupRecord
 
     Result = CoordinatorResult[GroupRecord, object]
+    Apply: TypeAlias = Callable[[ConsumerGroup, Any, Any], None]
+
+
+def _apply_member(group: ConsumerGroup, key: Any, value: Any) -> None:
+    if value is None:
+        group.remove_member(key.member_id)
+    else:
+        group.apply_member(key.member_id, value)
+
+
+def _apply_partition_metadata(group: ConsumerGroup, _key: Any, value: Any) -> None:
+    group.has_partition_metadata = value is not None
+
+
+APPLIED: Final[Mapping[type[Message], Apply]] = {
+    messages.ConsumerGroupPartitionMetadataKey: _apply_partition_metadata,
+    messages.ConsumerGroupMemberMetadataKey: _apply_member,
+    messages.ConsumerGroupTargetAssignmentMetadataKey: lambda group, _key, value: group.apply_target_metadata(value),
+    messages.ConsumerGroupTargetAssignmentMemberKey: lambda group, key, value: group.apply_target(key.member_id, value),
+    messages.ConsumerGroupCurrentMemberAssignmentKey: lambda group, key, value: group.apply_current(
+        key.member_id, value
+    ),
+    messages.ConsumerGroupRegularExpressionKey: lambda group, key, value: group.apply_regex(
+        key.regular_expression, value
+    ),
+}
+"""By class of key, what a record changes in its group; a value of None is a tombstone."""
 
 
 class ConsumerGroups:
@@ -110,15 +137,9 @@ class ConsumerGroups:
     @property
     def replays(self) -> Mapping[type[Message], ReplayMethod]:
         """By class of key, what applies a record."""
-        return {
-            messages.ConsumerGroupMetadataKey: self._replay_group,
-            messages.ConsumerGroupPartitionMetadataKey: self._replay_partition_metadata,
-            messages.ConsumerGroupMemberMetadataKey: self._replay_member,
-            messages.ConsumerGroupTargetAssignmentMetadataKey: self._replay_target_metadata,
-            messages.ConsumerGroupTargetAssignmentMemberKey: self._replay_target,
-            messages.ConsumerGroupCurrentMemberAssignmentKey: self._replay_current,
-            messages.ConsumerGroupRegularExpressionKey: self._replay_regex,
-        }
+        applied: dict[type[Message], Apply] = {messages.ConsumerGroupMetadataKey: self._apply_metadata}
+        applied.update(APPLIED)
+        return {kind: self._replaying(apply) for kind, apply in applied.items()}
 
     def loaded(self, now_ms: int) -> None:
         """Everything is replayed: sessions begin."""
@@ -151,89 +172,22 @@ class ConsumerGroups:
         new = self._context.groups[group_id] = ConsumerGroup(group_id)
         return new
 
-    def _replay_group(
-        self,
-        key: messages.ConsumerGroupMetadataKey,
-        value: messages.ConsumerGroupMetadataValue | None,
-        offset: int,
-        producer: ProducerIdentity,
+    def _replaying(self, apply: Apply) -> ReplayMethod:
+        """Return what applies a record to its group."""
+
+        def replay(key: Any, value: Any, offset: int, producer: ProducerIdentity) -> None:
+            group = self._replayed(key.group_id, may_be_new=value is not None)
+            if group is not None:
+                apply(group, key, value)
+
+        return replay
+
+    def _apply_metadata(
+        self, group: ConsumerGroup, _key: Any, value: messages.ConsumerGroupMetadataValue | None
     ) -> None:
-        group = self._replayed(key.group_id, may_be_new=value is not None)
-        if group is None:
-            return
         if value is None:
-            del self._context.groups[key.group_id]
+            del self._context.groups[group.group_id]
         else:
             group.apply_metadata(value)
             # A group that is loaded has to look: topics may have changed while nobody coordinated it.
             group.is_metadata_stale = group.is_metadata_stale and not self._context.is_loaded
-
-    def _replay_partition_metadata(
-        self,
-        key: messages.ConsumerGroupPartitionMetadataKey,
-        value: messages.ConsumerGroupPartitionMetadataValue | None,
-        offset: int,
-        producer: ProducerIdentity,
-    ) -> None:
-        group = self._replayed(key.group_id, may_be_new=value is not None)
-        if group is not None:
-            group.has_partition_metadata = value is not None
-
-    def _replay_member(
-        self,
-        key: messages.ConsumerGroupMemberMetadataKey,
-        value: messages.ConsumerGroupMemberMetadataValue | None,
-        offset: int,
-        producer: ProducerIdentity,
-    ) -> None:
-        group = self._replayed(key.group_id, may_be_new=value is not None)
-        if group is None:
-            return
-        if value is None:
-            group.remove_member(key.member_id)
-        else:
-            group.apply_member(key.member_id, value)
-
-    def _replay_target_metadata(
-        self,
-        key: messages.ConsumerGroupTargetAssignmentMetadataKey,
-        value: messages.ConsumerGroupTargetAssignmentMetadataValue | None,
-        offset: int,
-        producer: ProducerIdentity,
-    ) -> None:
-        group = self._replayed(key.group_id, may_be_new=value is not None)
-        if group is not None:
-            group.apply_target_metadata(value)
-
-    def _replay_target(
-        self,
-        key: messages.ConsumerGroupTargetAssignmentMemberKey,
-        value: messages.ConsumerGroupTargetAssignmentMemberValue | None,
-        offset: int,
-        producer: ProducerIdentity,
-    ) -> None:
-        group = self._replayed(key.group_id, may_be_new=value is not None)
-        if group is not None:
-            group.apply_target(key.member_id, value)
-
-    def _replay_current(
-        self,
-        key: messages.ConsumerGroupCurrentMemberAssignmentKey,
-        value: messages.ConsumerGroupCurrentMemberAssignmentValue | None,
-        offset: int,
-        producer: ProducerIdentity,
-    ) -> None:
-        group = self._replayed(key.group_id, may_be_new=value is not None)
-        if group is not None:
-            group.apply_current(key.member_id, value)
-
-    def _replay_regex(
-        self,
-        key: messages.ConsumerGroupRegularExpressionKey,
-        value: messages.ConsumerGroupRegularExpressionValue | None,
-        offset: int,
-        producer: ProducerIdentity,
-    ) -> None:
-        group = self._replayed(key.group_id, may_be_new=value is not None)
-        if group is not None:
-            group.apply_regex(key.regular_expression, value)
