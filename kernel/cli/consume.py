@@ -147,19 +147,7 @@ class _Work:
         for record in records:
             if record.offset >= stops.get(TopicPartition(record.topic, record.partition), sys.maxsize):
                 continue
-            out.write(
-                self._write(
-                    ShownRecord(
-                        record.topic,
-                        record.partition,
-                        record.offset,
-                        record.timestamp,
-                        record.key,
-                        record.value,
-                        record.headers,
-                    )
-                )
-            )
+            out.write(self._write(ShownRecord.of(record)))
             if self._left is not None:
                 self._left -= 1
                 if not self._left:

@@ -109,19 +109,7 @@ class GroupWork:
         """Write records, as many as are wanted."""
         out = sys.stdout.buffer
         for record in records[: self._left]:
-            out.write(
-                self._write(
-                    ShownRecord(
-                        record.topic,
-                        record.partition,
-                        record.offset,
-                        record.timestamp,
-                        record.key,
-                        record.value,
-                        record.headers,
-                    )
-                )
-            )
+            out.write(self._write(ShownRecord.of(record)))
             self._written[record.topic_partition] = record.offset + 1
             if self._left is not None:
                 self._left -= 1

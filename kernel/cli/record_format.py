@@ -19,7 +19,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from ..errors import ConfigError
 
@@ -42,6 +42,19 @@ class ShownRecord(NamedTuple):
     key: bytes | None
     value: bytes | None
     headers: Sequence[tuple[str, bytes | None]]
+
+    @classmethod
+    def of(cls, record: Any) -> ShownRecord:
+        """Return what a consumer of our client was given, its deserializers having left the bytes alone."""
+        return cls(
+            record.topic,
+            record.partition,
+            record.offset,
+            record.timestamp,
+            record.key,
+            record.value,
+            record.headers,
+        )
 
 
 def compile_format(text: str, *, null: bytes = b"") -> Callable[[ShownRecord], bytes]:
