@@ -151,6 +151,7 @@ ACTS_OF_BROKER = {
         "plugins/transactions/coordinator.py",
         'get_int("transaction.abort.timed.out.transaction.cleanup.interval.ms")',
     ),
+    "request.timeout.ms": ("kernel/broker_parts.py", 'get_int("request.timeout.ms")'),
     "transaction.max.timeout.ms": (
         "plugins/transactions/coordinator.py",
         'get_int("transaction.max.timeout.ms")',

@@ -31,7 +31,7 @@ _ROWS: Final[tuple[Row, ...]] = (
     ("num.io.threads", INT, 8, POSITIVE, HIGH, CLUSTER_WIDE, Part.THREADS),
     ("num.replica.alter.log.dirs.threads", INT, None, None, HIGH, READ_ONLY, Part.THREADS),
     ("background.threads", INT, 10, POSITIVE, HIGH, CLUSTER_WIDE, Part.THREADS),
-    ("request.timeout.ms", INT, 30000, None, HIGH, READ_ONLY, Part.CLUSTER),
+    ("request.timeout.ms", INT, 30000, None, HIGH, READ_ONLY, Part.TRANSACTIONS),
     ("socket.connection.setup.timeout.ms", LONG, 10000, None, MEDIUM, READ_ONLY, Part.CLUSTER),
     ("socket.connection.setup.timeout.max.ms", LONG, 30000, None, MEDIUM, READ_ONLY, Part.CLUSTER),
     ("config.providers", LIST, (), ANY_LIST, LOW, CLUSTER_WIDE, Part.JVM),
