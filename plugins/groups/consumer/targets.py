@@ -26,6 +26,8 @@ def compute_targets(
 ) -> dict[str, Target]:
     """Return what every member shall have, by member id.
 
+    Racks are not told: the assignors of Kafka's coordinator look at none (those of its clients do).
+
     Args:
         assignor: Decides.
         members: Each with the names of the topics that it reads, and what it should have had until now.
@@ -46,14 +48,13 @@ def compute_targets(
                 member_id=member.member_id,
                 topics=known,
                 instance_id=member.instance_id,
-                rack=member.rack_id,
                 owned=_by_name(target, cluster),
             )
         )
     existing = {name: topic for name, topic in topics.items() if topic is not None}
     assignment = assignor.assign(
         group_members,
-        {name: SubscribedTopic(topic.partitions_count, topic.racks) for name, topic in existing.items()},
+        {name: SubscribedTopic(topic.partitions_count) for name, topic in existing.items()},
     )
     return {
         one.member_id: (
