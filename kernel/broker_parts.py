@@ -5,33 +5,26 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-import trio
-
 from .broker_handlers import kernel_handlers
+from .broker_metadata import load_metadata_log
 from .cleanup.compactor import Compactor, CompactorSettings
 from .cleanup.log_states import Policies
 from .cleanup.retention import Retention, RetentionSettings
 from .cleanup.workers import start_worker
 from .config.keys import Scope
 from .config.topic import TopicConfig
-from .contracts.election import ElectionContext
-from .contracts.storage import LogConfig, StorageContext
+from .contracts.storage import StorageContext
 from .coordinator.runtimes import CoordinatorRuntimes
 from .dispatch.handlers.api_00_produce import ProduceHandler
 from .dispatch.handlers.api_22_init_producer_id import ProducerIdSource
 from .dispatch.handlers.controller_call import MetadataLogCall
 from .dispatch.handlers.produce_admission import AdmissionSettings, ProduceAdmission
 from .dispatch.router import Router
-from .errors import CorruptionError
-from .files import OsFiles
-from .ids import METADATA_TOPIC_ID, ZERO_ID
+from .ids import ZERO_ID
 from .metadata.cluster_view import metadata_change
 from .metadata.directory_changes import directory_of
 from .metadata.image import MetadataImage, ResourceType
-from .metadata.local_log import LocalLog
-from .metadata.metadata_log import MetadataLog, SnapshotSettings
 from .metadata.rules import ControllerRules, dynamic_config
-from .metadata.snapshots import newest_snapshot_end
 from .metadata.topic_maker import TopicMaker
 from .partitions.directory_reports import DirectoryReports
 from .partitions.fetch_session import FetchSessionCache
@@ -57,9 +50,10 @@ if TYPE_CHECKING:
 
     from .broker import Broker
     from .config.broker import BrokerConfig
-    from .contracts.storage import PartitionLog, StorageEngine
+    from .contracts.storage import StorageEngine
     from .contracts.transactions import Transactions
     from .metadata.image import MetadataDelta, TopicImage
+    from .metadata.metadata_log import MetadataLog
     from .network.connection import Connection
     from .partitions.replica import Replica
     from .purgatory.delayed_operation import DelayedOperation
@@ -74,11 +68,6 @@ SCOPES: Final[Mapping[int, Scope]] = {
     ResourceType.CLIENT_METRICS: Scope.CLIENT_METRICS,
 }
 """What configs are set on, as the metadata and as the configuration names it."""
-
-METADATA_IS_DAMAGED: Final = (
-    "the metadata log is damaged and nothing was changed: restore its directory from a backup, or start on another "
-    "data directory and take this one's partitions into it by `odradek topics adopt`"
-)
 
 
 class BrokerParts:
@@ -363,55 +352,15 @@ class BrokerParts:
             ConfigError: The data is another cluster's.
         """
         self.replicas.start()
-        try:
-            self._load_metadata()
-        except CorruptionError as error:
-            raise CorruptionError(f"{error}; {METADATA_IS_DAMAGED}") from error
-        self.metadata.add_listener(self.on_metadata)
-
-    def _load_metadata(self) -> None:
-        engine = choose_offer(
-            self.replicas.engines, self.config.get_text("odradek.storage"), "storage", "odradek.storage"
-        )
-        partition = TopicIdPartition(METADATA_TOPIC_ID, METADATA_TOPIC, 0)
-        files = OsFiles()
-        self.metadata = MetadataLog(
-            log=self._metadata_partition(
-                partition,
-                engine.open_log(
-                    partition,
-                    metadata_log_config(self.config),
-                    log_dir=self.config.metadata_log_dir,
-                    known_end=lambda directory: newest_snapshot_end(directory, files),
-                ),
-            ),
+        self.metadata = load_metadata_log(
+            config=self.config,
+            engines=self.replicas.engines,
+            elections=self.elections,
             rules=self.rules,
             clock=self.broker.clock,
-            files=files,
-            cluster_id=engine.cluster_id,
-            limiter=trio.CapacityLimiter(1),
-            snapshots=SnapshotSettings(
-                bytes_between=self.config.get_int("metadata.log.max.record.bytes.between.snapshots"),
-                interval_ms=self.config.get_int("metadata.log.max.snapshot.interval.ms"),
-            ),
+            random_source=self.broker.random,
         )
-        self.metadata.load()
-
-    def _metadata_partition(self, partition: TopicIdPartition, log: PartitionLog) -> LocalLog:
-        """Return the metadata log's partition, led by this broker."""
-        name = self.config.get_text("odradek.metadata.election")
-        factory = choose_offer(self.elections, name, "election", "odradek.metadata.election")
-        context = ElectionContext(
-            partition=partition,
-            broker_id=self.config.node_id,
-            log_end_offset=log.log_end_offset,
-            high_watermark=log.log_start_offset,
-            latest_epoch=log.latest_epoch,
-            hard_state=None,
-            settings={},
-            random=self.broker.random,
-        )
-        return LocalLog(log, factory.new_election(context), self.config.node_id)
+        self.metadata.add_listener(self.on_metadata)
 
     def log_dir_ids(self) -> list[UUID]:
         """Return the ids of the working log directories."""
@@ -468,14 +417,6 @@ def is_known(image: MetadataImage, partition: TopicIdPartition) -> bool:
         topic is not None
         and partition.topic_id in (topic.topic_id, ZERO_ID)
         and partition.partition < len(topic.partitions)
-    )
-
-
-def metadata_log_config(config: BrokerConfig) -> LogConfig:
-    """Return the settings of the metadata log: flushed by its own rules, rolled by `metadata.log.segment.*`."""
-    return LogConfig(
-        segment_bytes=config.get_int("metadata.log.segment.bytes"),
-        segment_ms=config.get_int("metadata.log.segment.ms"),
     )
 
 

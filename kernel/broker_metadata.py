@@ -1,0 +1,115 @@
+"""Shell: opens the metadata log of one broker: in which storage, under which election, with which settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from .contracts.election import ElectionContext
+from .contracts.storage import LogConfig
+from .errors import CorruptionError
+from .files import OsFiles
+from .ids import METADATA_TOPIC_ID
+from .metadata.local_log import LocalLog
+from .metadata.metadata_log import MetadataLog, SnapshotSettings
+from .metadata.snapshots import newest_snapshot_end
+from .plugin_manager import choose_offer
+from .types import METADATA_TOPIC, TopicIdPartition
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Mapping
+
+    from .clock import Clock
+    from .config.broker import BrokerConfig
+    from .contracts.election import ElectionFactory
+    from .contracts.storage import PartitionLog, StorageEngine
+    from .metadata.rules import ControllerRules
+
+METADATA_IS_DAMAGED: Final = (
+    "the metadata log is damaged and nothing was changed: restore its directory from a backup, or start on another "
+    "data directory and take this one's partitions into it by `odradek topics adopt`"
+)
+
+
+def load_metadata_log(
+    *,
+    config: BrokerConfig,
+    engines: Mapping[str, StorageEngine],
+    elections: Mapping[str, ElectionFactory],
+    rules: ControllerRules,
+    clock: Clock,
+    random_source: random.Random,
+) -> MetadataLog:
+    """Open the metadata log and read what is in it.
+
+    Args:
+        config: The broker's, without what the metadata itself may say of it.
+        engines: The storage engines by name, started.
+        elections: The elections by name.
+        rules: The controller's.
+        clock: Both clocks.
+        random_source: For the election.
+
+    Raises:
+        StorageError: Its directory cannot be used.
+        CorruptionError: It is damaged; nothing was changed.
+        ConfigError: The data is another cluster's.
+    """
+    engine = choose_offer(engines, config.get_text("odradek.storage"), "storage", "odradek.storage")
+    partition = TopicIdPartition(METADATA_TOPIC_ID, METADATA_TOPIC, 0)
+    files = OsFiles()
+    try:
+        opened = engine.open_log(
+            partition,
+            metadata_log_config(config),
+            log_dir=config.metadata_log_dir,
+            known_end=lambda directory: newest_snapshot_end(directory, files),
+        )
+        metadata = MetadataLog(
+            log=_led_by_this_broker(partition, opened, config, elections, random_source),
+            rules=rules,
+            clock=clock,
+            files=files,
+            cluster_id=engine.cluster_id,
+            limiter=trio.CapacityLimiter(1),
+            snapshots=SnapshotSettings(
+                bytes_between=config.get_int("metadata.log.max.record.bytes.between.snapshots"),
+                interval_ms=config.get_int("metadata.log.max.snapshot.interval.ms"),
+            ),
+        )
+        metadata.load()
+    except CorruptionError as error:
+        raise CorruptionError(f"{error}; {METADATA_IS_DAMAGED}") from error
+    return metadata
+
+
+def _led_by_this_broker(
+    partition: TopicIdPartition,
+    log: PartitionLog,
+    config: BrokerConfig,
+    elections: Mapping[str, ElectionFactory],
+    random_source: random.Random,
+) -> LocalLog:
+    name = config.get_text("odradek.metadata.election")
+    factory = choose_offer(elections, name, "election", "odradek.metadata.election")
+    context = ElectionContext(
+        partition=partition,
+        broker_id=config.node_id,
+        log_end_offset=log.log_end_offset,
+        high_watermark=log.log_start_offset,
+        latest_epoch=log.latest_epoch,
+        hard_state=None,
+        settings={},
+        random=random_source,
+    )
+    return LocalLog(log, factory.new_election(context), config.node_id)
+
+
+def metadata_log_config(config: BrokerConfig) -> LogConfig:
+    """Return the settings of the metadata log: flushed by its own rules, rolled by `metadata.log.segment.*`."""
+    return LogConfig(
+        segment_bytes=config.get_int("metadata.log.segment.bytes"),
+        segment_ms=config.get_int("metadata.log.segment.ms"),
+    )
