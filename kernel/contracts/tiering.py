@@ -1,0 +1,113 @@
+"""Pure core: the tiering contract: a log whose old segments lie in a remote store, under the log of any storage.
+
+A topic with `remote.storage.enable` keeps its storage. The kernel opens the storage's log as ever and has the tier wrap
+it; what it then holds is a `PartitionLog` in every respect, with one difference: what is below
+`local_log_start_offset` may have to be brought near before it can be read.
+
+    Fetch ─> TieredLog.read ── at hand ──> records
+                   └── raises RecordsAreRemoteError ─> begin_cold_read(..., done) ─> the request waits
+                                                              │ worker threads, read-ahead, cache
+                          the request reads again <─ done() ──┘
+
+Nothing here waits for the store: a broker starts, leads, appends and serves what is local while it cannot be reached.
+
+*Source:* KIP-405 for names and meaning of settings and offsets.
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import attrs
+
+from ..errors import ErrorCode, KafkaError
+from .storage import PartitionLog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..types import TopicIdPartition
+    from .cleanup import CleanupSettings
+
+
+class RecordsAreRemoteError(KafkaError):
+    """What was to be read lies in the remote store and is not at hand: `TieredLog.begin_cold_read` brings it near."""
+
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, "the records are in the remote store")
+
+
+@attrs.frozen
+class TierSettings:
+    """A topic's settings as far as tiering needs them; Kafka's keys with dots as underscores.
+
+    Attributes:
+        local_retention_ms: How long segments stay local after they were uploaded; `retention.ms` where that is asked
+            for (-2); -1 for ever.
+        local_retention_bytes: How much of the log stays local; in the same way.
+        remote_log_copy_disable: Nothing more is uploaded; what is remote can be read and expires.
+        cleanup: The topic's settings for cleanup, of both tiers together.
+    """
+
+    local_retention_ms: int
+    local_retention_bytes: int
+    remote_log_copy_disable: bool
+    cleanup: CleanupSettings
+
+
+class TieredLog(PartitionLog, Protocol):
+    """The log of a storage, wrapped. Owned by the reactor's task.
+
+    `log_start_offset`, `segments`, `advance_log_start`, `delete_segments_below`, `batch_for_timestamp` and the epochs
+    speak of both tiers; `size_bytes` and `directory` of the local one, as Kafka's DescribeLogDirs does.
+    """
+
+    @property
+    def local_log_start_offset(self) -> int:
+        """The first offset that the wrapped log can give: ListOffsets' earliest-local."""
+        ...
+
+    @property
+    def tiered_end_offset(self) -> int:
+        """The first offset that is not in the remote store; 0 when nothing is. Latest-tiered is the one before."""
+        ...
+
+    def begin_cold_read(self, offset: int, max_bytes: int, done: Callable[[], None]) -> None:
+        """Begin to bring near what `read(offset, max_bytes)` would give. Asked again for what is on its way, it joins.
+
+        Args:
+            offset: Below `local_log_start_offset`.
+            max_bytes: How much the reader wants; more may be brought.
+            done: Called once, on the reactor's task and never before this returns: the same read then gives records,
+                or raises a `KafkaError` with a retriable code that says why they cannot be had, for a while.
+        """
+        ...
+
+    def reconfigure_tier(self, settings: TierSettings) -> None:
+        """Take new settings."""
+        ...
+
+    def unwrap(self) -> PartitionLog:
+        """Return the wrapped log, which goes on alone: what is only remote is not part of it. This one is dead then."""
+        ...
+
+
+class Tier(Protocol):
+    """What a plugin offers in `odradek_tier`. One for each broker, owned by the reactor's task."""
+
+    def wrap(self, log: PartitionLog, settings: TierSettings) -> TieredLog:
+        """Wrap a log that was just opened, or whose topic begins to be tiered. Waits for nothing but local files.
+
+        Raises:
+            StorageError: What is kept locally about the remote part cannot be read.
+        """
+        ...
+
+    def delete(self, partition: TopicIdPartition) -> None:
+        """Have everything of a partition removed from the store, in the background, also when it cannot be reached now.
+
+        Its topic was deleted, or is not tiered any more (`remote.log.delete.on.disable`).
+        """
+        ...
