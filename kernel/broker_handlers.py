@@ -45,6 +45,7 @@ def kernel_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler
         image=image,
         may_create_topics=lambda: parts.live_config.get_bool("auto.create.topics.enable"),
         create_topics=parts.topic_maker.create_soon,
+        internal_topics=parts.replicas.internal_topics,
     )
     if parts.coordinators.by_key_type:
         yield FindCoordinatorHandler(
@@ -60,6 +61,7 @@ def kernel_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler
         clock=clock,
         producer_ids=parts.producer_ids,
         transactions=lambda: parts.transactions,
+        internal_topics=parts.replicas.internal_topics,
     )
 
 

@@ -21,6 +21,7 @@ CONSUMER_REPLICA_ID: Final = -1
 
 METADATA_TOPIC: Final = "__cluster_metadata"
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""Kafka's. A broker's own are these and the topics of its coordinators: `ReplicaManager.internal_topics`."""
 
 
 class IsolationLevel(IntEnum):

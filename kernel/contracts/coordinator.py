@@ -300,7 +300,7 @@ class Coordinator(Protocol[Shard, Record]):
     Attributes:
         name: For logs and tasks.
         key_type: FindCoordinator's key type: 0 groups, 1 transactions, 2 share groups.
-        topic: The internal topic.
+        topic: The internal topic: clients are told so, and cannot produce to it or delete its records.
         topic_settings: Broker keys of the topic: its partitions, its replication factor, and by topic key the broker
             key that gives its value or, where there is none, the value itself as `=value`.
         write_timeout_key: Broker key of how long a commit may take, in milliseconds.

@@ -93,6 +93,7 @@ class CoordinatorRuntimes:
                 topic_partitions=topic_partitions,
                 note_dirty=self._note_dirty,
             )
+            replicas.internal_topics.add(coordinator.topic)
             self.by_topic[coordinator.topic] = runtime
             self.by_key_type[coordinator.key_type] = runtime
             self._plugin_of[coordinator.topic] = plugin

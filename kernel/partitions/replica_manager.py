@@ -56,22 +56,33 @@ class AppendCounters:
 class TopicReplicas:
     """The replicas of one topic on this broker, by partition, and the topic's counters.
 
-    `is_plain` says that clients may produce to it and no stage looks at what they do.
+    `is_internal` says that only its coordinator writes to it; `is_plain`, that clients may produce to it and no stage
+    looks at what they do.
     """
 
-    __slots__ = ("counters", "is_plain", "name", "partitions", "plan", "topic_id")
+    __slots__ = ("counters", "is_internal", "is_plain", "name", "partitions", "plan", "topic_id")
 
-    def __init__(self, name: str, topic_id: uuid.UUID, plan: TopicPlan) -> None:
+    def __init__(self, name: str, topic_id: uuid.UUID, plan: TopicPlan, *, is_internal: bool) -> None:
         self.name = name
         self.topic_id = topic_id
         self.plan = plan
-        self.is_plain = name not in INTERNAL_TOPICS
+        self.is_internal = is_internal
+        self.is_plain = not is_internal
         self.partitions: dict[int, Replica] = {}
         self.counters = AppendCounters()
 
 
 class ReplicaManager:
-    """The replicas of this broker. Life: made, `open_topic` for what metadata says, then requests; `close`."""
+    """The replicas of this broker. Life: made, `open_topic` for what metadata says, then requests; `close`.
+
+    Attributes:
+        internal_topics: To which no client writes: Kafka's, and those of coordinators, which are added before a topic
+            is opened.
+        topics: By name.
+        topics_by_id: The same by id.
+        flush_queue: Whose logs want to be flushed.
+        engines: Storage engines by name.
+    """
 
     def __init__(
         self,
@@ -103,6 +114,7 @@ class ReplicaManager:
             on_flush_wanted: Called when `flush_queue` got an entry.
             on_leader_changed: Called after a replica's leader or epoch changed.
         """
+        self.internal_topics = set(INTERNAL_TOPICS)
         self.topics: dict[str, TopicReplicas] = {}
         self.topics_by_id: dict[uuid.UUID, TopicReplicas] = {}
         self.flush_queue: list[Replica] = []
@@ -139,7 +151,7 @@ class ReplicaManager:
         """
         topic = self.topics.get(name)
         if topic is None:
-            topic = TopicReplicas(name, topic_id, plan)
+            topic = TopicReplicas(name, topic_id, plan, is_internal=name in self.internal_topics)
             self.topics[name] = topic
             self.topics_by_id[topic_id] = topic
         for index, state in partitions.items():
@@ -249,9 +261,7 @@ class ReplicaManager:
                 continue
             if replica.state is not None:
                 self.apply_leadership(replica, replica.state)
-        topic.is_plain = name not in INTERNAL_TOPICS and not any(
-            replica.stages for replica in topic.partitions.values()
-        )
+        topic.is_plain = not topic.is_internal and not any(replica.stages for replica in topic.partitions.values())
 
     def expire_producers_after(self, producer_id_expiration_ms: int) -> None:
         """Take a new `producer.id.expiration.ms` for all replicas."""

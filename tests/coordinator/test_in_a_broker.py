@@ -16,14 +16,32 @@ from odradek.kernel.broker import Broker, read_broker_options
 from odradek.kernel.contracts.coordinator import TopicKeys
 from odradek.kernel.errors import ErrorCode, PluginError
 from odradek.kernel.plugin_manager import FoundPlugin
+from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.testing.shard_harness import RecordingWaiter
 from odradek.kernel.wire.codec import decode
 from odradek.kernel.wire.headers import decode_response_header, encode_request
+from odradek.kernel.wire.messages.api_00_produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from odradek.kernel.wire.messages.api_10_find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
+)
+from odradek.kernel.wire.messages.api_21_delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
+from odradek.kernel.wire.messages.api_75_describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    TopicRequest,
 )
 
 from .toy import CounterCoordinator
@@ -148,6 +166,41 @@ def test_metadata_makes_the_topic_as_its_coordinator_wants_it(tmp_path: Path) ->
             assert len(response.topics[0].partitions) == 3
             assert broker.parts is not None
             assert broker.parts.image().topic_config(TOPIC)["cleanup.policy"] == "compact"
+
+    run(main)
+
+
+def test_the_topic_is_internal_and_no_client_writes_to_it(tmp_path: Path) -> None:
+    """As Kafka does with its own; here the topic of any plugin's coordinator, whether it is there yet or not."""
+    broker = Broker(options(tmp_path, toy(), settings=("auto.create.topics.enable=false",)))
+    asked = MetadataRequest(topics=[MetadataRequestTopic(name=TOPIC)], allow_auto_topic_creation=False)
+    described = DescribeTopicPartitionsRequest(topics=[TopicRequest(name=TOPIC)])
+    batch = BatchBuilder()
+    batch.append(b"k", b"v", timestamp=0)
+    produced = ProduceRequest(
+        acks=1,
+        timeout_ms=1_000,
+        topic_data=[
+            TopicProduceData(name=TOPIC, partition_data=[PartitionProduceData(index=0, records=batch.build())])
+        ],
+    )
+    deleted = DeleteRecordsRequest(
+        topics=[DeleteRecordsTopic(name=TOPIC, partitions=[DeleteRecordsPartition(partition_index=0, offset=0)])],
+        timeout_ms=1_000,
+    )
+
+    async def main() -> None:
+        async with serving(broker) as client:
+            missing = (await client.call(asked, 9, MetadataResponse)).topics[0]
+            assert (missing.error_code, missing.is_internal) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, True)
+            assert (await client.call(described, 0, DescribeTopicPartitionsResponse)).topics[0].is_internal
+            await found(client)
+            assert (await client.call(asked, 9, MetadataResponse)).topics[0].is_internal
+            assert (await client.call(described, 0, DescribeTopicPartitionsResponse)).topics[0].is_internal
+            refused = (await client.call(produced, 9, ProduceResponse)).responses[0].partition_responses[0]
+            assert refused.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+            kept = (await client.call(deleted, 2, DeleteRecordsResponse)).topics[0].partitions[0]
+            assert kept.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
     run(main)
 

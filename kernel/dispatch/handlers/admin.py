@@ -23,7 +23,7 @@ from .api_75_describe_topic_partitions import PARTITIONS_MAX, DescribeTopicParti
 from .controller_call import MetadataLogCall
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Set
 
     from ...clock import Clock
     from ...config.broker import BrokerConfig
@@ -42,6 +42,7 @@ def admin_handlers(
     clock: Clock,
     producer_ids: ProducerIdSource,
     transactions: Callable[[], Transactions | None],
+    internal_topics: Set[str],
 ) -> Iterator[ApiHandler | AsyncApiHandler]:
     """Iterate over the handlers that the controller and the image answer.
 
@@ -52,6 +53,7 @@ def admin_handlers(
         clock: For DescribeQuorum.
         producer_ids: For InitProducerId.
         transactions: Returns the transaction coordinator, where there is one.
+        internal_topics: To which no client writes.
     """
     submit = MetadataLogCall(metadata).submit
 
@@ -73,4 +75,6 @@ def admin_handlers(
     yield DescribeClusterHandler(broker_id=broker_id, image=image)
     yield UnregisterBrokerHandler(submit=submit)
     yield ListConfigResourcesHandler(image=image)
-    yield DescribeTopicPartitionsHandler(image=image, partitions_max=lambda: config().get_int(PARTITIONS_MAX))
+    yield DescribeTopicPartitionsHandler(
+        image=image, partitions_max=lambda: config().get_int(PARTITIONS_MAX), internal_topics=internal_topics
+    )

@@ -19,7 +19,7 @@ from ...partitions.produce_operation import ProduceOperation, WaitingPartition
 from ...purgatory.delayed_operation import Outcome
 from ...records.batch import HEADER_SIZE, TIMESTAMP_TYPE_FLAG, TRANSACTIONAL_FLAG
 from ...records.validation import InvalidBatchError, take_plain, validate_batch
-from ...types import INTERNAL_TOPICS, NO_OFFSET, NO_TIMESTAMP
+from ...types import NO_OFFSET, NO_TIMESTAMP
 from ...wire.frame_template import FrameTemplate, mark
 from ...wire.messages.api_00_produce import (
     BatchIndexAndErrorMessage,
@@ -223,7 +223,7 @@ class ProduceHandler:
         parts = []
         for topic in merge_doubled(request.topic_data):
             replicas: TopicReplicas | None = topics.get(topic.topic_id if by_id else topic.name)
-            if replicas is None or replicas.name in INTERNAL_TOPICS:
+            if replicas is None or replicas.is_internal:
                 continue
             for part in topic.partition_data:
                 replica = replicas.partitions.get(part.index)
@@ -304,7 +304,7 @@ class ProduceHandler:
         if topic is None:
             raise KafkaError(UNKNOWN_TOPIC_ID if version >= FIRST_VERSION_WITH_IDS else UNKNOWN_TOPIC_OR_PARTITION)
         replica = topic.partitions.get(part.index) or self._replicas.get(topic.name, part.index)
-        if topic.name in INTERNAL_TOPICS:
+        if topic.is_internal:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic.name}")
         if part.records is None:
             raise KafkaError(ErrorCode.INVALID_RECORD, "Produce request with null records")

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 from ...errors import ErrorCode, KafkaError
 from ...ids import ZERO_ID
 from ...metadata.names import is_valid_topic_name
-from ...types import INTERNAL_TOPICS
 from ...wire.messages.api_03_metadata import (
     MetadataResponse,
     MetadataResponseBroker,
@@ -22,7 +21,7 @@ from ...wire.messages.api_03_metadata import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Set
 
     from ...contracts.api_handler import Answer, RequestContext
     from ...contracts.election import PartitionState
@@ -53,6 +52,7 @@ class MetadataHandler:
         image: Callable[[], MetadataImage],
         may_create_topics: Callable[[], bool],
         create_topics: Callable[[list[str]], None],
+        internal_topics: Set[str],
     ) -> None:
         """Make the handler.
 
@@ -61,11 +61,13 @@ class MetadataHandler:
             image: The current image.
             may_create_topics: `auto.create.topics.enable`.
             create_topics: Asks the controller for topics of these names, with defaults; does not wait.
+            internal_topics: To which no client writes.
         """
         self._broker_id = broker_id
         self._image = image
         self._may_create_topics = may_create_topics
         self._create_topics = create_topics
+        self._internal_topics = internal_topics
 
     def handle(self, request: MetadataRequest, context: RequestContext) -> Answer:
         """Answer with the topics asked for, or all."""
@@ -75,9 +77,9 @@ class MetadataHandler:
         live = frozenset(image.live_brokers())
         operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NO_OPERATIONS
         if request.topics is None or (not request.topics and version < FIRST_VERSION_WITH_EMPTY_LIST):
-            topics = [_topic(topic, live, operations) for topic in image.topics_by_name.values()]
+            topics = [self._topic(topic, live, operations) for topic in image.topics_by_name.values()]
         elif any(wanted.topic_id != ZERO_ID or wanted.name is None for wanted in request.topics):
-            topics = _topics_by_id(request.topics, image, live, operations, version)
+            topics = self._topics_by_id(request.topics, image, live, operations, version)
         else:
             names = dict.fromkeys(wanted.name or "" for wanted in request.topics)
             may_create = version < FIRST_VERSION_WITH_CREATION_FLAG or request.allow_auto_topic_creation
@@ -102,7 +104,7 @@ class MetadataHandler:
         for name in names:
             topic = image.topics_by_name.get(name)
             if topic is not None:
-                known.append(_topic(topic, live, operations))
+                known.append(self._topic(topic, live, operations))
             else:
                 unknown.append(self._missing_topic(name, missing, may_create=may_create))
         if missing:
@@ -115,7 +117,47 @@ class MetadataHandler:
             code = ErrorCode.INVALID_TOPIC_EXCEPTION
         elif may_create and self._may_create_topics():
             missing.append(name)
-        return MetadataResponseTopic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
+        return MetadataResponseTopic(error_code=code, name=name, is_internal=name in self._internal_topics)
+
+    def _topics_by_id(
+        self,
+        asked: Iterable[MetadataRequestTopic],
+        image: MetadataImage,
+        live: frozenset[int],
+        operations: int,
+        version: int,
+    ) -> list[MetadataResponseTopic]:
+        """Return the unknown ids, then the topics that exist; names beside ids are not looked at.
+
+        Raises:
+            KafkaError: Versions 10 and 11 know the field but refuse its use; an entry has neither id nor name, which
+                Kafka meets with UNKNOWN_SERVER_ERROR.
+        """
+        if version < FIRST_VERSION_WITH_IDS:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        known: list[MetadataResponseTopic] = []
+        unknown: list[MetadataResponseTopic] = []
+        ids = dict.fromkeys(wanted.topic_id for wanted in asked if wanted.topic_id != ZERO_ID or wanted.name is None)
+        for topic_id in ids:
+            topic = image.topics_by_id.get(topic_id)
+            if topic is not None:
+                known.append(self._topic(topic, live, operations))
+            elif topic_id == ZERO_ID:
+                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+            else:
+                unknown.append(
+                    MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+                )
+        return unknown + known
+
+    def _topic(self, topic: TopicImage, live: frozenset[int], operations: int) -> MetadataResponseTopic:
+        return MetadataResponseTopic(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            is_internal=topic.name in self._internal_topics,
+            partitions=[_partition(index, state, live) for index, state in enumerate(topic.partitions)],
+            topic_authorized_operations=operations,
+        )
 
     def error_response(self, request: MetadataRequest, context: RequestContext, code: ErrorCode, detail: str) -> Answer:
         """Return the response that gives every topic this error."""
@@ -126,31 +168,6 @@ class MetadataHandler:
                 for topic in request.topics or ()
             ],
         )
-
-
-def _topics_by_id(
-    asked: Iterable[MetadataRequestTopic], image: MetadataImage, live: frozenset[int], operations: int, version: int
-) -> list[MetadataResponseTopic]:
-    """Return the unknown ids, then the topics that exist; names beside ids are not looked at.
-
-    Raises:
-        KafkaError: Versions 10 and 11 know the field but refuse its use; an entry has neither id nor name, which Kafka
-            meets with UNKNOWN_SERVER_ERROR.
-    """
-    if version < FIRST_VERSION_WITH_IDS:
-        raise KafkaError(ErrorCode.INVALID_REQUEST)
-    known: list[MetadataResponseTopic] = []
-    unknown: list[MetadataResponseTopic] = []
-    ids = dict.fromkeys(wanted.topic_id for wanted in asked if wanted.topic_id != ZERO_ID or wanted.name is None)
-    for topic_id in ids:
-        topic = image.topics_by_id.get(topic_id)
-        if topic is not None:
-            known.append(_topic(topic, live, operations))
-        elif topic_id == ZERO_ID:
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-        else:
-            unknown.append(MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id))
-    return unknown + known
 
 
 def _brokers(image: MetadataImage, listener_name: str) -> list[MetadataResponseBroker]:
@@ -165,16 +182,6 @@ def _brokers(image: MetadataImage, listener_name: str) -> list[MetadataResponseB
                 )
             )
     return answers
-
-
-def _topic(topic: TopicImage, live: frozenset[int], operations: int) -> MetadataResponseTopic:
-    return MetadataResponseTopic(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=[_partition(index, state, live) for index, state in enumerate(topic.partitions)],
-        topic_authorized_operations=operations,
-    )
 
 
 def _partition(index: int, state: PartitionState, live: frozenset[int]) -> MetadataResponsePartition:

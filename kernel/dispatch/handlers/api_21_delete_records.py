@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...errors import ErrorCode, KafkaError, StorageError
-from ...types import INTERNAL_TOPICS, NO_EPOCH, NO_OFFSET
+from ...types import NO_EPOCH, NO_OFFSET
 from ...wire.messages.api_21_delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsResponse,
@@ -66,7 +66,7 @@ class DeleteRecordsHandler:
     def _delete(self, topic: str, index: int, offset: int) -> int:
         """Delete the records of one partition below `offset` and return its log start offset."""
         replica = self._replicas.get(topic, index)
-        if topic in INTERNAL_TOPICS:
+        if topic in self._replicas.internal_topics:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
         replica.check_leader(NO_EPOCH)
         if not self._has_delete_policy(topic):

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from ...errors import ErrorCode, KafkaError
 from ...metadata.names import is_valid_topic_name
-from ...types import INTERNAL_TOPICS
 from ...wire.messages.api_75_describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponsePartition,
@@ -21,7 +20,7 @@ from ...wire.messages.api_75_describe_topic_partitions import (
 from .api_03_metadata import TOPIC_OPERATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Set
 
     from ...contracts.api_handler import Answer, RequestContext
     from ...contracts.election import PartitionState
@@ -36,15 +35,23 @@ class DescribeTopicPartitionsHandler:
 
     api_key = 75
 
-    def __init__(self, *, image: Callable[[], MetadataImage], partitions_max: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        *,
+        image: Callable[[], MetadataImage],
+        partitions_max: Callable[[], int],
+        internal_topics: Set[str],
+    ) -> None:
         """Make the handler.
 
         Args:
             image: Returns the current image.
             partitions_max: `max.request.partition.size.limit`.
+            internal_topics: To which no client writes.
         """
         self._image = image
         self._partitions_max = partitions_max
+        self._internal_topics = internal_topics
 
     def handle(self, request: DescribeTopicPartitionsRequest, context: RequestContext) -> Answer:
         """Answer at once."""
@@ -58,7 +65,7 @@ class DescribeTopicPartitionsHandler:
             names = [name for name in names if name >= request.cursor.topic_name]
             first = request.cursor.partition_index if names[:1] == [request.cursor.topic_name] else 0
         limit = max(min(request.response_partition_limit, self._partitions_max()), 1)
-        return _page(image, names, first, limit)
+        return _page(image, names, first, limit, self._internal_topics)
 
     def error_response(
         self, request: DescribeTopicPartitionsRequest, context: RequestContext, code: ErrorCode, detail: str
@@ -76,7 +83,9 @@ def _check_cursor(cursor: Cursor, names: list[str], *, asked_for_all: bool) -> N
         raise KafkaError(ErrorCode.INVALID_REQUEST, "The cursor's topic is none of those asked for.")
 
 
-def _page(image: MetadataImage, names: list[str], first: int, limit: int) -> DescribeTopicPartitionsResponse:
+def _page(
+    image: MetadataImage, names: list[str], first: int, limit: int, internal_topics: Set[str]
+) -> DescribeTopicPartitionsResponse:
     known: list[DescribeTopicPartitionsResponseTopic] = []
     unknown: list[DescribeTopicPartitionsResponseTopic] = []
     live = frozenset(image.live_brokers())
@@ -84,13 +93,13 @@ def _page(image: MetadataImage, names: list[str], first: int, limit: int) -> Des
     for name in names:
         topic = image.topics_by_name.get(name)
         if topic is None:
-            unknown.append(_missing(name))
+            unknown.append(_missing(name, internal_topics))
             continue
         if limit == 0:
             next_cursor = ResponseCursor(topic_name=name, partition_index=0)
             break
         end = min(len(topic.partitions), first + limit)
-        known.append(_topic(topic, range(first, end), live))
+        known.append(_topic(topic, range(first, end), live, internal_topics))
         limit -= max(end - first, 0)
         if end < len(topic.partitions):
             next_cursor = ResponseCursor(topic_name=name, partition_index=end)
@@ -99,21 +108,23 @@ def _page(image: MetadataImage, names: list[str], first: int, limit: int) -> Des
     return DescribeTopicPartitionsResponse(topics=known + unknown, next_cursor=next_cursor)
 
 
-def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
+def _missing(name: str, internal_topics: Set[str]) -> DescribeTopicPartitionsResponseTopic:
     is_valid = is_valid_topic_name(name)
     return DescribeTopicPartitionsResponseTopic(
         error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_valid else ErrorCode.INVALID_TOPIC_EXCEPTION,
         name=name,
-        is_internal=name in INTERNAL_TOPICS,
+        is_internal=name in internal_topics,
         topic_authorized_operations=TOPIC_OPERATIONS,
     )
 
 
-def _topic(topic: TopicImage, indexes: range, live: frozenset[int]) -> DescribeTopicPartitionsResponseTopic:
+def _topic(
+    topic: TopicImage, indexes: range, live: frozenset[int], internal_topics: Set[str]
+) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
-        is_internal=topic.name in INTERNAL_TOPICS,
+        is_internal=topic.name in internal_topics,
         partitions=[_partition(index, topic.partitions[index], live) for index in indexes],
         topic_authorized_operations=TOPIC_OPERATIONS,
     )
