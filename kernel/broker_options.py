@@ -79,9 +79,11 @@ def read_broker_options(
     settings = attrs.evolve(settings, options={**settings.options, **more})
     plugins = PluginManager()
     plugins.load(choose_plugins(installed_plugins(), settings.file.enable, settings.file.disable))
-    storages, elections = plugins.storages(), plugins.elections()
+    storages, elections, assignors = plugins.storages(), plugins.elections(), plugins.assignors()
     registry = Registry.of(plugins.config_keys())
     registry = registry.with_choices("odradek.storage", storages).with_choices("odradek.election", elections)
+    of_server = [name for name, assignor in assignors.items() if assignor.is_server_side]
+    registry = registry.with_choices("group.consumer.assignors", of_server)
     resolved = settings.resolve(registry, data_dir=default_data_dir(environment, Path.home()))
     for line in resolved.warnings():
         log.warning("%s", line)
@@ -89,5 +91,5 @@ def read_broker_options(
         for name, line in registry.without_effect(Scope.TOPIC, topic.configs):
             log.warning("%s: topic %s: %s", topic.configs[name].where, topic.name, line)
     return BrokerOptions(
-        resolved, plugins, storages, elections, plugins.assignors(), settings.file.plugins, settings.file.topics
+        resolved, plugins, storages, elections, assignors, settings.file.plugins, settings.file.topics
     )

@@ -15,7 +15,7 @@ import attrs
 from ..errors import ConfigError, PluginError
 from .definitions import KAFKA_KEYS, OWN_KEYS, UNLISTED_KEYS
 from .keys import ConfigKey, Scope, UpdateMode
-from .values import OneOf
+from .values import ListOf, OneOf
 
 _LISTENER_PREFIX: Final = re.compile(r"listener\.name\.([^.]+)\.(.+)")
 _PLUGIN_PREFIXES: Final = ("rsm.config.", "rlmm.config.")
@@ -148,9 +148,9 @@ class Registry:
             name: Such as `odradek.storage`.
             choices: The names that are offered.
         """
-        validator = OneOf(tuple(choices))
+        offered = tuple(choices)
         keys = {
-            scope: {**known, name: attrs.evolve(known[name], validator=validator)} if name in known else known
+            scope: {**known, name: _bound(known[name], offered)} if name in known else known
             for scope, known in self.keys.items()
         }
         return Registry(keys)
@@ -161,6 +161,12 @@ class Registry:
         ours = sorted(key.name for key in self.keys[scope].values() if key.name.startswith("odradek."))
         keys = (self.keys[scope][name] for name in (*listing_order([key.name for key in theirs]), *ours))
         return [key for key in keys if not key.is_internal]
+
+
+def _bound(key: ConfigKey, choices: tuple[str, ...]) -> ConfigKey:
+    if isinstance(key.validator, ListOf):
+        return attrs.evolve(key, validator=attrs.evolve(key.validator, choices=choices))
+    return attrs.evolve(key, validator=OneOf(choices))
 
 
 def listing_order(names: list[str]) -> list[str]:

@@ -242,11 +242,11 @@ class ListOf:
     """A list without repetition and without empty entries.
 
     Attributes:
-        choices: What may stand in it; empty means anything.
+        choices: What may stand in it; None means anything.
         may_be_empty: Whether a list of nothing is one.
     """
 
-    choices: tuple[str, ...] = ()
+    choices: tuple[str, ...] | None = None
     may_be_empty: bool = True
 
     def check(self, name: str, value: Value) -> None:
@@ -258,10 +258,10 @@ class ListOf:
             raise InvalidValueError(f"Configuration '{name}' must not be empty. Valid values include: {valid}")
         if len(set(value)) != len(value):
             raise InvalidValueError(f"Configuration '{name}' values must not be duplicated.")
-        if "" in value and not self.choices:
+        if "" in value and self.choices is None:
             raise InvalidValueError(f"Configuration '{name}' values must not be empty.")
         for entry in value:
-            if self.choices and entry not in self.choices:
+            if self.choices is not None and entry not in self.choices:
                 raise InvalidValueError.of(name, entry, f"String must be one of: {', '.join(self.choices)}")
 
     def describe(self) -> str:

@@ -184,6 +184,16 @@ BAD = {
     "a metadata election that nobody offers": Bad(
         ("odradek.metadata.election", "isr"), status=1, options=("odradek.metadata.election=lots",)
     ),
+    "an assignor that nobody offers": Bad(
+        ("--set group.consumer.assignors", "fair", "uniform", "range"), ("group.consumer.assignors=uniform,fair",)
+    ),
+    "an assignor that is not the server's": Bad(
+        ("--set group.consumer.assignors", "roundrobin", "uniform", "range"), ("group.consumer.assignors=roundrobin",)
+    ),
+    "the chosen assignors disabled": Bad(
+        ("odradek.toml", "group.consumer.assignors", "uniform"),
+        config='[broker]\n"group.consumer.assignors" = ["uniform"]\n[plugins]\ndisable = ["assignors"]\n',
+    ),
     "the chosen storage disabled": Bad(
         ("odradek.storage", "segment"), config='[plugins]\ndisable = ["storage_segment"]\n', status=1
     ),
