@@ -65,6 +65,15 @@ from .contracts.election import (
     Role,
 )
 from .contracts.log_values import EpochEnd, FileSlice, FoundLog, LogDirInfo, RecordsData, SegmentInfo
+from .contracts.remote_store import (
+    ObjectExistsError,
+    ObjectInfo,
+    ObjectMissingError,
+    ObjectStore,
+    RemoteStoreError,
+    StoreRefusedError,
+    StoreUnavailableError,
+)
 from .contracts.rewriting import RewritePlace, SegmentRewrite, SegmentSource, SegmentWriter
 from .contracts.services import BrokerHandle, ConfigView, Metric, Service
 from .contracts.storage import (
@@ -235,6 +244,10 @@ __all__ = [
     "MetadataChanged",
     "Metric",
     "NotEmpty",
+    "ObjectExistsError",
+    "ObjectInfo",
+    "ObjectMissingError",
+    "ObjectStore",
     "OdradekError",
     "OneOf",
     "OsFiles",
@@ -250,6 +263,7 @@ __all__ = [
     "Ready",
     "RecordSelection",
     "RecordsData",
+    "RemoteStoreError",
     "RequestContext",
     "RewritePlace",
     "Role",
@@ -264,6 +278,8 @@ __all__ = [
     "StorageEngine",
     "StorageError",
     "StorageFactory",
+    "StoreRefusedError",
+    "StoreUnavailableError",
     "SubscribedTopic",
     "TopicIdPartition",
     "TopicKeys",
