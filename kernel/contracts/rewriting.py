@@ -19,6 +19,7 @@ import attrs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from ..types import Buffer
     from .disk_work import DiskWork
@@ -45,6 +46,14 @@ class SegmentSource(Protocol):
     @property
     def index_bytes(self) -> int:
         """Of its larger index; 0 without indexes."""
+        ...
+
+    @property
+    def paths(self) -> Mapping[str, Path]:
+        """Files to send as they are, by Kafka's kinds (`log`, `index`, `timeindex`); empty where there are no such files.
+
+        `log` holds exactly the batches. Tiering uploads them; without files it makes its own from `batches`.
+        """
         ...
 
     def batches(self, start_offset: int, buffer_bytes: int) -> Iterator[memoryview]:

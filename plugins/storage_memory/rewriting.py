@@ -7,33 +7,28 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from odradek.kernel.api import read_header
+from odradek.kernel.api import LogSegment, read_header
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from odradek.kernel.api import Buffer
 
 
-class MemorySegment:
+@attrs.define(eq=False)
+class MemorySegment(LogSegment):
     """Batches from a base offset on; the three lists run in step."""
 
-    __slots__ = ("base_offset", "batches", "last_offsets", "max_timestamps", "modified_ms", "size_bytes")
-
-    def __init__(self, base_offset: int, modified_ms: int) -> None:
-        self.base_offset = base_offset
-        self.batches: list[bytes] = []
-        self.last_offsets: list[int] = []
-        self.max_timestamps: list[int] = []
-        self.modified_ms = modified_ms
-        self.size_bytes = 0
+    batches: list[bytes] = attrs.field(factory=list, repr=False)
+    last_offsets: list[int] = attrs.field(factory=list, repr=False)
+    max_timestamps: list[int] = attrs.field(factory=list, repr=False)
 
     def add(self, batch: bytes, last_offset: int, max_timestamp: int) -> None:
-        """Put a batch at the end."""
+        """Put a batch at the end; whoever calls it counts its bytes."""
         self.batches.append(batch)
         self.last_offsets.append(last_offset)
         self.max_timestamps.append(max_timestamp)
-        self.size_bytes += len(batch)
 
     def number_of(self, offset: int) -> int:
         """Return the number of the first batch that ends at or after `offset`."""
@@ -42,7 +37,6 @@ class MemorySegment:
     def cut(self, number: int) -> None:
         """Drop the batches from `number` on."""
         del self.batches[number:], self.last_offsets[number:], self.max_timestamps[number:]
-        self.size_bytes = sum(map(len, self.batches))
 
 
 @attrs.frozen
@@ -54,6 +48,7 @@ class MemorySource:
     size_bytes: int
     stored: Sequence[bytes]
     index_bytes: int = 0
+    paths: Mapping[str, Path] = attrs.field(factory=dict)
 
     def batches(self, start_offset: int, buffer_bytes: int) -> Iterator[memoryview]:
         """See `SegmentSource.batches`."""
@@ -72,6 +67,8 @@ class MemoryWriter:
     def append(self, batch: Buffer, last_offset: int, max_timestamp: int) -> None:
         """See `SegmentWriter.append`."""
         self.segment.add(bytes(batch), last_offset, max_timestamp)
+        self.segment.size_bytes += len(batch)
+        self.segment.max_timestamp = max(self.segment.max_timestamp, max_timestamp)
 
     def finish(self, sidecars: Mapping[str, bytes]) -> None:
         """See `SegmentWriter.finish`."""

@@ -43,6 +43,12 @@ class SegmentFileSource:
     size_bytes: int
     index_bytes: int
 
+    @property
+    def paths(self) -> Mapping[str, Path]:
+        """See `SegmentSource.paths`."""
+        kinds = (LOG, OFFSET_INDEX, TIME_INDEX)
+        return {kind[1:]: self.path.with_name(segment_file_name(self.base_offset, kind)) for kind in kinds}
+
     def batches(self, start_offset: int, buffer_bytes: int) -> Iterator[memoryview]:
         """See `SegmentSource.batches`."""
         segment = Segment(self.files, self.path.parent, self.base_offset)
