@@ -50,7 +50,7 @@ class SegmentSource(Protocol):
 
     @property
     def paths(self) -> Mapping[str, Path]:
-        """Files to send as they are, by Kafka's kinds (`log`, `index`, `timeindex`); empty where there are no such files.
+        """Files to send as they are, by Kafka's kinds (`log`, `index`, `timeindex`); empty where there are none.
 
         `log` holds exactly the batches. Tiering uploads them; without files it makes its own from `batches`.
         """
