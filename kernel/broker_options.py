@@ -90,6 +90,4 @@ def read_broker_options(
     for topic in settings.file.topics:
         for name, line in registry.without_effect(Scope.TOPIC, topic.configs):
             log.warning("%s: topic %s: %s", topic.configs[name].where, topic.name, line)
-    return BrokerOptions(
-        resolved, plugins, storages, elections, assignors, settings.file.plugins, settings.file.topics
-    )
+    return BrokerOptions(resolved, plugins, storages, elections, assignors, settings.file.plugins, settings.file.topics)

@@ -15,8 +15,8 @@ from odradek.kernel.wire.messages.api_12_heartbeat import HeartbeatResponse
 from odradek.kernel.wire.messages.api_13_leave_group import LeaveGroupResponse, MemberResponse
 from odradek.kernel.wire.messages.data_group_records import GroupMetadataKey
 
+from ..consumer.group import ConsumerGroup
 from ..group import Effects
-from ..group_type import GroupType
 from .answers import NO_MEMBER_ID, join_refused, sync_refused, synced
 from .describe import described, not_described
 from .group import NO_TIMESTAMP, ClassicGroup
@@ -140,15 +140,17 @@ class ClassicGroups:
         effects = Effects()
         is_new_member = request.member_id == NO_MEMBER_ID
         previous = self._context.groups.get(request.group_id)
-        if previous is not None and previous.type is GroupType.CONSUMER:
-            effects.records += previous.deletion_records()
-            del self._context.groups[request.group_id]
-            previous = None
-        if previous is None and not is_new_member:
+        replaced = previous if isinstance(previous, ConsumerGroup) else None
+        group = previous if isinstance(previous, ClassicGroup) else None
+        if group is None and not is_new_member:
+            effects.records += replaced.deletion_records() if replaced is not None else ()
             return effects.result(join_refused(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
-        group = self.get(request.group_id)
         first_record = None
-        if group is None:
+        if replaced is not None:
+            group = ClassicGroup(request.group_id, now_ms)
+            effects.records += replaced.replacement_records(group)
+            first_record = group.record()
+        elif group is None:
             group = self.create(request.group_id, now_ms)
             first_record = group.record()
         joining = Joining(self._context, self.rebalances, group, request, caller, waiter, now_ms, effects)

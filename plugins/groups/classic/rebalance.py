@@ -13,16 +13,17 @@ sync (a group)      when a generation begins      whoever has not synced is out;
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from odradek.kernel.api import ErrorCode
 
 from ..group import Effects
 from .answers import join_refused, joined, sync_refused, synced
-from .states import COMPLETING, DEAD, EMPTY, PREPARING, STABLE
+from .states import COMPLETING, EMPTY, PREPARING, STABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from odradek.kernel.api import CoordinatorResult, Waiter
 
@@ -57,13 +58,28 @@ class Rebalances:
         self._context = context
         self._timers = context.timers
 
+    def _schedule(
+        self, group: ClassicGroup, key: str, delay_ms: int, operation: Callable[[int, Effects], None]
+    ) -> None:
+        """Arm a timer of a group, which does nothing if the group is no longer, or never came to be, the one of its id.
+
+        The records that make a group what its id stands for may be refused after its members' timers are armed.
+        """
+
+        def due(now_ms: int) -> CoordinatorResult[GroupRecord, None]:
+            effects = Effects()
+            if self._context.groups.get(group.group_id) is group:
+                operation(now_ms, effects)
+            return effects.result(None)
+
+        self._timers.schedule(key, delay_ms, due)
+
     # --------------------------------------------------------------------------------------------------------- sessions
 
     def watch_session(self, group: ClassicGroup, member_id: str, timeout_ms: int) -> None:
         """Expect a sign of life within a time; replaces what was expected before."""
-        self._timers.schedule(
-            _session_key(group, member_id), timeout_ms, lambda now_ms: self._session_expired(group, member_id, now_ms)
-        )
+        key = _session_key(group, member_id)
+        self._schedule(group, key, timeout_ms, partial(self._session_expired, group, member_id))
 
     def saw(self, group: ClassicGroup, member: ClassicMember) -> None:
         """Take a sign of life."""
@@ -73,19 +89,13 @@ class Rebalances:
         """Expect nothing of a member that is gone."""
         self._timers.cancel(_session_key(group, member_id))
 
-    def _session_expired(
-        self, group: ClassicGroup, member_id: str, now_ms: int
-    ) -> CoordinatorResult[GroupRecord, None]:
-        effects = Effects()
+    def _session_expired(self, group: ClassicGroup, member_id: str, now_ms: int, effects: Effects) -> None:
         member = group.members.get(member_id)
-        if group.state is DEAD:
-            pass
-        elif member_id in group.pending_joins:
+        if member_id in group.pending_joins:
             self.remove_pending(group, member_id, now_ms, effects)
         elif member is not None and not member.may_be_silent:
             self.remove_member(group, member, effects)
             self.member_left(group, now_ms, effects)
-        return effects.result(None)
 
     # ---------------------------------------------------------------------------------------------- members come and go
 
@@ -138,30 +148,26 @@ class Rebalances:
             self._arm_join(group, group.rebalance_timeout_ms)
 
     def _arm_join(self, group: ClassicGroup, delay_ms: int) -> None:
-        def due(now_ms: int) -> CoordinatorResult[GroupRecord, None]:
-            effects = Effects()
+        def due(now_ms: int, effects: Effects) -> None:
             if group.state is PREPARING:
                 self.complete_join(group, now_ms, effects)
-            return effects.result(None)
 
-        self._timers.schedule(_join_key(group), delay_ms, due)
+        self._schedule(group, _join_key(group), delay_ms, due)
 
     def _arm_initial(self, group: ClassicGroup, delay_ms: int, remaining_ms: int) -> None:
         """Wait before the first generation, and again while new members come, within the rebalance time-out."""
 
-        def due(now_ms: int) -> CoordinatorResult[GroupRecord, None]:
-            effects = Effects()
+        def due(now_ms: int, effects: Effects) -> None:
             if group.state is not PREPARING:
-                pass
-            elif group.has_new_member and remaining_ms:
+                return
+            if group.has_new_member and remaining_ms:
                 group.has_new_member = False
                 initial_ms = self._context.broker.config.get_int(INITIAL_DELAY_KEY)
                 self._arm_initial(group, min(initial_ms, remaining_ms), max(remaining_ms - delay_ms, 0))
             else:
                 self.complete_join(group, now_ms, effects)
-            return effects.result(None)
 
-        self._timers.schedule(_join_key(group), delay_ms, due)
+        self._schedule(group, _join_key(group), delay_ms, due)
 
     # ---------------------------------------------------------------------------------------------- a generation begins
 
@@ -222,16 +228,14 @@ class Rebalances:
     def _arm_sync(self, group: ClassicGroup) -> None:
         generation_id = group.generation_id
 
-        def due(now_ms: int) -> CoordinatorResult[GroupRecord, None]:
-            effects = Effects()
+        def due(now_ms: int, effects: Effects) -> None:
             if group.generation_id == generation_id and group.state in (COMPLETING, STABLE) and group.pending_syncs:
                 for member_id in sorted(group.pending_syncs):
                     self.forget_session(group, member_id)
                     group.remove(member_id)
                 self.prepare(group, now_ms, effects)
-            return effects.result(None)
 
-        self._timers.schedule(_sync_key(group), group.rebalance_timeout_ms, due)
+        self._schedule(group, _sync_key(group), group.rebalance_timeout_ms, due)
 
     def has_synced(self, group: ClassicGroup, member_id: str) -> None:
         """Wait for a member's SyncGroup no longer."""
@@ -258,13 +262,11 @@ class Rebalances:
 
     # ---------------------------------------------------------------------------------------------------------- the end
 
-    def abandon(self, group: ClassicGroup, code: ErrorCode, now_ms: int, effects: Effects) -> None:
-        """Give a group up that continues under another protocol: whoever waits in it is told `code`."""
+    def abandon(self, group: ClassicGroup, code: ErrorCode, effects: Effects) -> None:
+        """Tell `code` to whoever waits in a group that its tombstone is to end: it goes on under another protocol."""
         for member in group.members.values():
             self.answer_join(group, member, join_refused(code, member.member_id), effects)
             self.answer_sync(member, sync_refused(code), effects)
-        self.forget(group)
-        group.become(DEAD, now_ms)
 
     def forget(self, group: ClassicGroup) -> None:
         """Disarm everything of a group that is gone."""

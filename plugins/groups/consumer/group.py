@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     import odradek.kernel.wire.messages.data_consumer_group_records as messages
 
+    from ..classic.group import ClassicGroup
     from ..records import GroupRecord
     from .member import Target
 
@@ -86,6 +87,7 @@ class ConsumerGroup(AccessChecks):
         classic_protocols: How many of them offer a protocol.
         has_partition_metadata: Whether Kafka before 4.1 wrote a record that has to be removed.
         is_metadata_stale: Soft: whether a topic may have changed since `metadata_hash` was computed.
+        successor: Soft: what takes its place when its tombstone is replayed.
     """
 
     type = GroupType.CONSUMER
@@ -111,6 +113,7 @@ class ConsumerGroup(AccessChecks):
         self.has_partition_metadata = False
         self._owners: dict[UUID, dict[int, int]] = {}
         self.is_metadata_stale = True
+        self.successor: ClassicGroup | None = None
 
     def __repr__(self) -> str:
         return f"ConsumerGroup({self.group_id!r}, {self.state.value}, epoch {self.group_epoch})"
@@ -281,10 +284,19 @@ class ConsumerGroup(AccessChecks):
 
     def deletion_records(self) -> list[GroupRecord]:
         """Return the tombstones of all records of the group."""
-        return self.deletion_records_with()
+        return self.replacement_records(None)
 
-    def deletion_records_with(self, renamed: Mapping[str, str] = NO_NAMES) -> list[GroupRecord]:
-        """Return the tombstones of the group, for members that go by another id in the log already."""
+    def replacement_records(
+        self, successor: ClassicGroup | None, renamed: Mapping[str, str] = NO_NAMES
+    ) -> list[GroupRecord]:
+        """Return the tombstones of the group, at the last of which another one takes its place.
+
+        Args:
+            successor: The group that does, None for none. Whoever joins or waits in it is soft state, which its own
+                record could not tell; and should the records be refused, this group is still the one of its id.
+            renamed: By their present ids, ids of members that go by another one in the log already.
+        """
+        self.successor = successor
         group_id = self.group_id
         member_ids = [renamed.get(member_id, member_id) for member_id in self.members]
         return [

@@ -149,7 +149,7 @@ class Heartbeats:
             owned=request.topic_partitions,
         )
         if upgrade is not None:
-            self._migration.finish_upgrade(upgrade, effects, now_ms)
+            self._migration.finish_upgrade(upgrade, effects)
             self._fencing.expect_all(upgrade.group, now_ms)
         if reconciled is not updated:
             self._fencing.watch_revocation(group.group_id, reconciled)

@@ -176,9 +176,9 @@ class Migration:
             ),
         )
 
-    def finish_upgrade(self, upgrade: Upgrade, effects: Effects, now_ms: int) -> None:
-        """End the classic group, now that the operation stands: whoever waits in it has to join again."""
-        self._classic.rebalances.abandon(upgrade.classic, ErrorCode.REBALANCE_IN_PROGRESS, now_ms, effects)
+    def finish_upgrade(self, upgrade: Upgrade, effects: Effects) -> None:
+        """Have whoever waits in the classic group join again, now that the operation stands."""
+        self._classic.rebalances.abandon(upgrade.classic, ErrorCode.REBALANCE_IN_PROGRESS, effects)
 
     # ------------------------------------------------------------------------------------------------------ downgrade
 
@@ -227,9 +227,8 @@ class Migration:
         if joining is not None and replaced is not None:
             members.append((joining, group.targets.get(replaced.member_id, {})))
         classic = self._classic_of(group, members, now_ms)
-        effects.records += group.deletion_records_with(renamed)
+        effects.records += group.replacement_records(classic, renamed)
         effects.records.append(classic.record())
-        self._context.groups[group.group_id] = classic
         for member in classic.members.values():
             self._classic.rebalances.saw(classic, member)
         if rebalances:

@@ -187,6 +187,8 @@ class ConsumerGroups:
     ) -> None:
         if value is None:
             del self._context.groups[group.group_id]
+            if group.successor is not None:
+                self._context.groups[group.group_id] = group.successor
         else:
             group.apply_metadata(value)
             # A group that is loaded has to look: topics may have changed while nobody coordinated it.

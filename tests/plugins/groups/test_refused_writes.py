@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.kernel.api import ErrorCode, KafkaError, ProducerIdentity
+from odradek.kernel.wire.messages.consumer_protocol import encode_assignment, new_assignment
 from odradek.plugins.groups.classic.states import STABLE
 
 from .consumer.driven_consumers import DrivenConsumers
@@ -107,3 +108,89 @@ def test_a_member_whose_arrival_was_refused_is_no_member() -> None:
 
     assert driven.beat("a", 1).error_code is ErrorCode.GROUP_ID_NOT_FOUND
     assert driven.enter("a", "t").error_code is ErrorCode.NONE
+
+
+# ------------------------------------------------------------------------------- a group that changes its protocol
+
+
+def emptied(**settings: int) -> DrivenConsumers:
+    """A consumer group that has offsets and no members."""
+    driven = DrivenConsumers(settings, topics={"t": 2})
+    driven.member_ids["old"] = "old"
+    epoch = driven.enter("old", "t").response.member_epoch
+    driven.commit({"t": {0: 7}}, name="old", generation=epoch, version=9)
+    driven.beat("old", -1)
+    return driven
+
+
+@pytest.mark.parametrize("version", [3, 5])
+def test_a_consumer_group_whose_end_was_refused_is_still_there(version: int) -> None:
+    driven = emptied()
+    driven.harness.refusal = REFUSAL
+    refused = driven.join("a", version=version)
+
+    assert refused.error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    driven.harness.refusal = None
+    assert driven.describe().group_state == "Empty"
+    driven.harness.advance(600_000)  # of whoever was refused nothing comes any more
+    assert driven.describe().group_state == "Empty"
+    assert driven.fetch() == {"t": {0: 7}}
+    driven.harness.reload()
+
+
+def test_the_group_that_was_refused_does_not_come_with_a_later_tombstone() -> None:
+    driven = emptied()
+    driven.harness.refusal = REFUSAL
+    driven.join("a", version=3)
+    driven.harness.refusal = None
+    driven.harness.run(lambda shard, _now_ms: shard.delete_groups([GROUP]))
+
+    assert driven.shard.context.groups == {}
+
+
+def test_a_classic_group_takes_the_place_of_an_empty_consumer_group() -> None:
+    driven = emptied()
+    driven.harness.refusal = REFUSAL
+    driven.join("a", version=3)
+    driven.harness.refusal = None
+    joined(driven, "b")
+    group = driven.shard.classic.get(GROUP)
+
+    assert group is not None
+    assert list(group.members) == [driven.member_ids["b"]]
+    assert driven.fetch() == {"t": {0: 7}}
+
+
+def test_a_downgrade_that_was_refused_leaves_a_consumer_group() -> None:
+    driven = DrivenConsumers(topics={"t": 2})
+    driven.member_ids["new"] = "new"
+    epoch = driven.enter("new", "t").response.member_epoch
+    driven.join_classic("a", ["t"])
+    driven.join_classic("a", ["t"])
+    driven.harness.refusal = REFUSAL
+    driven.beat("new", -1)
+    driven.harness.refusal = None
+
+    assert set(driven.group.members) == {"new", driven.member_ids["a"]}
+    assert driven.beat("new", epoch).error_code is not ErrorCode.UNKNOWN_SERVER_ERROR
+    driven.beat("new", -1)
+    assert driven.shard.classic.get(GROUP) is not None
+
+
+def test_an_upgrade_that_was_refused_leaves_a_classic_group() -> None:
+    driven = DrivenConsumers(topics={"t": 2})
+    driven.join_classic("a", ["t"])
+    waits = driven.join_classic("a", ["t"])
+    driven.harness.advance(0)
+    driven.learn("a", waits.response)
+    driven.sync("a", waits.response.generation_id, {"a": encode_assignment(new_assignment({"t": [0, 1]}), 3)})
+    driven.member_ids["new"] = "new"
+    driven.harness.refusal = REFUSAL
+    assert driven.enter("new", "t").error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    driven.harness.refusal = None
+
+    assert driven.heartbeat("a", waits.response.generation_id) is ErrorCode.NONE
+    driven.harness.advance(20_000)
+    group = driven.shard.classic.get(GROUP)
+    assert group is not None
+    assert not group.members  # its sessions still end
