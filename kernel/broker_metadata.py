@@ -57,7 +57,7 @@ def load_metadata_log(
         CorruptionError: It is damaged; nothing was changed.
         ConfigError: The data is another cluster's.
     """
-    engine = choose_offer(engines, config.get_text("odradek.storage"), "storage", "odradek.storage")
+    engine = choose_offer(engines, config.storage, "storage", "odradek.storage")
     partition = TopicIdPartition(METADATA_TOPIC_ID, METADATA_TOPIC, 0)
     files = OsFiles()
     try:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from .config.broker import Setting
+from .config.definitions.odradek import TIERED, TIERED_OVER
 from .config.keys import Scope
 from .config.registry import Registry
 from .config.settings import default_data_dir, listen_settings, read_settings
@@ -81,7 +82,9 @@ def read_broker_options(
     plugins.load(choose_plugins(installed_plugins(), settings.file.enable, settings.file.disable))
     storages, elections, assignors = plugins.storages(), plugins.elections(), plugins.assignors()
     registry = Registry.of(plugins.config_keys())
-    registry = registry.with_choices("odradek.storage", storages).with_choices("odradek.election", elections)
+    has_tiered = plugins.offers_tier and TIERED_OVER in storages
+    registry = registry.with_choices("odradek.storage", [*storages, TIERED] if has_tiered else storages)
+    registry = registry.with_choices("odradek.election", elections)
     of_server = [name for name, assignor in assignors.items() if assignor.is_server_side]
     registry = registry.with_choices("group.consumer.assignors", of_server)
     resolved = settings.resolve(registry, data_dir=default_data_dir(environment, Path.home()))

@@ -94,6 +94,8 @@ class BrokerParts:
         self.fetch_purgatory = Purgatory("Fetch", self.wheel, on_error=report_operation_error)
         self.elections = options.elections
         self.stages = options.plugins.append_stages()
+        has_tier = self.config.get_bool("remote.log.storage.system.enable")
+        self.tier = options.plugins.tier(broker) if has_tier else None
         self.replicas = self._make_replicas()
         self.flushes = FlushService(self.replicas)
         self.upkeep = Upkeep(
@@ -141,7 +143,7 @@ class BrokerParts:
     def _make_engines(self) -> dict[str, StorageEngine]:
         broker, config = self.broker, self.config
         factories = broker.options.storages
-        choose_offer(factories, config.get_text("odradek.storage"), "storage", "odradek.storage")
+        choose_offer(factories, config.storage, "storage", "odradek.storage")
         choose_offer(self.elections, config.get_text("odradek.election"), "election", "odradek.election")
         return {
             name: factory(
@@ -172,6 +174,7 @@ class BrokerParts:
             on_staged=self._staged,
             on_flush_wanted=self._flush_wanted,
             on_leader_changed=self._leader_changed,
+            tier=self.tier,
         )
 
     def _make_cleanup(self) -> tuple[Retention, Compactor]:
@@ -280,6 +283,7 @@ class BrokerParts:
             stages=tuple(self.stages),
             validation=ValidationMode(config.get_text("odradek.produce.validation")),
             has_compiled_kernel=HAS_COMPILED_KERNEL,
+            is_internal=topic.name in self.replicas.internal_topics,
         )
 
     def open_topics(self) -> None:

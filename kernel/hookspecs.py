@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .contracts.election import ElectionFactory
     from .contracts.services import BrokerHandle, Metric, Service
     from .contracts.storage import StorageFactory
+    from .contracts.tiering import Tier
     from .types import TopicIdPartition
 
 hookspec = pluggy.HookspecMarker("odradek")
@@ -151,6 +152,21 @@ def odradek_api_handlers(broker: BrokerHandle) -> Sequence[ApiHandler | AsyncApi
         start.
     Errors: an exception stops the start and names the plugin.
     Source: `odradek.kernel.contracts.api_handler`.
+
+    Args:
+        broker: What a plugin may ask of the broker that it lives in.
+    """
+
+
+@hookspec
+def odradek_tier(broker: BrokerHandle) -> Tier:  # type: ignore[empty-body] # a specification has no body
+    """Offer the tier: what moves old segments of a topic, whatever its storage, into a remote store.
+
+    Called: once, when the broker is built, before any log is opened and before the services are asked for; only where
+        `remote.log.storage.system.enable` is true.
+    Result: one; two of them stop the start, and so does none where the key asks for one. None offers nothing.
+    Errors: an exception stops the start and names the plugin; one of the tier takes its partition offline.
+    Source: KIP-405; `odradek.kernel.contracts.tiering`; the kit is `odradek.kernel.testing.contracts.tiering`.
 
     Args:
         broker: What a plugin may ask of the broker that it lives in.

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .contracts.election import ElectionFactory
     from .contracts.services import BrokerHandle, Metric, Service
     from .contracts.storage import StorageFactory
+    from .contracts.tiering import Tier
     from .types import TopicIdPartition
 
 ENTRY_POINT_GROUP: Final = "odradek.plugins"
@@ -221,6 +222,31 @@ class PluginManager:
         return [
             (plugin, handler) for plugin, many in self._ask("odradek_api_handlers", broker=broker) for handler in many
         ]
+
+    @property
+    def offers_tier(self) -> bool:
+        """Whether some plugin would offer a tier."""
+        return bool(self._implementations("odradek_tier"))
+
+    def tier(self, broker: BrokerHandle) -> Tier:
+        """Return the tier.
+
+        Raises:
+            PluginError: None is offered, or two are.
+        """
+        offers = self._ask("odradek_tier", broker=broker)
+        if not offers:
+            raise PluginError(
+                "",
+                "remote.log.storage.system.enable is true, and no active plugin offers a tier: enable `storage_tiered`",
+                hook="odradek_tier",
+            )
+        if len(offers) > 1:
+            (first, _), (second, _), *_ = offers
+            raise PluginError(
+                second, f"offers a tier, which plugin {first!r} offers too: disable one of them", hook="odradek_tier"
+            )
+        return offers[0][1]  # type: ignore[no-any-return] # plugins are checked by what they do
 
     def services(self, broker: BrokerHandle) -> list[tuple[str, Service]]:
         """Return every plugin's services, each with the plugin's name."""

@@ -72,7 +72,7 @@ async def _adopt(
 ) -> Adoption:
     parts = broker.parts
     assert parts is not None, "the broker serves"
-    engine = parts.replicas.engines[parts.config.get_text("odradek.storage")]
+    engine = parts.replicas.engines[parts.config.storage]
     found = _choose(engine.find_logs(str(directory)), directory, only)
     # The whole plan is made once without its epochs, so that what is refused is refused before anything is copied.
     adopt_topics(parts.image(), parts.rules, [_found_partition(log, -1) for log in found])

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import attrs
 
 from ..errors import ConfigError
+from .definitions.odradek import TIERED, TIERED_OVER
 from .definitions.synonyms import in_milliseconds
 from .keys import Scope
 from .values import InvalidValueError, render
@@ -210,6 +211,12 @@ class BrokerConfig:
     def metadata_log_dir(self) -> str:
         """The directory of the metadata log: `metadata.log.dir`, otherwise the first of the log directories."""
         return self.get_text("metadata.log.dir") or self.log_dirs[0]
+
+    @property
+    def storage(self) -> str:
+        """The storage of logs that choose none: `odradek.storage`, without the tier that it may be short for."""
+        name = self.get_text("odradek.storage")
+        return TIERED_OVER if name == TIERED else name
 
     @property
     def reserved_dirs(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from ..errors import ConfigError
+from .definitions.odradek import TIERED
 from .listeners import connection_limits_by_host, parse_listeners
 
 if TYPE_CHECKING:
@@ -72,6 +73,15 @@ def _check_offsets_compression(config: BrokerConfig) -> None:
         )
 
 
+def _check_tiers(config: BrokerConfig) -> None:
+    if config.get_text("odradek.storage") == TIERED and not config.get_bool("remote.log.storage.system.enable"):
+        raise ConfigError(
+            f"odradek.storage={TIERED} needs tiered storage, which is off",
+            where=config.where("odradek.storage"),
+            hint="remote.log.storage.system.enable=true",
+        )
+
+
 def _check_listeners(config: BrokerConfig) -> None:
     parse_listeners(config)
 
@@ -83,5 +93,6 @@ _CHECKS: Final[tuple[Callable[[BrokerConfig], None], ...]] = (
     _check_request_memory,
     _check_connection_limits,
     _check_offsets_compression,
+    _check_tiers,
     _check_listeners,
 )

@@ -13,7 +13,9 @@ import attrs
 
 from ..contracts.cleanup import CleanupSettings
 from ..contracts.storage import LogConfig
+from ..contracts.tiering import TierSettings
 from ..errors import ErrorCode, KafkaError
+from .definitions.odradek import TIERED, TIERED_OVER
 from .keys import Scope
 from .values import InvalidValueError
 
@@ -120,7 +122,25 @@ class TopicConfig:
             values=self.extra,
         )
 
+    def tier_settings(self) -> TierSettings | None:
+        """Return what a tier needs to know; None where the topic wants none."""
+        if not self.remote_storage_enable:
+            return None
+        return TierSettings(
+            local_retention_ms=_or(self.local_retention_ms, self.retention_ms),
+            local_retention_bytes=_or(self.local_retention_bytes, self.retention_bytes),
+            remote_log_copy_disable=self.remote_log_copy_disable,
+            cleanup=self.cleanup_settings(),
+        )
 
+
+def _or(value: int, total: int) -> int:
+    """Return a local limit: the whole log's where it follows that."""
+    return total if value == FOLLOWS_TOTAL else value
+
+
+FOLLOWS_TOTAL: Final = -2
+"""As `local.retention.ms` or `local.retention.bytes`: the same as without `local`."""
 _INTERNAL_SEGMENT_BYTES: Final = "internal.segment.bytes"
 """Kafka's way around the lower bound of `segment.bytes`; for tests. Not shown by DescribeConfigs."""
 
@@ -148,6 +168,29 @@ def resolve_key(key: ConfigKey, broker: BrokerConfig, overrides: Mapping[str, st
     return key.default if stand_in is None else stand_in
 
 
+def expand_storage(config: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, str]:
+    """Return what is to be set on a new topic, with `odradek.storage=tiered`, its own or the broker's, written out.
+
+    So what a topic is stays what it was created as, whatever the broker's default becomes, and every client sees it.
+
+    Raises:
+        KafkaError: INVALID_CONFIG: it is tiered, and is not.
+    """
+    own = dict(overrides)
+    if own.get("odradek.storage", config.get_text("odradek.storage")) != TIERED:
+        return own
+    wants_tier = own.get(_REMOTE_ENABLE, "true").strip().lower() == "true"
+    if not wants_tier and "odradek.storage" in own:
+        raise _invalid(f"odradek.storage={TIERED} is short for {TIERED_OVER} with {_REMOTE_ENABLE}=true, not false")
+    own["odradek.storage"] = TIERED_OVER
+    if wants_tier:
+        own[_REMOTE_ENABLE] = "true"
+    return own
+
+
+_REMOTE_ENABLE: Final = "remote.storage.enable"
+
+
 def check_topic(config: BrokerConfig, overrides: Mapping[str, str]) -> None:
     """Check all that is to be set on a topic, before it is written.
 
@@ -173,7 +216,7 @@ def check_topic(config: BrokerConfig, overrides: Mapping[str, str]) -> None:
     low, high = topic.min_compaction_lag_ms, topic.max_compaction_lag_ms
     if low > high:
         raise _invalid(f"conflict topic config setting min.compaction.lag.ms ({low}) > max.compaction.lag.ms ({high})")
-    if topic.remote_storage_enable:
+    if topic.remote_storage_enable and not config.get_bool("remote.log.storage.system.enable"):
         raise _invalid(
             "Tiered Storage functionality is disabled in the broker. "
             "Topic cannot be configured with remote log storage."

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from ..config.topic import TopicConfig
+from ..config.topic import TopicConfig, expand_storage
 from ..contracts.coordinator import CoordinatorResult
 from ..errors import ErrorCode, KafkaError
 from ..ids import ZERO_ID, id_text
 from ..types import METADATA_TOPIC
+from .image import ResourceType
 from .names import Collisions, check_topic_name
-from .record_makers import partition_record
+from .record_makers import config_records, partition_record
 from .records import TopicRecord
 from .rules import replica_directories
 
@@ -136,7 +137,8 @@ def _check_against_image(
 def _records(
     image: MetadataImage, rules: ControllerRules, name: str, topic_id: UUID, partitions: Sequence[FoundPartition]
 ) -> list[MetadataRecord]:
-    chosen = TopicConfig.resolve(rules.config_at(image))
+    overrides = expand_storage(rules.config_at(image), {})
+    chosen = TopicConfig.resolve(rules.config_at(image), overrides)
     election = rules.election(chosen.odradek_election)
     replicas = [rules.node_id]
     records: list[MetadataRecord] = [
@@ -147,4 +149,4 @@ def _records(
         state = attrs.evolve(state, leader_epoch=item.latest_epoch + 1)
         directories = replica_directories(image, replicas)
         records.append(partition_record(topic_id, item.partition, state, directories))
-    return records
+    return records + config_records(ResourceType.TOPIC, name, {}, overrides)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from ..config.describe import describe_topic
-from ..config.topic import TopicConfig, check_topic
+from ..config.topic import TopicConfig, check_topic, expand_storage
 from ..contracts.coordinator import CoordinatorResult
 from ..errors import ErrorCode, KafkaError
 from ..ids import ZERO_ID
@@ -121,7 +121,9 @@ def _create(creation: _Creation, topic: CreatableTopic) -> tuple[list[MetadataRe
         raise KafkaError(
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{topic.name}' collides with existing topic: {colliding}"
         )
-    overrides = _overrides(topic)
+    wanted = _overrides(topic)
+    check_topic(creation.config, wanted)
+    overrides = expand_storage(creation.config, wanted)
     check_topic(creation.config, overrides)
     chosen = TopicConfig.resolve(creation.config, overrides)
     election = creation.rules.election(chosen.odradek_election)

@@ -24,6 +24,7 @@ from .replica import FutureLog
 if TYPE_CHECKING:
     from ..contracts.disk_work import LogMove
     from ..contracts.storage import StorageEngine
+    from ..contracts.tiering import TierSettings
     from .replica import Replica
     from .replica_manager import ReplicaManager, TopicReplicas
 
@@ -48,11 +49,12 @@ async def move_replica(replicas: ReplicaManager, replica: Replica, log_dir: str,
         replicas.write_staged()
         _check_serving(replica)
         replica.pause(f"its log moves to {log_dir}")
+        tier = topic.plan.tier
         try:
             await do_on_thread(replica.log.begin_close(), limiter)
             await do_on_thread(move.begin_swap(), limiter)
         finally:
-            _resume(replicas, topic, replica, engine)
+            _resume(replicas, topic, replica, engine, tier)
     finally:
         replica.future = None
         move.give_up()
@@ -98,13 +100,18 @@ async def _copy(move: LogMove, limiter: trio.CapacityLimiter) -> None:
         raise failures[0]
 
 
-def _resume(replicas: ReplicaManager, topic: TopicReplicas, replica: Replica, engine: StorageEngine) -> None:
+def _resume(
+    replicas: ReplicaManager, topic: TopicReplicas, replica: Replica, engine: StorageEngine, tier: TierSettings | None
+) -> None:
+    """Serve again; `tier` is what the replica's log was wrapped with, before its settings changed perhaps."""
     partition = replica.partition
     state, replica.state_after_pause, replica.is_paused = replica.state_after_pause, None, False
     if replicas.topics.get(partition.topic) is not topic or topic.partitions.get(partition.partition) is not replica:
         return  # Deleted meanwhile.
     try:
-        replica.resume(engine.open_log(partition, topic.plan.log_config))
+        partition_log = engine.open_log(partition, topic.plan.log_config)
+        replica.resume(partition_log, replicas.tiers.wrap(partition_log, tier))
+        replicas.tiers.fit(replica, topic.plan.tier)
     except StorageError as error:
         replicas.fail(replica, error)
         return

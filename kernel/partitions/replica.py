@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ..contracts.disk_work import LogMove
     from ..contracts.election import Election
     from ..contracts.storage import PartitionLog
+    from ..contracts.tiering import TieredLog
     from ..records.batch import BatchHeader
     from ..records.validation import ValidationRules
     from ..wire.frame_template import FrameTemplate
@@ -132,6 +133,7 @@ class Replica:
         "stages",
         "state",
         "state_after_pause",
+        "tiered_log",
         "topic_partition",
     )
 
@@ -144,11 +146,14 @@ class Replica:
         producers: ProducerStateTable,
         settings: TopicSettings,
         stages: tuple[AppendStage, ...] = (),
+        tiered_log: TieredLog | None = None,
     ) -> None:
         self.partition = partition
         self.topic_partition = partition.topic_partition
         self.answer_templates: dict[int, FrameTemplate] = {}
-        self.log = log
+        self.log: PartitionLog
+        self.tiered_log: TieredLog | None
+        self.take_log(log, tiered_log)
         self.election = election
         self.producers = producers
         self.settings = settings
@@ -166,6 +171,11 @@ class Replica:
         self.is_paused = False
         self.future: FutureLog | None = None
         self.state_after_pause: PartitionState | None = None
+
+    def take_log(self, log: PartitionLog, tiered_log: TieredLog | None) -> None:
+        """Have `log` from now on, or what wraps it."""
+        self.log = log if tiered_log is None else tiered_log
+        self.tiered_log = tiered_log
 
     def __repr__(self) -> str:
         role = "offline" if self.offline_reason else "leader" if self.is_leader else "follower"
@@ -364,9 +374,9 @@ class Replica:
         self.go_offline(reason)
         self.is_paused = True
 
-    def resume(self, log: PartitionLog) -> None:
-        """Serve again, from `log`; what of it is durable counts."""
-        self.log = log
+    def resume(self, log: PartitionLog, tiered_log: TieredLog | None) -> None:
+        """Serve again, from `log`, or what wraps it; what of it is durable counts."""
+        self.take_log(log, tiered_log)
         self.offline_reason = None
         self.is_leader = self.election.role is Role.LEADER
         self.note_appended(log.recovery_point)

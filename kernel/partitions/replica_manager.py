@@ -23,6 +23,7 @@ from .log_move import move_replica
 from .producer_state import ProducerStateTable
 from .recovery import recover_producers
 from .replica import Replica
+from .tiers import Tiers
 
 if TYPE_CHECKING:
     import random
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from ..contracts.append_stage import AppendStage, AppendStageFactory
     from ..contracts.election import ElectionFactory, PartitionState
     from ..contracts.storage import PartitionLog, StorageEngine
+    from ..contracts.tiering import Tier, TieredLog
     from .topic_plan import TopicPlan
 
 log = logging.getLogger(__name__)
@@ -82,6 +84,7 @@ class ReplicaManager:
         topics_by_id: The same by id.
         flush_queue: Whose logs want to be flushed.
         engines: Storage engines by name.
+        tiers: Wraps logs.
     """
 
     def __init__(
@@ -98,6 +101,7 @@ class ReplicaManager:
         on_staged: Callable[[], None],
         on_flush_wanted: Callable[[], None],
         on_leader_changed: Callable[[TopicIdPartition, int, int], None],
+        tier: Tier | None = None,
     ) -> None:
         """Make an empty manager.
 
@@ -113,6 +117,7 @@ class ReplicaManager:
             on_staged: Called when something is staged after nothing was: `write_staged` is to be called soon.
             on_flush_wanted: Called when `flush_queue` got an entry.
             on_leader_changed: Called after a replica's leader or epoch changed.
+            tier: For the logs of topics that want one; None where tiered storage is off.
         """
         self.internal_topics = set(INTERNAL_TOPICS)
         self.topics: dict[str, TopicReplicas] = {}
@@ -120,6 +125,7 @@ class ReplicaManager:
         self.flush_queue: list[Replica] = []
         self._broker_id = broker_id
         self.engines = engines
+        self.tiers = Tiers(tier)
         self._elections = elections
         self._stages = stages
         self._clock = clock
@@ -174,6 +180,8 @@ class ReplicaManager:
         replica = topic.partitions.pop(index, None)
         if replica is not None:
             self._take_offline(replica, "the replica moved to another broker")
+            if replica.tiered_log is not None:
+                replica.tiered_log.unwrap()  # what is in the store is the other brokers'
             self._delete_log(topic, replica.partition)
 
     def _open(self, partition: TopicIdPartition, plan: TopicPlan) -> Replica | None:
@@ -195,13 +203,17 @@ class ReplicaManager:
         factory = choose_offer(self._elections, plan.election, "election", "odradek.election")
         partition_log = engine.open_log(partition, plan.log_config)
         try:
-            return self._replica_over(partition_log, factory, plan)
+            tiered_log = self.tiers.wrap(partition_log, plan.tier)
+            return self._replica_over(partition_log, tiered_log, factory, plan)
         except Exception:
             with suppress(StorageError):
                 partition_log.close()  # so that it can be opened when it is tried again
             raise
 
-    def _replica_over(self, partition_log: PartitionLog, factory: ElectionFactory, plan: TopicPlan) -> Replica:
+    def _replica_over(
+        self, opened: PartitionLog, tiered_log: TieredLog | None, factory: ElectionFactory, plan: TopicPlan
+    ) -> Replica:
+        partition_log = opened if tiered_log is None else tiered_log
         partition = partition_log.partition
         if partition_log.recovery_point < partition_log.log_end_offset and plan.log_config.wants_flushes:
             partition_log.flush()  # what a crash left in the page cache is shown only once it is safe
@@ -222,7 +234,8 @@ class ReplicaManager:
         )
         return Replica(
             partition=partition,
-            log=partition_log,
+            log=opened,
+            tiered_log=tiered_log,
             election=election,
             producers=producers,
             settings=plan.settings,
@@ -254,6 +267,8 @@ class ReplicaManager:
         for replica in topic.partitions.values():
             try:
                 replica.settings = plan.settings
+                if not replica.is_paused:
+                    self.tiers.fit(replica, plan.tier)
                 replica.log.reconfigure(plan.log_config)
                 replica.stages = self._make_stages(replica.partition, plan)
             except Exception as error:
@@ -285,6 +300,8 @@ class ReplicaManager:
         for index in range(partitions_count):
             partition = TopicIdPartition(topic.topic_id, name, index)
             self._failed_logs.pop(partition, None)
+            if topic.plan.tier is not None:
+                self.tiers.delete(partition)
             self._delete_log(topic, partition)
 
     def _delete_log(self, topic: TopicReplicas, partition: TopicIdPartition) -> None:

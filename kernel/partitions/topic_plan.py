@@ -16,6 +16,7 @@ from .replica import TopicSettings
 if TYPE_CHECKING:
     from ..config.topic import TopicConfig
     from ..contracts.storage import LogConfig
+    from ..contracts.tiering import TierSettings
 
 
 MIB: Final = 1 << 20
@@ -33,6 +34,7 @@ class TopicPlan:
         settings: For the replica.
         values: Plugins' topic keys, by name.
         cleanup: For cleanup policies.
+        tier: For the tier; None where the topic wants none.
     """
 
     storage: str
@@ -42,6 +44,7 @@ class TopicPlan:
     settings: TopicSettings
     values: Mapping[str, object]
     cleanup: CleanupSettings = attrs.field(factory=CleanupSettings)
+    tier: TierSettings | None = None
 
 
 def plan_topic(
@@ -52,6 +55,7 @@ def plan_topic(
     stages: tuple[str, ...],
     validation: ValidationMode,
     has_compiled_kernel: bool,
+    is_internal: bool,
 ) -> TopicPlan:
     """Return what a topic's configuration means.
 
@@ -62,6 +66,8 @@ def plan_topic(
         stages: Append stages that plugins offer: each decides by itself whether a topic needs it.
         validation: The broker's `odradek.produce.validation`.
         has_compiled_kernel: Whether walking over records is cheap.
+        is_internal: Whether a coordinator owns it, which reads the log whole when it starts: it is never tiered, as in
+            Kafka, whatever its configuration says.
     """
     compression = None if config.compression_type == "producer" else _COMPRESSION[config.compression_type]
     return TopicPlan(
@@ -87,6 +93,7 @@ def plan_topic(
         ),
         values=config.extra,
         cleanup=config.cleanup_settings(),
+        tier=None if is_internal else config.tier_settings(),
     )
 
 

@@ -222,6 +222,27 @@ def test_hook_odradek_api_handlers_gets_the_broker() -> None:
     assert manager_with(one=one).api_handlers(BROKER) == [("one", BROKER)]
 
 
+def test_hook_odradek_tier_gets_the_broker() -> None:
+    one = plugin("one", odradek_tier=named("odradek_tier", lambda broker: broker))
+
+    assert manager_with(one=one).tier(BROKER) is BROKER
+
+
+def test_two_tiers_stop_the_start() -> None:
+    one = plugin("one", odradek_tier=named("odradek_tier", lambda: A))
+    two = plugin("two", odradek_tier=named("odradek_tier", lambda: B))
+
+    with pytest.raises(PluginError, match=r"plugin '(one|two)' .*: offers a tier, which plugin '(two|one)'"):
+        manager_with(one=one, two=two).tier(BROKER)
+
+
+def test_no_tier_stops_the_start_of_a_broker_that_asks_for_one() -> None:
+    none = plugin("none", odradek_tier=named("odradek_tier", lambda: None))
+
+    with pytest.raises(PluginError, match=r"no active plugin offers a tier: enable `storage_tiered`"):
+        manager_with(none=none).tier(BROKER)
+
+
 def test_hook_odradek_services_gets_the_broker() -> None:
     one = plugin("one", odradek_services=named("odradek_services", lambda broker: [broker]))
 

@@ -11,6 +11,10 @@ from .vocabulary import HIGH, INT, LONG, LOW, MEDIUM, NOT_NEGATIVE, READ_ONLY, S
 if TYPE_CHECKING:
     from ..keys import ConfigKey, Row
 
+TIERED: Final = "tiered"
+"""As `odradek.storage`: short for `TIERED_OVER` with `remote.storage.enable=true`."""
+TIERED_OVER: Final = "segment"
+
 # fmt: off
 _BROKER_ROWS: Final[tuple[Row, ...]] = (
     ("odradek.storage", STRING, "segment", NotEmpty(), HIGH, READ_ONLY, Part.LOG),
@@ -34,7 +38,7 @@ _TOPIC_ROWS: Final[tuple[Row, ...]] = (
 _BROKER_DOCS: Final = """
 odradek.storage
     The storage plugin of topics that choose none: how the log of a partition is kept. `odradek plugins list` shows the
-    names.
+    names. `tiered` is short for `segment` with `remote.storage.enable=true`.
 
 odradek.election
     The election plugin of topics that choose none: who leads a partition, and when a record is committed.
@@ -65,7 +69,8 @@ odradek.shutdown.timeout.ms
 
 _TOPIC_DOCS: Final = """
 odradek.storage
-    The storage plugin that keeps this topic's partitions; it cannot change once the topic exists.
+    The storage plugin that keeps this topic's partitions; it cannot change once the topic exists. `tiered` is short for
+    `segment` with `remote.storage.enable=true`, and shown as these two.
 
 odradek.election
     The election plugin that decides who leads this topic's partitions and when a record is committed; it cannot change

@@ -1,0 +1,66 @@
+"""Shell: puts the tier around replicas' logs where their topics want it, and takes it off again.
+
+Owned by the reactor's task, as the logs are.
+
+| a topic's `remote.storage.enable` | what becomes of its logs |
+| --- | --- |
+| is true when a log is opened | it is wrapped, before anything reads it |
+| becomes true | the same, under the replica that serves |
+| becomes false | the log goes on with what is local; what is remote is removed |
+| its topic is deleted | what is remote is removed too |
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..errors import StorageError
+
+if TYPE_CHECKING:
+    from ..contracts.storage import PartitionLog
+    from ..contracts.tiering import Tier, TieredLog, TierSettings
+    from ..types import TopicIdPartition
+    from .replica import Replica
+
+
+class Tiers:
+    """The broker's tier, or none."""
+
+    def __init__(self, tier: Tier | None) -> None:
+        self._tier = tier
+
+    def wrap(self, partition_log: PartitionLog, settings: TierSettings | None) -> TieredLog | None:
+        """Return a log's wrapping, None where its topic wants none.
+
+        Raises:
+            StorageError: The topic is tiered and this broker is not: what is local is not the whole log.
+        """
+        if settings is None:
+            return None
+        if self._tier is None:
+            raise StorageError(
+                f"{partition_log.partition.topic_partition} has records in a remote store, and tiered storage is off: "
+                "start with remote.log.storage.system.enable=true, or delete the topic"
+            )
+        return self._tier.wrap(partition_log, settings)
+
+    def fit(self, replica: Replica, settings: TierSettings | None) -> None:
+        """Have a replica's log be what its topic wants now.
+
+        Raises:
+            StorageError: As `wrap`, or the log is offline.
+        """
+        tiered = replica.tiered_log
+        if settings is not None and tiered is not None:
+            tiered.reconfigure_tier(settings)
+        elif settings is not None:
+            replica.take_log(replica.log, self.wrap(replica.log, settings))
+        elif tiered is not None:
+            replica.take_log(tiered.unwrap(), None)
+            replica.producers.advance_log_start(replica.log.log_start_offset)
+            self.delete(replica.partition)
+
+    def delete(self, partition: TopicIdPartition) -> None:
+        """Have what a partition has in the store removed."""
+        if self._tier is not None:
+            self._tier.delete(partition)
