@@ -87,6 +87,7 @@ from .contracts.storage import (
     StorageEngine,
     StorageFactory,
 )
+from .contracts.tiering import RecordsAreRemoteError, Tier, TieredLog, TierSettings
 from .contracts.transactions import Admission, MarkerWriter, TransactionMarker, Transactions
 from .coordinator_keys import partition_of_key
 from .epochs import EpochCache
@@ -262,6 +263,7 @@ __all__ = [
     "ProducerIdentity",
     "Ready",
     "RecordSelection",
+    "RecordsAreRemoteError",
     "RecordsData",
     "RemoteStoreError",
     "RequestContext",
@@ -281,6 +283,9 @@ __all__ = [
     "StoreRefusedError",
     "StoreUnavailableError",
     "SubscribedTopic",
+    "Tier",
+    "TierSettings",
+    "TieredLog",
     "TopicIdPartition",
     "TopicKeys",
     "TopicPartition",
