@@ -132,6 +132,10 @@ from .records.batch import (
 )
 from .records.reader import read_batch
 from .regex import PORTION_STEPS, Pattern, PatternError, compile_pattern
+from .storage_base.engine import EngineBase
+from .storage_base.log import LogBase
+from .storage_base.store import LogSegment, StoredBatch
+from .storage_base.work import Work
 from .types import (
     INTERNAL_TOPICS,
     NO_EPOCH,
@@ -215,6 +219,7 @@ __all__ = [
     "ElectionFactory",
     "ElectionInput",
     "ElectionReason",
+    "EngineBase",
     "EpochCache",
     "EpochEnd",
     "ErrorCode",
@@ -231,11 +236,13 @@ __all__ = [
     "KafkaError",
     "KnownEnd",
     "LazyHandler",
+    "LogBase",
     "LogConfig",
     "LogDirInfo",
     "LogMove",
     "LogOffsets",
     "LogRead",
+    "LogSegment",
     "LogState",
     "MalformedRequestError",
     "MarkerWriter",
@@ -282,6 +289,7 @@ __all__ = [
     "StorageFactory",
     "StoreRefusedError",
     "StoreUnavailableError",
+    "StoredBatch",
     "SubscribedTopic",
     "Tier",
     "TierSettings",
@@ -294,6 +302,7 @@ __all__ = [
     "Transactions",
     "UpdateMode",
     "Waiter",
+    "Work",
     "compile_pattern",
     "decode",
     "disk_error",

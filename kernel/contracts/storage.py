@@ -256,15 +256,6 @@ class PartitionLog(RewritableLog, Protocol):
         """Give up the segments that lie wholly below `offset`, never the active one; return how many."""
         ...
 
-    def replace_segments(self, base_offsets: Sequence[int], batches: Sequence[Sequence[Buffer]]) -> None:
-        """Put new segments in the place of neighbouring closed ones, atomically across a crash; for compaction.
-
-        Args:
-            base_offsets: The segments to replace, neighbours, oldest first.
-            batches: The batches of each new segment; the first keeps the base offset of the first replaced one.
-        """
-        ...
-
     def write_sidecar(self, offset: int, kind: str, data: bytes) -> None:
         """Keep a small file beside the log under (offset, kind), for example a producer snapshot; durable on return.
 

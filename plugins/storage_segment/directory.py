@@ -15,10 +15,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Protocol
 
-from odradek.kernel.api import CREATE, StorageError, iterate_batches, read_file, replace_file, write_all
+from odradek.kernel.api import CREATE, read_file, replace_file, write_all
 
 from .formats import (
-    CLEANED,
     DELETED,
     LOG,
     OFFSET_INDEX,
@@ -32,10 +31,10 @@ from .rewriting import rename_kinds
 from .segment import Segment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from pathlib import Path
 
-    from odradek.kernel.api import Buffer, Files, LogConfig
+    from odradek.kernel.api import Files, LogConfig
 
     from .formats import SegmentFile
 
@@ -105,26 +104,6 @@ class LogDirectory:
                 continue
             self._discard(target, delay_ms)
 
-    def replace(self, base_offsets: Sequence[int], batches: Sequence[Sequence[Buffer]], config: LogConfig) -> None:
-        """See `PartitionLog.replace_segments`."""
-        first = bisect_right(self.segments, base_offsets[0], key=_base_offset) - 1
-        last = first + len(base_offsets)
-        if first < 0 or [s.base_offset for s in self.segments[first:last]] != list(base_offsets):
-            raise StorageError(f"{self.path}: {list(base_offsets)} are no neighbouring segments")
-        if last >= len(self.segments):
-            raise StorageError(f"{self.path}: the active segment cannot be replaced")
-        fresh = self._write_cleaned(base_offsets[0], batches, config)
-        # The highest first: until the last rename, a `.cleaned` file below all `.swap` files tells that they are
-        # not whole (see `recovery.py`).
-        for base_offset in reversed(fresh):
-            self._rename_marks(base_offset, CLEANED, SWAP)
-        self._files.fsync_directory(self.path)
-        self.discard_segments(first, last, config.file_delete_delay_ms)
-        for base_offset in fresh:
-            self._rename_marks(base_offset, SWAP, "")
-        self._files.fsync_directory(self.path)
-        self.segments[first:first] = [self._load(base_offset) for base_offset in fresh]
-
     def swap_in(self, first: int, last: int, base_offset: int, delay_ms: int) -> None:
         """Put the segment that is ready under `.swap` in the place of `segments[first:last]`, none of them the last."""
         following = self.segments[last].base_offset
@@ -135,35 +114,6 @@ class LogDirectory:
         self.segments.insert(first, fresh)
         self._sidecars = None
         self.entries_version += 1
-
-    def _write_cleaned(self, base_offset: int, batches: Sequence[Sequence[Buffer]], config: LogConfig) -> list[int]:
-        fresh = []
-        for number, run in enumerate(batches):
-            base = base_offset if not number else next(iterate_batches(run[0]))[1].base_offset
-            segment = Segment(self._files, self.path, base, CLEANED)
-            segment.create(config.segment_index_bytes, 0)
-            indexed = 0
-            for batch in run:
-                for at, header in iterate_batches(batch):
-                    segment.note_timestamp(header.max_timestamp, header.last_offset)
-                    position = segment.size_bytes + at
-                    if position - indexed > config.index_interval_bytes:
-                        segment.add_index_entry(header.last_offset, position, config.segment_index_bytes)
-                        indexed = position
-                write_all(self._files, segment.handle().fd, [batch], segment.size_bytes)
-                segment.size_bytes += len(batch)
-            segment.close_indexes(config.segment_index_bytes)
-            segment.sync()
-            segment.index.sync()
-            segment.time_index.sync()
-            segment.forget()
-            fresh.append(base)
-        return fresh
-
-    def _rename_marks(self, base_offset: int, old: str, new: str) -> None:
-        for kind in (TIME_INDEX, OFFSET_INDEX, LOG):
-            source = self.path / segment_file_name(base_offset, kind, old)
-            self._files.rename(source, self.path / segment_file_name(base_offset, kind, new))
 
     def _load(self, base_offset: int) -> Segment:
         segment = Segment(self._files, self.path, base_offset)

@@ -9,7 +9,6 @@ The growing end stands in `writer.py`, this module has the rest.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from odradek.kernel.api import (
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from odradek.kernel.api import Buffer, EpochEnd
+    from odradek.kernel.api import EpochEnd
 
     from .flushing import Syncable
     from .segment import Segment
@@ -259,20 +258,6 @@ class SegmentLog(LogWriter):
                 self._directory.discard_segments(0, last, self._delete_delay_ms)
                 self._forget_places()
         return last
-
-    def replace_segments(self, base_offsets: Sequence[int], batches: Sequence[Sequence[Buffer]]) -> None:
-        """See `PartitionLog.replace_segments`."""
-        self.write_pending()
-        self.flush()
-        with self._disk("replace segments of"):
-            # Recovery must not take the gaps of compaction for holes: they stay behind the recovery point.
-            self._owner.keep_offsets(self.partition, self.recovery_point, self.log_start_offset)
-            self._replacements_count += 1
-            self._directory.replace(base_offsets, batches, self.config)
-            segments = self._directory.segments
-            for segment, following in pairwise(segments):
-                segment.next_offset = following.base_offset
-            self._forget_places()
 
     # -- rewriting -----------------------------------------------------------------------------------------------
 

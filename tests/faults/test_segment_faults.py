@@ -14,7 +14,7 @@ import pytest
 
 from odradek.kernel.api import Files, LogConfig, PartitionLog, StorageError, do_now
 from odradek.kernel.testing.batches import make_batch
-from odradek.kernel.testing.contracts.storage_base import PARTITION, make_context, read_bytes
+from odradek.kernel.testing.contracts.storage_base import PARTITION, make_context, read_bytes, rewrite
 from odradek.kernel.testing.faults import FaultyFiles, PowerLoss
 from odradek.plugins.storage_segment.engine import SegmentEngine
 
@@ -81,7 +81,7 @@ def live(engine: SegmentEngine, ledger: Ledger, config: LogConfig) -> None:
     append(log, ledger, 10, epoch=4)
     engine.checkpoint({PARTITION: 9})
     flush(log, ledger)
-    compact(log, ledger)
+    compact(engine, log, ledger)
     append(log, ledger, 8, epoch=4)
     second = log.segments()[1].base_offset
     ledger.gone_max = sum(1 for b in ledger.batches if int.from_bytes(b[:8], "big") < second)
@@ -97,7 +97,7 @@ def live(engine: SegmentEngine, ledger: Ledger, config: LogConfig) -> None:
         ledger.flushed = len(ledger.batches)
 
 
-def compact(log: PartitionLog, ledger: Ledger) -> None:
+def compact(engine: SegmentEngine, log: PartitionLog, ledger: Ledger) -> None:
     first, second, third = log.segments()[:3]
     old = ledger.batches
     inside = [b for b in old if int.from_bytes(b[:8], "big") < third.base_offset]
@@ -105,7 +105,7 @@ def compact(log: PartitionLog, ledger: Ledger) -> None:
     new = kept + old[len(inside) :]
     ledger.contents.append(new)
     ledger.written = ledger.flushed = len(new)
-    log.replace_segments([first.base_offset, second.base_offset], [kept])
+    rewrite(engine, log, [first.base_offset, second.base_offset], kept)
     ledger.contents = [new]
 
 

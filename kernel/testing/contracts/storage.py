@@ -24,10 +24,11 @@ from ...errors import StorageError
 from ..batches import make_batch
 from .storage_base import NOW_MS, PARTITION, SMALL, all_bytes, fill, make_context, read_bytes
 from .storage_model import check_against_model
+from .storage_rewriting import StorageRewritingContract
 from .storage_works import StorageWorksContract
 
 
-class StorageContract(StorageWorksContract):
+class StorageContract(StorageWorksContract, StorageRewritingContract):
     """What every storage promises."""
 
     # -- appending and reading -----------------------------------------------------------------------------------
@@ -197,33 +198,6 @@ class StorageContract(StorageWorksContract):
 
         assert ([s.base_offset for s in log.segments()], all_bytes(log)) == ([active], written[active:])
 
-    def test_new_segments_take_the_place_of_old_ones(self, tmp_path: Path) -> None:
-        log = self.open(tmp_path)
-        written = fill(log, 0, 20)
-        bases = [s.base_offset for s in log.segments()]
-        kept = [written[0], *written[bases[1] + 1 : bases[2]]]
-        log.replace_segments(bases[:2], [kept])
-
-        assert [s.base_offset for s in log.segments()] == [bases[0], *bases[2:]]
-        assert all_bytes(log) == kept + written[bases[2] :]
-        assert read_bytes(log.read(2, 1, at_least_one=True)) == written[bases[1] + 1]
-
-    def test_a_segment_may_be_split(self, tmp_path: Path) -> None:
-        log = self.open(tmp_path)
-        written = fill(log, 0, 12)
-        end = log.segments()[1].base_offset
-        log.replace_segments([0], [written[:2], written[2:end]])
-
-        assert ([s.base_offset for s in log.segments()][:3], all_bytes(log)) == ([0, 2, end], written)
-
-    def test_the_active_segment_is_not_replaced(self, tmp_path: Path) -> None:
-        log = self.open(tmp_path)
-        written = fill(log, 0, 3)
-        with pytest.raises(StorageError):
-            log.replace_segments([0], [written[:1]])
-
-        assert all_bytes(log) == written
-
     def test_a_read_stays_good_when_its_segment_goes(self, tmp_path: Path) -> None:
         log = self.open(tmp_path)
         written = fill(log, 0, 20)
@@ -231,6 +205,13 @@ class StorageContract(StorageWorksContract):
         log.delete_segments_below(NO_LIMIT)
 
         assert read_bytes(read) == written[0]
+
+    def test_a_segment_that_is_old_enough_is_rolled_by_the_next_append(self, tmp_path: Path) -> None:
+        log = self.open(tmp_path, attrs.evolve(SMALL, segment_ms=10))
+        for offset, timestamp in enumerate((1_000, 1_010, 1_011, 1_021, 1_022)):
+            fill(log, offset, offset + 1, timestamp=timestamp)
+
+        assert [s.base_offset for s in log.segments()] == [0, 2, 4]
 
     # -- truncating ----------------------------------------------------------------------------------------------
 

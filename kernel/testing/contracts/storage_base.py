@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 import uuid
 from typing import TYPE_CHECKING, ClassVar
 
-from ...contracts.storage import LogConfig, StorageContext
+from ...contracts.disk_work import do_now
+from ...contracts.storage import NO_LIMIT, LogConfig, StorageContext
+from ...records.batch import read_header
 from ...types import TopicIdPartition
 from ..batches import make_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from ...contracts.storage import LogRead, PartitionLog, StorageEngine
@@ -58,6 +61,30 @@ def fill(log: PartitionLog, start: int, end: int, *, epoch: int = 0, timestamp: 
 def all_bytes(log: PartitionLog) -> list[bytes]:
     """Return all batches from the log start on."""
     return [bytes(batch) for batch in log.batches(log.log_start_offset)]
+
+
+def write_anew(
+    log: PartitionLog, base_offset: int, batches: Sequence[bytes], sidecars: Mapping[str, bytes] | None = None
+) -> None:
+    """Write a segment that may take the place of others, as the cleaner does: from a pickled copy, if it can be."""
+    begun = log.begin_rewrite(NO_LIMIT)
+    if begun.is_portable:
+        begun = pickle.loads(pickle.dumps(begun))  # our own
+    begun.place.clear()
+    writer = begun.place.new_segment(base_offset)
+    for batch in batches:
+        header = read_header(batch)
+        writer.append(batch, header.last_offset, header.max_timestamp)
+    writer.finish(sidecars or {})
+
+
+def rewrite(engine: StorageEngine, log: PartitionLog, base_offsets: Sequence[int], batches: Sequence[bytes]) -> None:
+    """Put one new segment in the place of closed ones, once they are known to be durable."""
+    log.flush()
+    engine.checkpoint({})
+    assert base_offsets[-1] < log.rewritable_end, "what is closed, flushed and checkpointed may be rewritten"
+    write_anew(log, base_offsets[0], batches)
+    do_now(log.begin_replacement(base_offsets))
 
 
 class StorageKit:

@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 
 from ...contracts.storage import NO_LIMIT
 from ..batches import make_batch
-from .storage_base import PARTITION, SMALL, StorageKit, read_bytes
+from .storage_base import PARTITION, SMALL, StorageKit, read_bytes, rewrite
 
 if TYPE_CHECKING:
     from ...contracts.storage import PartitionLog, StorageEngine
@@ -175,14 +175,13 @@ class _LogMachine(RuleBasedStateMachine):
     @precondition(lambda self: len(self.log.segments()) > 2)
     @rule(data=st.data())
     def compact(self, data: st.DataObject) -> None:
-        self.log.flush()
         closed = self.log.segments()[:-1]
         first = data.draw(st.integers(0, len(closed) - 1), "first")
         last = data.draw(st.integers(first + 1, min(first + 3, len(closed))), "last")
         start, end = closed[first].base_offset, closed[last - 1].next_offset
         inside = [b for b in self.batches if start <= b.base_offset < end]
         kept = [b for b in inside[:-1] if data.draw(st.booleans(), "keep")] + inside[-1:]
-        self.log.replace_segments([s.base_offset for s in closed[first:last]], [[b.data for b in kept]])
+        rewrite(self.engine, self.log, [s.base_offset for s in closed[first:last]], [b.data for b in kept])
         self.batches = [b for b in self.batches if b not in inside or b in kept]
 
     @rule()

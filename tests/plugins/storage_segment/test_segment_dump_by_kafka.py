@@ -13,7 +13,7 @@ import pytest
 from odradek.kernel.api import LogConfig, PartitionLog
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.compression import CompressionType
-from odradek.kernel.testing.contracts.storage_base import PARTITION, make_context
+from odradek.kernel.testing.contracts.storage_base import PARTITION, make_context, rewrite
 from odradek.plugins.storage_segment.engine import SegmentEngine
 
 PEERS = Path(os.environ.get("ODRADEK_PEERS") or Path(__file__).parents[4] / "shared" / "peers") / "peers.py"
@@ -74,7 +74,7 @@ def test_kafka_reads_what_every_way_of_writing_leaves(tmp_path: Path) -> None:
     fill(replaced, source, 300, epoch=0)
     first, second, third = replaced.segments()[:3]
     batches = [bytes(b) for b in replaced.batches(0, third.base_offset)]
-    replaced.replace_segments([first.base_offset, second.base_offset], [[*batches[::3], batches[-1]]])
+    rewrite(engine, replaced, [first.base_offset, second.base_offset], [*batches[::3], batches[-1]])
     live = tmp_path / "live"
     plain.flush()
     shutil.copytree(tmp_path / "logs0" / "orders-3", live / "orders-3")

@@ -1,0 +1,12 @@
+"""What most storages do alike, so that a new one says where batches are kept and nothing else.
+
+| module | what it gives |
+| --- | --- |
+| `log.py` | `LogBase`: all of `PartitionLog` over a few methods of its subclass |
+| `store.py` | `LogStore`: these methods, with what each has to do |
+| `engine.py` | `EngineBase`: what an engine without directories of logs need not think about |
+| `work.py` | `Work`: a `DiskWork` made of functions |
+
+`plugins/storage_memory` and `examples/plugin_template` are made so; `plugins/storage_segment` is not, as its hot path
+has other needs. A storage may override whatever it does better.
+"""
