@@ -1,19 +1,24 @@
 """Shell: `odradek consume --group`: a member of a consumer group that writes what falls to it, and commits that.
 
-What is committed is what was written: an interruption, or the end, commits once more before the group is left.
+What is committed is what was written: an interruption, or the end, commits once more before the group is left. Who
+follows is told on standard error which partitions come and go.
 """
 
 from __future__ import annotations
 
 import logging
+import os
+import socket
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
+from ..client import RebalanceListener
 from ..client.errors import ClientError
 from ..errors import ConfigError
 from ..types import TopicPartition
+from .assign import ranges
 from .consume import isolation_level
 from .offset_spec import Where, parse_offset
 from .record_format import ShownRecord
@@ -49,7 +54,34 @@ def group_settings(arguments: argparse.Namespace) -> dict[str, object]:
             f"--offset {arguments.offset} and --group exclude each other: members go on where the group has committed",
             hint="beginning or end says where to begin when it has committed nothing",
         )
-    return {"group_id": arguments.group, "auto_offset_reset": _RESETS[where], "enable_auto_commit": "false"}
+    return {
+        "group_id": arguments.group,
+        "auto_offset_reset": _RESETS[where],
+        "enable_auto_commit": "false",
+        "client_id": f"odradek-{socket.gethostname()}-{os.getpid()}",  # so that members can be told from each other
+    }
+
+
+class _Teller(RebalanceListener):
+    """Tells a person of the partitions that come and go."""
+
+    def __init__(self) -> None:
+        self.is_quiet = False
+
+    def on_partitions_assigned(self, partitions: frozenset[TopicPartition]) -> None:
+        self._tell("assigned", partitions)
+
+    def on_partitions_revoked(self, partitions: frozenset[TopicPartition]) -> None:
+        self._tell("revoked", partitions)
+
+    def on_partitions_lost(self, partitions: frozenset[TopicPartition]) -> None:
+        self._tell("lost", partitions)
+
+    def _tell(self, what: str, partitions: frozenset[TopicPartition]) -> None:
+        if partitions and not self.is_quiet:
+            topic = next(iter(partitions)).topic
+            numbers = ranges(sorted(partition.partition for partition in partitions))
+            print(f"{what} {topic} {numbers}", file=sys.stderr, flush=True)
 
 
 class GroupWork:
@@ -64,6 +96,7 @@ class GroupWork:
         self._consumer = consumer
         self._write = write
         self._written: dict[TopicPartition, int] = {}
+        self._teller = _Teller()
 
     async def run(self, settings: Mapping[str, object]) -> None:
         """Join, write, commit, leave."""
@@ -75,10 +108,11 @@ class GroupWork:
                 where: each.end for where, each in (await calls.offsets(partitions, isolation_level(settings))).items()
             }
         async with self._consumer as consumer:
-            consumer.subscribe([self._topic])
+            consumer.subscribe([self._topic], listener=self._teller if self._follows else None)
             try:
                 await self._read(consumer, stops)
             finally:
+                self._teller.is_quiet = True  # that everything goes now is no news
                 with trio.move_on_after(LAST_COMMIT_S, shield=True):
                     await self._commit(consumer)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from .actions import add_actions, add_common_options, cluster_action, run_action
@@ -116,17 +117,28 @@ def _configure_describe(parser: argparse.ArgumentParser) -> None:
 
 
 async def _describe(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
+    from ..client.errors import BrokerError
+
     names = arguments.groups or [
         group.group_id for group in await calls.admin.list_groups() if group.protocol_type in ("consumer", "")
     ]
-    shown = [await _describe_group(calls, name, arguments.isolation) for name in names]
+    shown: list[tuple[GroupDescription, list[PartitionProgress]]] = []
+    failures: list[Exception] = []
+    for name in names:
+        try:
+            shown.append(await _describe_group(calls, name, arguments.isolation))
+        except BrokerError as error:  # the others can be shown all the same
+            failures.append(error)
     if arguments.json:
         print_json([_as_json(group, rows) for group, rows in shown])
-        return
-    for number, (group, rows) in enumerate(shown):
-        if number:
-            print()
-        _print_group(group, rows)
+    else:
+        for number, (group, rows) in enumerate(shown):
+            if number:
+                print()
+            _print_group(group, rows)
+    if failures:
+        sys.stdout.flush()
+        raise ExceptionGroup("groups that cannot be described", failures)
 
 
 async def _describe_group(
@@ -208,7 +220,9 @@ def _print_group(group: GroupDescription, rows: Sequence[PartitionProgress]) -> 
     facts.append(f"coordinator {group.coordinator_id}")
     print(f"{group.group_id}  {group.state}  {dim(', '.join(fact for fact in facts if fact))}")
     unknown = sum(row.lag is None for row in rows)
-    behind = f"{plural(total_lag(rows), 'record')} behind" + (f", of {unknown} it is not known" if unknown else "")
+    behind = f"{plural(total_lag(rows), 'record')} behind"
+    if unknown:
+        behind = "lag unknown" if unknown == len(rows) else f"{behind} (lag of {plural(unknown, 'partition')} unknown)"
     print(f"{plural(len(group.members), 'member')}, {plural(len(rows), 'partition')}, {behind}")
     if group.members:
         print()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from itertools import count
@@ -54,9 +55,44 @@ def test_an_interrupted_member_has_committed_what_it_wrote(
         os.kill(process.pid, signal.SIGINT)
 
         assert process.wait(10) == 130
-        assert process.stderr.read() == b""
+        assert process.stderr.read().decode() == f"assigned {filled} 0-1\n"
     assert sorted(lines) == [b"a\n", b"b\n", b"c\n", b"d\n", b"e\n", b"f\n"]
     assert odradek.ok("consume", filled, "--group", group).out == ""
+
+
+def share_of(process: subprocess.Popen[str], topic: str) -> str:
+    """Return the one partition that a member tells of once it shares them; it may have had both for a while."""
+    assert process.stderr is not None
+    told: list[str] = []
+    while not told or told[-1] not in (f"assigned {topic} 0\n", f"assigned {topic} 1\n"):
+        told.append(process.stderr.readline())
+        assert told[-1].startswith(("assigned", "revoked")), told
+    return told[-1].split()[-1]
+
+
+def test_who_follows_is_told_of_rebalances_and_known_by_a_name_of_its_own(
+    odradek: Any, filled: str, cli_broker: RunningBroker
+) -> None:
+    group = f"g-{filled}"
+    command = [sys.executable, "-m", "odradek", "consume", filled, "-F", "-g", group, "-b", cli_broker.bootstrap]
+    with (
+        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as first,
+        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as second,
+    ):
+        assert second.stderr is not None
+        shares = {share_of(first, filled), share_of(second, filled)}
+        (described,) = odradek.ok("groups", "describe", group, "--json").json
+        os.kill(second.pid, signal.SIGINT)
+        assert second.wait(10) == 130
+        assert second.stderr.read() == ""
+        os.kill(first.pid, signal.SIGINT)
+        assert first.wait(10) == 130
+
+    assert shares == {"0", "1"}
+    host = socket.gethostname()
+    assert {member["client_id"] for member in described["members"]} == {
+        f"odradek-{host}-{process.pid}" for process in (first, second)
+    }
 
 
 @pytest.mark.parametrize("options", [["-p", "0"], ["-u", "5"], ["-o", "5"], ["-o", "-3"]], ids=" ".join)

@@ -219,7 +219,7 @@ def test_the_description_for_people_has_the_group_its_members_and_its_partitions
 
     assert lines == [
         f"{group}  Stable  classic protocol, range, coordinator 1",
-        "1 member, 4 partitions, 6 records behind, of 3 it is not known",
+        "1 member, 4 partitions, 6 records behind (lag of 3 partitions unknown)",
         "",
         f"member{' ' * pad}  instance  client  host        reads                   lag",
         f"{member_id}  i-1       old     /127.0.0.1  orders 0-2; payments 0    6",
@@ -255,6 +255,25 @@ def test_a_group_that_is_not_there_is_told(groups: Odradek, group: str) -> None:
     done = groups("groups", "describe", group)
 
     assert (done.status, done.err) == (1, f"odradek: GROUP_ID_NOT_FOUND: there is no group '{group}'\n")
+
+
+def test_groups_that_are_there_are_described_beside_others(groups: Odradek, bootstrap: str, group: str) -> None:
+    commit(bootstrap, group, {PAYMENTS: 1})
+    done = groups("groups", "describe", "lost-1", group, "lost-2")
+    as_json = groups("groups", "describe", "lost-1", group, "--json")
+
+    assert done.out.startswith(f"{group}  Empty")
+    assert done.err.splitlines() == [
+        f"odradek: GROUP_ID_NOT_FOUND: there is no group '{name}'" for name in ("lost-1", "lost-2")
+    ]
+    assert (done.status, as_json.status) == (1, 1)
+    assert [each["group"] for each in as_json.json] == [group]
+
+
+def test_where_no_lag_is_known_none_is_told(groups: Odradek, bootstrap: str, group: str) -> None:
+    join_classic(bootstrap, group, {"orders": [0, 1]})
+
+    assert groups.ok("groups", "describe", group).out.splitlines()[1] == "1 member, 2 partitions, lag unknown"
 
 
 # -- reset-offsets ---------------------------------------------------------------------------------------------------
