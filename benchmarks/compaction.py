@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from odradek.kernel.api import LogConfig, OsFiles
+from odradek.kernel.api import KeyTable, LogConfig, OsFiles
 from odradek.kernel.cleanup.compaction import CompactionDone, CompactionJob, GroupRewritten, compact
 from odradek.kernel.cleanup.throttle import Throttle
 from odradek.kernel.cleanup.workers import ProcessWorker
@@ -26,7 +26,6 @@ from odradek.kernel.records.batch import iterate_batches
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.testing.running_broker import running_broker
-from odradek.plugins.cleanup.key_map import NewestOffsets
 from odradek.plugins.storage_segment.rewriting import CleanedSegment, FolderPlace, SegmentFileSource
 from tests.broker.broker_process import Client, batch_of
 from tests.broker.test_process import create, produce
@@ -63,7 +62,7 @@ def job_of(source: SegmentFileSource) -> CompactionJob:
     """Return the compaction of all of it, with the broker's defaults."""
     place = FolderPlace(OsFiles(), source.path.parent, CONFIG)
     return CompactionJob(
-        compaction=Compaction(0, RECORDS, 1.0, NewestOffsets),
+        compaction=Compaction(0, RECORDS, 1.0, KeyTable),
         rewrite=SegmentRewrite([source], place, is_portable=True),
         aborted=(),
         last_records={},

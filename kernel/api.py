@@ -25,15 +25,20 @@ from .contracts.append_stage import AppendStage, AppendStageFactory
 from .contracts.assignor import NO_GENERATION, Assignor, GroupMember, MemberAssignment, Partitions, SubscribedTopic
 from .contracts.cleanup import (
     FOR_EVER,
+    NEVER_DUE,
     NOTHING_TO_CLEAN,
     CleanupPlan,
     CleanupPolicy,
     CleanupSettings,
     Compaction,
     Deletion,
+    Expiry,
     LogState,
+    RecordDue,
     RecordSelection,
+    RecordView,
     SelectionFactory,
+    WeighingSelection,
 )
 from .contracts.coordinator import (
     NO_PRODUCER,
@@ -130,6 +135,8 @@ from .records.batch import (
     iterate_batches,
     read_header,
 )
+from .records.header_due import HeaderDue
+from .records.key_table import KeyTable, Winner
 from .records.reader import read_batch
 from .regex import PORTION_STEPS, Pattern, PatternError, compile_pattern
 from .storage_base.engine import EngineBase
@@ -166,6 +173,7 @@ __all__ = [
     "LOG_OVERHEAD",
     "MAGIC",
     "MAGIC_POSITION",
+    "NEVER_DUE",
     "NOTHING_TO_CLEAN",
     "NO_EPOCH",
     "NO_GENERATION",
@@ -223,6 +231,7 @@ __all__ = [
     "EpochCache",
     "EpochEnd",
     "ErrorCode",
+    "Expiry",
     "FileHandle",
     "FileLock",
     "FileSlice",
@@ -230,10 +239,12 @@ __all__ = [
     "Files",
     "FoundLog",
     "GroupMember",
+    "HeaderDue",
     "IdSource",
     "Importance",
     "IsrChange",
     "KafkaError",
+    "KeyTable",
     "KnownEnd",
     "LazyHandler",
     "LogBase",
@@ -269,7 +280,9 @@ __all__ = [
     "PluginError",
     "ProducerIdentity",
     "Ready",
+    "RecordDue",
     "RecordSelection",
+    "RecordView",
     "RecordsAreRemoteError",
     "RecordsData",
     "RemoteStoreError",
@@ -302,6 +315,8 @@ __all__ = [
     "Transactions",
     "UpdateMode",
     "Waiter",
+    "WeighingSelection",
+    "Winner",
     "Work",
     "compile_pattern",
     "decode",

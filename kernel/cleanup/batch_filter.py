@@ -1,4 +1,4 @@
-"""Pure core: what compaction leaves of one batch: all of it as it is, fewer records, an empty batch, nothing.
+"""Pure core: what cleanup leaves of one batch: all of it as it is, fewer records, an empty batch, nothing.
 
 Offsets never change: a batch keeps its base and last offset whatever goes from it, records keep theirs. Records are not
 decoded into objects and encoded again; their bytes are copied, in runs, and only where the base timestamp changes (the
@@ -11,16 +11,20 @@ first time that a batch is left with tombstones, it carries their delete horizon
 | a marker | until its delete horizon, which is set once nothing else of its transaction is left |
 | any other | with the records that stay; not when there is none |
 
+Where a policy only expires records, markers and aborted transactions are left as they are: what is looked through is
+not the log from its beginning, so nobody knows what is left of them.
+
 *Source:* Kafka 4.3: Cleaner.cleanInto, MemoryRecords.filterTo, DefaultRecordBatch.writeEmptyHeader; KIP-534.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import attrs
 
+from ..contracts.cleanup import NEVER_DUE
 from ..records.batch import (
     CONTROL_FLAG,
     DELETE_HORIZON_FLAG,
@@ -28,23 +32,20 @@ from ..records.batch import (
     TIMESTAMP_TYPE_FLAG,
     TRANSACTIONAL_FLAG,
     BatchHeader,
-    CorruptRecordsError,
     TimestampType,
     encode_batch,
 )
 from ..records.compression import compress
-from ..records.reader import read_payload
-from ..records.record import VARINT_BYTES_MAX, VARLONG_BYTES_MAX, encode_varint, long_varint
+from ..records.run import GOES, STAYS, STAYS_FOR_NOW, Kept, RecordRun
 from ..types import NO_TIMESTAMP
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from ..types import Buffer
-    from .marked_transactions import MarkedTransactions
+    from .marked_transactions import MarkedTransactions, UntouchedTransactions
+    from .selections import RunDue, RunSelection
 
 _EMPTY_ATTRIBUTES: Final = TIMESTAMP_TYPE_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG
-_ATTRIBUTES_BYTE: Final = b"\0"
+_ONE_RECORD: Final = bytes([STAYS])
 
 
 class LastRecord(NamedTuple):
@@ -54,95 +55,31 @@ class LastRecord(NamedTuple):
     producer_epoch: int
 
 
-class RawRecord(NamedTuple):
-    """A record inside its batch's bytes.
-
-    `start` and `end` are its first byte (of its length) and the one after it; `tail` is the first behind its timestamp.
-    """
-
-    start: int
-    end: int
-    tail: int
-    timestamp_delta: int
-    offset_delta: int
-    key: bytes | None
-    has_value: bool
-
-
-def walk_records(payload: bytes, count: int) -> Iterator[RawRecord]:
-    """Yield the records of a batch's decompressed payload.
-
-    Raises:
-        CorruptRecordsError: A record is malformed, or they are fewer or more than `count`.
-    """
-    position = 0
-    try:
-        for _ in range(count):
-            start = position
-            byte = payload[position]
-            if byte < 0x80:
-                end = position + 1 + ((byte >> 1) ^ -(byte & 1))
-                position += 2
-            else:
-                length, position = _varint(payload, position)
-                end = position + length
-                position += 1
-            byte = payload[position]
-            if byte < 0x80:
-                timestamp_delta, position = (byte >> 1) ^ -(byte & 1), position + 1
-            else:
-                timestamp_delta, position = _varint(payload, position, VARLONG_BYTES_MAX)
-            tail = position
-            offset_delta, position = _varint(payload, position)
-            key_bytes, position = _varint(payload, position)
-            key = None
-            if key_bytes >= 0:
-                key = payload[position : position + key_bytes]
-                position += key_bytes
-            has_value = not payload[position] & 1
-            if not position < end <= len(payload):
-                raise CorruptRecordsError("record cut off", position=start)
-            yield RawRecord(start, end, tail, timestamp_delta, offset_delta, key, has_value)
-            position = end
-    except IndexError as exc:
-        raise CorruptRecordsError("record cut off", position=position) from exc
-    if position != len(payload):
-        raise CorruptRecordsError(f"{len(payload) - position} bytes after {count} records", position=position)
-
-
-def _varint(payload: bytes, position: int, bytes_max: int = VARINT_BYTES_MAX) -> tuple[int, int]:
-    """Return the zigzag varint at `position`, and the position after it; forms of one and two bytes are most."""
-    byte = payload[position]
-    if byte < 0x80:
-        return (byte >> 1) ^ -(byte & 1), position + 1
-    second = payload[position + 1]
-    if second < 0x80:
-        byte = byte & 0x7F | second << 7
-        return (byte >> 1) ^ -(byte & 1), position + 2
-    return long_varint(payload, position + 1, byte, bytes_max)
-
-
-@attrs.frozen
+@attrs.define
 class BatchFilter:
-    """Filters the batches of one pass.
+    """Filters the batches of one pass, in the order of their offsets.
 
     Attributes:
-        keeps: Says of a key and an offset whether the record stays, its tombstone's age apart.
+        selection: Says which records of a key stay; None where they only expire.
+        expiries: Say when records are to go.
         noted_end: Records from here on stay: they were not noted.
         end_offset: Where the pass ends; a batch that ends there stays, empty if need be.
         last_records: Of the producers that are known now.
         transactions: Those of the log.
         now_ms: The wall clock.
         delete_retention_ms: `delete.retention.ms`.
+        due_ms: When the first of the records that stayed is to go; set anew by the caller.
     """
 
-    keeps: Callable[[bytes, int], bool]
+    selection: RunSelection | None
+    expiries: Sequence[RunDue]
     noted_end: int
     end_offset: int
     last_records: Mapping[int, LastRecord]
-    transactions: MarkedTransactions
+    transactions: MarkedTransactions | UntouchedTransactions
     now_ms: int
     delete_retention_ms: int
+    due_ms: int = NEVER_DUE
 
     def filter(self, batch: Buffer, header: BatchHeader) -> tuple[Buffer, BatchHeader] | None:
         """Return what stays of a batch, with its header: `batch` itself, a new one, or None for nothing.
@@ -163,35 +100,54 @@ class BatchFilter:
         if header.is_control:
             if not is_idle or header.delete_horizon_ms is not None:
                 return batch, header
-            payload = read_payload(batch, 0, header)
-            return self._rewritten(
-                header, payload, list(walk_records(payload, header.records_count)), needs_horizon=True
-            )
+            run = RecordRun.of(batch, header)
+            flags = _ONE_RECORD * run.count
+            return self._rewritten(header, run, flags, run.kept(flags), needs_horizon=True)
         return self._filter_records(batch, header, stays_empty=stays_empty)
 
     def _filter_records(
         self, batch: Buffer, header: BatchHeader, *, stays_empty: bool
     ) -> tuple[Buffer, BatchHeader] | None:
-        payload = read_payload(batch, 0, header)
-        base_offset, noted_end, keeps = header.base_offset, self.noted_end, self.keeps
-        horizon_ms = header.delete_horizon_ms
-        keeps_tombstones = horizon_ms is None or self.now_ms < horizon_ms
-        stay: list[RawRecord] = []
-        has_tombstones = False
-        for record in walk_records(payload, header.records_count):
-            offset = base_offset + record.offset_delta
-            if offset < noted_end and (
-                record.key is None or not (record.has_value or keeps_tombstones) or not keeps(record.key, offset)
-            ):
-                continue
-            has_tombstones |= not record.has_value
-            stay.append(record)
-        if not stay:
-            return self._empty(batch, header) if stays_empty else None
-        needs_horizon = has_tombstones and horizon_ms is None
-        if len(stay) == header.records_count and not needs_horizon:
+        run = RecordRun.of(batch, header)
+        flags = self._flags(run, header)
+        has_gone = GOES in flags
+        if not has_gone and (self.selection is None or header.delete_horizon_ms is not None):
             return batch, header
-        return self._rewritten(header, payload, stay, needs_horizon=needs_horizon)
+        kept = run.kept(flags)
+        if not kept.records_count:
+            return self._empty(batch, header) if stays_empty else None
+        needs_horizon = self.selection is not None and kept.has_tombstones and header.delete_horizon_ms is None
+        if not has_gone and not needs_horizon:
+            return batch, header
+        return self._rewritten(header, run, flags, kept, needs_horizon=needs_horizon)
+
+    def _flags(self, run: RecordRun, header: BatchHeader) -> bytes:
+        if self.selection is None:
+            flags = _ONE_RECORD * run.count
+        else:
+            horizon_ms = header.delete_horizon_ms
+            keeps_tombstones = horizon_ms is None or self.now_ms < horizon_ms
+            flags = self.selection.keep_run(run, self.noted_end, keeps_tombstones=keeps_tombstones)
+        for due_of in self.expiries:
+            flags = self._expire(flags, due_of.of_run(run), may_go=header.next_offset <= self.noted_end)
+        return flags
+
+    def _expire(self, flags: bytes, times: Sequence[int], *, may_go: bool) -> bytes:
+        """Return the flags without the records whose time has come. What was not noted must not go.
+
+        An expired record beats older ones of its key: gone before it was noted, it would let one of them live on.
+        """
+        now_ms = self.now_ms
+        if min(times, default=NEVER_DUE) > now_ms:
+            self.due_ms = min(self.due_ms, *(time for time, flag in zip(times, flags, strict=True) if flag), NEVER_DUE)
+            return flags
+        left = bytearray(flags)
+        for index, time in enumerate(times):
+            if time <= now_ms and may_go and left[index] != STAYS_FOR_NOW:
+                left[index] = GOES
+            if left[index] and time < self.due_ms:
+                self.due_ms = time
+        return bytes(left)
 
     def _is_last_of_producer(self, header: BatchHeader) -> bool:
         last = self.last_records.get(header.producer_id)
@@ -213,37 +169,15 @@ class BatchFilter:
         return encode_batch(empty, b""), empty
 
     def _rewritten(
-        self, header: BatchHeader, payload: bytes, stay: list[RawRecord], *, needs_horizon: bool
+        self, header: BatchHeader, run: RecordRun, flags: bytes, kept: Kept, *, needs_horizon: bool
     ) -> tuple[Buffer, BatchHeader]:
-        fresh = attrs.evolve(header, attributes=header.attributes & KNOWN_ATTRIBUTES, records_count=len(stay))
+        fresh = attrs.evolve(header, attributes=header.attributes & KNOWN_ATTRIBUTES, records_count=kept.records_count)
         if header.timestamp_type is TimestampType.CREATE_TIME:
-            fresh.max_timestamp = header.base_timestamp + max(record.timestamp_delta for record in stay)
+            fresh.max_timestamp = header.base_timestamp + kept.timestamp_delta_max
         if needs_horizon:
             fresh.attributes |= DELETE_HORIZON_FLAG
             fresh.base_timestamp = self.now_ms + self.delete_retention_ms
-            kept = _rebased(payload, stay, header.base_timestamp - fresh.base_timestamp)
+            payload = run.rebased(flags, header.base_timestamp - fresh.base_timestamp)
         else:
-            kept = _runs(payload, stay)
-        return encode_batch(fresh, compress(header.compression_id, kept)), fresh
-
-
-def _runs(payload: bytes, stay: list[RawRecord]) -> bytes:
-    """Return the bytes of records, neighbours in one piece."""
-    pieces: list[bytes] = []
-    start, end = stay[0].start, stay[0].end
-    for record in stay[1:]:
-        if record.start != end:
-            pieces.append(payload[start:end])
-            start = record.start
-        end = record.end
-    pieces.append(payload[start:end])
-    return b"".join(pieces)
-
-
-def _rebased(payload: bytes, stay: list[RawRecord], change_ms: int) -> bytes:
-    """Return the bytes of records with other timestamp deltas."""
-    pieces: list[bytes] = []
-    for record in stay:
-        head = _ATTRIBUTES_BYTE + encode_varint(record.timestamp_delta + change_ms)
-        pieces += (encode_varint(len(head) + record.end - record.tail), head, payload[record.tail : record.end])
-    return b"".join(pieces)
+            payload = kept.payload
+        return encode_batch(fresh, compress(header.compression_id, payload)), fresh

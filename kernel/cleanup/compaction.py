@@ -1,8 +1,12 @@
-"""Shell: one compaction of one log, as a worker does it: notes the dirty records, then rewrites group by group.
+"""Shell: one pass over one log, as a worker does it: notes the dirty records, then rewrites group by group.
 
-    1  dirty segments, from the first dirty offset on:    selection.note(key, offset)       until it is full
-    2  all segments below what was noted, in groups that fit into one:   filter every batch, write what stays
-       after each group: `GroupRewritten`, so that the log's owner can put it in place while the next is written
+    compaction   1  dirty segments, from the first dirty offset on:    selection.note, until it is full
+                 2  all segments before, where an old record may win:  selection.weigh
+                 3  all segments below what was noted, in groups that fit into one: filter every batch, write the rest;
+                    after each group: `GroupRewritten`, so that the log's owner can put it in place while the next is
+                    written
+    expiry       the segments that were asked for: read; where something is to go, rewritten (`GroupRewritten`),
+                 otherwise left as they are (`SegmentLooked`)
 
 It knows no log and no reactor: it reads sources and writes to a place (`contracts/rewriting.py`), in whichever process.
 
@@ -12,22 +16,25 @@ It knows no log and no reactor: it reads sources and writes to a place (`contrac
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
 
+from ..contracts.cleanup import NEVER_DUE
 from ..partitions.transaction_index import TRANSACTION_INDEX_KIND, AbortedTransaction, encode_transaction_index
 from ..records.batch import CorruptRecordsError, is_crc_valid, read_header
-from ..records.reader import read_payload
-from .batch_filter import BatchFilter, LastRecord, walk_records
-from .marked_transactions import MarkedTransactions
+from ..records.run import RecordRun
+from .batch_filter import BatchFilter, LastRecord
+from .marked_transactions import MarkedTransactions, UntouchedTransactions
+from .selections import due_of_runs, selection_of_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..contracts.cleanup import Compaction, RecordSelection
+    from ..contracts.cleanup import Compaction, RecordDue
     from ..contracts.rewriting import SegmentRewrite, SegmentSource
     from ..records.batch import BatchHeader
+    from .selections import RunSelection
     from .throttle import Throttle
 
 OFFSETS_MAX: Final = (1 << 31) - 1
@@ -39,8 +46,8 @@ class CompactionJob:
     """Everything that a worker needs.
 
     Attributes:
-        compaction: What the policy planned.
-        rewrite: Segments up to `compaction.end_offset`, and where new ones go.
+        compaction: What a policy planned; None where records only expire.
+        rewrite: Segments up to `compaction.end_offset`, or those to look through, and where new ones go.
         aborted: All aborted transactions of the log.
         last_records: Of the producers that are known, by producer id.
         memory_bytes: For the selection.
@@ -51,9 +58,10 @@ class CompactionJob:
         segment_index_bytes: How large its indexes may get.
         delete_retention_ms: How long tombstones stay.
         now_ms: The wall clock.
+        expiries: Say when records are to go.
     """
 
-    compaction: Compaction
+    compaction: Compaction | None
     rewrite: SegmentRewrite
     aborted: Sequence[AbortedTransaction]
     last_records: Mapping[int, LastRecord]
@@ -65,6 +73,7 @@ class CompactionJob:
     segment_index_bytes: int
     delete_retention_ms: int
     now_ms: int
+    expiries: Sequence[RecordDue] = ()
 
 
 @attrs.frozen
@@ -77,6 +86,7 @@ class GroupRewritten:
         aborted: The aborted transactions that its index holds, with their markers in it.
         bytes_read: Of these segments.
         bytes_written: Of the new one.
+        due_ms: When the first of its records is to go, `NEVER_DUE` without one.
     """
 
     base_offsets: Sequence[int]
@@ -84,6 +94,24 @@ class GroupRewritten:
     aborted: Sequence[AbortedTransaction]
     bytes_read: int
     bytes_written: int
+    due_ms: int = NEVER_DUE
+
+
+@attrs.frozen
+class SegmentLooked:
+    """A segment was looked through and holds nothing that is to go now.
+
+    Attributes:
+        base_offset: Where it begins.
+        end_offset: Where it ends.
+        bytes_read: Its size.
+        due_ms: When the first of its records is to go, `NEVER_DUE` without one.
+    """
+
+    base_offset: int
+    end_offset: int
+    bytes_read: int
+    due_ms: int
 
 
 @attrs.frozen
@@ -91,67 +119,101 @@ class CompactionDone:
     """The pass is over.
 
     Attributes:
-        clean_end: Up to where the log is clean now: the first dirty offset of the next pass.
-        records_noted: How many records the selection took.
+        clean_end: Up to where the log is clean now: the first dirty offset of the next pass; None where records only
+            expired.
     """
 
-    clean_end: int
-    records_noted: int
+    clean_end: int | None
 
 
-def compact(job: CompactionJob, throttle: Throttle) -> Iterator[GroupRewritten | CompactionDone]:
+Step: TypeAlias = "GroupRewritten | SegmentLooked | CompactionDone"
+
+
+def compact(job: CompactionJob, throttle: Throttle) -> Iterator[Step]:
     """Do the job, step by step; the last step is `CompactionDone`.
 
     Raises:
         CorruptRecordsError: A segment is damaged.
         OSError: The disk fails, or a segment is gone.
     """
-    compaction = job.compaction
     job.rewrite.place.clear()
+    if job.compaction is None:
+        return _expire(job, throttle)
+    return _compact(job, job.compaction, throttle)
+
+
+def _compact(job: CompactionJob, compaction: Compaction, throttle: Throttle) -> Iterator[Step]:
     records_max = compaction.end_offset - compaction.first_dirty_offset
-    selection = compaction.new_selection(job.memory_bytes, max(records_max, 1), job.load_factor)
-    noted_end, records_noted = _note(job, selection, throttle)
-    batch_filter = BatchFilter(
-        keeps=selection.keeps,
-        noted_end=noted_end,
-        end_offset=compaction.end_offset,
-        last_records=job.last_records,
-        transactions=MarkedTransactions(job.aborted),
-        now_ms=job.now_ms,
-        delete_retention_ms=job.delete_retention_ms,
-    )
+    made = compaction.new_selection(job.memory_bytes, max(records_max, 1), job.load_factor)
+    selection = selection_of_runs(made)
+    noted_end = _note(job, compaction, selection, throttle)
+    if selection.weighs:
+        _weigh(job, compaction, selection, throttle)
+    batch_filter = _filter_of(job, selection, noted_end, compaction.end_offset, MarkedTransactions(job.aborted))
     sources = [source for source in job.rewrite.sources if source.base_offset < noted_end]
     for group in group_sources(sources, job.segment_bytes, job.segment_index_bytes):
         yield _rewrite(job, group, batch_filter, throttle)
-    yield CompactionDone(noted_end, records_noted)
+    yield CompactionDone(noted_end)
 
 
-def _note(job: CompactionJob, selection: RecordSelection, throttle: Throttle) -> tuple[int, int]:
-    """Tell the selection of the dirty records; return the offset after the last one, and how many they are."""
-    start = noted_end = job.compaction.first_dirty_offset
+def _filter_of(
+    job: CompactionJob,
+    selection: RunSelection | None,
+    noted_end: int,
+    end_offset: int,
+    transactions: MarkedTransactions | UntouchedTransactions,
+) -> BatchFilter:
+    return BatchFilter(
+        selection=selection,
+        expiries=[due_of_runs(due_of) for due_of in job.expiries],
+        noted_end=noted_end,
+        end_offset=end_offset,
+        last_records=job.last_records,
+        transactions=transactions,
+        now_ms=job.now_ms,
+        delete_retention_ms=job.delete_retention_ms,
+    )
+
+
+def _note(job: CompactionJob, compaction: Compaction, selection: RunSelection, throttle: Throttle) -> int:
+    """Tell the selection of the dirty records; return the offset of the first that was not noted."""
+    start = noted_end = compaction.first_dirty_offset
     transactions = MarkedTransactions(job.aborted)
-    count = 0
     for source in job.rewrite.sources:
         if source.next_offset <= start:
             continue
-        for batch in source.batches(start, job.buffer_bytes):
-            throttle.note(len(batch))
-            header = _checked_header(batch, source)
-            if header.is_control:
-                transactions.is_marker_idle(batch, header)
-            elif not transactions.is_aborted(header):
-                payload = read_payload(batch, 0, header)
-                for record in walk_records(payload, header.records_count):
-                    offset = header.base_offset + record.offset_delta
-                    if offset < start or record.key is None:
-                        continue
-                    if not selection.note(record.key, offset):
-                        return noted_end, count
-                    noted_end = offset + 1
-                    count += 1
+        for run, header in _live_runs(job, source, start, transactions, throttle):
+            full_at = selection.note_run(run, start)
+            if full_at is not None:
+                return max(noted_end, full_at)
             noted_end = max(noted_end, header.next_offset)
         noted_end = source.next_offset
-    return noted_end, count
+    return noted_end
+
+
+def _weigh(job: CompactionJob, compaction: Compaction, selection: RunSelection, throttle: Throttle) -> None:
+    """Tell the selection of the records that earlier passes left."""
+    end = compaction.first_dirty_offset
+    transactions = MarkedTransactions(job.aborted)
+    for source in job.rewrite.sources:
+        if source.base_offset >= end:
+            return
+        for run, header in _live_runs(job, source, source.base_offset, transactions, throttle):
+            if header.base_offset < end:
+                selection.weigh_run(run, end)
+
+
+def _live_runs(
+    job: CompactionJob, source: SegmentSource, start: int, transactions: MarkedTransactions, throttle: Throttle
+) -> Iterator[tuple[RecordRun, BatchHeader]]:
+    """Iterate over the data batches of a segment whose transactions were not aborted."""
+    for batch in source.batches(start, job.buffer_bytes):
+        throttle.note(len(batch))
+        header = _checked_header(batch, source)
+        if header.is_control:
+            transactions.is_marker_idle(batch, header)
+        elif not transactions.is_aborted(header):
+            yield RecordRun.of(batch, header), header
 
 
 def _rewrite(
@@ -159,6 +221,7 @@ def _rewrite(
 ) -> GroupRewritten:
     writer = job.rewrite.place.new_segment(group[0].base_offset)
     bytes_read = bytes_written = 0
+    batch_filter.due_ms = NEVER_DUE
     for source in group:
         for batch in source.batches(source.base_offset, job.buffer_bytes):
             stays = batch_filter.filter(batch, _checked_header(batch, source))
@@ -172,7 +235,37 @@ def _rewrite(
     aborted = batch_filter.transactions.take_kept()
     writer.finish({TRANSACTION_INDEX_KIND: encode_transaction_index(aborted)} if aborted else {})
     bases = [source.base_offset for source in group]
-    return GroupRewritten(bases, group[-1].next_offset, aborted, bytes_read, bytes_written)
+    return GroupRewritten(bases, group[-1].next_offset, aborted, bytes_read, bytes_written, batch_filter.due_ms)
+
+
+def _expire(job: CompactionJob, throttle: Throttle) -> Iterator[Step]:
+    """Look through segments, and rewrite those of which something is to go."""
+    stale: list[SegmentSource] = []
+    for source in job.rewrite.sources:
+        due_ms = _look(job, source, throttle)
+        if due_ms is None:
+            stale.append(source)
+        else:
+            yield SegmentLooked(source.base_offset, source.next_offset, source.size_bytes, due_ms)
+    for group in group_sources(stale, job.segment_bytes, job.segment_index_bytes):
+        yield _rewrite(job, group, _expiring_filter(job, group[-1]), throttle)
+    yield CompactionDone(None)
+
+
+def _expiring_filter(job: CompactionJob, last: SegmentSource) -> BatchFilter:
+    end_offset = last.next_offset
+    return _filter_of(job, None, end_offset, end_offset, UntouchedTransactions(job.aborted))
+
+
+def _look(job: CompactionJob, source: SegmentSource, throttle: Throttle) -> int | None:
+    """Return when the first record of a segment is to go; None when something is to go now."""
+    batch_filter = _expiring_filter(job, source)
+    for batch in source.batches(source.base_offset, job.buffer_bytes):
+        throttle.note(len(batch))
+        stays = batch_filter.filter(batch, _checked_header(batch, source))
+        if stays is None or stays[0] is not batch:
+            return None
+    return batch_filter.due_ms
 
 
 def _checked_header(batch: memoryview, source: SegmentSource) -> BatchHeader:
@@ -193,6 +286,7 @@ def group_sources(
     for source in sources:
         fits = (
             bool(groups)
+            and groups[-1][-1].next_offset == source.base_offset
             and size_bytes + source.size_bytes <= segment_bytes
             and index_bytes + source.index_bytes <= segment_index_bytes
             and (not source.size_bytes or source.next_offset - 1 - groups[-1][0].base_offset <= OFFSETS_MAX)

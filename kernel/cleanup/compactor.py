@@ -25,21 +25,23 @@ from ..contracts.storage import NO_LIMIT
 from ..disk_threads import do_on_thread
 from ..errors import StorageError
 from .batch_filter import LastRecord
-from .compaction import CompactionDone, CompactionJob, GroupRewritten
+from .compaction import CompactionDone, CompactionJob, GroupRewritten, SegmentLooked
+from .due_times import DueTimes
 from .log_states import state_of
 from .workers import UncleanableError, WorkerDiedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ..clock import Clock
-    from ..contracts.cleanup import Compaction
+    from ..contracts.cleanup import LogState
+    from ..contracts.rewriting import SegmentRewrite
     from ..contracts.services import ConfigView
     from ..contracts.storage import PartitionLog
     from ..partitions.replica import Replica
     from ..partitions.replica_manager import ReplicaManager, TopicReplicas
     from ..types import TopicIdPartition
-    from .log_states import Policies
+    from .log_states import JoinedPlan, Policies
     from .workers import Worker
 
 log = logging.getLogger(__name__)
@@ -92,7 +94,8 @@ class CompactorStatistics:
 class _Candidate:
     topic: TopicReplicas
     replica: Replica
-    compaction: Compaction
+    plan: JoinedPlan
+    urgency: float
 
 
 class Compactor:
@@ -115,6 +118,7 @@ class Compactor:
         self._limiter = trio.CapacityLimiter(16)
         self._deaths: dict[TopicIdPartition, int] = {}
         self._resting: set[TopicIdPartition] = set()
+        self._due = DueTimes()
         self.uncleanable: dict[TopicIdPartition, str] = {}
         self.statistics = CompactorStatistics(last_run_ms=clock.monotonic_ms())
 
@@ -137,8 +141,10 @@ class Compactor:
         settings = self._settings()
         self.statistics.rounds_count += 1
         candidates = await self._candidates()
-        self.statistics.dirty_percent_max = int(100 * max((each.compaction.urgency for each in candidates), default=0))
-        candidates.sort(key=lambda each: each.compaction.urgency, reverse=True)
+        self.statistics.dirty_percent_max = int(
+            100 * max((each.urgency for each in candidates if each.plan.compaction is not None), default=0)
+        )
+        candidates.sort(key=lambda each: each.urgency, reverse=True)
         chosen = candidates[: settings.threads]
         async with trio.open_nursery() as nursery:
             for candidate in chosen:
@@ -148,13 +154,14 @@ class Compactor:
 
     async def _candidates(self) -> list[_Candidate]:
         found = []
-        for topic in list(self._replicas.topics.values()):
-            if not self._policies.compacts(topic.plan.cleanup):
+        topics = list(self._replicas.topics.values())
+        for topic in topics:
+            if not self._policies.rewrites(topic.plan.cleanup):
                 continue
             for replica in list(topic.partitions.values()):
                 await trio.lowlevel.checkpoint()
                 try:
-                    compaction = await self._plan(topic, replica)
+                    candidate = await self._candidate(topic, replica)
                 except StorageError as error:
                     if replica.offline_reason is None:
                         self._replicas.fail(replica, error)
@@ -162,20 +169,31 @@ class Compactor:
                     self._resting.add(replica.partition)
                     log.exception("planning the compaction of %s failed", replica.topic_partition)
                 else:
-                    if compaction is not None:
-                        found.append(_Candidate(topic, replica, compaction))
+                    if candidate is not None:
+                        found.append(candidate)
+        self._due.keep_only({replica.partition for topic in topics for replica in topic.partitions.values()})
         return found
 
-    async def _plan(self, topic: TopicReplicas, replica: Replica) -> Compaction | None:
-        partition_log = replica.log
-        if replica.offline_reason is not None or replica.partition in (self.uncleanable.keys() | self._resting):
+    async def _candidate(self, topic: TopicReplicas, replica: Replica) -> _Candidate | None:
+        partition_log, partition = replica.log, replica.partition
+        if replica.offline_reason is not None or partition in (self.uncleanable.keys() | self._resting):
             return None
-        if partition_log.rewritable_end <= max(partition_log.clean_end, partition_log.log_start_offset):
+        clean_end = partition_log.clean_end if not self._policies.expires(topic.plan.cleanup) else 0
+        if partition_log.rewritable_end <= max(clean_end, partition_log.log_start_offset):
             return None
         lookup = partition_log.begin_time_lookup(NO_LIMIT)
         if lookup is not None:
             await do_on_thread(lookup, self._limiter)
-        return self._policies.plan(state_of(replica, topic.plan.cleanup, self._clock.now_ms())).compaction
+        state = state_of(replica, topic.plan.cleanup, self._clock.now_ms())
+        if self._policies.expires(topic.plan.cleanup):
+            bases = [segment.base_offset for segment in state.segments]
+            state = attrs.evolve(state, due_ms=self._due.of(partition, topic.plan.cleanup, bases))
+        plan = self._policies.plan(state)
+        if plan.compaction is not None:
+            return _Candidate(topic, replica, plan, plan.compaction.urgency)
+        if plan.segments:
+            return _Candidate(topic, replica, plan, _share_of(state, plan.segments))
+        return None
 
     async def _compact_guarded(self, candidate: _Candidate, settings: CompactorSettings) -> None:
         partition = candidate.replica.partition
@@ -221,9 +239,16 @@ class Compactor:
                 if replica.log is not partition_log:
                     raise StorageError("the log was moved")
                 if isinstance(step, CompactionDone):
-                    partition_log.note_clean_end(step.clean_end)
+                    if step.clean_end is not None:
+                        partition_log.note_clean_end(step.clean_end)
                     return
-                await self._put_in_place(replica, partition_log, step)
+                if isinstance(step, SegmentLooked):
+                    self.statistics.bytes_read += step.bytes_read
+                    self._due.note(replica.partition, [step.base_offset], step.due_ms)
+                else:
+                    await self._put_in_place(replica, partition_log, step)
+                    if candidate.plan.expiries:
+                        self._due.note(replica.partition, step.base_offsets, step.due_ms)
         finally:
             worker.close()
 
@@ -244,11 +269,11 @@ class Compactor:
         )
 
     def _job_of(self, candidate: _Candidate, settings: CompactorSettings) -> CompactionJob:
-        replica, plan = candidate.replica, candidate.topic.plan
+        replica, plan, wanted = candidate.replica, candidate.topic.plan, candidate.plan
         threads = max(settings.threads, 1)
         return CompactionJob(
-            compaction=candidate.compaction,
-            rewrite=replica.log.begin_rewrite(candidate.compaction.end_offset),
+            compaction=wanted.compaction,
+            rewrite=_rewrite_of(replica.log, wanted),
             aborted=replica.producers.aborted(),
             last_records={
                 state.producer_id: LastRecord(
@@ -264,4 +289,21 @@ class Compactor:
             segment_index_bytes=plan.log_config.segment_index_bytes,
             delete_retention_ms=plan.cleanup.delete_retention_ms,
             now_ms=self._clock.now_ms(),
+            expiries=wanted.expiries,
         )
+
+
+def _share_of(state: LogState, bases: Sequence[int]) -> float:
+    """Return how much of a log some segments are."""
+    wanted = set(bases)
+    part_bytes = sum(segment.size_bytes for segment in state.segments if segment.base_offset in wanted)
+    return part_bytes / max(sum(segment.size_bytes for segment in state.segments), 1)
+
+
+def _rewrite_of(partition_log: PartitionLog, plan: JoinedPlan) -> SegmentRewrite:
+    """Return the segments that a plan wants read, and where new ones go."""
+    if plan.compaction is not None:
+        return partition_log.begin_rewrite(plan.compaction.end_offset)
+    rewrite = partition_log.begin_rewrite(plan.segments[-1] + 1)
+    wanted = set(plan.segments)
+    return attrs.evolve(rewrite, sources=[each for each in rewrite.sources if each.base_offset in wanted])

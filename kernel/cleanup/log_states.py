@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..contracts.cleanup import CleanupPlan, LogState
+import attrs
+
+from ..contracts.cleanup import Compaction, Deletion, LogState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable
 
-    from ..contracts.cleanup import CleanupPolicy, CleanupSettings
+    from ..contracts.cleanup import CleanupPlan, CleanupPolicy, CleanupSettings, RecordDue
     from ..partitions.replica import Replica
 
 log = logging.getLogger(__name__)
 
 
 def state_of(replica: Replica, settings: CleanupSettings, now_ms: int) -> LogState:
-    """Return what policies see of a replica's log.
+    """Return what policies see of a replica's log; nothing yet of when its records are to go.
 
     Raises:
         StorageError: The log is offline.
@@ -36,33 +39,80 @@ def state_of(replica: Replica, settings: CleanupSettings, now_ms: int) -> LogSta
     )
 
 
+@attrs.frozen
+class JoinedPlan:
+    """What all policies of a topic want done with a log now.
+
+    Attributes:
+        deletion: The largest.
+        compaction: The most urgent.
+        expiries: All; a compaction applies them too.
+        segments: Base offsets of those to look through for expired records; empty on topics that compact.
+    """
+
+    deletion: Deletion | None = None
+    compaction: Compaction | None = None
+    expiries: Sequence[RecordDue] = ()
+    segments: Sequence[int] = ()
+
+
 class Policies:
     """The policies that plugins offer. Owned by the reactor's task."""
 
     def __init__(self, policies: Mapping[str, CleanupPolicy]) -> None:
         self._policies = policies
-        self._missed: set[str] = set()
+        self._told: set[tuple[str, str]] = set()
 
-    def plan(self, state: LogState) -> CleanupPlan:
-        """Ask the policies that the topic names; of two deletions the larger counts, of compactions the more urgent.
-
-        A policy whose plugin is not active is left out, with one warning; the topic then keeps what it would clean.
-        """
-        plans = [policy.plan(state) for policy in map(self._find, state.settings.cleanup_policy) if policy is not None]
-        deletions = [plan.deletion for plan in plans if plan.deletion is not None]
-        compactions = [plan.compaction for plan in plans if plan.compaction is not None]
-        return CleanupPlan(
-            max(deletions, key=lambda deletion: deletion.below, default=None),
-            max(compactions, key=lambda compaction: compaction.urgency, default=None),
+    def plan(self, state: LogState) -> JoinedPlan:
+        """Ask the policies that the topic names. One whose plugin is not active is left out: see `missing`."""
+        found = self._of(state.settings)
+        plans = [policy.plan(state) for policy in found]
+        compaction = _most_urgent(plans)
+        due = sorted({base for plan in plans if plan.expiry is not None for base in plan.expiry.segments})
+        if any(policy.compacts for policy in found):
+            # What is above the first dirty offset is looked through when it is compacted.
+            if compaction is None and any(base < state.first_dirty_offset for base in due):
+                compaction = _most_urgent(
+                    policy.plan(attrs.evolve(state, has_expired_records=True)) for policy in found if policy.compacts
+                )
+            due = []
+        return JoinedPlan(
+            deletion=max(
+                (plan.deletion for plan in plans if plan.deletion is not None),
+                key=lambda deletion: deletion.below,
+                default=None,
+            ),
+            compaction=compaction,
+            expiries=[plan.expiry.due_of for plan in plans if plan.expiry is not None],
+            segments=due,
         )
 
-    def compacts(self, settings: CleanupSettings) -> bool:
-        """Say whether one of a topic's policies ever plans a compaction."""
-        return any(policy.compacts for policy in map(self._find, settings.cleanup_policy) if policy is not None)
+    def rewrites(self, settings: CleanupSettings) -> bool:
+        """Say whether one of a topic's policies ever has segments rewritten."""
+        return any(policy.compacts or policy.expires for policy in self._of(settings))
 
-    def _find(self, name: str) -> CleanupPolicy | None:
-        policy = self._policies.get(name)
-        if policy is None and name not in self._missed:
-            self._missed.add(name)
-            log.warning("no active plugin offers the cleanup policy %r: topics that name it keep everything", name)
-        return policy
+    def expires(self, settings: CleanupSettings) -> bool:
+        """Say whether one of a topic's policies drops single records."""
+        return any(policy.expires for policy in self._of(settings))
+
+    def missing(self, topic: str, settings: CleanupSettings) -> list[str]:
+        """Return the policies that a topic names and no active plugin offers; each is told once in the log."""
+        names = [name for name in settings.cleanup_policy if name not in self._policies]
+        for name in names:
+            if (topic, name) not in self._told:
+                self._told.add((topic, name))
+                log.error(
+                    "topic %s: no active plugin offers the cleanup policy %r: what it would remove stays, and the "
+                    "topic grows; enable the plugin, or set another cleanup.policy",
+                    topic,
+                    name,
+                )
+        return names
+
+    def _of(self, settings: CleanupSettings) -> list[CleanupPolicy]:
+        return [self._policies[name] for name in settings.cleanup_policy if name in self._policies]
+
+
+def _most_urgent(plans: Iterable[CleanupPlan]) -> Compaction | None:
+    compactions = (plan.compaction for plan in plans if plan.compaction is not None)
+    return max(compactions, key=lambda compaction: compaction.urgency, default=None)

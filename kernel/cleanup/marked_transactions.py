@@ -80,3 +80,35 @@ class MarkedTransactions:
         while self._coming and self._coming[-1].first_offset <= offset:
             aborted = self._coming.pop()
             self._aborting.setdefault(aborted.producer_id, aborted)
+
+
+class UntouchedTransactions:
+    """Transactions of which only a part is met: none is taken for over, so that nothing of them goes.
+
+    Met batch by batch like those of `MarkedTransactions`, from any place of a log on.
+    """
+
+    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
+        """Begin anywhere.
+
+        Args:
+            aborted: All aborted transactions of what is read.
+        """
+        self._by_marker = {transaction.last_offset: transaction for transaction in aborted}
+        self._kept: list[AbortedTransaction] = []
+
+    def is_aborted(self, header: BatchHeader) -> bool:
+        """Return False: a batch of an aborted transaction stays, too."""
+        return False
+
+    def is_marker_idle(self, batch: Buffer, header: BatchHeader) -> bool:
+        """Take note of a control batch; return False: its transaction may have batches elsewhere."""
+        aborted = self._by_marker.get(header.last_offset)
+        if aborted is not None:
+            self._kept.append(aborted)
+        return False
+
+    def take_kept(self) -> list[AbortedTransaction]:
+        """See `MarkedTransactions.take_kept`."""
+        kept, self._kept = self._kept, []
+        return kept

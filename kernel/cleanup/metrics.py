@@ -68,6 +68,12 @@ def cleanup_metrics(retention: Retention, compactor: Compactor) -> list[tuple[st
             "Segments that were deleted by time or size.",
             lambda: retention.deleted_segments,
         ),
+        (
+            "odradek_cleanup_topics_without_policy",
+            "gauge",
+            "Topics that name a cleanup policy which no active plugin offers: what it would remove stays.",
+            lambda: retention.topics_without_policy,
+        ),
     ]
     return [("cleanup", Metric(name, text, kind, _unlabelled(read))) for name, kind, text, read in rows]
 

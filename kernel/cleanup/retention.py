@@ -59,6 +59,7 @@ class Retention:
         self._settings = settings
         self._limiter = trio.CapacityLimiter(1)
         self.deleted_segments = 0
+        self.topics_without_policy = 0
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Work until cancelled; a log that is looked at is looked at to the end."""
@@ -74,7 +75,9 @@ class Retention:
 
     async def clean(self) -> None:
         """Look at every log once, and delete what its topic's policies want deleted."""
+        missing = 0
         for topic in list(self._replicas.topics.values()):
+            missing += bool(self._policies.missing(topic.name, topic.plan.cleanup))
             for replica in list(topic.partitions.values()):
                 await trio.lowlevel.checkpoint()
                 try:
@@ -84,6 +87,7 @@ class Retention:
                         self._replicas.fail(replica, error)
                 except Exception:  # a policy's bug: the other logs go on, and this one next time
                     log.exception("retention of %s failed", replica.topic_partition)
+        self.topics_without_policy = missing
 
     async def _clean(self, replica: Replica, settings: CleanupSettings) -> None:
         if replica.offline_reason is not None or not replica.log.size_bytes:

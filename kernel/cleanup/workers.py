@@ -16,18 +16,16 @@ import pickle
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol
 
 import attrs
 
 from ..errors import OdradekError
-from .compaction import CompactionDone, GroupRewritten, compact
+from .compaction import CompactionDone, GroupRewritten, SegmentLooked, compact
 from .throttle import Throttle
 
 if TYPE_CHECKING:
-    from .compaction import CompactionJob
-
-Step: TypeAlias = "GroupRewritten | CompactionDone"
+    from .compaction import CompactionJob, Step
 
 
 class WorkerDiedError(OdradekError):
@@ -116,7 +114,7 @@ class ProcessWorker:
             raise WorkerDiedError(self._last_words()) from error
         if isinstance(step, WorkerFailure):
             raise UncleanableError(step.reason) if step.is_lasting else OSError(step.reason)
-        assert isinstance(step, GroupRewritten | CompactionDone)
+        assert isinstance(step, GroupRewritten | SegmentLooked | CompactionDone)
         return step
 
     def _last_words(self) -> str:

@@ -1,4 +1,4 @@
-"""Pure core: the cleanup contract: what of a log may go, by age, by size, or because a key has a newer value.
+"""Pure core: the cleanup contract: what of a log may go, by age, by size, by key, or record by record.
 
 A policy is a planner: a description of the log in, a plan out; it touches nothing. The kernel's cleaner
 (`kernel/cleanup/`) carries plans out through the storage contract, beside the reactor, and asks again later: a plan is
@@ -6,10 +6,12 @@ never kept.
 
     state of the log ──> policy.plan ──> Deletion(below, why)              segments go, whole and oldest first
                                          Compaction(from, to, urgency)     segments are rewritten
-                                                  └─ new_selection() ──> RecordSelection: which records stay
+                                           └─ new_selection() ──> RecordSelection: which records of a key stay
+                                         Expiry(due_of, segments)          single records go when their time has come
 
-A topic's `cleanup.policy` may name several policies: each is asked. *Source:* Kafka 4.3, UnifiedLog.deleteOldSegments
-and LogCleanerManager.
+A topic's `cleanup.policy` may name several policies: each is asked, and each may take something away. Where one
+compacts and one expires, expiry happens in compaction's passes: an expired record still beats the older ones of its
+key, so that none of them comes back. *Source:* Kafka 4.3, UnifiedLog.deleteOldSegments and LogCleanerManager.
 
 .. versionadded:: 0.1
 """
@@ -17,7 +19,7 @@ and LogCleanerManager.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 import attrs
 
@@ -25,8 +27,10 @@ if TYPE_CHECKING:
     from ..types import TopicPartition
     from .log_values import SegmentInfo
 
-FOR_EVER = -1
+FOR_EVER: Final = -1
 """As `retention_ms` or `retention_bytes`: no limit."""
+NEVER_DUE: Final = (1 << 63) - 1
+"""When a record is to go that stays for ever."""
 
 
 @attrs.frozen
@@ -46,6 +50,16 @@ class CleanupSettings:
     min_cleanable_dirty_ratio: float = 0.5
     values: Mapping[str, object] = attrs.field(factory=dict)
 
+    def text(self, key: str) -> str:
+        """Return a plugin's topic key that is a text; empty where it has no value."""
+        value = self.values.get(key)
+        return value if isinstance(value, str) else ""
+
+    def number(self, key: str) -> int:
+        """Return a plugin's topic key that is a number; 0 where it has no value."""
+        value = self.values.get(key)
+        return value if isinstance(value, int) else 0
+
 
 @attrs.frozen
 class LogState:
@@ -61,6 +75,10 @@ class LogState:
         first_dirty_offset: Up to where the log was compacted; the log start when it never was.
         rewritable_end: Segments that end at or below it may be rewritten.
         now_ms: The wall clock.
+        due_ms: Of closed segments that were looked through since the broker started, by base offset: when the first of
+            their records is to go, `NEVER_DUE` without one. What is missing is not known.
+        has_expired_records: A compaction is wanted, however little is dirty: records have expired that only a
+            compaction may drop.
     """
 
     partition: TopicPartition
@@ -72,6 +90,8 @@ class LogState:
     first_dirty_offset: int
     rewritable_end: int
     now_ms: int
+    due_ms: Mapping[int, int] = attrs.field(factory=dict)
+    has_expired_records: bool = False
 
 
 @attrs.frozen
@@ -87,19 +107,66 @@ class Deletion:
     reason: str
 
 
-class RecordSelection(Protocol):
-    """Decides which records of keys stay. One is made for each pass, in the process that rewrites.
+class RecordView(Protocol):
+    """A record as policies see it; timestamps in epoch milliseconds, -1 without one; a value of None is a tombstone."""
 
-    First `note` is called for the records of `[first_dirty_offset, end_offset)` in their order, without those of
-    aborted transactions, until it says no; then `keeps` for every record below the last offset noted.
+    @property
+    def offset(self) -> int:
+        """Where it stands."""
+        ...
+
+    @property
+    def timestamp(self) -> int:
+        """The producer's, or the broker's where the topic has `LogAppendTime`."""
+        ...
+
+    @property
+    def key(self) -> bytes | None:
+        """The key."""
+        ...
+
+    @property
+    def value(self) -> bytes | None:
+        """The value."""
+        ...
+
+    @property
+    def headers(self) -> Sequence[tuple[str, bytes | None]]:
+        """Names and values, in their order; names may repeat."""
+        ...
+
+
+class RecordSelection(Protocol):
+    """Decides which records of a key stay. One is made for each pass, in the process that rewrites.
+
+    Told, in the order of their offsets, of records that have a key and belong to no aborted transaction:
+
+    1. `note`: those of `[first_dirty_offset, end_offset)`, until it says no. That ends the pass: what follows is dirty.
+    2. `weigh`, of a `WeighingSelection`: those below `first_dirty_offset`, which an earlier pass has left.
+    3. `keeps`: every one below the first that was not noted, once.
+
+    Each record is handed over whole: that costs about a microsecond. `KeyTable`, which the usual strategies choose, is
+    told of whole batches instead.
+
+    Records without a key go. Offsets never change. Whatever it says: the last batch of each producer stays, without
+    records if need be, and tombstones that it keeps go after `delete.retention.ms`.
     """
 
-    def note(self, key: bytes, offset: int) -> bool:
+    def note(self, key: bytes, record: RecordView) -> bool:
         """Take note of a record; return False when there is no more room: the pass then ends before it."""
         ...
 
-    def keeps(self, key: bytes, offset: int) -> bool:
-        """Say whether a record stays. Tombstones that may stay go all the same after `delete.retention.ms`."""
+    def keeps(self, key: bytes, record: RecordView) -> bool:
+        """Say whether a record stays."""
+        ...
+
+
+@runtime_checkable
+class WeighingSelection(RecordSelection, Protocol):
+    """A selection that must know what stayed earlier: a new record may lose to an old one, or they count together."""
+
+    def weigh(self, key: bytes, record: RecordView) -> None:
+        """Take note of a record that stayed earlier. Keys that were not noted need no room: all of theirs may stay."""
         ...
 
 
@@ -107,7 +174,7 @@ class SelectionFactory(Protocol):
     """Makes selections. Pickled on its way to the process that rewrites: a module's function or class, or a partial."""
 
     def __call__(self, memory_bytes: int, records_max: int, load_factor: float) -> RecordSelection:
-        """Make one.
+        """Make one; a `WeighingSelection` is told more.
 
         Args:
             memory_bytes: What it may take, `log.cleaner.dedupe.buffer.size` divided among the workers.
@@ -122,7 +189,7 @@ class Compaction:
     """A pass over the segments below `end_offset`.
 
     Attributes:
-        first_dirty_offset: From where on records are noted.
+        first_dirty_offset: From where on records are noted; `end_offset` where nothing is dirty.
         end_offset: A segment's base offset, at most the last stable offset.
         urgency: Which log comes first: the largest.
         new_selection: Decides which records stay.
@@ -134,25 +201,63 @@ class Compaction:
     new_selection: SelectionFactory
 
 
+class RecordDue(Protocol):
+    """Says when records are to go. Pickled like a `SelectionFactory`; pure: the same record, the same time."""
+
+    def __call__(self, record: RecordView) -> int:
+        """Return the time in epoch milliseconds, `NEVER_DUE` for a record that stays."""
+        ...
+
+
+@attrs.frozen
+class Expiry:
+    """Single records go when their time has come, whatever their key, those without one too.
+
+    The cleaner looks through segments one by one and rewrites those that have such records; it remembers of each when
+    the next is due (`LogState.due_ms`). Transactions and tombstones are left as they are.
+
+    Attributes:
+        due_of: Says of a record when it is to go.
+        segments: Base offsets of the closed segments to look through now; empty when there is nothing to do yet.
+    """
+
+    due_of: RecordDue
+    segments: Sequence[int] = ()
+
+
 @attrs.frozen
 class CleanupPlan:
     """What is to be done now; by default nothing."""
 
     deletion: Deletion | None = None
     compaction: Compaction | None = None
+    expiry: Expiry | None = None
 
 
-NOTHING_TO_CLEAN = CleanupPlan()
+NOTHING_TO_CLEAN: Final = CleanupPlan()
 
 
 class CleanupPolicy(Protocol):
-    """What a plugin offers in `odradek_cleanup_policies`. Called by the reactor's task: must not block."""
+    """What a plugin offers in `odradek_cleanup_policies`. Called by the reactor's task: must not block.
 
-    @property
-    def compacts(self) -> bool:
-        """Whether it ever plans a compaction; only such policies are asked every `log.cleaner.backoff.ms`."""
-        ...
+    To be inherited from: what is not said otherwise is so.
+
+    Attributes:
+        compacts: Whether it ever plans a `Compaction`. Only policies that compact or expire are asked every
+            `log.cleaner.backoff.ms`.
+        expires: Whether it plans an `Expiry`: then always, as other policies' passes apply it too.
+        requires_keys: Whether records without a key are refused when they are produced, as on compacted topics;
+            segments then close after `max.compaction.lag.ms` at the latest.
+    """
+
+    compacts: bool = False
+    expires: bool = False
+    requires_keys: bool = False
 
     def plan(self, log: LogState) -> CleanupPlan:
         """Return what is to be done with a log now. Pure: the same state gives the same plan."""
         ...
+
+    def problem_with(self, settings: CleanupSettings) -> str:
+        """Say why a topic that names this policy must not have such settings: the text of INVALID_CONFIG; else ""."""
+        return ""

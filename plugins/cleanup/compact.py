@@ -1,4 +1,4 @@
-"""Pure core: the policy `compact`: of each key the newest record stays.
+"""Pure core: the policy `compact`: of each key one record stays: the newest, or as `odradek.compaction.strategy` says.
 
     first dirty offset            end
     |  clean: noted before  |  dirty  |  not yet: the last stable offset, the active segment, min.compaction.lag.ms
@@ -11,20 +11,28 @@ has waited for `max.compaction.lag.ms`.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.kernel.api import NOTHING_TO_CLEAN, CleanupPlan, Compaction
+from odradek.kernel.api import NOTHING_TO_CLEAN, CleanupPlan, CleanupPolicy, Compaction, KeyTable, Winner
 
-from .key_map import NewestOffsets
+from .settings import HEADER_KEY, STRATEGY_KEY
 
 if TYPE_CHECKING:
-    from odradek.kernel.api import LogState
+    from odradek.kernel.api import CleanupSettings, LogState, SelectionFactory
 
 
-class CompactPolicy:
+class CompactPolicy(CleanupPolicy):
     """Plans compactions; has no state."""
 
     compacts = True
+    requires_keys = True
+
+    def problem_with(self, settings: CleanupSettings) -> str:
+        """See `CleanupPolicy.problem_with`."""
+        if _winner(settings) is Winner.HEADER and not settings.text(HEADER_KEY):
+            return f"{STRATEGY_KEY}=header needs {HEADER_KEY}: the name of the header whose number decides"
+        return ""
 
     def plan(self, log: LogState) -> CleanupPlan:
         """See `CleanupPolicy.plan`."""
@@ -35,6 +43,11 @@ class CompactPolicy:
         clean_bytes = sum(s.size_bytes for s in log.segments if s.base_offset < first_dirty_offset)
         dirty = [s for s in log.segments if first_dirty_offset <= s.next_offset - 1 and s.base_offset < end_offset]
         dirty_bytes = sum(s.size_bytes for s in dirty if s.base_offset >= first_dirty_offset)
+        if log.has_expired_records and log.segments[0].base_offset < end_offset:
+            new_selection = _selection(log.settings)
+            return CleanupPlan(
+                compaction=Compaction(min(first_dirty_offset, end_offset), end_offset, 0.0, new_selection)
+            )
         if not dirty:
             return NOTHING_TO_CLEAN
         if dirty[0].base_offset < first_dirty_offset:
@@ -48,7 +61,7 @@ class CompactPolicy:
             0 <= s.max_timestamp < log.now_ms - log.settings.max_compaction_lag_ms for s in dirty if s.size_bytes
         )
         if ratio > log.settings.min_cleanable_dirty_ratio or is_late:
-            return CleanupPlan(compaction=Compaction(first_dirty_offset, end_offset, ratio, NewestOffsets))
+            return CleanupPlan(compaction=Compaction(first_dirty_offset, end_offset, ratio, _selection(log.settings)))
         return NOTHING_TO_CLEAN
 
 
@@ -64,3 +77,14 @@ def _end_of(log: LogState, first_dirty_offset: int) -> int:
         ):
             return segment.base_offset
     raise AssertionError("the last segment is active")
+
+
+def _winner(settings: CleanupSettings) -> Winner:
+    return Winner(settings.text(STRATEGY_KEY) or Winner.OFFSET.value)
+
+
+def _selection(settings: CleanupSettings) -> SelectionFactory:
+    winner = _winner(settings)
+    if winner is Winner.OFFSET:
+        return KeyTable
+    return partial(KeyTable, winner=winner, header=settings.text(HEADER_KEY))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.kernel.api import NOTHING_TO_CLEAN, CleanupPlan, Deletion
+from odradek.kernel.api import NOTHING_TO_CLEAN, CleanupPlan, CleanupPolicy, Deletion
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,10 +21,8 @@ if TYPE_CHECKING:
     from odradek.kernel.api import LogState, SegmentInfo
 
 
-class DeletePolicy:
+class DeletePolicy(CleanupPolicy):
     """Plans by `retention.ms` and `retention.bytes`; has no state."""
-
-    compacts = False
 
     def plan(self, log: LogState) -> CleanupPlan:
         """See `CleanupPolicy.plan`."""

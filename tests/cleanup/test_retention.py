@@ -12,7 +12,7 @@ import trio
 
 from odradek.kernel.cleanup.log_states import Policies
 from odradek.kernel.cleanup.retention import Retention, RetentionSettings
-from odradek.kernel.contracts.cleanup import CleanupPlan, CleanupSettings, Deletion, LogState
+from odradek.kernel.contracts.cleanup import CleanupPlan, CleanupPolicy, CleanupSettings, Deletion, LogState
 from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.types import IsolationLevel
@@ -31,16 +31,12 @@ def hosted(tmp_path: Path) -> Iterator[Hosted]:
     hosted.replicas.close()
 
 
-class BrokenPolicy:
-    compacts = False
-
+class BrokenPolicy(CleanupPolicy):
     def plan(self, log: LogState) -> CleanupPlan:
         raise RuntimeError("a bug of the policy's author")
 
 
-class DeletesBelow:
-    compacts = False
-
+class DeletesBelow(CleanupPolicy):
     def __init__(self, below: int) -> None:
         self.below = below
 
@@ -152,7 +148,9 @@ def test_a_policy_that_nobody_offers_keeps_everything_and_is_told_once(
     clean(hosted, policies, retention_ms=0)
 
     assert replica.log.log_start_offset == 0
-    assert len([record for record in caplog.records if "keep everything" in record.getMessage()]) == 1
+    told = [record.getMessage() for record in caplog.records]
+    assert [line.partition(":")[0] for line in told] == ["topic t"]
+    assert "no active plugin offers the cleanup policy 'delete'" in told[0]
 
 
 def test_an_aborted_transaction_that_is_deleted_is_forgotten(hosted: Hosted) -> None:

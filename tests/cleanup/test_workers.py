@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 import trio
 
-from odradek.kernel.cleanup.compaction import CompactionJob
+from odradek.kernel.cleanup.compaction import CompactionJob, Step
 from odradek.kernel.cleanup.compactor import DEATHS_MAX, Compactor, CompactorSettings
 from odradek.kernel.cleanup.log_states import Policies
 from odradek.kernel.cleanup.metrics import cleanup_metrics
 from odradek.kernel.cleanup.retention import Retention, RetentionSettings
 from odradek.kernel.cleanup.throttle import Throttle
-from odradek.kernel.cleanup.workers import ProcessWorker, Step, ThreadWorker, Worker, start_worker
-from odradek.kernel.contracts.cleanup import CleanupPlan, Compaction, LogState
+from odradek.kernel.cleanup.workers import ProcessWorker, ThreadWorker, Worker, start_worker
+from odradek.kernel.contracts.cleanup import CleanupPlan, CleanupPolicy, Compaction, LogState
 from tests.cleanup.compacted import CompactedTopic
 
 
@@ -45,7 +45,7 @@ class FullDisk(ThreadWorker):
         raise OSError(28, "No space left on device")
 
 
-class Unpicklable:
+class Unpicklable(CleanupPolicy):
     compacts = True
 
     def plan(self, log: LogState) -> CleanupPlan:

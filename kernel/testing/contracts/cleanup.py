@@ -21,12 +21,13 @@ from hypothesis import strategies as st
 
 from ...contracts.cleanup import CleanupSettings, LogState
 from ...contracts.log_values import SegmentInfo
+from ...records.record import Record
 from ...types import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...contracts.cleanup import CleanupPolicy, SelectionFactory
+    from ...contracts.cleanup import CleanupPolicy, RecordDue, SelectionFactory
 
 _NOW_MS = 1_000_000
 _KEYS = [b"%d" % (number % 40) for number in range(60)]
@@ -55,6 +56,10 @@ def log_states(draw: st.DrawFn, settings: CleanupSettings) -> LogState:
         first_dirty_offset=draw(st.integers(start, infos[-1].next_offset)),
         rewritable_end=draw(st.integers(0, offset)),
         now_ms=_NOW_MS,
+        due_ms=draw(
+            st.dictionaries(st.sampled_from([info.base_offset for info in infos]), st.integers(0, 2 * _NOW_MS))
+        ),
+        has_expired_records=draw(st.booleans()),
     )
 
 
@@ -107,11 +112,11 @@ class CleanupPolicyContract:
                 assert policy.compacts
                 assert compaction.end_offset in {segment.base_offset for segment in state.segments}
                 assert compaction.end_offset <= min(state.last_stable_offset, state.rewritable_end)
-                assert compaction.first_dirty_offset < compaction.end_offset
+                assert compaction.first_dirty_offset <= compaction.end_offset
 
         self.for_all_logs(check)
 
-    def test_a_selection_travels_and_keeps_the_last_record_it_noted(self) -> None:
+    def test_a_selection_travels_and_keeps_some_record_of_each_key_that_it_noted(self) -> None:
         """It is pickled into another process, where records are noted until it is full."""
 
         def check(state: LogState) -> None:
@@ -122,11 +127,38 @@ class CleanupPolicyContract:
             selection = copied(state.high_watermark, len(_KEYS), 0.9)
             noted = []
             for offset, key in enumerate(_KEYS):
-                if not selection.note(key, offset):
+                record = Record(offset, _NOW_MS, key, b"")
+                if not selection.note(key, record):
                     break
-                noted.append(key)
+                noted.append((key, record))
 
             assert noted, "a selection has room for one record at least"
-            assert selection.keeps(noted[-1], len(noted) - 1)
+            assert {key for key, record in noted if selection.keeps(key, record)} == {key for key, _ in noted}
 
         self.for_all_logs(check)
+
+    def test_an_expiry_travels_and_looks_through_closed_stable_segments(self) -> None:
+        """A policy that expires always says when records are to go; what is active, or may yet be undone, it leaves."""
+
+        def check(state: LogState) -> None:
+            policy = self.make_policy()
+            expiry = policy.plan(state).expiry
+            assert (expiry is not None) == policy.expires
+            if expiry is None:
+                return
+            copied: RecordDue = pickle.loads(pickle.dumps(expiry.due_of))  # our own
+            record = Record(0, _NOW_MS, None, None)
+
+            assert copied(record) == copied(record)
+            end_offset = min(state.last_stable_offset, state.rewritable_end)
+            closed = {s.base_offset for s in state.segments if not s.is_active and s.next_offset <= end_offset}
+            assert set(expiry.segments) <= closed
+
+        self.for_all_logs(check)
+
+    def test_settings_are_judged_in_words(self) -> None:
+        """What is wrong with a topic's settings is a text for a client, empty where nothing is."""
+        policy = self.make_policy()
+
+        assert policy.problem_with(self.settings()) == ""
+        assert isinstance(policy.requires_keys, bool)

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from odradek.kernel.api import CleanupPlan, CleanupPolicy, Compaction, Deletion, LogState
+from odradek.kernel.api import (
+    CleanupPlan,
+    CleanupPolicy,
+    CleanupSettings,
+    Compaction,
+    Deletion,
+    Expiry,
+    HeaderDue,
+    KeyTable,
+    LogState,
+    RecordView,
+)
 from odradek.kernel.testing.contracts.cleanup import CleanupPolicyContract
 from odradek.plugins.cleanup.compact import CompactPolicy
 from odradek.plugins.cleanup.delete import DeletePolicy
-from odradek.plugins.cleanup.key_map import NewestOffsets
+from odradek.plugins.cleanup.ttl import TtlPolicy
 
 
 class TestDelete(CleanupPolicyContract):
@@ -23,23 +32,24 @@ class TestCompact(CleanupPolicyContract):
         return CompactPolicy()
 
 
-class DeletesEverything:
-    compacts = False
+class TestTtl(CleanupPolicyContract):
+    def make_policy(self) -> CleanupPolicy:
+        return TtlPolicy()
 
+
+class DeletesEverything(CleanupPolicy):
     def plan(self, log: LogState) -> CleanupPlan:
         return CleanupPlan(Deletion(log.segments[-1].next_offset, "all of it"))
 
 
-class CompactsEverything:
+class CompactsEverything(CleanupPolicy):
     compacts = True
 
     def plan(self, log: LogState) -> CleanupPlan:
-        return CleanupPlan(compaction=Compaction(log.log_start_offset, 1 << 40, 1.0, NewestOffsets))
+        return CleanupPlan(compaction=Compaction(log.log_start_offset, 1 << 40, 1.0, KeyTable))
 
 
-class NeverTheSame:
-    compacts = False
-
+class NeverTheSame(CleanupPolicy):
     def __init__(self) -> None:
         self.calls = 0
 
@@ -48,12 +58,49 @@ class NeverTheSame:
         return CleanupPlan(Deletion(self.calls, "chance"))
 
 
+class ExpiresTheActiveSegment(CleanupPolicy):
+    expires = True
+
+    def plan(self, log: LogState) -> CleanupPlan:
+        return CleanupPlan(expiry=Expiry(HeaderDue("h"), [log.segments[-1].base_offset]))
+
+
+class KeepsNothing(CleanupPolicy):
+    compacts = True
+
+    def plan(self, log: LogState) -> CleanupPlan:
+        base_offset = log.segments[0].base_offset
+        return CleanupPlan(compaction=Compaction(base_offset, base_offset, 1.0, NothingStays))
+
+
+class NothingStays:
+    def __init__(self, memory_bytes: int, records_max: int, load_factor: float) -> None:
+        pass
+
+    def note(self, key: bytes, record: RecordView) -> bool:
+        return True
+
+    def keeps(self, key: bytes, record: RecordView) -> bool:
+        return False
+
+
+class JudgesInNumbers(CleanupPolicy):
+    def plan(self, log: LogState) -> CleanupPlan:
+        return CleanupPlan()
+
+    def problem_with(self, settings: CleanupSettings) -> str:
+        return "never right"
+
+
 @pytest.mark.parametrize(
     ("broken", "test"),
     [
         (DeletesEverything, "test_only_whole_committed_segments_are_deleted"),
         (CompactsEverything, "test_only_closed_stable_segments_are_compacted"),
         (NeverTheSame, "test_the_same_state_gives_the_same_plan_and_stays_as_it_is"),
+        (ExpiresTheActiveSegment, "test_an_expiry_travels_and_looks_through_closed_stable_segments"),
+        (KeepsNothing, "test_a_selection_travels_and_keeps_some_record_of_each_key_that_it_noted"),
+        (JudgesInNumbers, "test_settings_are_judged_in_words"),
     ],
 )
 def test_the_kit_finds_a_broken_policy(broken: type[CleanupPolicy], test: str) -> None:
@@ -61,20 +108,3 @@ def test_the_kit_finds_a_broken_policy(broken: type[CleanupPolicy], test: str) -
     kit.make_policy = broken  # type: ignore[method-assign] # a class is what makes it
     with pytest.raises(AssertionError):
         getattr(kit, test)()
-
-
-@given(st.lists(st.tuples(st.binary(max_size=2), st.integers(1, 3)), max_size=200), st.integers(1, 3_000))
-def test_the_map_of_keys_is_a_dictionary_of_newest_offsets(steps: list[tuple[bytes, int]], memory_bytes: int) -> None:
-    found = NewestOffsets(memory_bytes, len(steps) + 1, 0.9)
-    expected: dict[bytes, int] = {}
-    offset = 0
-    for key, gap in steps:
-        offset += gap
-        if not found.note(key, offset):
-            break
-        expected[key] = offset
-    assert len(found) == len(expected)
-    for key, newest in expected.items():
-        assert found.keeps(key, newest)
-        assert not found.keeps(key, newest - 1)
-    assert found.keeps(b"never noted", 0)
