@@ -7,34 +7,41 @@ them, and in longer pieces.
 What cannot be understood is skipped, counted and logged with its place; it never stops the loading:
 
 =====================================  =======================================================================
-a batch whose CRC is wrong             skipped whole
+a batch whose CRC is wrong             skipped whole; the next sound one is sought in the bytes behind it
+a length or a magic that cannot be     likewise
+bytes that the log cannot find from    skipped up to the first offset from which it can be read again
 a record that `decode` refuses         skipped
 a type that `decode` does not know     skipped: a newer version wrote it
 a record that `replay` fails on        skipped, with a trace: a bug, or a record of somebody else's making
-a log that cannot be read on           the shard is not served; loading is tried again after a pause
+a log whose disk fails                 the partition goes offline
 =====================================  =======================================================================
+
+Behind damage the log goes on in a new segment, so that what is written now is found whatever becomes of the old one.
 """
 
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import trio
 
 from ..contracts.coordinator import NO_PRODUCER, ProducerIdentity
+from ..contracts.storage import NO_LIMIT
 from ..errors import CorruptionError, StorageError
-from ..records.batch import is_crc_valid, iterate_batches
 from ..records.control import ControlRecordType, EndTransactionMarker, read_control_record
 from ..records.reader import read_batch
 from .hosted_shard import ShardState
+from .salvage import damage_at, find_sound_batch, first_readable, sound_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..contracts.coordinator import Coordinator
     from ..contracts.log_values import RecordsData
+    from ..contracts.storage import LogRead, PartitionLog
     from ..partitions.replica import Replica
     from ..records.batch import BatchHeader
     from ..records.record import Record
@@ -47,6 +54,8 @@ SLICE_RECORDS: Final = 64
 """Records replayed before other tasks get their turn: well below a millisecond."""
 INLINE_BYTES: Final = 1 << 16
 """So much is read without a thread when it lies in the page cache."""
+SEARCHED_BYTES: Final = 1 << 16
+"""So much of a damaged run is searched before other tasks get their turn."""
 
 
 @attrs.define
@@ -77,6 +86,7 @@ class Load:
         buffer_bytes: How many bytes are read at a time.
         done: Called when the log is replayed.
         failed: Called when it cannot be read.
+        is_damaged: Whether batches were found that are none.
     """
 
     hosted: HostedShard
@@ -85,6 +95,7 @@ class Load:
     buffer_bytes: Callable[[], int]
     done: Callable[[HostedShard], None]
     failed: Callable[[HostedShard], None]
+    is_damaged: bool = False
 
     @property
     def is_wanted(self) -> bool:
@@ -95,6 +106,15 @@ class Load:
         """Count and log a record, or a batch, that is left out."""
         self.counters.skipped_records += 1
         log.error("%s: skipped offset %d: %s", self.hosted.replica.partition, offset, reason, exc_info=trace)
+
+    def skip_damage(self, start: int, end: int, reason: object) -> None:
+        """Count and log that everything in `[start, end)` is left out, as far as there was something."""
+        self.is_damaged = True
+        if end <= start + 1:
+            self.skip(start, reason)
+            return
+        self.counters.skipped_records += end - start
+        log.error("%s: skipped offsets %d to %d: %s", self.hosted.replica.partition, start, end - 1, reason)
 
 
 class Loader:
@@ -141,9 +161,6 @@ class Loader:
         """Load one shard; whatever goes wrong is that shard's trouble."""
         try:
             is_complete = await self._replay_log(load)
-        except CorruptionError as error:
-            log.error("%s cannot be loaded: %s", load.hosted.replica.partition, error)
-            load.failed(load.hosted)
         except StorageError as error:
             self._fail(load.hosted.replica, error)
         except Exception:
@@ -157,7 +174,6 @@ class Loader:
         """Replay the whole log; return False when nobody wants it any more.
 
         Raises:
-            CorruptionError: What is there are no batches.
             StorageError: The log failed.
         """
         replica = load.hosted.replica
@@ -166,13 +182,21 @@ class Loader:
         partition_log = replica.log
         offset, end_offset = partition_log.log_start_offset, partition_log.log_end_offset
         while offset < end_offset and load.is_wanted:
-            read = partition_log.read(offset, load.buffer_bytes(), end_offset, at_least_one=True)
+            try:
+                read = _read_past_damage(partition_log, offset, load.buffer_bytes(), end_offset)
+            except CorruptionError as error:
+                following = first_readable(partial(_is_readable, partition_log, end_offset), offset, end_offset)
+                load.skip_damage(offset, following, error)
+                offset = following
+                continue
             if not read.size_bytes:
                 break
             data = await self._read(read.data)
-            if not await _replay_run(load, data):
+            if not await _replay_run(load, data, range(offset, read.next_offset)):
                 return False
             offset = read.next_offset
+        if load.is_damaged and load.is_wanted:
+            partition_log.roll()
         return load.is_wanted
 
     async def _read(self, data: RecordsData) -> Buffer:
@@ -188,24 +212,46 @@ def _size_bytes(load: Load) -> int:
     return load.hosted.replica.log.size_bytes
 
 
-async def _replay_run(load: Load, data: Buffer) -> bool:
-    """Replay a run of batches; return False when nobody wants it any more.
+def _read_past_damage(partition_log: PartitionLog, offset: int, max_bytes: int, end_offset: int) -> LogRead:
+    """Read batches; all that are left of the segment where a damaged one stands in the way of finding a limit.
 
     Raises:
-        CorruptionError: A batch's length or magic is impossible: nothing after it can be found.
+        CorruptionError: The first of them is damaged.
+        StorageError: The log failed.
     """
-    replayed_count = 0
-    for position, header in iterate_batches(data):
-        if not is_crc_valid(data, position, header):
-            load.skip(header.base_offset, "a batch whose CRC is wrong")
+    try:
+        return partition_log.read(offset, max_bytes, end_offset, at_least_one=True)
+    except CorruptionError:
+        return partition_log.read(offset, NO_LIMIT, end_offset)
+
+
+def _is_readable(partition_log: PartitionLog, end_offset: int, offset: int) -> bool:
+    try:
+        partition_log.read(offset, 1, end_offset, at_least_one=True)
+    except CorruptionError:
+        return False
+    return True
+
+
+async def _replay_run(load: Load, data: Buffer, offsets: range) -> bool:
+    """Replay a run of batches that holds these offsets; return False when nobody wants it any more."""
+    position, expected, replayed_count = 0, offsets.start, 0
+    while position < len(data):
+        header = sound_batch(data, position, offsets)
+        if header is None:
+            reason = damage_at(data, position, offsets)
+            position = await _next_sound(data, position + 1, offsets)
+            found = sound_batch(data, position, offsets)
+            load.skip_damage(expected, found.base_offset if found is not None else offsets.stop, reason)
             continue
+        batch_position, position, expected = position, position + header.length_bytes, header.next_offset
         if header.is_control:
-            _replay_control(load, data, position, header)
+            _replay_control(load, data, batch_position, header)
             continue
         producer = ProducerIdentity(header.producer_id, header.producer_epoch)
         identity = producer if header.is_transactional else NO_PRODUCER
         try:
-            for record in read_batch(data, position, header):
+            for record in read_batch(data, batch_position, header):
                 _replay_record(load, record, identity)
                 replayed_count += 1
                 if replayed_count % SLICE_RECORDS == 0:
@@ -216,6 +262,17 @@ async def _replay_run(load: Load, data: Buffer) -> bool:
             load.skip(header.base_offset, error)
     await trio.lowlevel.checkpoint()
     return load.is_wanted
+
+
+async def _next_sound(data: Buffer, position: int, offsets: range) -> int:
+    """Return where the next sound batch begins, the end of the data if there is none; others have their turns."""
+    while position < len(data):
+        found = find_sound_batch(data, position, position + SEARCHED_BYTES, offsets)
+        if found is not None:
+            return found
+        position += SEARCHED_BYTES
+        await trio.lowlevel.checkpoint()
+    return len(data)
 
 
 def _replay_record(load: Load, record: Record, producer: ProducerIdentity) -> None:

@@ -15,7 +15,7 @@ from odradek.kernel.contracts.coordinator import ProducerIdentity
 from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.coordinator import loader
 from odradek.kernel.errors import CorruptionError, ErrorCode, StorageError
-from odradek.kernel.records.batch import CRC_POSITION, compute_crc
+from odradek.kernel.records.batch import CRC_POSITION, MAGIC_POSITION, compute_crc, iterate_batches
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.testing.faults import FaultyFiles, PowerLoss
@@ -184,7 +184,95 @@ def test_a_record_that_replay_fails_on_is_skipped(
     assert "skipped offset 3: a marker that cannot be replayed" in caplog.text
 
 
-def test_a_log_that_cannot_be_read_on_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def damage(world: World, first_offset: int, at: int, what: bytes) -> None:
+    """Overwrite bytes of the batch that begins at an offset, in its file or in memory."""
+    log = world.replica().log
+    assert log.directory is not None
+    segment = max(each.base_offset for each in log.segments() if each.base_offset <= first_offset)
+    with (log.directory / f"{segment:020}.log").open("r+b") as file:
+        content = file.read()
+        (position,) = (position for position, header in iterate_batches(content) if header.base_offset == first_offset)
+        file.seek(position + at)
+        file.write(what)
+
+
+DAMAGE = {
+    "an impossible magic": (MAGIC_POSITION, b"\x00"),
+    "a length below any batch's": (8, (3).to_bytes(4, "big")),
+    "a length beyond the end": (8, (1 << 30).to_bytes(4, "big")),
+    "a length that ends within a later batch": (8, (200).to_bytes(4, "big")),
+    "a negative length": (8, b"\xff\xff\xff\xff"),
+    "a flipped bit": (70, b"\xff"),
+    "zeroes": (0, bytes(70)),
+}
+
+
+@pytest.mark.parametrize("buffer_bytes", [300, 5_000_000])
+@pytest.mark.parametrize("offset", [0, 7, 19])
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damage_costs_the_batch_that_it_hit_and_no_other(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, offset: int, buffer_bytes: int
+) -> None:
+    """In a log of which each batch is indexed, so that any can be found."""
+    world = World(
+        tmp_path,
+        settings={"offsets.load.buffer.size": str(buffer_bytes)},
+        log_config=LogConfig(index_interval_bytes=0),
+    )
+    world.open()
+    for number in range(20):
+        world.add(f"c{number}", 1)
+        world.turn()
+    damage(world, offset, *DAMAGE[name])
+    world.reload()
+
+    assert world.shard().counters == {f"c{number}": 1 for number in range(20) if number != offset}
+    assert world.runtime.counters.skipped_records == 1
+    assert f"{TOPIC}-0: skipped offset {offset}: " in caplog.text
+    assert world.runtime.counters.failed_count == 0
+    world.close()
+
+
+def test_what_is_written_behind_damage_is_found_by_the_next_load(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.open()
+    world.add("a", 1)
+    world.add("b", 1)
+    world.turn()
+    damage(world, 0, *DAMAGE["zeroes"])
+    world.reload()
+    assert world.shard().counters == {}
+    assert world.runtime.counters.skipped_records == 2
+    for name in ("a", "c"):
+        assert world.add(name, 5).error_code == ErrorCode.NONE
+        world.turn()
+    world.reload()
+
+    assert world.shard().counters == {"a": 5, "c": 5}
+    world.close()
+
+
+def test_a_log_of_which_nothing_can_be_read_is_served_from_its_end(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World()
+    world.open()
+    world.add("a", 1, times=5)
+    world.turn()
+
+    def broken(*_arguments: object, **_options: object) -> None:
+        raise CorruptionError("no batches")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(world.replica().log), "read", broken)
+        world.reload()
+
+    assert "skipped offsets 0 to 4: no batches" in caplog.text
+    assert world.runtime.counters.skipped_records == 5
+    assert world.add("a", 7).error_code == ErrorCode.NONE
+
+
+def test_a_loading_that_fails_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
     world.open()
     world.add("a", 1)
@@ -192,7 +280,7 @@ def test_a_log_that_cannot_be_read_on_is_tried_again(monkeypatch: pytest.MonkeyP
     log_type = type(world.replica().log)
 
     def broken(*_arguments: object, **_options: object) -> None:
-        raise CorruptionError("no batches")
+        raise ZeroDivisionError
 
     with monkeypatch.context() as patched:
         patched.setattr(log_type, "read", broken)
