@@ -58,7 +58,7 @@ def alter_topic(
     keys = config.registry.keys[Scope.TOPIC]
     after = _apply(keys.get, overrides, alterations, lambda key: resolve_key(key, config, overrides))
     _check_kept(keys, config, overrides, after)
-    check_topic(config, after)
+    check_topic(config, after, overrides)
     return after
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from ..errors import ConfigError
 from .definitions.odradek import TIERED
 from .listeners import connection_limits_by_host, parse_listeners
+from .tier_checks import wrong_local_retention
 
 if TYPE_CHECKING:
     from .broker import BrokerConfig
@@ -82,6 +83,17 @@ def _check_tiers(config: BrokerConfig) -> None:
         )
 
 
+def _check_local_retention(config: BrokerConfig) -> None:
+    if not config.get_bool("remote.log.storage.system.enable"):
+        return
+    total_ms = config.first_of(config.key("log.retention.ms").synonyms)
+    assert isinstance(total_ms, int), "log.retention.hours has a default"
+    for name, total in (("retention.ms", total_ms), ("retention.bytes", config.get_int("log.retention.bytes"))):
+        wrong = wrong_local_retention(f"log.local.{name}", config.get_int(f"log.local.{name}"), f"log.{name}", total)
+        if wrong:
+            raise ConfigError(wrong, where=config.where(f"log.local.{name}"))
+
+
 def _check_listeners(config: BrokerConfig) -> None:
     parse_listeners(config)
 
@@ -94,5 +106,6 @@ _CHECKS: Final[tuple[Callable[[BrokerConfig], None], ...]] = (
     _check_connection_limits,
     _check_offsets_compression,
     _check_tiers,
+    _check_local_retention,
     _check_listeners,
 )

@@ -85,6 +85,16 @@ class Part(Enum):
     SECURITY = ("security", False, "belongs to SASL, ACLs and delegation tokens, which are not built yet")
     CLUSTER = ("cluster", False, "belongs to a cluster of several brokers, which is not built yet")
     TIERED = ("tiered storage", False, "belongs to tiered storage, which is not built yet")
+    TIERED_CLASSES = (
+        "classes of tiered storage",
+        False,
+        "names or sets up a Java class of tiered storage; here a plugin keeps what is remote (odradek.tiered.store)",
+    )
+    TIERED_WINDOWS = (
+        "rates of tiered storage",
+        False,
+        "averages a rate of tiered storage; here a rate holds from one piece of work to the next",
+    )
     QUOTAS = ("quotas", False, "belongs to quotas, which are not built yet")
     TELEMETRY = ("telemetry", False, "belongs to client telemetry, which is not built yet")
     PURGATORY = ("purgatory", False, "tunes how finished requests are purged; here they leave by themselves")

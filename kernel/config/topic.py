@@ -14,9 +14,9 @@ import attrs
 from ..contracts.cleanup import CleanupSettings
 from ..contracts.storage import LogConfig
 from ..contracts.tiering import TierSettings
-from ..errors import ErrorCode, KafkaError
 from .definitions.odradek import TIERED, TIERED_OVER
 from .keys import Scope
+from .tier_checks import FOLLOWS_TOTAL, check_tiers, invalid
 from .values import InvalidValueError
 
 if TYPE_CHECKING:
@@ -139,8 +139,6 @@ def _or(value: int, total: int) -> int:
     return total if value == FOLLOWS_TOTAL else value
 
 
-FOLLOWS_TOTAL: Final = -2
-"""As `local.retention.ms` or `local.retention.bytes`: the same as without `local`."""
 _INTERNAL_SEGMENT_BYTES: Final = "internal.segment.bytes"
 """Kafka's way around the lower bound of `segment.bytes`; for tests. Not shown by DescribeConfigs."""
 
@@ -181,7 +179,7 @@ def expand_storage(config: BrokerConfig, overrides: Mapping[str, str]) -> dict[s
         return own
     wants_tier = own.get(_REMOTE_ENABLE, "true").strip().lower() == "true"
     if not wants_tier and "odradek.storage" in own:
-        raise _invalid(f"odradek.storage={TIERED} is short for {TIERED_OVER} with {_REMOTE_ENABLE}=true, not false")
+        raise invalid(f"odradek.storage={TIERED} is short for {TIERED_OVER} with {_REMOTE_ENABLE}=true, not false")
     own["odradek.storage"] = TIERED_OVER
     if wants_tier:
         own[_REMOTE_ENABLE] = "true"
@@ -191,12 +189,13 @@ def expand_storage(config: BrokerConfig, overrides: Mapping[str, str]) -> dict[s
 _REMOTE_ENABLE: Final = "remote.storage.enable"
 
 
-def check_topic(config: BrokerConfig, overrides: Mapping[str, str]) -> None:
+def check_topic(config: BrokerConfig, overrides: Mapping[str, str], now: Mapping[str, str] | None = None) -> None:
     """Check all that is to be set on a topic, before it is written.
 
     Args:
         config: The broker's configuration, which stands in for what the topic does not set.
         overrides: Name to text; everything that will be set on the topic.
+        now: What is set on it now; None for a new one.
 
     Raises:
         KafkaError: INVALID_CONFIG with the first key that is unknown, refused, or has a wrong value.
@@ -205,23 +204,19 @@ def check_topic(config: BrokerConfig, overrides: Mapping[str, str]) -> None:
         key = config.registry.find(Scope.TOPIC, name)
         if key is None:
             hint = config.registry.hint(Scope.TOPIC, name)
-            raise _invalid(f"Unknown topic config name: {name}{f'; {hint}' if hint else ''}")
+            raise invalid(f"Unknown topic config name: {name}{f'; {hint}' if hint else ''}")
         try:
             value = key.parse(text)
         except InvalidValueError as error:
-            raise _invalid(str(error)) from error
+            raise invalid(str(error)) from error
         if key.refused_because and value != key.default:
-            raise _invalid(f"{name} is refused: {key.refused_because}")
+            raise invalid(f"{name} is refused: {key.refused_because}")
     topic = TopicConfig.resolve(config, overrides)
     low, high = topic.min_compaction_lag_ms, topic.max_compaction_lag_ms
     if low > high:
-        raise _invalid(f"conflict topic config setting min.compaction.lag.ms ({low}) > max.compaction.lag.ms ({high})")
-    if topic.remote_storage_enable and not config.get_bool("remote.log.storage.system.enable"):
-        raise _invalid(
-            "Tiered Storage functionality is disabled in the broker. "
-            "Topic cannot be configured with remote log storage."
-        )
+        raise invalid(f"conflict topic config setting min.compaction.lag.ms ({low}) > max.compaction.lag.ms ({high})")
+    check_tiers(topic, is_on=config.get_bool("remote.log.storage.system.enable"), was_tiered=_was_tiered(now or {}))
 
 
-def _invalid(detail: str) -> KafkaError:
-    return KafkaError(ErrorCode.INVALID_CONFIG, detail)
+def _was_tiered(overrides: Mapping[str, str]) -> bool:
+    return overrides.get(_REMOTE_ENABLE, "false").strip().lower() == "true"

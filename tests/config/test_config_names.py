@@ -212,7 +212,7 @@ def test_a_key_of_one_listener_is_known_by_the_key_it_stands_for() -> None:
 
 
 def test_settings_of_a_remote_storage_plugin_are_known() -> None:
-    assert REGISTRY.get(Scope.BROKER, "rsm.config.anything.at.all").part is Part.TIERED
+    assert REGISTRY.get(Scope.BROKER, "rsm.config.anything.at.all").part is Part.TIERED_CLASSES
 
 
 def plugin_key(name: str) -> ConfigKey:
