@@ -61,7 +61,13 @@ class TieredLog(PartitionLog, Protocol):
     """The log of a storage, wrapped. Owned by the reactor's task.
 
     `log_start_offset`, `segments`, `advance_log_start`, `delete_segments_below`, `batch_for_timestamp` and the epochs
-    speak of both tiers; `size_bytes` and `directory` of the local one, as Kafka's DescribeLogDirs does.
+    speak of both tiers; `size_bytes` and `directory` of the local one, as Kafka's DescribeLogDirs does, and
+    `max_timestamp` too, as Kafka's ListOffsets does: `begin_time_lookup(NO_LIMIT)` never waits for the store, because
+    retention asks for it of every log, every few minutes. `begin_time_lookup` of a time may; its `run` then ends within
+    the store's own limits.
+
+    Life: made by `Tier.wrap`, ended by `unwrap` or `close`, or left behind when the broker stops: the engine then closes
+    the wrapped log. `Tier.delete` comes before the engine deletes the wrapped log.
     """
 
     @property
