@@ -1,0 +1,55 @@
+"""Tiered storage: old segments in an object store, under any storage. Hook implementations only; see `README.md`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+from odradek.kernel.api import Service, hookimpl
+
+from .settings import CONFIG_KEYS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odradek.kernel.api import BrokerHandle, ConfigKey, Tier, TopicIdPartition
+
+    from .tier import TieredStorage
+
+
+_tiers: WeakSet[TieredStorage] = WeakSet()
+"""All that live in this process: a hook that names no broker tells all of them."""
+
+
+@hookimpl
+def odradek_config_keys() -> Sequence[ConfigKey]:
+    """Own the keys of the store and the cache."""
+    return CONFIG_KEYS
+
+
+@hookimpl
+def odradek_tier(broker: BrokerHandle) -> Tier:
+    """Offer the tier."""
+    from .tier import TieredStorage
+
+    tier = TieredStorage(broker)
+    _tiers.add(tier)
+    return tier
+
+
+@hookimpl
+def odradek_services(broker: BrokerHandle) -> Sequence[Service]:
+    """Send, remove and bring near, where the broker has tiers."""
+    return [
+        service
+        for tier in _tiers
+        if tier.broker is broker
+        for service in (Service("tiered storage", tier.visit_logs), Service("cold reads", tier.cold_reads.run))
+    ]
+
+
+@hookimpl
+def odradek_leader_changed(partition: TopicIdPartition, leader_id: int, leader_epoch: int) -> None:
+    """Hear which logs this broker leads: it alone sends their segments."""
+    for tier in _tiers:
+        tier.note_leader(partition, leader_id, leader_epoch)

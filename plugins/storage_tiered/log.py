@@ -1,0 +1,448 @@
+"""Shell: a log in two tiers: the log of a storage, and before it what lies only in the store.
+
+```text
+        cold: read through `ColdReads`              the wrapped log
+    ┌──────────────────────────────────────┬──────────────────────────────┐
+    log_start_offset            local_log_start_offset            log_end_offset
+```
+
+What is known of the cold part is the copy of the manifest that stands beside the local log, so nothing here waits for
+the store. Uploads and removals come from outside (`passes.py`): `take_manifest`, `remove_local`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+from odradek.kernel.api import (
+    EMPTY_READ,
+    NO_LIMIT,
+    EpochCache,
+    KafkaError,
+    RecordsAreRemoteError,
+    RemoteStoreError,
+    SegmentInfo,
+    StorageError,
+)
+
+from .cold_reads import ColdPlace
+from .local_state import COLD_TRANSACTIONS_KIND, TIER_KIND, LocalState, decode_state, encode_state
+from .planning import TieredState, confirmed_copies
+from .time_lookup import TimeLookup
+from .wrapped_log import WrappedLog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from odradek.kernel.api import DiskWork, EpochEnd, LogRead, PartitionLog, TierSettings
+
+    from .cold_reads import ColdReads
+    from .manifest import Manifest, StoredSegment
+    from .planning import LocalCopy
+    from .time_lookup import FoundBatches
+
+_TRANSACTIONS = "txnindex"
+_SNAPSHOT = "snapshot"
+
+
+class TieredPartitionLog(WrappedLog):
+    """A log whose old part lies in the store. See `TieredLog`. Owned by the reactor's task.
+
+    Invariants: every cold segment ends at or below `local_log_start_offset`; `log_start_offset` is at most that;
+    together with the local log they are the whole log.
+    """
+
+    def __init__(
+        self,
+        inner: PartitionLog,
+        settings: TierSettings,
+        *,
+        cold_reads: ColdReads,
+        found_batches: FoundBatches,
+        forget: Callable[[TieredPartitionLog], None],
+    ) -> None:
+        """Wrap a log.
+
+        Args:
+            inner: The local log.
+            settings: The topic's.
+            cold_reads: Brings records near.
+            found_batches: Looks up times in the store, and keeps what it found.
+            forget: Called when this log is closed or unwrapped.
+
+        Raises:
+            StorageError: What is kept of the cold part is damaged, or of a later version.
+        """
+        super().__init__(inner)
+        self.settings = settings
+        self._cold_reads = cold_reads
+        self._found_batches = found_batches
+        self._forget = forget
+        state = self._load_state()
+        self.manifest: Manifest | None = state.manifest if state is not None else None
+        self.copies: dict[int, LocalCopy] = dict(state.copies) if state is not None else {}
+        self.state_version = self._saved_version = 0
+        self._cold: tuple[StoredSegment, ...] = ()
+        self._log_start_offset = inner.log_start_offset
+        if state is not None:
+            self._open_with(state)
+
+    def _load_state(self) -> LocalState | None:
+        if 0 not in self.inner.sidecars(TIER_KIND):
+            return None
+        try:
+            return decode_state(self.inner.read_sidecar(0, TIER_KIND), f"{self.partition}: what is kept of its tiers")
+        except RemoteStoreError as error:
+            raise StorageError(str(error)) from error
+
+    def _open_with(self, state: LocalState) -> None:
+        inner = self.inner
+        if state.log_start_offset > inner.log_start_offset:
+            inner.advance_log_start(min(state.log_start_offset, inner.log_end_offset))
+        self._log_start_offset = min(state.log_start_offset, inner.log_start_offset)
+        self._settle()
+        if not self._cold:
+            self._log_start_offset = inner.log_start_offset
+
+    def _settle(self) -> None:
+        """Find the cold segments anew: manifest, log start or local start have changed."""
+        start, border = self._log_start_offset, self.inner.log_start_offset
+        segments = self.manifest.segments_from(start) if self.manifest is not None else ()
+        self._cold = tuple(segment for segment in segments if segment.next_offset <= border)
+        self._cold_ends = [segment.next_offset for segment in self._cold]
+        self._epochs: EpochCache | None = None
+
+    # -------------------------------------------------------------------------------------------------------- offsets
+
+    @property
+    def log_start_offset(self) -> int:
+        """See `PartitionLog.log_start_offset`."""
+        return self._log_start_offset
+
+    @property
+    def local_log_start_offset(self) -> int:
+        """See `TieredLog.local_log_start_offset`."""
+        return self.inner.log_start_offset
+
+    @property
+    def tiered_end_offset(self) -> int:
+        """See `TieredLog.tiered_end_offset`."""
+        return self.manifest.end_offset if self.manifest is not None else 0
+
+    @property
+    def cold_segments(self) -> Sequence[StoredSegment]:
+        """Segments that are in the store and not here any more, oldest first."""
+        return self._cold
+
+    @property
+    def rewritable_end(self) -> int:
+        """See `PartitionLog.rewritable_end`: nothing, while a part is cold."""
+        return self._log_start_offset if self._cold else self.inner.rewritable_end
+
+    # ----------------------------------------------------------------------------------------------------------- read
+
+    def read(self, offset: int, max_bytes: int, end_offset: int = NO_LIMIT, *, at_least_one: bool = False) -> LogRead:
+        """See `PartitionLog.read`.
+
+        Raises:
+            RecordsAreRemoteError: They have to be brought near first.
+            KafkaError: They could not be had a moment ago; the code is a retriable one.
+        """
+        inner = self.inner
+        if offset >= inner.log_start_offset:
+            return inner.read(offset, max_bytes, end_offset, at_least_one=at_least_one)
+        place = self._place(offset)
+        while place is not None:
+            run = self._cold_reads.find(place)
+            if run is None:
+                raise RecordsAreRemoteError
+            if run.table.holds(place.offset):
+                self._read_ahead(run.table.next_offset)
+                return run.read(place.offset, max_bytes, end_offset, at_least_one=at_least_one)
+            place = self._place(run.table.next_offset)
+        if inner.log_start_offset >= end_offset:
+            return EMPTY_READ
+        return inner.read(inner.log_start_offset, max_bytes, end_offset, at_least_one=at_least_one)
+
+    def _place(self, offset: int) -> ColdPlace | None:
+        """Return where in the cold part the first batch at or behind an offset is to be looked for; None when local."""
+        number = bisect_right(self._cold_ends, offset)
+        if number == len(self._cold):
+            return None
+        segment = self._cold[number]
+        return ColdPlace(self.partition, segment, max(offset, segment.base_offset))
+
+    def _read_ahead(self, offset: int) -> None:
+        place = self._place(offset)
+        if place is not None and not self._cold_reads.is_at_hand(place):
+            self._cold_reads.ask(place)
+
+    def begin_cold_read(self, offset: int, max_bytes: int, done: Callable[[], None]) -> None:
+        """See `TieredLog.begin_cold_read`."""
+        try:
+            place = self._place(offset)
+            while place is not None:
+                run = self._cold_reads.find(place)
+                if run is None:
+                    self._cold_reads.ask(place, done)
+                    return
+                place = None if run.table.holds(place.offset) else self._place(run.table.next_offset)
+        except KafkaError:
+            pass  # a read tells it
+        self._cold_reads.call_soon(done)
+
+    def batches(self, start_offset: int, end_offset: int = NO_LIMIT) -> Iterator[memoryview]:
+        """See `PartitionLog.batches`: those of the local log."""
+        return self.inner.batches(max(start_offset, self.inner.log_start_offset), end_offset)
+
+    # ---------------------------------------------------------------------------------------------------------- times
+
+    def begin_time_lookup(self, timestamp: int) -> DiskWork | None:
+        """See `PartitionLog.begin_time_lookup`."""
+        local = self.inner.begin_time_lookup(timestamp)
+        found = self._find_cold(timestamp, self._log_start_offset) if timestamp != NO_LIMIT else None
+        if found is None or found[1] is not None:
+            return local
+        return TimeLookup(self._found_batches, self.partition, found[0], timestamp, self._log_start_offset, local)
+
+    def _find_cold(self, timestamp: int, start_offset: int) -> tuple[StoredSegment, bytes | None] | None:
+        """Return the segment that has the batch, and the batch if somebody has looked; None when no cold one has it."""
+        for segment in self._cold:
+            if segment.max_timestamp >= timestamp and segment.next_offset > start_offset:
+                batch = self._found_batches.find(segment, timestamp, start_offset)
+                if batch is None or batch:
+                    return segment, batch
+        return None
+
+    def batch_for_timestamp(self, timestamp: int, start_offset: int) -> bytes | None:
+        """See `PartitionLog.batch_for_timestamp`.
+
+        Raises:
+            RecordsAreRemoteError: It is in the store, and no look-up has brought it.
+        """
+        found = self._find_cold(timestamp, start_offset)
+        if found is None:
+            return self.inner.batch_for_timestamp(timestamp, max(start_offset, self.inner.log_start_offset))
+        if found[1] is None:
+            raise RecordsAreRemoteError
+        return found[1]
+
+    # --------------------------------------------------------------------------------------------------------- epochs
+
+    @property
+    def _all_epochs(self) -> EpochCache:
+        if self._epochs is None:
+            cache = EpochCache(entry for segment in self._cold for entry in segment.leader_epochs)
+            for epoch, start_offset in self.inner.epoch_entries():
+                cache.assign(epoch, start_offset)
+            cache.truncate_from_start(self._log_start_offset)
+            self._epochs = cache
+        return self._epochs
+
+    def assign_epoch(self, leader_epoch: int, start_offset: int) -> None:
+        """See `PartitionLog.assign_epoch`."""
+        self.inner.assign_epoch(leader_epoch, start_offset)
+        self._epochs = None
+
+    def epoch_entries(self) -> Sequence[tuple[int, int]]:
+        """See `PartitionLog.epoch_entries`."""
+        return self._all_epochs.entries() if self._cold else self.inner.epoch_entries()
+
+    def end_offset_for_epoch(self, leader_epoch: int) -> EpochEnd:
+        """See `PartitionLog.end_offset_for_epoch`."""
+        if not self._cold:
+            return self.inner.end_offset_for_epoch(leader_epoch)
+        return self._all_epochs.end_offset_for(leader_epoch, self.log_end_offset)
+
+    # ------------------------------------------------------------------------------------------------------- segments
+
+    def segments(self) -> Sequence[SegmentInfo]:
+        """See `PartitionLog.segments`: those of both tiers."""
+        local = self.inner.segments()
+        return [
+            SegmentInfo(
+                segment.base_offset,
+                segment.next_offset,
+                segment.size_bytes,
+                segment.max_timestamp,
+                # Of a segment without timestamps retention asks when it was written: not later than what follows.
+                local[0].modified_ms,
+                is_active=False,
+            )
+            for segment in self._cold
+        ] + list(local)
+
+    def advance_log_start(self, offset: int) -> None:
+        """See `PartitionLog.advance_log_start`."""
+        if offset <= self._log_start_offset:
+            return
+        if offset > self.inner.log_start_offset:
+            self.inner.advance_log_start(offset)
+        self._move_start(offset)
+
+    def _move_start(self, offset: int) -> None:
+        self._log_start_offset = offset
+        self.state_version += 1
+        self._settle()
+
+    def delete_segments_below(self, offset: int) -> int:
+        """See `PartitionLog.delete_segments_below`: those of both tiers; what is in the store is removed later."""
+        count = bisect_right(self._cold_ends, offset)
+        following = self._cold[count].base_offset if count < len(self._cold) else self.inner.log_start_offset
+        if count == len(self._cold):
+            local = self.inner.delete_segments_below(offset)
+            following = self.inner.log_start_offset
+            count += local
+        if count and following > self._log_start_offset:
+            self._move_start(following)
+        elif count:
+            self._settle()
+        return count
+
+    def truncate_to(self, offset: int) -> None:
+        """See `PartitionLog.truncate_to`.
+
+        Raises:
+            StorageError: What would have to be cut is in the store alone: it was committed when it was sent there.
+        """
+        if self._cold and offset < self.inner.log_start_offset:
+            raise StorageError(
+                f"{self.partition} cannot be truncated to {offset}: what is below {self.inner.log_start_offset} was "
+                "committed, and is only in the remote store"
+            )
+        self.inner.truncate_to(offset)
+        self._log_start_offset = min(self._log_start_offset, self.inner.log_start_offset)
+        self._settle()
+
+    def truncate_fully(self, start_offset: int) -> None:
+        """See `PartitionLog.truncate_fully`."""
+        self.inner.truncate_fully(start_offset)
+        self._move_start(start_offset)
+
+    # ---------------------------------------------------------------------------------------------------- small files
+
+    def sidecars(self, kind: str) -> Sequence[int]:
+        """See `PartitionLog.sidecars`: the transaction indexes of cold segments stay local."""
+        here = self.inner.sidecars(kind)
+        if kind != _TRANSACTIONS:
+            return here
+        return sorted({*here, *self.inner.sidecars(COLD_TRANSACTIONS_KIND)})
+
+    def _kept_kind(self, offset: int, kind: str) -> str:
+        is_cold = kind == _TRANSACTIONS and offset < self.inner.log_start_offset
+        return COLD_TRANSACTIONS_KIND if is_cold and offset not in self.inner.sidecars(kind) else kind
+
+    def read_sidecar(self, offset: int, kind: str) -> bytes:
+        """See `PartitionLog.read_sidecar`."""
+        return self.inner.read_sidecar(offset, self._kept_kind(offset, kind))
+
+    def write_sidecar(self, offset: int, kind: str, data: bytes) -> None:
+        """See `PartitionLog.write_sidecar`."""
+        self.inner.write_sidecar(offset, self._kept_kind(offset, kind), data)
+
+    def delete_sidecar(self, offset: int, kind: str) -> None:
+        """See `PartitionLog.delete_sidecar`."""
+        self.inner.delete_sidecar(offset, self._kept_kind(offset, kind))
+
+    # --------------------------------------------------------------------------------------- what the tier's passes do
+
+    def planning_state(self, last_stable_offset: int, now_ms: int, *, durable_end: int | None = None) -> TieredState:
+        """Return what is planned by.
+
+        Args:
+            last_stable_offset: No transaction is open below it.
+            now_ms: The wall clock.
+            durable_end: What would be durable if the log were flushed; by default what is.
+
+        Raises:
+            StorageError: The log is offline.
+        """
+        recovery_point = self.inner.recovery_point if durable_end is None else durable_end
+        return TieredState(
+            local=self.inner.segments(),
+            copies=self.copies,
+            log_start_offset=self._log_start_offset,
+            uploadable_end=min(last_stable_offset, recovery_point),
+            removable_end=max((at for at in self.inner.sidecars(_SNAPSHOT) if at <= recovery_point), default=0),
+            settings=self.settings,
+            now_ms=now_ms,
+        )
+
+    def take_manifest(self, manifest: Manifest, copies: dict[int, LocalCopy] | None = None) -> None:
+        """Take the newest manifest, which was put or found; `copies` are noted with it where segments were sent."""
+        self.manifest = manifest
+        self.copies = confirmed_copies(
+            self.inner.segments(), self.copies if copies is None else {**self.copies, **copies}, manifest
+        )
+        if manifest.log_start_offset > self._log_start_offset:
+            self.advance_log_start(min(manifest.log_start_offset, self.log_end_offset))
+        self.state_version += 1
+        self._settle()
+
+    @property
+    def is_state_saved(self) -> bool:
+        """Whether what is known of the cold part stands beside the local log."""
+        return self._saved_version == self.state_version
+
+    def begin_saving(self) -> DiskWork:
+        """Begin to write what is known beside the local log; its folder is to be synced after that."""
+        return self.inner.begin_sidecar(0, TIER_KIND, self._encoded_state())
+
+    def note_saved(self, version: int) -> None:
+        """Take note that what was known in this version is durable."""
+        self._saved_version = max(self._saved_version, version)
+
+    def _encoded_state(self) -> bytes:
+        return encode_state(LocalState(self.manifest, self._log_start_offset, self.copies))
+
+    def remove_local(self, below: int) -> int:
+        """Remove local segments that are in the store, whose state was made durable; return how many.
+
+        Raises:
+            StorageError: The log is offline.
+        """
+        for base_offset in self.inner.sidecars(_TRANSACTIONS):
+            if base_offset < below:
+                data = self.inner.read_sidecar(base_offset, _TRANSACTIONS)
+                self.inner.write_sidecar(base_offset, COLD_TRANSACTIONS_KIND, data)
+        count = self.inner.delete_segments_below(below)
+        self.copies = {base: copy for base, copy in self.copies.items() if base >= self.inner.log_start_offset}
+        for base_offset in self.inner.sidecars(COLD_TRANSACTIONS_KIND):
+            if base_offset < self._log_start_offset and self._place(base_offset) is None:
+                self.inner.delete_sidecar(base_offset, COLD_TRANSACTIONS_KIND)
+        self._settle()
+        return count
+
+    # ----------------------------------------------------------------------------------------------------------- life
+
+    def reconfigure_tier(self, settings: TierSettings) -> None:
+        """See `TieredLog.reconfigure_tier`."""
+        self.settings = settings
+
+    def unwrap(self) -> PartitionLog:
+        """See `TieredLog.unwrap`."""
+        self._forget(self)
+        self.inner.delete_sidecar(0, TIER_KIND)
+        for base_offset in self.inner.sidecars(COLD_TRANSACTIONS_KIND):
+            self.inner.delete_sidecar(base_offset, COLD_TRANSACTIONS_KIND)
+        return self.inner
+
+    def begin_close(self) -> DiskWork:
+        """See `PartitionLog.begin_close`."""
+        self._leave()
+        return self.inner.begin_close()
+
+    def close(self) -> None:
+        """See `PartitionLog.close`."""
+        self._leave()
+        self.inner.close()
+
+    def _leave(self) -> None:
+        self._forget(self)
+        if not self.is_state_saved:
+            self.inner.write_sidecar(0, TIER_KIND, self._encoded_state())
+            self.note_saved(self.state_version)
+
+    def __repr__(self) -> str:
+        return f"<TieredPartitionLog of {len(self._cold)} cold segments before {self.inner!r}>"

@@ -1,0 +1,287 @@
+"""Shell: one pass over one tiered log: send what is due, then let go of what is in the store, then of what expired.
+
+```text
+take over      newest manifest, under this leader's epoch            once for each leadership
+upload         objects, read back ─> manifest n+1 ─> noted           segment by segment, oldest first
+save           what is known, beside the local log, durable          before anything is removed because of it
+remove local   segments that are in the store and past local.retention
+expire         manifest n+2 without what is below the log start ─> objects
+```
+
+Each step leaves the whole log in what the manifest and the local log say together. A pass that fails is tried again.
+
+*Source:* KIP-405; RemoteLogManager's copy and expiration tasks of Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+import attrs
+import trio
+
+from odradek.kernel.api import OsFiles, StoreUnavailableError, id_text
+
+from .manifest import new_manifest
+from .manifests import put_next, take_over
+from .names import segment_file_name
+from .planning import copy_of, plan_local_removal, plan_uploads, with_upload
+from .uploads import Upload, send
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from odradek.kernel.api import BrokerHandle, DiskWork, Files, ObjectStore, SegmentInfo, SegmentSource
+
+    from .log import TieredPartitionLog
+    from .manifest import Manifest, StoredSegment
+
+log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+
+_TRANSACTIONS = "txnindex"
+_SNAPSHOT = "snapshot"
+
+
+@attrs.define
+class PassCounters:
+    """What was sent and removed since the start; read by the metrics. Kafka's RemoteCopy..., RemoteDelete..."""
+
+    bytes_sent: int = 0
+    segments_sent: int = 0
+    segments_removed_locally: int = 0
+    segments_expired: int = 0
+    failures: int = 0
+
+
+class Passes:
+    """Does passes; has no state but counters. Called on the reactor's task; blocks on worker threads only."""
+
+    def __init__(
+        self,
+        *,
+        broker: BrokerHandle,
+        open_store: Callable[[], ObjectStore],
+        limiter: trio.CapacityLimiter,
+        staging: Path,
+        throttle: Callable[[int], float],
+        files: Files | None = None,
+    ) -> None:
+        """Make it.
+
+        Args:
+            broker: The broker.
+            open_store: Returns the store; called on worker threads.
+            limiter: For worker threads.
+            staging: A folder for segments of storages that keep no files.
+            throttle: Told of bytes that were sent; returns for how many seconds to rest.
+            files: The file system.
+        """
+        self._broker = broker
+        self._open_store = open_store
+        self._limiter = limiter
+        self._staging = staging
+        self._throttle = throttle
+        self._files = files or OsFiles()
+        self.counters = PassCounters()
+
+    async def take_over(self, tiered: TieredPartitionLog, leader_epoch: int) -> None:
+        """Learn what is in the store of a log that this broker leads now, and keep earlier leaders from changing it.
+
+        Raises:
+            FencedError: A later leader was there already.
+            RemoteStoreError: The store fails, or what is there cannot be read.
+        """
+        newest = await self._in_thread(
+            lambda: take_over(
+                self._open_store(), tiered.partition, cluster_id=self._broker.cluster_id, leader_epoch=leader_epoch
+            )
+        )
+        if newest.version or tiered.manifest is not None:
+            tiered.take_manifest(newest)
+
+    async def run(self, tiered: TieredPartitionLog, leader_epoch: int, is_wanted: Callable[[], bool]) -> None:
+        """Do one pass.
+
+        Args:
+            tiered: The log.
+            leader_epoch: Under which this broker leads it; it was taken over.
+            is_wanted: Asked between steps: False ends the pass.
+
+        Raises:
+            FencedError: This broker was deposed.
+            RemoteStoreError: The store fails.
+            StorageError: The log does.
+            OSError: Its disk does.
+        """
+        for segment in self._due(tiered):
+            if not is_wanted() or not await self._upload(tiered, segment, leader_epoch):
+                break
+        if not is_wanted():
+            return
+        await self._expire(tiered)
+        if not tiered.is_state_saved:
+            await self.save(tiered)
+        if self._removable(tiered, tiered.log_end_offset) is not None:
+            # A crash must not take the producers' snapshot that stands for what leaves.
+            await self._do(tiered.begin_flush())
+            if is_wanted():
+                self._remove_local(tiered)
+
+    def has_due(self, tiered: TieredPartitionLog) -> bool:
+        """Say whether something is to be sent.
+
+        Raises:
+            StorageError: The log is offline.
+        """
+        return bool(self._due(tiered))
+
+    def _due(self, tiered: TieredPartitionLog) -> list[SegmentInfo]:
+        topic, number = tiered.partition.topic, tiered.partition.partition
+        offsets = self._broker.offsets(topic, number)
+        if offsets is None:
+            return []
+        return plan_uploads(tiered.planning_state(offsets.last_stable_offset, self._broker.clock.now_ms()))
+
+    # ---------------------------------------------------------------------------------------------------------- upload
+
+    async def _upload(self, tiered: TieredPartitionLog, segment: SegmentInfo, leader_epoch: int) -> bool:
+        """Send one segment; return whether it was, as the log has it still."""
+        source = _source_of(tiered, segment)
+        if source is None:
+            return False
+        upload = Upload(
+            partition=tiered.partition,
+            uid=id_text(self._broker.ids.new_id()),
+            segment=segment,
+            source=source,
+            leader_epochs=_epochs_of(tiered, segment),
+            sidecars=_sidecars_of(tiered, segment),
+        )
+        try:
+            stored = await self._in_thread(lambda: send(self._open_store(), upload, self._files, self._staging))
+        except FileNotFoundError:
+            return False  # it was deleted, or rewritten, meanwhile
+        if not any(copy_of(now) == copy_of(segment) for now in _segments_at(tiered, segment.base_offset)):
+            return False
+        manifest = tiered.manifest or new_manifest(
+            tiered.partition, cluster_id=self._broker.cluster_id, leader_epoch=leader_epoch
+        )
+        following = with_upload(manifest, stored).without_below(tiered.log_start_offset)
+        await self._put(tiered, following, segment)
+        self._note_sent(tiered, stored)
+        await trio.sleep(self._throttle(sum(file.size_bytes for file in stored.files.values())))
+        return True
+
+    async def _put(self, tiered: TieredPartitionLog, manifest: Manifest, sent: SegmentInfo | None = None) -> None:
+        newest = await self._in_thread(lambda: put_next(self._open_store(), manifest))
+        tiered.take_manifest(newest, {sent.base_offset: copy_of(sent)} if sent is not None else None)
+
+    def _note_sent(self, tiered: TieredPartitionLog, stored: StoredSegment) -> None:
+        self.counters.segments_sent += 1
+        self.counters.bytes_sent += stored.size_bytes
+        log.info(
+            "%s: segment %d, %d bytes, is in the store",
+            tiered.partition.topic_partition,
+            stored.base_offset,
+            stored.size_bytes,
+        )
+
+    # ---------------------------------------------------------------------------------------------------- letting go
+
+    async def save(self, tiered: TieredPartitionLog) -> None:
+        """Make durable beside the local log what is known of the rest.
+
+        Raises:
+            StorageError: The log fails.
+            OSError: Its disk does.
+        """
+        version = tiered.state_version
+        await self._do(tiered.begin_saving())
+        directory = tiered.directory
+        if directory is not None:
+            await self._in_thread(lambda: self._files.fsync_directory(directory))
+        tiered.note_saved(version)
+
+    def _removable(self, tiered: TieredPartitionLog, durable_end: int) -> int | None:
+        now_ms = self._broker.clock.now_ms()
+        return plan_local_removal(tiered.planning_state(tiered.log_end_offset, now_ms, durable_end=durable_end))
+
+    def _remove_local(self, tiered: TieredPartitionLog) -> None:
+        below = self._removable(tiered, tiered.recovery_point)
+        if below is None or not tiered.is_state_saved:
+            return
+        count = tiered.remove_local(below)
+        self.counters.segments_removed_locally += count
+        log.info(
+            "%s: %d segments below offset %d left this disk; they are in the store",
+            tiered.partition.topic_partition,
+            count,
+            below,
+        )
+
+    async def _expire(self, tiered: TieredPartitionLog) -> None:
+        manifest = tiered.manifest
+        if manifest is None or manifest.log_start_offset >= tiered.log_start_offset:
+            return
+        following = manifest.without_below(tiered.log_start_offset)
+        kept = {segment.uid for segment in following.segments}
+        gone = [segment for segment in manifest.segments if segment.uid not in kept]
+        await self._put(tiered, following)
+        await self._in_thread(partial(self._delete_objects, tiered, gone))
+        self.counters.segments_expired += len(gone)
+
+    def _delete_objects(self, tiered: TieredPartitionLog, segments: list[StoredSegment]) -> None:
+        store = self._open_store()
+        for segment in segments:
+            for kind in segment.files:
+                try:
+                    store.delete(segment_file_name(tiered.partition, segment.base_offset, segment.uid, kind))
+                except StoreUnavailableError as error:
+                    log.warning("%s: objects are left to the garbage collector: %s", tiered.partition, error)
+                    return
+
+    # --------------------------------------------------------------------------------------------------------- threads
+
+    async def _do(self, work: DiskWork) -> None:
+        error: Exception | None = None
+        try:
+            await trio.to_thread.run_sync(work.run, limiter=self._limiter)
+        except Exception as exc:  # `finish` tells it, with what it means
+            error = exc
+        work.finish(error)
+
+    async def _in_thread(self, function: Callable[[], _T]) -> _T:
+        return await trio.to_thread.run_sync(function, limiter=self._limiter)
+
+
+def _segments_at(tiered: TieredPartitionLog, base_offset: int) -> list[SegmentInfo]:
+    return [segment for segment in tiered.inner.segments() if segment.base_offset == base_offset]
+
+
+def _source_of(tiered: TieredPartitionLog, segment: SegmentInfo) -> SegmentSource | None:
+    for source in tiered.inner.begin_rewrite(segment.next_offset).sources:
+        if (source.base_offset, source.next_offset) == (segment.base_offset, segment.next_offset):
+            return source
+    return None
+
+
+def _epochs_of(tiered: TieredPartitionLog, segment: SegmentInfo) -> tuple[tuple[int, int], ...]:
+    """Return the epochs of a segment's records, each with the first offset that it has there."""
+    entries = list(tiered.epoch_entries())
+    ends = [start for _, start in entries[1:]] + [segment.next_offset]
+    return tuple(
+        (epoch, max(start, segment.base_offset))
+        for (epoch, start), end in zip(entries, ends, strict=True)
+        if start < segment.next_offset and end > segment.base_offset
+    )
+
+
+def _sidecars_of(tiered: TieredPartitionLog, segment: SegmentInfo) -> dict[str, bytes]:
+    places = {_TRANSACTIONS: segment.base_offset, _SNAPSHOT: segment.next_offset}
+    found = {kind: at for kind, at in places.items() if at in tiered.inner.sidecars(kind)}
+    return {kind: tiered.inner.read_sidecar(at, kind) for kind, at in found.items()}

@@ -1,0 +1,144 @@
+"""Pure core: what of a log is to be uploaded next, what may leave the local disk, what may leave the store.
+
+```text
+            cold                 both                    only local
+    ┌────────────────────┬────────────────────┬───────────────────────────────┐
+    log start       local start          tiered end                     log end
+```
+
+The rule behind all three: what the newest manifest and the local log say together is the whole log, at every moment.
+
+*Source:* KIP-405, and RemoteLogManager of Kafka 4.3 for which segments are candidates.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import attrs
+
+from odradek.kernel.api import FOR_EVER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from odradek.kernel.api import SegmentInfo, TierSettings
+
+    from .manifest import Manifest, StoredSegment
+
+
+class LocalCopy(NamedTuple):
+    """A local segment as it was when it was uploaded: one that was rewritten since differs in something."""
+
+    next_offset: int
+    size_bytes: int
+    modified_ms: int
+
+
+def copy_of(segment: SegmentInfo) -> LocalCopy:
+    """Return what tells this state of a segment from others."""
+    return LocalCopy(segment.next_offset, segment.size_bytes, segment.modified_ms)
+
+
+@attrs.frozen
+class TieredState:
+    """What planning looks at.
+
+    Attributes:
+        local: The segments of the local log, oldest first, the active one last.
+        copies: By base offset, what of them was uploaded, and is named by the newest manifest.
+        log_start_offset: Of the whole log.
+        uploadable_end: Only segments that end at or below it are uploaded: they are durable, and no transaction that
+            is still open began in them.
+        removable_end: Only segments that end at or below it leave the local disk: a producer snapshot that a crash
+            does not take stands at it or behind it.
+        settings: The topic's.
+        now_ms: The wall clock.
+    """
+
+    local: Sequence[SegmentInfo]
+    copies: Mapping[int, LocalCopy]
+    log_start_offset: int
+    uploadable_end: int
+    removable_end: int
+    settings: TierSettings
+    now_ms: int
+
+
+def _closed(state: TieredState) -> Iterator[SegmentInfo]:
+    return (segment for segment in state.local if not segment.is_active)
+
+
+def is_uploaded(state: TieredState, segment: SegmentInfo) -> bool:
+    """Say whether the store has a segment as it is now."""
+    return state.copies.get(segment.base_offset) == copy_of(segment)
+
+
+def plan_uploads(state: TieredState) -> list[SegmentInfo]:
+    """Return the segments to upload, oldest first; one that was rewritten since its upload is among them."""
+    if state.settings.remote_log_copy_disable:
+        return []
+    return [
+        segment
+        for segment in _closed(state)
+        if segment.size_bytes
+        and state.log_start_offset < segment.next_offset <= state.uploadable_end
+        and not is_uploaded(state, segment)
+    ]
+
+
+def plan_local_removal(state: TieredState) -> int | None:
+    """Return the offset below which local segments may go, a segment's end; None when all stay.
+
+    Source: UnifiedLog.deleteOldSegments with `local.retention.ms` and `local.retention.bytes`.
+    """
+    settings = state.settings
+    size_bytes = sum(segment.size_bytes for segment in state.local)
+    below = None
+    for segment in _closed(state):
+        if segment.next_offset > state.removable_end or (segment.size_bytes and not is_uploaded(state, segment)):
+            break
+        size_bytes -= segment.size_bytes
+        is_old = (
+            settings.local_retention_ms != FOR_EVER and state.now_ms - _newest_ms(segment) > settings.local_retention_ms
+        )
+        is_too_much = settings.local_retention_bytes != FOR_EVER and size_bytes >= settings.local_retention_bytes
+        if not (is_old or is_too_much):
+            break
+        below = segment.next_offset
+    return below
+
+
+def _newest_ms(segment: SegmentInfo) -> int:
+    """Return the time of a segment's newest record; without timestamps that of its file, as Kafka does."""
+    return segment.max_timestamp if segment.max_timestamp >= 0 else segment.modified_ms
+
+
+def with_upload(manifest: Manifest, stored: StoredSegment) -> Manifest:
+    """Return a manifest that names an upload, in the place of what it named for these offsets before."""
+    old = [each for each in manifest.segments_from(stored.base_offset) if each.base_offset < stored.next_offset]
+    if not old:
+        return manifest.with_segment(stored)
+    if old[0].base_offset >= stored.base_offset and old[-1].next_offset <= stored.next_offset:
+        if old[-1].next_offset == stored.next_offset and old[0].base_offset == stored.base_offset:
+            return manifest.with_replacement([each.uid for each in old], [stored])
+        if old[-1] is manifest.segments[-1]:
+            before = tuple(each for each in manifest.segments if each.next_offset <= stored.base_offset)
+            return attrs.evolve(manifest, segments=(*before, stored))
+    raise ValueError(
+        f"segment {stored.base_offset} up to {stored.next_offset} does not fit what the manifest names there: "
+        f"{[(each.base_offset, each.next_offset) for each in old]}"
+    )
+
+
+def confirmed_copies(
+    local: Sequence[SegmentInfo], copies: Mapping[int, LocalCopy], manifest: Manifest
+) -> dict[int, LocalCopy]:
+    """Return which of the noted copies a manifest, perhaps of another leader, still names, and are still local."""
+    named = {each.base_offset: each for each in manifest.segments}
+    kept = {}
+    for segment in local:
+        copy, stored = copies.get(segment.base_offset), named.get(segment.base_offset)
+        if copy is not None and stored is not None and stored.next_offset == copy.next_offset:
+            kept[segment.base_offset] = copy
+    return kept

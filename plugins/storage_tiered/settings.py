@@ -1,0 +1,74 @@
+"""Pure core: the plugin's own keys, and what the broker's keys mean for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from odradek.kernel.api import AtLeast, ConfigKey, ConfigType, Importance, Part
+
+from .store_settings import STORE_CONFIG_KEYS, STORE_KEY
+
+if TYPE_CHECKING:
+    from odradek.kernel.api import ConfigView
+
+CACHE_DIR_KEY: Final = "odradek.tiered.cache.dir"
+CACHE_BYTES_KEY: Final = "odradek.tiered.cache.bytes"
+READ_BYTES_KEY: Final = "odradek.tiered.read.bytes"
+
+CONFIG_KEYS: Final = (
+    *STORE_CONFIG_KEYS,
+    ConfigKey(
+        CACHE_DIR_KEY,
+        ConfigType.STRING,
+        None,
+        part=Part.TIERED,
+        doc=(
+            "The folder in which records that were got from the store are kept for a while; nothing in it outlives the "
+            "broker. A folder beside the first data directory when it is not set."
+        ),
+    ),
+    ConfigKey(
+        CACHE_BYTES_KEY,
+        ConfigType.LONG,
+        1 << 30,
+        validator=AtLeast(0),
+        part=Part.TIERED,
+        doc="How many bytes of records that were got from the store are kept at hand; the least used go first.",
+    ),
+    ConfigKey(
+        READ_BYTES_KEY,
+        ConfigType.INT,
+        4 << 20,
+        validator=AtLeast(1 << 16),
+        importance=Importance.LOW,
+        part=Part.TIERED,
+        doc="How many bytes one request gets from the store; a reader that goes on finds the next ones on their way.",
+    ),
+)
+"""All keys of this plugin."""
+
+
+@attrs.frozen
+class TierPaths:
+    """Where things lie.
+
+    Attributes:
+        store_url: The store.
+        cache: The folder for runs and staged segments.
+    """
+
+    store_url: str
+    cache: Path
+
+
+def tier_paths(config: ConfigView) -> TierPaths:
+    """Return where the store and the cache are: by their keys, or beside the first data directory."""
+    data_dir = Path((config.get_list("log.dirs") or (config.get_text("log.dir"),))[0]).resolve()
+    beside = data_dir.with_name(data_dir.name + "-tiered")
+    return TierPaths(
+        store_url=config.get_text(STORE_KEY) or beside.as_uri(),
+        cache=Path(config.get_text(CACHE_DIR_KEY) or data_dir.with_name(data_dir.name + "-tiered-cache")),
+    )

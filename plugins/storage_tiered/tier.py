@@ -1,0 +1,296 @@
+"""Shell: the tier of one broker: wraps logs, visits each of them regularly, and bears with a store that is away.
+
+Everything runs on the reactor's task, and blocks on worker threads only. What fails is tried again with growing pauses
+(`remote.log.manager.task.retry.*`, with jitter); that the store is away, or back, is one line in the log.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import attrs
+import trio
+
+from odradek.kernel.api import OdradekError, OsFiles, RemoteStoreError, StorageError
+
+from .cache import IndexCache, RunCache, RunFolder
+from .cold_reads import ColdReads, ReadSettings
+from .log import TieredPartitionLog
+from .manifests import FencedError, ManifestMovedError
+from .names import ManifestName, parse_name, partition_prefix, topic_file_name, topic_prefix
+from .passes import Passes
+from .settings import CACHE_BYTES_KEY, READ_BYTES_KEY, tier_paths
+from .store_settings import store_settings
+from .time_lookup import FoundBatches
+
+if TYPE_CHECKING:
+    from odradek.kernel.api import BrokerHandle, ObjectStore, PartitionLog, TierSettings, TopicIdPartition
+
+    from .settings import TierPaths
+
+log = logging.getLogger(__name__)
+
+_PAUSE_MS_MIN: Final = 50
+
+
+@attrs.define
+class _Track:
+    """What is known of the visits to a log.
+
+    Attributes:
+        claimed_epoch: The leader epoch under which its manifest was taken over, -1 for none.
+        fenced_epoch: The leader epoch under which this broker was found to be deposed.
+        failures: How many visits failed in a row.
+        due_ms: When the next one is due, by the monotonic clock.
+        is_busy: Whether one is under way.
+        told: What was said about it last.
+    """
+
+    claimed_epoch: int = -1
+    fenced_epoch: int = -1
+    failures: int = 0
+    due_ms: int = 0
+    is_busy: bool = False
+    told: str = ""
+
+
+class TieredStorage:
+    """See `Tier`. Life: made while the broker is built; `visit_logs` and `cold_reads.run` are its services."""
+
+    def __init__(self, broker: BrokerHandle) -> None:
+        self.broker = broker
+        self._logs: dict[TopicIdPartition, TieredPartitionLog] = {}
+        self._tracks: dict[TopicIdPartition, _Track] = {}
+        self._leading: dict[TopicIdPartition, int] = {}
+        self._deletions: dict[TopicIdPartition, _Track] = {}
+        self._store: ObjectStore | None = None
+        self._away_since_ms = -1
+        self._wake = trio.Event()
+        self._limiter = trio.CapacityLimiter(1)
+
+    @cached_property
+    def _paths(self) -> TierPaths:
+        return tier_paths(self.broker.config)
+
+    @cached_property
+    def cold_reads(self) -> ColdReads:
+        """The reading side."""
+        config = self.broker.config
+        return ColdReads(
+            open_store=self.open_store,
+            folder=RunFolder(OsFiles(), self._paths.cache),
+            runs=RunCache(config.get_int(CACHE_BYTES_KEY)),
+            indexes=IndexCache(config.get_int("remote.log.index.file.cache.total.size.bytes")),
+            clock=self.broker.clock,
+            ids=self.broker.ids,
+            settings=lambda: ReadSettings(
+                threads=config.get_int("remote.log.reader.threads"),
+                pending_max=config.get_int("remote.log.reader.max.pending.tasks"),
+                run_bytes=config.get_int(READ_BYTES_KEY),
+            ),
+        )
+
+    @cached_property
+    def passes(self) -> Passes:
+        """The writing side."""
+        return Passes(
+            broker=self.broker,
+            open_store=self.open_store,
+            limiter=self._limiter,
+            staging=self._paths.cache,
+            throttle=lambda size: size / self.broker.config.get_int("remote.log.manager.copy.max.bytes.per.second"),
+        )
+
+    @cached_property
+    def _found_batches(self) -> FoundBatches:
+        return FoundBatches(self.open_store)
+
+    def open_store(self) -> ObjectStore:
+        """Return the store; called on worker threads.
+
+        Raises:
+            RemoteStoreError: It cannot be had.
+        """
+        if self._store is None:
+            from .stores import open_store  # a broker without tiers imports no object store
+
+            self._store = open_store(self._paths.store_url, store_settings(self.broker.config))
+        return self._store
+
+    # ---------------------------------------------------------------------------------------------------- the kernel's
+
+    def wrap(self, partition_log: PartitionLog, settings: TierSettings) -> TieredPartitionLog:
+        """See `Tier.wrap`."""
+        tiered = TieredPartitionLog(
+            partition_log,
+            settings,
+            cold_reads=self.cold_reads,
+            found_batches=self._found_batches,
+            forget=self._forget,
+        )
+        self._logs[tiered.partition] = tiered
+        self._tracks[tiered.partition] = _Track()
+        self._wake.set()
+        return tiered
+
+    def _forget(self, tiered: TieredPartitionLog) -> None:
+        if self._logs.get(tiered.partition) is tiered:
+            del self._logs[tiered.partition], self._tracks[tiered.partition]
+
+    def delete(self, partition: TopicIdPartition) -> None:
+        """See `Tier.delete`."""
+        self._logs.pop(partition, None)
+        self._tracks.pop(partition, None)
+        self._deletions[partition] = _Track()
+        self._wake.set()
+
+    def note_leader(self, partition: TopicIdPartition, leader_id: int, leader_epoch: int) -> None:
+        """Hear who leads a partition."""
+        if leader_id == self.broker.node_id:
+            self._leading[partition] = leader_epoch
+            self._wake.set()
+        else:
+            self._leading.pop(partition, None)
+
+    # ---------------------------------------------------------------------------------------------------------- visits
+
+    async def visit_logs(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Visit every log when it is due, until cancelled; who is cancelled leaves nothing half done that counts."""
+        for track in self._tracks.values():
+            track.is_busy = False
+        async with trio.open_nursery() as nursery:
+            task_status.started()
+            while True:
+                self._limiter.total_tokens = self.broker.config.get_int("remote.log.manager.copier.thread.pool.size")
+                self._wake = trio.Event()
+                now_ms = self.broker.clock.monotonic_ms()
+                for partition, tiered in list(self._logs.items()):
+                    track = self._tracks[partition]
+                    if self._is_due(partition, track, now_ms):
+                        track.is_busy = True
+                        nursery.start_soon(self._visit, tiered, track)
+                for partition, track in list(self._deletions.items()):
+                    if not track.is_busy and track.due_ms <= now_ms:
+                        track.is_busy = True
+                        nursery.start_soon(self._delete, partition, track)
+                with trio.move_on_after(self._pause_s(now_ms)):
+                    await self._wake.wait()
+
+    def _is_due(self, partition: TopicIdPartition, track: _Track, now_ms: int) -> bool:
+        epoch = self._leading.get(partition)
+        return (
+            epoch is not None
+            and epoch != track.fenced_epoch
+            and not track.is_busy
+            and partition not in self._deletions
+            and (track.due_ms <= now_ms or epoch != track.claimed_epoch != -1)
+        )
+
+    def _pause_s(self, now_ms: int) -> float:
+        waiting = [track.due_ms for track in (*self._tracks.values(), *self._deletions.values()) if not track.is_busy]
+        due_ms = min((at for at in waiting if at > now_ms), default=now_ms + self._interval_ms)
+        return max(min(due_ms - now_ms, self._interval_ms), _PAUSE_MS_MIN) / 1000
+
+    @property
+    def _interval_ms(self) -> int:
+        return self.broker.config.get_int("remote.log.manager.task.interval.ms")
+
+    async def _visit(self, tiered: TieredPartitionLog, track: _Track) -> None:
+        partition = tiered.partition
+        epoch = self._leading[partition]
+
+        def is_wanted() -> bool:
+            return self._logs.get(partition) is tiered and self._leading.get(partition) == epoch
+
+        try:
+            if track.claimed_epoch != epoch and (tiered.manifest is not None or self.passes.has_due(tiered)):
+                await self.passes.take_over(tiered, epoch)
+                track.claimed_epoch = epoch
+            if track.claimed_epoch == epoch and is_wanted():
+                await self.passes.run(tiered, epoch, is_wanted)
+        except FencedError as error:
+            log.error("%s: nothing more is sent: %s", partition.topic_partition, error)
+            track.fenced_epoch = epoch
+        except ManifestMovedError as error:
+            log.info("%s: %s", partition.topic_partition, error)
+            track.claimed_epoch = -1
+            self._try_later(track)
+        except (RemoteStoreError, StorageError, OSError) as error:
+            if is_wanted():
+                self._note_failure(str(partition.topic_partition), track, error)
+        else:
+            self._note_success(track)
+            track.due_ms = self.broker.clock.monotonic_ms() + self._interval_ms
+        finally:
+            track.is_busy = False
+
+    # -------------------------------------------------------------------------------------------------------- failures
+
+    def _note_failure(self, what: str, track: _Track, error: Exception) -> None:
+        self.passes.counters.failures += 1
+        if isinstance(error, RemoteStoreError) and self._away_since_ms < 0:
+            self._away_since_ms = self.broker.clock.monotonic_ms()
+            log.error("tiered storage stands still, segments stay on the local disk: %s", error)
+        elif track.told != str(error):
+            log.warning("%s: tiering failed and is tried again: %s", what, error)
+        track.told = str(error)
+        self._try_later(track)
+
+    def _note_success(self, track: _Track) -> None:
+        track.failures, track.told = 0, ""
+        if self._away_since_ms >= 0:
+            seconds = (self.broker.clock.monotonic_ms() - self._away_since_ms) // 1000
+            log.warning("tiered storage goes on, after %d s", seconds)
+            self._away_since_ms = -1
+
+    def _try_later(self, track: _Track) -> None:
+        """Set the next try: twice as late as the one before, up to a limit, and a little off so that not all meet."""
+        config = self.broker.config
+        first_ms = config.get_int("remote.log.manager.task.retry.backoff.ms")
+        last_ms = config.get_int("remote.log.manager.task.retry.backoff.max.ms")
+        jitter = config.get_float("remote.log.manager.task.retry.jitter")
+        pause_ms = min(last_ms, first_ms << min(track.failures, 20))
+        spread = int(pause_ms * jitter)
+        track.failures += 1
+        track.due_ms = self.broker.clock.monotonic_ms() + pause_ms + self.broker.random.randrange(-spread, spread + 1)
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the store failed last."""
+        return self._away_since_ms >= 0
+
+    @property
+    def logs(self) -> list[TieredPartitionLog]:
+        """All tiered logs of this broker."""
+        return list(self._logs.values())
+
+    # ------------------------------------------------------------------------------------------------------- deletions
+
+    async def _delete(self, partition: TopicIdPartition, track: _Track) -> None:
+        try:
+            await trio.to_thread.run_sync(self._delete_objects, partition, limiter=self._limiter)
+        except OdradekError as error:
+            self._note_failure(f"deleting {partition.topic_partition}", track, error)
+        else:
+            self._note_success(track)
+            self._deletions.pop(partition, None)
+            if partition in self._tracks:
+                self._tracks[partition] = _Track()
+            else:
+                self._leading.pop(partition, None)
+            self._wake.set()
+        finally:
+            track.is_busy = False
+
+    def _delete_objects(self, partition: TopicIdPartition) -> None:
+        """Remove everything of a partition; the manifests last: what is interrupted is known to be there."""
+        store = self.open_store()
+        names = [info.name for info in store.list(partition_prefix(partition))]
+        for name in sorted(names, key=lambda each: isinstance(parse_name(each), ManifestName)):
+            store.delete(name)
+        topic_file = topic_file_name(partition.topic, partition.topic_id)
+        others = {info.name for info in store.list(topic_prefix(partition.topic, partition.topic_id))}
+        if others == {topic_file}:
+            store.delete(topic_file)

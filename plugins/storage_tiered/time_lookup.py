@@ -1,0 +1,121 @@
+"""Shell: looks up a time in a cold segment, on a worker thread, and keeps the batch that it means for who asks then."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from odradek.kernel.api import (
+    HEADER_SIZE,
+    CorruptRecordsError,
+    OdradekError,
+    is_crc_valid,
+    iterate_batches,
+    read_header,
+)
+
+from .indexes import offset_before_timestamp, position_of
+from .names import LOG, segment_file_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from odradek.kernel.api import DiskWork, ObjectStore, TopicIdPartition
+
+    from .manifest import StoredSegment
+
+FOUND_MAX: Final = 64
+"""How many answers are kept."""
+NOTHING: Final = b""
+"""An answer: the segment has no such batch."""
+_PIECE_BYTES: Final = 1 << 20
+
+
+class FoundBatches:
+    """Batches that look-ups of times have found in the store. Owned by the reactor's task."""
+
+    def __init__(self, open_store: Callable[[], ObjectStore]) -> None:
+        self._open_store = open_store
+        self._found: OrderedDict[tuple[str, int, int], bytes] = OrderedDict()
+
+    def find(self, segment: StoredSegment, timestamp: int, start_offset: int) -> bytes | None:
+        """Return the first batch with a timestamp of at least this, `NOTHING` for none, None when nobody has looked."""
+        return self._found.get((segment.uid, timestamp, start_offset))
+
+    def put(self, segment: StoredSegment, timestamp: int, start_offset: int, batch: bytes) -> None:
+        """Keep an answer."""
+        self._found[segment.uid, timestamp, start_offset] = batch
+        if len(self._found) > FOUND_MAX:
+            self._found.popitem(last=False)
+
+    def look_up(self, partition: TopicIdPartition, segment: StoredSegment, timestamp: int, start_offset: int) -> bytes:
+        """Ask the store. Blocks; for worker threads.
+
+        Raises:
+            RemoteStoreError: It cannot say.
+            CorruptRecordsError: What it gives is damaged.
+        """
+        store = self._open_store()
+
+        def part(kind: str) -> bytes:
+            name = segment_file_name(partition, segment.base_offset, segment.uid, kind)
+            return store.get(name) if kind in segment.files else b""
+
+        first = max(offset_before_timestamp(part("timeindex"), segment.base_offset, timestamp), start_offset)
+        position = position_of(part("index"), segment.base_offset, first)
+        name = segment_file_name(partition, segment.base_offset, segment.uid, LOG)
+        for batch in _batches(store, name, position, segment.size_bytes):
+            header = read_header(batch)
+            if header.max_timestamp >= timestamp and header.last_offset >= start_offset:
+                if not is_crc_valid(batch, 0, header):
+                    raise CorruptRecordsError(f"{store.url}: {name}: the batch at {header.base_offset} is damaged")
+                return bytes(batch)
+        return NOTHING
+
+
+def _batches(store: ObjectStore, name: str, position: int, size_bytes: int) -> Iterator[memoryview]:
+    """Iterate over an object's batches from a position on."""
+    wanted = _PIECE_BYTES
+    while position < size_bytes:
+        data = memoryview(store.get(name, position, min(wanted, size_bytes - position)))
+        end = 0
+        for at, header in iterate_batches(data):
+            end = at + header.length_bytes
+            yield data[at:end]
+        if not end and position + len(data) >= size_bytes:
+            return
+        wanted = _PIECE_BYTES if end else max(wanted * 2, read_header(data).length_bytes + HEADER_SIZE)
+        position += end
+
+
+@attrs.frozen(eq=False)
+class TimeLookup:
+    """A look-up of a time in both tiers. See `DiskWork`; whether it ran changes no answer but "not at hand"."""
+
+    found_batches: FoundBatches
+    partition: TopicIdPartition
+    segment: StoredSegment
+    timestamp: int
+    start_offset: int
+    local: DiskWork | None
+    batches: list[bytes] = attrs.field(factory=list)
+
+    def run(self) -> None:
+        """See `DiskWork.run`."""
+        try:
+            if self.local is not None:
+                self.local.run()
+        finally:
+            with suppress(OdradekError):  # who asks then is told that it is not at hand
+                batch = self.found_batches.look_up(self.partition, self.segment, self.timestamp, self.start_offset)
+                self.batches.append(batch)
+
+    def finish(self, error: Exception | None) -> None:
+        """See `DiskWork.finish`."""
+        if self.local is not None:
+            self.local.finish(error)
+        for batch in self.batches:
+            self.found_batches.put(self.segment, self.timestamp, self.start_offset, batch)

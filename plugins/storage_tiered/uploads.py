@@ -1,0 +1,160 @@
+"""Shell: sends a closed segment to the store, and reads back what arrived. Blocks; for worker threads.
+
+Nothing names the objects yet: the manifest comes after, and what is left of an upload that failed is garbage.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final
+
+import attrs
+from crc32c import crc32c
+
+from odradek.kernel.api import CREATE, READ, StoreUnavailableError, read_header, write_all
+
+from .indexes import IndexBuilder
+from .manifest import StoredFile, StoredSegment
+from .names import LOG, segment_file_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from odradek.kernel.api import Files, ObjectStore, SegmentInfo, SegmentSource, TopicIdPartition
+
+CHUNK_BYTES: Final = 4 << 20
+"""How much is read, or got back, at a time."""
+_INDEX: Final = "index"
+_TIME_INDEX: Final = "timeindex"
+
+
+@attrs.frozen
+class Upload:
+    """A segment to be sent.
+
+    Attributes:
+        partition: Whose.
+        uid: Nobody else's.
+        segment: As it is now.
+        source: Its bytes.
+        leader_epochs: Each with its first offset in the segment.
+        sidecars: Small files that go with it, by kind.
+    """
+
+    partition: TopicIdPartition
+    uid: str
+    segment: SegmentInfo
+    source: SegmentSource
+    leader_epochs: tuple[tuple[int, int], ...]
+    sidecars: Mapping[str, bytes]
+
+
+def send(store: ObjectStore, upload: Upload, files: Files, staging: Path) -> StoredSegment:
+    """Send all files of a segment, and confirm each by its size and checksum, got back from the store.
+
+    Args:
+        store: Where to.
+        upload: What.
+        files: The file system.
+        staging: A folder for files of storages that have none.
+
+    Raises:
+        RemoteStoreError: The store failed, or gave back something else.
+        OSError: The segment is gone, or the disk fails.
+        CorruptRecordsError: The segment is damaged.
+    """
+    base_offset = upload.segment.base_offset
+    stored: dict[str, StoredFile] = {}
+    with _as_files(upload, files, staging) as paths:
+        contents: dict[str, bytes | Path] = {**upload.sidecars, **paths}
+        # The records last: objects without them are plainly left over.
+        for kind in sorted(contents, key=lambda each: each == LOG):
+            name = segment_file_name(upload.partition, base_offset, upload.uid, kind)
+            stored[kind] = _send_one(store, name, contents[kind], files)
+    segment = upload.segment
+    return StoredSegment(
+        uid=upload.uid,
+        base_offset=base_offset,
+        next_offset=segment.next_offset,
+        max_timestamp=segment.max_timestamp,
+        leader_epochs=upload.leader_epochs,
+        files=stored,
+    )
+
+
+def _send_one(store: ObjectStore, name: str, content: bytes | Path, files: Files) -> StoredFile:
+    expected = StoredFile(len(content), crc32c(content)) if isinstance(content, bytes) else _sum_file(files, content)
+    store.put(name, content)
+    arrived = sum_object(store, name)
+    if arrived != expected:
+        raise StoreUnavailableError(
+            f"{store.url}: {name} was put with {expected.size_bytes} bytes and checksum {expected.crc32c:08x}, and "
+            f"{arrived.size_bytes} bytes with {arrived.crc32c:08x} came back: it is sent again; if this goes on, look "
+            "at the store's own health"
+        )
+    return expected
+
+
+def sum_object(store: ObjectStore, name: str) -> StoredFile:
+    """Get an object piece by piece and return its size and checksum.
+
+    Raises:
+        RemoteStoreError: It cannot be had.
+    """
+    size_bytes, crc = store.size(name), 0
+    position = 0
+    while position < size_bytes:
+        piece = store.get(name, position, min(CHUNK_BYTES, size_bytes - position))
+        if not piece:
+            break
+        crc = crc32c(piece, crc)
+        position += len(piece)
+    return StoredFile(position, crc)
+
+
+def _sum_file(files: Files, path: Path) -> StoredFile:
+    fd = files.open(path, READ)
+    try:
+        position = crc = 0
+        while piece := files.pread(fd, CHUNK_BYTES, position):
+            crc = crc32c(piece, crc)
+            position += len(piece)
+        return StoredFile(position, crc)
+    finally:
+        files.close(fd)
+
+
+@contextmanager
+def _as_files(upload: Upload, files: Files, staging: Path) -> Iterator[Mapping[str, bytes | Path]]:
+    """Give the segment's own files, or make some of its batches that are gone afterwards."""
+    if upload.source.paths:
+        yield upload.source.paths
+        return
+    path = staging / f"{upload.uid}.staged"
+    try:
+        yield _stage(upload, files, path)
+    finally:
+        with suppress(OSError):
+            files.unlink(path)
+
+
+def _stage(upload: Upload, files: Files, path: Path) -> Mapping[str, bytes | Path]:
+    builder = IndexBuilder(upload.segment.base_offset)
+    pending: list[bytes] = []
+    written = pending_bytes = 0
+    fd = files.open(path, CREATE)
+    try:
+        for batch in upload.source.batches(upload.segment.base_offset, CHUNK_BYTES):
+            header = read_header(batch)
+            builder.add(written + pending_bytes, header.last_offset, header.max_timestamp)
+            pending.append(bytes(batch))
+            pending_bytes += len(batch)
+            if pending_bytes >= CHUNK_BYTES:
+                write_all(files, fd, [b"".join(pending)], written)
+                written, pending, pending_bytes = written + pending_bytes, [], 0
+        write_all(files, fd, [b"".join(pending)], written)
+    finally:
+        files.close(fd)
+    index, time_index = builder.finish()
+    return {LOG: path, _INDEX: index, _TIME_INDEX: time_index}
