@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import attrs
+import pytest
 
 from .driver import ROOT
 
@@ -29,6 +30,13 @@ CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 
 class MissingClientError(Exception):
     """A client is not on this machine; the text says what to install."""
+
+
+def skip_or_fail(reason: str) -> None:
+    """Skip where a person runs the tests; fail where nobody would see it."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
 
 
 @attrs.frozen
@@ -153,11 +161,15 @@ def franz_go_driver() -> list[str]:
     return [str(cached("franz", lambda folder: run_installer(what, build, folder)) / "driver")]
 
 
-def kcat_driver() -> list[str]:
-    """Return the command of kcat's driver."""
-    if shutil.which("kcat") is None:
-        raise MissingClientError("apt-get install kcat")
-    return [sys.executable, "-m", "tests.interop.drivers.kcat"]
+def kcat_driver(module: str) -> Callable[[], list[str]]:
+    """Return the command of a program around kcat."""
+
+    def command() -> list[str]:
+        if shutil.which("kcat") is None:
+            raise MissingClientError("apt-get install kcat")
+        return [sys.executable, "-m", f"tests.interop.drivers.{module}"]
+
+    return command
 
 
 NOT_IN_KCAT: Final = (
@@ -180,6 +192,7 @@ CLIENTS: Final = {
             python_driver("kafka_python", "kafka", "kafka-python"),
             {"null_headers": "it refuses a header without a value"},
             member=python_driver("member_kafka_python", "kafka", "kafka-python"),
+            transactor=python_driver("transactor_kafka_python", "kafka", "kafka-python"),
             assignors=("range", "roundrobin"),
         ),
         Client(
@@ -187,6 +200,7 @@ CLIENTS: Final = {
             python_driver("aiokafka_driver", "aiokafka", "aiokafka"),
             {"max_timestamp": "its consumer asks by time, for the first and for the last offset"},
             member=python_driver("member_aiokafka", "aiokafka", "aiokafka"),
+            transactor=python_driver("transactor_aiokafka", "aiokafka", "aiokafka"),
             assignors=("range", "roundrobin"),
         ),
         Client(
@@ -208,12 +222,15 @@ CLIENTS: Final = {
             "franz-go",
             franz_go_driver,
             member=franz_go_driver,
+            transactor=franz_go_driver,
             assignors=("range", "roundrobin", "cooperative-sticky"),
         ),
         Client(
             "kcat",
-            kcat_driver,
+            kcat_driver("kcat"),
             dict.fromkeys(NOT_IN_KCAT, "kcat's command line has no such option"),
+            member=kcat_driver("member_kcat"),
+            assignors=("range", "roundrobin", "cooperative-sticky"),
         ),
         Client(
             "kafkajs",
@@ -224,6 +241,7 @@ CLIENTS: Final = {
                 "max_timestamp": "it asks by time, for the first and for the last offset",
             },
             member=lambda: kafkajs_driver("member.js"),
+            transactor=lambda: kafkajs_driver("transactor.js"),
         ),
     )
 }

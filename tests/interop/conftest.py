@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import itertools
 import os
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ..broker.broker_process import broker_process
-from .clients import CLIENTS, MissingClientError
+from .brokers import SETTINGS
+from .clients import CLIENTS, MissingClientError, skip_or_fail
 from .driver import Driver
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..broker.broker_process import BrokerProcess
-
-SETTINGS: Final = ("auto.create.topics.enable=false", "log.retention.ms=-1", "group.initial.rebalance.delay.ms=0")
 
 
 @pytest.fixture(scope="session")
@@ -35,13 +34,6 @@ def address(request: pytest.FixtureRequest) -> str:
         return other
     broker: BrokerProcess = request.getfixturevalue("broker")
     return broker.address
-
-
-def skip_or_fail(reason: str) -> None:
-    """Skip where a person runs the tests; fail where nobody would see it."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 @pytest.fixture(scope="session")

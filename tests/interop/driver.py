@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import select
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -71,6 +72,18 @@ class Driver:
         self._process.kill()
         self._process.wait()
 
+    def freeze(self) -> None:
+        """Stop the program where it is, until `thaw`."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let the program go on."""
+        self._process.send_signal(signal.SIGCONT)
+
+    def said(self) -> str:
+        """Return the end of what the program said on standard error."""
+        return self._log_path.read_text(errors="replace")[-3000:]
+
     def close(self) -> None:
         """End the program."""
         for stream in (self._process.stdin, self._process.stdout):
@@ -90,12 +103,9 @@ class Driver:
         while b"\n" not in chunks[-1]:
             left = deadline - time.monotonic()  # noqa: TID251 - as above
             ready, _, _ = select.select([self._process.stdout], [], [], max(left, 0))
-            assert ready, f"{self.name} took too long; {self._said()}"
+            assert ready, f"{self.name} took too long; it said: {self.said()}"
             chunk = self._process.stdout.read1(1 << 20)  # type: ignore[attr-defined] # a BufferedReader
-            assert chunk, f"{self.name} ended; {self._said()}"
+            assert chunk, f"{self.name} ended; it said: {self.said()}"
             chunks.append(chunk)
         line, _, self._buffer = b"".join(chunks).partition(b"\n")
         return json.loads(line)
-
-    def _said(self) -> str:
-        return f"it said: {self._log_path.read_text(errors='replace')[-3000:]}"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -14,8 +12,7 @@ import trio
 from odradek.kernel.client import Consumer, Producer
 
 from ..broker.broker_process import broker_process
-from .conftest import SETTINGS
-from .test_interop_transactions import kafka_at
+from .brokers import SETTINGS, kafka_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,11 +39,10 @@ async def read_as_group(address: str, count: int) -> list[int]:
 
 
 def test_a_group_goes_on_where_it_was_in_kafka(tmp_path: Path) -> None:
-    with kafka_at(tmp_path) as (address, pids):
-        trio.run(produce, address, 10)
-        in_kafka = trio.run(read_as_group, address, 6)
-        for pid in pids:
-            os.kill(pid, signal.SIGKILL)
+    with kafka_at(tmp_path) as kafka:
+        trio.run(produce, kafka.address, 10)
+        in_kafka = trio.run(read_as_group, kafka.address, 6)
+        kafka.kill()
     adopt = [sys.executable, "-m", "odradek", "topics", "adopt", str(tmp_path / "kafka" / "1")]
     subprocess.run([*adopt, "--data-dir", str(tmp_path / "data")], check=True, capture_output=True)
     with broker_process(tmp_path / "data", *SETTINGS) as broker:

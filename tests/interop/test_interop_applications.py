@@ -15,8 +15,7 @@ import attrs
 import pytest
 
 from ..broker.broker_process import BrokerProcess
-from .clients import MissingClientError, cached, run_installer
-from .conftest import skip_or_fail
+from .clients import MissingClientError, cached, run_installer, skip_or_fail
 from .driver import ROOT
 
 if TYPE_CHECKING:

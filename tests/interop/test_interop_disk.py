@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ..broker.broker_process import broker_process
-from .clients import CLIENTS, CODECS, MissingClientError, peers_command
-from .conftest import skip_or_fail
+from .clients import CLIENTS, CODECS, MissingClientError, peers_command, skip_or_fail
 from .driver import Driver
 from .records import PRODUCE, create_topic, odd_records, plain_records, read_partition, without_offsets
 

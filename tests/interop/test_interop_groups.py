@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ..broker.broker_process import BrokerProcess
-from .clients import CLIENTS, MissingClientError
-from .conftest import SETTINGS, skip_or_fail
+from .brokers import mortal_broker
+from .clients import CLIENTS, MissingClientError, skip_or_fail
 from .driver import Driver
 from .member import Members, members_in
 from .records import PRODUCE, create_topic, record
+from .transactor import reader_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.interop
 
-PARTITIONS = 6
+PARTITIONS = 8
 MEMBERS = [name for name, client in CLIENTS.items() if client.member is not None]
 MIXED = [name for name in MEMBERS if "range" in CLIENTS[name].assignors]
 COOPERATIVE = [name for name in MEMBERS if "cooperative-sticky" in CLIENTS[name].assignors]
@@ -71,15 +71,16 @@ class Group:
                 records=[record(number, value.encode()) for number, value in enumerate(values)],
             )
 
-    def wait_shared(self, *counts: int) -> None:
-        """Wait until all partitions are owned, each once, by members that own so many."""
+    def wait_shared(self, members_count: int) -> None:
+        """Wait until all partitions are owned, each once, evenly, by so many members."""
+        shares = [(PARTITIONS + number) // members_count for number in range(members_count)]
 
         def is_shared() -> bool:
             owned = self.members.owned()
             everything = sorted(partition for each in owned for partition in each)
-            return everything == list(range(PARTITIONS)) and sorted(map(len, owned)) == sorted(counts)
+            return everything == list(range(PARTITIONS)) and sorted(map(len, owned)) == shares
 
-        self.members.wait_until(is_shared, f"partitions shared as {counts}")
+        self.members.wait_until(is_shared, f"partitions shared as {shares}")
 
     def wait_read(self) -> None:
         """Wait until everything that was produced has been read."""
@@ -101,21 +102,18 @@ def group(address: str, topic: str, members: Members, driver_of: Callable[[str],
 def joined_evenly(group: Group, names: Sequence[str], *options: str) -> None:
     for count, name in enumerate(names, 1):
         group.join(name, *options)
-        smaller, larger = PARTITIONS // count, -(-PARTITIONS // count)
-        larger_count = PARTITIONS - smaller * count
-        group.wait_shared(*[larger] * larger_count, *[smaller] * (count - larger_count))
+        group.wait_shared(count)
 
 
 def test_all_libraries_share_one_group_and_leave_it_one_by_one(group: Group) -> None:
     for name in MIXED:
         group.join(name, "--assignor", "range")
-    group.wait_shared(*[1] * len(MIXED))
+    group.wait_shared(len(MIXED))
     group.produce(10)
     group.wait_read()
     for gone, name in enumerate(MIXED[:-1], 1):
         group.members.leave(name)
-        left = len(MIXED) - gone
-        group.wait_shared(*[PARTITIONS // left + (number < PARTITIONS % left) for number in range(left)])
+        group.wait_shared(len(MIXED) - gone)
         group.produce(1)
         group.wait_read()
 
@@ -126,12 +124,12 @@ def test_all_libraries_share_one_group_and_leave_it_one_by_one(group: Group) -> 
 def test_a_member_takes_over_what_a_dead_one_had(client: str, group: Group) -> None:
     group.join(client, name="stays")
     group.join(client, name="dies")
-    group.wait_shared(3, 3)
+    group.wait_shared(2)
     group.produce(5)
     group.wait_read()
     group.members.kill("dies")
     group.produce(5)
-    group.wait_shared(6)
+    group.wait_shared(1)
     group.wait_read()
 
     group.assert_read_once()
@@ -152,12 +150,12 @@ def test_a_static_member_comes_back_to_what_it_had(client: str, group: Group) ->
     patient = ("--session", "45000")
     group.join(client, "--instance", "a", *patient, name="a")
     group.join(client, "--instance", "b", *patient, name="b")
-    group.wait_shared(3, 3)
+    group.wait_shared(2)
     kept = group.members.history_of("a")
     had = group.members.owned_by("b")
     group.members.kill("b")
     group.join(client, "--instance", "b", *patient, name="b")
-    group.wait_shared(3, 3)
+    group.wait_shared(2)
     group.produce(5)
     group.wait_read()
 
@@ -171,7 +169,7 @@ def test_members_of_the_consumer_protocol_share_a_group(group: Group) -> None:
     group.produce(5)
     group.wait_read()
     group.members.leave(CONSUMER_PROTOCOL[0])
-    group.wait_shared(6)
+    group.wait_shared(1)
     group.produce(5)
     group.wait_read()
 
@@ -180,15 +178,15 @@ def test_members_of_the_consumer_protocol_share_a_group(group: Group) -> None:
 
 def test_a_group_is_upgraded_to_the_consumer_protocol_while_it_reads(group: Group) -> None:
     group.join("java", "--assignor", "range", name="classic")
-    group.wait_shared(6)
+    group.wait_shared(1)
     group.produce(5)
     group.wait_read()
     group.join("librdkafka", "--protocol", "consumer", name="modern")
-    group.wait_shared(3, 3)
+    group.wait_shared(2)
     group.produce(5)
     group.wait_read()
     group.members.leave("classic")
-    group.wait_shared(6)
+    group.wait_shared(1)
     group.produce(5)
     group.wait_read()
 
@@ -196,31 +194,21 @@ def test_a_group_is_upgraded_to_the_consumer_protocol_while_it_reads(group: Grou
 
 
 def test_a_group_outlives_the_death_of_the_broker(members: Members, tmp_path: Path) -> None:
-    broker = BrokerProcess(tmp_path / "data", *SETTINGS)
-    address = broker.wait_ready()
-    driver = Driver("librdkafka", [*CLIENTS["librdkafka"].command(), address], os.environ, tmp_path / "driver.log")
-    try:
+    with mortal_broker(tmp_path) as broker, reader_at("librdkafka", broker.address, tmp_path) as driver:
 
         def produce(**arguments: Any) -> None:
             driver.do("produce", **PRODUCE, **arguments)
 
-        group = Group(address, "kept", members, produce)
-        for name in ("librdkafka", "java", "franz-go"):
-            group.join(name)
-        group.wait_shared(2, 2, 2)
+        group = Group(broker.address, "kept", members, produce)
+        for name in ("kcat", "librdkafka", "java", "franz-go"):
+            group.join(name, "--session", "30000")  # nobody is taken for dead while the broker is
+        group.wait_shared(4)
         group.produce(5)
         group.wait_read()
         broker.kill()
-        broker.close()
-        broker = BrokerProcess(tmp_path / "data", *SETTINGS, listen=address)
-        broker.wait_ready()
+        broker.restart()
         group.produce(5)
         group.wait_read()
-        group.wait_shared(2, 2, 2)
+        group.wait_shared(4)
 
         group.assert_read_once()
-    finally:
-        driver.close()
-        if broker.process.poll() is None:
-            broker.terminate()
-        broker.close()

@@ -9,8 +9,7 @@ import pytest
 
 from ..broker.broker_process import BrokerProcess
 from ..broker.broker_process import Client as Connection
-from .clients import CLIENTS, MissingClientError
-from .conftest import skip_or_fail
+from .clients import CLIENTS, MissingClientError, skip_or_fail
 from .driver import Driver
 from .records import PRODUCE, create_topic, end_offset, read_partition, record, without_offsets
 

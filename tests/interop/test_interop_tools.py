@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 import pytest
 
-from .clients import MissingClientError, peers_command
-from .conftest import skip_or_fail
+from .clients import MissingClientError, peers_command, skip_or_fail
 from .records import create_topic
 
 if TYPE_CHECKING:

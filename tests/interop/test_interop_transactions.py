@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -28,60 +23,21 @@ from odradek.kernel.wire.messages.api_61_describe_producers import (
 
 from ..broker.broker_process import BrokerProcess, broker_process
 from ..broker.broker_process import Client as Connection
-from .clients import CLIENTS, MissingClientError, peers_command, those_that
-from .conftest import SETTINGS, skip_or_fail
-from .driver import LIMIT_S, ClientError, Driver
-from .drivers.json_lines import to_bytes, to_text
-from .records import PRODUCE, create_topic, end_offset, record
+from .brokers import SETTINGS, kafka_at, mortal_broker
+from .clients import MissingClientError, peers_command, skip_or_fail, those_that
+from .driver import ClientError, Driver
+from .records import PRODUCE, create_topic, record
+from .transactor import TRANSACTORS, read, reader_at, transactor_at, values_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
 pytestmark = pytest.mark.interop
 
-TRANSACTORS = [name for name, client in CLIENTS.items() if client.transactor is not None]
 READERS = those_that("consume")
 KILLED = ("librdkafka", "java")
 """One of each transaction version; their programs take long under kills."""
-
-
-@contextmanager
-def transactor_at(name: str, address: str, transactional_id: str, folder: Path) -> Iterator[Driver]:
-    """Run a client's transactional producer."""
-    make = CLIENTS[name].transactor
-    assert make is not None
-    try:
-        command = make()
-    except MissingClientError as error:
-        skip_or_fail(f"{name} is not on this machine; needs {error}")
-        raise
-    log = folder / f"transactor-{name}-{transactional_id}.log"
-    driver = Driver(name, [*command, address, transactional_id], os.environ, log)
-    try:
-        yield driver
-    finally:
-        driver.close()
-
-
-@contextmanager
-def reader_at(name: str, address: str, folder: Path) -> Iterator[Driver]:
-    """Run a client's driver against another broker than the shared one."""
-    driver = Driver(name, [*CLIENTS[name].command(), address], os.environ, folder / f"reader-{name}.log")
-    try:
-        yield driver
-    finally:
-        driver.close()
-
-
-def values_of(records: list[dict[str, Any]]) -> list[str]:
-    """Return the texts of records that a driver read."""
-    return [(to_bytes(each["value"]) or b"").decode() for each in records]
-
-
-def read(driver: Driver, topic: str, count: int, isolation: str = "read_committed") -> list[str]:
-    """Return the first so many values that a consumer gets."""
-    return values_of(driver.do("consume", topic=topic, position="beginning", count=count, isolation=isolation))
 
 
 # ------------------------------------------------------------------------------------------------------ what is visible
@@ -173,28 +129,22 @@ def test_what_stands_behind_an_open_transaction_waits_for_it(
 
 @pytest.mark.parametrize("producer", KILLED)
 def test_a_transaction_outlives_the_death_of_the_broker(producer: str, tmp_path: Path) -> None:
-    broker = BrokerProcess(tmp_path / "data", *SETTINGS)
-    address = broker.wait_ready()
-    try:
-        create_topic(address, "kept")
-        with transactor_at(producer, address, "t", tmp_path) as transactor:
+    with mortal_broker(tmp_path) as broker:
+        create_topic(broker.address, "kept")
+        with transactor_at(producer, broker.address, "t", tmp_path) as transactor:
             for is_commit in (False, True):
                 transactor.do("begin")
                 transactor.do("send", topic="kept", values=[f"before-{is_commit}"])
                 broker.kill()
-                broker.close()
-                broker = BrokerProcess(tmp_path / "data", *SETTINGS, listen=address)
-                broker.wait_ready()
+                broker.restart()
                 transactor.do("send", topic="kept", values=[f"after-{is_commit}"])
                 transactor.do("end", commit=is_commit)
-        with reader_at("librdkafka", address, tmp_path) as reader:
+        with reader_at("librdkafka", broker.address, tmp_path) as reader:
             found = read(reader, "kept", 2)
             everything = read(reader, "kept", 4, "read_uncommitted")
 
         assert found == ["before-True", "after-True"]
         assert everything == ["before-False", "after-False", *found]
-    finally:
-        end_of(broker)
 
 
 @pytest.mark.parametrize("producer", TRANSACTORS)
@@ -223,82 +173,15 @@ def commit_more(transactor: Driver, topic: str) -> None:
     transactor.do("end", commit=True)
 
 
-@pytest.mark.parametrize("producer", KILLED)
-def test_records_are_transformed_exactly_once_whoever_is_killed(producer: str, tmp_path: Path) -> None:
-    values = [str(number) for number in range(500)]
-    broker = BrokerProcess(tmp_path / "data", *SETTINGS)
-    address = broker.wait_ready()
-    try:
-        for topic in ("source", "target"):
-            create_topic(address, topic)
-        with reader_at("librdkafka", address, tmp_path) as plain:
-            records = [{**record(0, None), "value": to_text(value.encode())} for value in values]
-            plain.do("produce", topic="source", records=records, **PRODUCE)
-        job = {"group": "g", "source": "source", "target": "target", "end": len(values)}
-        for number in range(2):
-            with transactor_at(producer, address, "t", tmp_path) as transactor:
-                transactor.begin("transform", **job)
-                wait_for_records(address, "target", 75 + 200 * number)
-                transactor.kill()
-            with transactor_at(producer, address, "t", tmp_path) as transactor:
-                transactor.begin("transform", **job)
-                wait_for_records(address, "target", 150 + 200 * number)
-                broker.kill()
-                broker.close()
-                broker = BrokerProcess(tmp_path / "data", *SETTINGS, listen=address)
-                broker.wait_ready()
-                wait_for_records(address, "target", 200 + 200 * number)
-                transactor.kill()
-        with transactor_at(producer, address, "t", tmp_path) as transactor:
-            transactor.do("transform", **job)
-        with reader_at("librdkafka", address, tmp_path) as reader:
-            found = read(reader, "target", len(values))
-        with Connection(address) as connection:
-            end = end_offset(connection, "target")
-
-        assert found == [f"{value}!" for value in values]
-        assert end > len(values) + len(values) // 25  # the markers, and what was aborted
-    finally:
-        end_of(broker)
-
-
-def wait_for_records(address: str, topic: str, offset: int) -> None:
-    """Wait until a topic ends at an offset or later."""
-    deadline_s = time.monotonic() + LIMIT_S  # noqa: TID251 - a limit for a client that hangs
-    with Connection(address) as connection:
-        while end_offset(connection, topic) < offset:
-            assert time.monotonic() < deadline_s, "no progress"  # noqa: TID251 - as above
-
-
 # ------------------------------------------------------------------------------------------------ what lies on the disk
 
 
-@contextmanager
-def kafka_at(folder: Path) -> Iterator[tuple[str, list[int]]]:
-    """Run Apache Kafka on a data directory; yield its address and its processes."""
-    try:
-        command = peers_command("run", "kafka", "--data-dir", str(folder / "kafka"))
-    except MissingClientError as error:
-        skip_or_fail(f"Apache Kafka is not on this machine; needs {error}")
-        raise
-    with (
-        (folder / "kafka.log").open("wb") as log,
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log) as kafka,
-    ):
-        assert kafka.stdout is not None
-        line = kafka.stdout.readline()
-        assert line, (folder / "kafka.log").read_text()
-        told = json.loads(line)
-        yield told["bootstrap"], told["pids"]
-
-
 def test_transactions_that_kafka_kept_are_ours_after_an_adoption(tmp_path: Path) -> None:
-    with kafka_at(tmp_path) as (address, pids):
-        with reader_at("librdkafka", address, tmp_path) as driver:
-            topic, committed, records_count = write_transactions("librdkafka", address, driver, tmp_path)
+    with kafka_at(tmp_path) as kafka:
+        with reader_at("librdkafka", kafka.address, tmp_path) as driver:
+            topic, committed, records_count = write_transactions("librdkafka", kafka.address, driver, tmp_path)
             theirs = read(driver, topic, len(committed))
-        for pid in pids:
-            os.kill(pid, signal.SIGKILL)
+        kafka.kill()
     shutil.copytree(tmp_path / "kafka" / "1" / f"{topic}-0", tmp_path / "backup" / f"{topic}-0")
     adopt = [sys.executable, "-m", "odradek", "topics", "adopt", str(tmp_path / "backup")]
     subprocess.run([*adopt, "--data-dir", str(tmp_path / "data")], check=True, capture_output=True)
@@ -361,10 +244,3 @@ def test_kafka_reads_what_transactional_clients_had_us_write(tmp_path: Path) -> 
     assert "files read" in killed
     assert "files read" in stopped
     assert (tmp_path / "data" / f"{topic}-0" / f"{0:020}.txnindex").stat().st_size == 3 * 34
-
-
-def end_of(broker: BrokerProcess) -> None:
-    """End a broker, whatever has become of it."""
-    if broker.process.poll() is None:
-        broker.terminate()
-    broker.close()

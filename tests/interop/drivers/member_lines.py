@@ -40,7 +40,7 @@ class Member:
         parser.add_argument("--protocol", default="classic")
         parser.add_argument("--assignor", default="range")
         parser.add_argument("--instance")
-        parser.add_argument("--session", type=int, default=6_000)
+        parser.add_argument("--session", type=int, default=3_000)
         self.options = parser.parse_args()
         self.is_leaving = threading.Event()
         self._owned: set[int] = set()

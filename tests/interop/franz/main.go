@@ -57,6 +57,12 @@ type request struct {
 	Value           string            `json:"value"`
 	At              any               `json:"at"`
 	Before          int64             `json:"before"`
+	Values          []string          `json:"values"`
+	Commit          bool              `json:"commit"`
+	Group           string            `json:"group"`
+	Source          string            `json:"source"`
+	Target          string            `json:"target"`
+	End             int64             `json:"end"`
 }
 
 func say(answer any) {
@@ -297,9 +303,13 @@ func run(r request) (any, error) {
 }
 
 func main() {
-	if len(os.Args) > 2 {
+	carryOut := run
+	switch {
+	case len(os.Args) > 3:
 		member(os.Args[2:])
 		return
+	case len(os.Args) == 3:
+		carryOut = (&transactor{id: os.Args[2]}).run
 	}
 	input := bufio.NewReader(os.Stdin)
 	for {
@@ -311,7 +321,7 @@ func main() {
 		if err := json.Unmarshal(line, &r); err != nil {
 			panic(err)
 		}
-		result, err := run(r)
+		result, err := carryOut(r)
 		if err == nil {
 			say(map[string]any{"result": result})
 			continue

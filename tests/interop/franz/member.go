@@ -40,7 +40,7 @@ func (o *ownership) change(partitions map[string][]int32, isOwned bool) {
 // member reads in a group until standard input ends: options and events as tests/interop/drivers/member_lines.py says.
 func member(arguments []string) {
 	group, topic := arguments[0], arguments[1]
-	options := map[string]string{"--assignor": "range", "--session": "6000"}
+	options := map[string]string{"--assignor": "range", "--session": "3000"}
 	for at := 2; at+1 < len(arguments); at += 2 {
 		options[arguments[at]] = arguments[at+1]
 	}

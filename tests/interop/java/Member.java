@@ -25,7 +25,7 @@ public class Member {
         "cooperative-sticky", "org.apache.kafka.clients.consumer.CooperativeStickyAssignor");
 
     public static void main(String[] arguments) throws Exception {
-        Map<String, String> options = new HashMap<>(Map.of("--protocol", "classic", "--assignor", "range", "--session", "6000"));
+        Map<String, String> options = new HashMap<>(Map.of("--protocol", "classic", "--assignor", "range", "--session", "3000"));
         for (int at = 3; at < arguments.length; at += 2) {
             options.put(arguments[at], arguments[at + 1]);
         }

@@ -8,7 +8,7 @@ const say = event => process.stdout.write(JSON.stringify(event) + '\n')
 
 const main = async () => {
   const kafka = new Kafka({ clientId: 'interop', brokers: [bootstrap], logLevel: logLevel.NOTHING })
-  const consumer = kafka.consumer({ groupId, sessionTimeout: 6000, heartbeatInterval: 500, maxWaitTimeInMs: 100 })
+  const consumer = kafka.consumer({ groupId, sessionTimeout: 3000, heartbeatInterval: 500, maxWaitTimeInMs: 100 })
   consumer.on(consumer.events.GROUP_JOIN, ({ payload }) =>
     say({ event: 'assigned', partitions: payload.memberAssignment[topic] || [] })
   )
