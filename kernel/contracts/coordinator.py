@@ -159,19 +159,21 @@ class CoordinatorTimers(Protocol):
 
 @attrs.frozen
 class TopicView:
-    """A topic, as a coordinator sees it.
+    """A topic, as plugins see it.
 
     Attributes:
         name: Its name.
         topic_id: Its id.
         partitions_count: How many partitions it has.
         racks: By partition, the racks of its replicas' brokers; brokers without a rack are left out.
+        configs: What is set on it, as texts.
     """
 
     name: str
     topic_id: uuid.UUID
     partitions_count: int
     racks: Sequence[frozenset[str]] = ()
+    configs: Mapping[str, str] = attrs.field(factory=dict)
 
 
 class ClusterView(Protocol):

@@ -52,7 +52,7 @@ class ImageView:
 
 
 def topic_view(topic: TopicImage, image: MetadataImage) -> TopicView:
-    """Return a topic as coordinators see it."""
+    """Return a topic as plugins see it."""
     racks_of = {broker.broker_id: broker.rack for broker in image.brokers.values() if broker.rack}
     racks: tuple[frozenset[str], ...] = ()
     if racks_of:
@@ -60,7 +60,7 @@ def topic_view(topic: TopicImage, image: MetadataImage) -> TopicView:
             frozenset(racks_of[broker] for broker in partition.replicas if broker in racks_of)
             for partition in topic.partitions
         )
-    return TopicView(topic.name, topic.topic_id, len(topic.partitions), racks)
+    return TopicView(topic.name, topic.topic_id, len(topic.partitions), racks, image.topic_config(topic.name))
 
 
 def metadata_change(delta: MetadataDelta, image: MetadataImage) -> MetadataChange:

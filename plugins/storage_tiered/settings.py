@@ -1,4 +1,4 @@
-"""Pure core: the plugin's own keys, and what the broker's keys mean for it."""
+"""Shell: the plugin's own keys, and what the broker's keys mean for it."""
 
 from __future__ import annotations
 

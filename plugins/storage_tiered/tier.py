@@ -15,6 +15,7 @@ import trio
 
 from odradek.kernel.api import OdradekError, OsFiles, RemoteStoreError, StorageError
 
+from .bucket import StoredTopic, claim, put_topic
 from .cache import IndexCache, RunCache, RunFolder
 from .cold_reads import ColdReads, ReadSettings
 from .log import TieredPartitionLog
@@ -26,6 +27,9 @@ from .store_settings import store_settings
 from .time_lookup import FoundBatches
 
 if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Callable
+
     from odradek.kernel.api import BrokerHandle, ObjectStore, PartitionLog, TierSettings, TopicIdPartition
 
     from .settings import TierPaths
@@ -66,6 +70,8 @@ class TieredStorage:
         self._leading: dict[TopicIdPartition, int] = {}
         self._deletions: dict[TopicIdPartition, _Track] = {}
         self._store: ObjectStore | None = None
+        self._is_claimed = False
+        self._stored_topics: dict[uuid.UUID, StoredTopic] = {}
         self._away_since_ms = -1
         self._wake = trio.Event()
         self._limiter = trio.CapacityLimiter(1)
@@ -206,9 +212,11 @@ class TieredStorage:
 
         try:
             if track.claimed_epoch != epoch and (tiered.manifest is not None or self.passes.has_due(tiered)):
+                await self._claim_bucket()
                 await self.passes.take_over(tiered, epoch)
                 track.claimed_epoch = epoch
             if track.claimed_epoch == epoch and is_wanted():
+                await self._keep_topic(partition)
                 await self.passes.run(tiered, epoch, is_wanted)
         except FencedError as error:
             log.error("%s: nothing more is sent: %s", partition.topic_partition, error)
@@ -225,6 +233,25 @@ class TieredStorage:
             track.due_ms = self.broker.clock.monotonic_ms() + self._interval_ms
         finally:
             track.is_busy = False
+
+    async def _claim_bucket(self) -> None:
+        """Make sure, once, that the store is this cluster's."""
+        if not self._is_claimed:
+            await self._in_thread(lambda: claim(self.open_store(), self.broker.cluster_id))
+            self._is_claimed = True
+
+    async def _keep_topic(self, partition: TopicIdPartition) -> None:
+        """Keep in the store what a restore needs to know of a topic, when that has changed."""
+        view = self.broker.cluster.topic_by_id(partition.topic_id)
+        if view is None:
+            return
+        topic = StoredTopic(self.broker.cluster_id, view.name, view.topic_id, view.partitions_count, dict(view.configs))
+        if self._stored_topics.get(view.topic_id) != topic:
+            await self._in_thread(lambda: put_topic(self.open_store(), topic))
+            self._stored_topics[view.topic_id] = topic
+
+    async def _in_thread(self, function: Callable[[], None]) -> None:
+        await trio.to_thread.run_sync(function, limiter=self._limiter)
 
     # -------------------------------------------------------------------------------------------------------- failures
 
@@ -270,12 +297,13 @@ class TieredStorage:
 
     async def _delete(self, partition: TopicIdPartition, track: _Track) -> None:
         try:
-            await trio.to_thread.run_sync(self._delete_objects, partition, limiter=self._limiter)
+            await self._in_thread(lambda: self._delete_objects(partition))
         except OdradekError as error:
             self._note_failure(f"deleting {partition.topic_partition}", track, error)
         else:
             self._note_success(track)
             self._deletions.pop(partition, None)
+            self._stored_topics.pop(partition.topic_id, None)
             if partition in self._tracks:
                 self._tracks[partition] = _Track()
             else:
