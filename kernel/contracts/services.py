@@ -69,6 +69,7 @@ class Metric:
         help: One sentence.
         kind: `counter` or `gauge`.
         read: Returns the values by label values; the empty tuple for a metric without labels.
+            Where there are many, `items` may make them one by one: clients are served in between.
         labels: Label names, in the order of the keys that `read` returns.
     """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import ItemsView, Mapping
 from typing import TYPE_CHECKING, Final
 
 from odradek.kernel.api import Metric
@@ -11,7 +12,7 @@ from .classic.states import ClassicState
 from .group_type import GroupType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from odradek.kernel.api import BrokerHandle, CoordinatorRuntime
 
@@ -72,7 +73,7 @@ def group_metrics(
             "odradek_group_lag",
             "Records of a partition that a group has not committed yet, up to the high watermark.",
             "gauge",
-            lambda: _lags(runtime, broker),
+            lambda: Lags(runtime, broker),
             ("group", "topic", "partition"),
         ),
         Metric(_MANAGER + "numgroups", "Classic groups.", "gauge", lambda: {(): _classic_count(groups())}),
@@ -90,15 +91,45 @@ def _state_metric(state: ClassicState, groups: Callable[[], Iterator[Group]]) ->
     )
 
 
-def _lags(runtime: CoordinatorRuntime[GroupShard], broker: BrokerHandle) -> Values:
-    """Return the lag of every committed offset whose partition is on this broker."""
-    lags: dict[tuple[str, ...], float] = {}
-    for _, shard in runtime.shards():
-        for group_id, topic, partition, value in shard.offsets.committed():
-            offsets = broker.offsets(topic, partition)
-            if offsets is not None and value.offset >= 0:
-                lags[group_id, topic, str(partition)] = max(0, offsets.high_watermark - value.offset)
-    return lags
+class Lags(Mapping[tuple[str, ...], float]):
+    """The lag of every committed offset whose partition is on this broker, by group, topic and partition.
+
+    There may be a million: each is reckoned when `items` comes to it, so that whoever goes through them may let others
+    have their turns in between. Groups that come or go meanwhile are seen or not.
+    """
+
+    def __init__(self, runtime: CoordinatorRuntime[GroupShard], broker: BrokerHandle) -> None:
+        """Reckon nothing yet."""
+        self._runtime = runtime
+        self._broker = broker
+
+    def items(self) -> ItemsView[tuple[str, ...], float]:
+        """Return labels and lags, to be gone through once."""
+        return _LagItems(self)
+
+    def each(self) -> Iterator[tuple[tuple[str, ...], float]]:
+        """Iterate over labels and lags."""
+        for _, shard in tuple(self._runtime.shards()):
+            for group_id, topic, partition, value in shard.offsets.committed():
+                offsets = self._broker.offsets(topic, partition)
+                if offsets is not None and value.offset >= 0:
+                    yield (group_id, topic, str(partition)), max(0, offsets.high_watermark - value.offset)
+
+    def __iter__(self) -> Iterator[tuple[str, ...]]:
+        return (labels for labels, _lag in self.each())
+
+    def __getitem__(self, labels: tuple[str, ...]) -> float:
+        return dict(self.each())[labels]
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self.each())
+
+
+class _LagItems(ItemsView[tuple[str, ...], float]):
+    _mapping: Lags
+
+    def __iter__(self) -> Iterator[tuple[tuple[str, ...], float]]:
+        return self._mapping.each()
 
 
 def _classic_count(groups: Iterator[Group]) -> int:

@@ -25,6 +25,7 @@ from odradek.kernel.wire.messages.data_group_records import OffsetCommitKey, Off
 
 from .group import Effects
 from .records import NO_EXPIRY, GroupRecord
+from .walks import Walk
 
 if TYPE_CHECKING:
     import uuid
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from .group import Group, PartitionCheck, ReplayMethod, ShardContext
 
 EXPIRY_TIMER: Final = "offset expiry"
+EXPIRY_WALK: Final = "offset expiry, next slice"
+DELETION_WALK: Final = "offsets of deleted topics, next slice"
 NO_RETENTION: Final = -1
 """`OffsetCommitRequest.retention_time_ms` of a commit that expires with its group."""
 
@@ -127,6 +130,10 @@ class Offsets:
         self._pending: dict[int, dict[str, OffsetsByTopic]] = {}
         # By group, whose transactions have offsets of it, so that a look at a group costs nothing for all the others.
         self._producers: dict[str, set[int]] = {}
+        self._expiry = Walk(context, EXPIRY_WALK, self._expire_in, self._arm_expiry)
+        self._deletion = Walk(context, DELETION_WALK, self._delete_topics_in, self._deletion_done)
+        self._deleted_topics: frozenset[str] = frozenset()
+        self._deleted_meanwhile: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         return f"Offsets({self.count} committed, {len(self._pending)} open transactions)"
@@ -137,11 +144,14 @@ class Offsets:
         return sum(len(partitions) for topics in self._committed.values() for partitions in topics.values())
 
     def committed(self) -> Iterator[tuple[str, str, int, OffsetCommitValue]]:
-        """Iterate over group id, topic, partition and what is committed."""
-        for group_id, topics in self._committed.items():
-            for topic, partitions in topics.items():
-                for partition, found in partitions.items():
-                    yield group_id, topic, partition, found.value
+        """Iterate over group id, topic, partition and what is committed; groups may come and go meanwhile."""
+        for group_id in tuple(self._committed):
+            found = [
+                (group_id, topic, partition, offset.value)
+                for topic, partitions in self._committed.get(group_id, {}).items()
+                for partition, offset in partitions.items()
+            ]
+            yield from found
 
     # ------------------------------------------------------------------------------------------------ a part of a shard
 
@@ -199,20 +209,42 @@ class Offsets:
         self._arm_expiry()
 
     def metadata_changed(self, change: MetadataChange, now_ms: int) -> Effects:
-        """Remove the offsets of deleted topics."""
-        effects = Effects()
-        deleted = {topic.name for topic in change.deleted_topics}
-        if deleted:
-            stores = (self._committed, *self._pending.values())
-            keys = {
-                (group_id, topic, partition): None
-                for store in stores
-                for group_id, topics in store.items()
-                for topic in deleted & topics.keys()
-                for partition in topics[topic]
-            }
-            effects.records += [_tombstone(*key) for key in keys]
-        return effects
+        """Remove the offsets of deleted topics, slice by slice."""
+        self._deleted_meanwhile |= {topic.name for topic in change.deleted_topics}
+        return Effects() if self._deleted_topics else self._begin_deletion(now_ms)
+
+    def _begin_deletion(self, now_ms: int) -> Effects:
+        self._deleted_topics, self._deleted_meanwhile = self._deleted_meanwhile, frozenset()
+        if not self._deleted_topics:
+            return Effects()
+        return self._deletion.begin({**self._committed, **self._producers}, now_ms)
+
+    def _delete_topics_in(self, group_id: str, now_ms: int, effects: Effects) -> int:
+        """Remove what a group committed in deleted topics, but not in a topic that came under the same name since."""
+        found = {
+            (topic, partition): offset.value.topic_id
+            for topics in self._stores_of(group_id)
+            for topic in self._deleted_topics & topics.keys()
+            for partition, offset in topics[topic].items()
+        }
+        for (topic, partition), topic_id in found.items():
+            namesake = self._context.broker.cluster.topic(topic)
+            if namesake is None or namesake.topic_id != topic_id:
+                effects.records.append(_tombstone(group_id, topic, partition))
+        return len(found)
+
+    def _deletion_done(self) -> None:
+        self._deleted_topics = frozenset()
+        if self._deleted_meanwhile:
+            self._context.timers.schedule(
+                DELETION_WALK, 0, lambda now_ms: self._begin_deletion(now_ms).result(None, is_atomic=False)
+            )
+
+    def _stores_of(self, group_id: str) -> Iterator[OffsetsByTopic]:
+        """Iterate over what a group has committed, and has in each open transaction."""
+        yield self._committed.get(group_id, {})
+        for producer_id in sorted(self._producers.get(group_id, ())):
+            yield self._pending[producer_id].get(group_id, {})
 
     # ------------------------------------------------------------------------------------------------------- committing
 
@@ -382,11 +414,10 @@ class Offsets:
 
     def deletion_records(self, group_id: str) -> list[GroupRecord]:
         """Return the tombstones of all offsets of a group, pending ones among them."""
-        stores = (self._committed, *(self._pending[each] for each in sorted(self._producers.get(group_id, ()))))
         keys = {
             (topic, partition): None
-            for store in stores
-            for topic, partitions in store.get(group_id, {}).items()
+            for topics in self._stores_of(group_id)
+            for topic, partitions in topics.items()
             for partition in partitions
         }
         return [_tombstone(group_id, topic, partition) for topic, partition in keys]
@@ -398,25 +429,26 @@ class Offsets:
         self._context.timers.schedule(EXPIRY_TIMER, interval_ms, self._expire)
 
     def _expire(self, now_ms: int) -> CoordinatorResult[GroupRecord, None]:
-        """Remove expired offsets, and groups that are empty and have none."""
-        effects = Effects()
-        for group_id, group in self._context.groups.items():
-            expired, have_all = self._expired(group_id, group, now_ms)
-            effects.records += [_tombstone(group_id, topic, partition) for topic, partition in expired]
-            self._context.counters.offset_expirations += len(expired)
-            if have_all and group.is_empty:
-                effects.records += group.deletion_records()
-        self._arm_expiry()
-        return effects.result(None, is_atomic=False)
+        """Remove expired offsets, and groups that are empty and have none, slice by slice."""
+        return self._expiry.begin(self._context.groups, now_ms).result(None, is_atomic=False)
 
-    def _expired(self, group_id: str, group: Group, now_ms: int) -> tuple[list[tuple[str, int]], bool]:
-        """Return which offsets of a group have expired, and whether that is all it has."""
-        topics = self._committed.get(group_id)
-        if not topics:
-            return [], not self._has_open_transaction(group_id)
+    def _expire_in(self, group_id: str, now_ms: int, effects: Effects) -> int:
+        group = self._context.groups.get(group_id)
+        if group is None:
+            return 0
+        expired, count = self._expired(group_id, group, now_ms)
+        effects.records += [_tombstone(group_id, topic, partition) for topic, partition in expired]
+        self._context.counters.offset_expirations += len(expired)
+        if count == len(expired) and group.is_empty and not self._has_open_transaction(group_id):
+            effects.records += group.deletion_records()
+        return count
+
+    def _expired(self, group_id: str, group: Group, now_ms: int) -> tuple[list[tuple[str, int]], int]:
+        """Return which offsets of a group have expired, and how many it has."""
+        topics = self._committed.get(group_id, {})
         expires_from = group.offsets_expire_from()
         if expires_from is None:
-            return [], False
+            return [], sum(map(len, topics.values()))
         retention_ms = self._context.broker.config.get_int("offsets.retention.minutes") * _MINUTE_MS
         expired = []
         count = 0
@@ -430,7 +462,7 @@ class Offsets:
                 ends_ms = own_ms if own_ms != NO_EXPIRY else expires_from(value.commit_timestamp) + retention_ms
                 if now_ms >= ends_ms and not self._is_pending(group_id, topic, partition):
                     expired.append((topic, partition))
-        return expired, count == len(expired) and not self._has_open_transaction(group_id)
+        return expired, count
 
 
 def _tombstone(group_id: str, topic: str, partition: int) -> GroupRecord:

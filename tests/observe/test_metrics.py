@@ -5,7 +5,13 @@ import pytest
 from odradek.kernel.contracts.services import Metric
 from odradek.kernel.errors import PluginError
 from odradek.kernel.observe.histogram import Histogram
-from odradek.kernel.observe.metrics import MetricsRegistry, histogram_metrics, metric_name, render_metric
+from odradek.kernel.observe.metrics import (
+    PORTION_LINES,
+    MetricsRegistry,
+    histogram_metrics,
+    metric_name,
+    render_metric,
+)
 
 
 @pytest.mark.parametrize(
@@ -80,3 +86,13 @@ def test_a_wrong_or_doubled_metric_names_its_plugin(name: str, kind: str) -> Non
 
     with pytest.raises(PluginError, match="myplugin"):
         registry.add(Metric(name, "h", kind, dict), "myplugin")
+
+
+def test_a_metric_of_many_values_is_rendered_in_portions() -> None:
+    registry = MetricsRegistry(on_error=lambda metric, error: None)
+    count = 3 * PORTION_LINES
+    registry.add(Metric("m", "h", "gauge", lambda: {(str(number),): number for number in range(count)}, ("n",)))
+    portions = list(registry.render())
+
+    assert max(text.count("\n") for text in portions) <= PORTION_LINES + 1
+    assert "".join(portions).count("\n") == count + 2

@@ -100,7 +100,7 @@ class ClassicMembers:
         regex_change = self._regexes.update(group, member, updated, effects, now_ms)
         is_due = are_names_new or regex_change is not RegexChange.NONE
         epoch = group.group_epoch
-        if is_due or group.is_metadata_stale:
+        if is_due or self._rebalancing.is_stale(group):
             epoch = self._rebalancing.advance_epoch(group, member, updated, effects, is_due=is_due)
         if is_downgrade:
             target_epoch, target = group.assignment_epoch, group.target_of(updated)

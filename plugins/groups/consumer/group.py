@@ -87,6 +87,7 @@ class ConsumerGroup(AccessChecks):
         classic_protocols: How many of them offer a protocol.
         has_partition_metadata: Whether Kafka before 4.1 wrote a record that has to be removed.
         is_metadata_stale: Soft: whether a topic may have changed since `metadata_hash` was computed.
+        changes_seen: Soft: up to which change of topics that was looked at, see `TopicHashes`.
         successor: Soft: what takes its place when its tombstone is replayed.
     """
 
@@ -113,6 +114,7 @@ class ConsumerGroup(AccessChecks):
         self.has_partition_metadata = False
         self._owners: dict[UUID, dict[int, int]] = {}
         self.is_metadata_stale = True
+        self.changes_seen = 0
         self.successor: ClassicGroup | None = None
 
     def __repr__(self) -> str:

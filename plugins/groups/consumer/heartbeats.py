@@ -136,7 +136,7 @@ class Heartbeats:
         epoch = group.group_epoch
         # An expression that nobody has looked up yet will bring a new epoch by itself.
         is_due = are_names_new or regex_change is RegexChange.RESOLVED
-        if is_due or group.is_metadata_stale:
+        if is_due or self._rebalancing.is_stale(group):
             epoch = self._rebalancing.advance_epoch(group, member, updated, effects, is_due=is_due)
         target_epoch, target = self._rebalancing.update_target(group, epoch, member, updated, effects, now_ms)
         reconciled = self._rebalancing.reconcile(

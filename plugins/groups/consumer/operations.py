@@ -149,11 +149,10 @@ class ConsumerGroups:
     def metadata_changed(self, change: MetadataChange, now_ms: int) -> Effects:
         """Have the groups that read a topic look at it when their next member sends a heartbeat."""
         names = {topic.name for topic in change.deleted_topics} | change.created_topics | change.changed_topics
-        self._rebalancing.hashes.forget(names)
+        if names:
+            self._rebalancing.hashes.topics_changed(names)
         if change.created_topics:
             self._regexes.topics_created()
-        for group in self.groups():
-            group.is_metadata_stale = group.is_metadata_stale or any(group.is_subscribed_to(name) for name in names)
         return Effects()
 
     # --------------------------------------------------------------------------------------------------------- records

@@ -50,6 +50,15 @@ class Rebalancing:
         """Return the hash of topics as they are now."""
         return self.hashes.of_group(names, self._cluster)
 
+    def is_stale(self, group: ConsumerGroup) -> bool:
+        """Return whether a topic that the group reads may have changed since its metadata hash was computed."""
+        hashes = self.hashes
+        if group.changes_seen != hashes.changes_count:
+            if hashes.has_changed_since(group.changes_seen, group.topic_names):
+                group.is_metadata_stale = True
+            group.changes_seen = hashes.changes_count
+        return group.is_metadata_stale
+
     def advance_epoch(self, group: ConsumerGroup, old: Member, new: Member, effects: Effects, *, is_due: bool) -> int:
         """Look at the metadata, and begin the next epoch of the group if it has changed, or if one is due.
 

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Final
 from .xxh3 import xxh3_64
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from odradek.kernel.api import ClusterView, TopicView
 
+NAMES_MAX: Final = 10_000
+"""Of so many topics it is remembered when they changed; beyond, every group is taken to read one that did."""
 _LAYOUT: Final = b"\x00"
 """Names how a topic is laid out below."""
 
@@ -53,16 +55,36 @@ def _text(text: str) -> bytes:
 
 
 class TopicHashes:
-    """The hashes of topics, kept until a topic changes. One a shard."""
+    """The hashes of topics, kept until a topic changes. One a shard.
+
+    Attributes:
+        changes_count: How many changes there were. A group that remembers at which it looked has nothing to do until
+            there is another one: so a change costs nothing for groups of which no member is heard.
+    """
 
     def __init__(self) -> None:
         """Make it empty."""
+        self.changes_count = 0
         self._known: dict[str, int] = {}
+        self._changed_at: dict[str, int] = {}
+        self._forgotten_at = 0
 
-    def forget(self, names: Iterable[str]) -> None:
-        """Topics have changed, or nobody reads them any more."""
+    def topics_changed(self, names: Collection[str]) -> None:
+        """Take note of topics that came, changed or went in one change."""
+        self.changes_count += 1
         for name in names:
             self._known.pop(name, None)
+        if len(self._changed_at) + len(names) > NAMES_MAX:
+            self._changed_at.clear()
+            self._forgotten_at = self.changes_count
+        else:
+            self._changed_at.update(dict.fromkeys(names, self.changes_count))
+
+    def has_changed_since(self, changes_count: int, names: Iterable[str]) -> bool:
+        """Return whether one of these topics may have changed after so many changes."""
+        return changes_count < self._forgotten_at or any(
+            self._changed_at.get(name, 0) > changes_count for name in names
+        )
 
     def of_group(self, names: Iterable[str], cluster: ClusterView) -> int:
         """Return the hash of the topics that a group reads; 0 when none of them exists."""

@@ -118,3 +118,29 @@ def test_no_offset_is_committed_when_the_metadata_is_too_long() -> None:
 
     assert waiter.response == [[ErrorCode.OFFSET_METADATA_TOO_LARGE]]
     assert metrics_of(driven)[PREFIX + "offset_commit_count"] == {(): 0}
+
+
+def test_lags_are_reckoned_one_by_one_while_groups_come_and_go() -> None:
+    driven = DrivenGroups()
+    for number in range(10):
+        driven.commit({"t": {0: number}}, group=f"g{number}")
+    runtime = cast("CoordinatorRuntime[GroupShard]", OneShard(driven))
+    (lag,) = (one for one in driven.coordinator.metrics(runtime) if one.name == "odradek_group_lag")
+    values = lag.read()
+    asked: list[str] = []
+
+    def ask(topic: str, partition: int) -> LogOffsets:
+        asked.append(topic)
+        return LogOffsets(0, 9, 9, 9)
+
+    driven.broker.offsets = ask  # type: ignore[method-assign] # a test's own
+    items = iter(values.items())
+    first = next(items)
+    driven.harness.run(lambda shard, _now_ms: shard.delete_groups(["g1", "g2"]))
+    driven.commit({"t": {0: 5}}, group="late")
+
+    assert first == (("g0", "t", "0"), 9)
+    assert len(asked) == 1
+    assert [labels[0] for labels, _lag in items] == [f"g{number}" for number in range(3, 10)]
+    assert values["late", "t", "0"] == 4
+    assert len(values) == len(list(values)) == 9

@@ -70,7 +70,7 @@ def test_a_known_hash_is_kept_until_the_topic_changes() -> None:
 
     assert first == hashes.of_group(["t"], topics)
 
-    hashes.forget(["t"])
+    hashes.topics_changed(["t"])
 
     assert first != hashes.of_group(["t"], topics)
     assert hashes.of_group([], topics) == 0
