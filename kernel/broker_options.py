@@ -84,7 +84,7 @@ def read_broker_options(
     registry = Registry.of(plugins.config_keys())
     has_tiered = plugins.offers_tier and TIERED_OVER in storages
     registry = registry.with_choices("odradek.storage", [*storages, TIERED] if has_tiered else storages)
-    registry = registry.with_choices("odradek.election", elections)
+    registry = registry.with_choices("odradek.election", elections).with_cleanup_policies(plugins.cleanup_policies())
     of_server = [name for name, assignor in assignors.items() if assignor.is_server_side]
     registry = registry.with_choices("group.consumer.assignors", of_server)
     resolved = settings.resolve(registry, data_dir=default_data_dir(environment, Path.home()))

@@ -115,6 +115,7 @@ class BrokerParts:
             elections=self.elections,
             ids=broker.ids,
             random=broker.random,
+            internal_topics=self.replicas.internal_topics,
         )
         self.metadata: MetadataLog
         self.producer_ids = ProducerIdSource(
@@ -178,7 +179,7 @@ class BrokerParts:
         )
 
     def _make_cleanup(self) -> tuple[Retention, Compactor]:
-        policies = Policies(self.plugins.cleanup_policies())
+        policies = Policies(self.config.registry.cleanup_policies)
         retention = Retention(
             replicas=self.replicas,
             policies=policies,

@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print what is known of the keys."""
     plugins = PluginManager()
     plugins.load(installed_plugins())
-    registry = Registry.of(plugins.config_keys())
+    registry = Registry.of(plugins.config_keys()).with_cleanup_policies(plugins.cleanup_policies())
     scopes = [scope for scope in Scope if arguments.scope in (None, scope.value)]
     found = find_keys(registry, arguments.keys, scopes)
     if arguments.json:

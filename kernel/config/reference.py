@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 _HEAD: Final = """\
 # Configuration reference
 
-Generated from the definitions in `kernel/config/definitions` by `python -m odradek.kernel.config.reference`; a test
-fails when this page is stale.
+Generated from the definitions in `kernel/config/definitions`, and those of our plugins, by `python -m
+tools.render_configuration`; a test fails when this page is stale.
 
 ## Where a value comes from
 
@@ -121,16 +121,3 @@ def render_key(key: ConfigKey) -> str:
     if not key.part.stands:
         lines.append(f"    Taken with a warning: it {key.part.text}; {key.part.effect}.")
     return "\n".join(lines)
-
-
-def main() -> None:
-    """Print the page."""
-    import sys
-
-    from .registry import builtin_registry
-
-    sys.stdout.write(render_page(builtin_registry()))
-
-
-if __name__ == "__main__":
-    main()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -16,6 +16,9 @@ from ..errors import ConfigError, PluginError
 from .definitions import KAFKA_KEYS, OWN_KEYS, UNLISTED_KEYS
 from .keys import ConfigKey, Scope, UpdateMode
 from .values import ListOf, OneOf
+
+if TYPE_CHECKING:
+    from ..contracts.cleanup import CleanupPolicy
 
 _LISTENER_PREFIX: Final = re.compile(r"listener\.name\.([^.]+)\.(.+)")
 _PLUGIN_PREFIXES: Final = ("rsm.config.", "rlmm.config.")
@@ -33,9 +36,11 @@ class Registry:
 
     Attributes:
         keys: Scope to name to key, in the order of definition.
+        cleanup_policies: What plugins offer, by the names that `cleanup.policy` takes.
     """
 
     keys: Mapping[Scope, Mapping[str, ConfigKey]]
+    cleanup_policies: Mapping[str, CleanupPolicy] = attrs.field(factory=dict)
 
     @classmethod
     def of(cls, plugin_keys: Iterable[tuple[str, ConfigKey]] = ()) -> Registry:
@@ -153,7 +158,13 @@ class Registry:
             scope: {**known, name: _bound(known[name], offered)} if name in known else known
             for scope, known in self.keys.items()
         }
-        return Registry(keys)
+        return attrs.evolve(self, keys=keys)
+
+    def with_cleanup_policies(self, policies: Mapping[str, CleanupPolicy]) -> Registry:
+        """Return the registry with `cleanup.policy` bound to the policies that plugins offer."""
+        names = sorted(policies)
+        bound = self.with_choices("cleanup.policy", names).with_choices("log.cleanup.policy", names)
+        return attrs.evolve(bound, cleanup_policies=policies)
 
     def listed(self, scope: Scope) -> list[ConfigKey]:
         """Return the keys that DescribeConfigs shows, in its order: Kafka's, then all others by name."""
@@ -163,9 +174,12 @@ class Registry:
         return [key for key in keys if not key.is_internal]
 
 
+_ENABLE: Final = "; others need a plugin that offers them"
+
+
 def _bound(key: ConfigKey, choices: tuple[str, ...]) -> ConfigKey:
     if isinstance(key.validator, ListOf):
-        return attrs.evolve(key, validator=attrs.evolve(key.validator, choices=choices))
+        return attrs.evolve(key, validator=attrs.evolve(key.validator, choices=choices, remedy=_ENABLE))
     return attrs.evolve(key, validator=OneOf(choices))
 
 

@@ -6,7 +6,7 @@ attribute and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -17,7 +17,7 @@ from ..contracts.tiering import TierSettings
 from .definitions.odradek import TIERED, TIERED_OVER
 from .keys import Scope
 from .tier_checks import FOLLOWS_TOTAL, check_tiers, invalid
-from .values import InvalidValueError
+from .values import InvalidValueError, parse
 
 if TYPE_CHECKING:
     from .broker import BrokerConfig
@@ -30,7 +30,8 @@ class TopicConfig:
     """A topic's effective configuration. Immutable; a change makes a new one.
 
     Attributes are Kafka's keys with underscores; sizes in bytes, times in milliseconds; -1 for retention means "for
-    ever". Those of plugins are in `extra`, by their full names.
+    ever". Those of plugins are in `extra`, by their full names. `is_compacted` is whether records without a key are
+    refused, because a cleanup policy of the topic goes by keys.
     """
 
     segment_bytes: int
@@ -70,6 +71,7 @@ class TopicConfig:
     odradek_election: str
     extra: Mapping[str, Value] = attrs.field(factory=dict)
     overrides: Mapping[str, str] = attrs.field(factory=dict)
+    is_compacted: bool = False
 
     @classmethod
     def resolve(cls, broker: BrokerConfig, overrides: Mapping[str, str] | None = None) -> TopicConfig:
@@ -94,12 +96,7 @@ class TopicConfig:
         if _INTERNAL_SEGMENT_BYTES in own:
             internal = broker.registry.keys[Scope.TOPIC][_INTERNAL_SEGMENT_BYTES]
             fields["segment_bytes"] = resolve_key(internal, broker, own) or fields["segment_bytes"]
-        return cls(**fields, extra=extra, overrides=own)
-
-    @property
-    def is_compacted(self) -> bool:
-        """Whether records without a key are refused, and the latest of each key is what is kept."""
-        return "compact" in self.cleanup_policy
+        return cls(**fields, extra=extra, overrides=own, is_compacted=_is_compacted(broker, fields["cleanup_policy"]))
 
     def log_config(self) -> LogConfig:
         """Return what the topic's logs need to know."""
@@ -139,13 +136,20 @@ def _or(value: int, total: int) -> int:
     return total if value == FOLLOWS_TOTAL else value
 
 
+def _is_compacted(broker: BrokerConfig, policies: Iterable[str]) -> bool:
+    """Say whether a policy goes by keys: `compact`, offered or not, as its records must suit it when it is again."""
+    offered = broker.registry.cleanup_policies
+    return any(name == "compact" or (name in offered and offered[name].requires_keys) for name in policies)
+
+
+CLEANUP_POLICY: Final = "cleanup.policy"
 _INTERNAL_SEGMENT_BYTES: Final = "internal.segment.bytes"
 """Kafka's way around the lower bound of `segment.bytes`; for tests. Not shown by DescribeConfigs."""
 
 _FIELDS: Final = {
     field.name.replace("_", "."): field.name
     for field in attrs.fields(TopicConfig)
-    if field.name not in {"extra", "overrides"}
+    if field.name not in {"extra", "overrides", "is_compacted"}
 }
 
 
@@ -161,7 +165,9 @@ def resolve_key(key: ConfigKey, broker: BrokerConfig, overrides: Mapping[str, st
         try:
             return key.parse(overrides[key.name])
         except InvalidValueError:
-            pass
+            if key.name == CLEANUP_POLICY:
+                # A policy whose plugin is not enabled now: another one in its place would remove what it keeps.
+                return parse(key.name, overrides[key.name], key.type)
     stand_in = broker.first_of(key.synonyms) if key.synonyms else None
     return key.default if stand_in is None else stand_in
 
@@ -195,13 +201,16 @@ def check_topic(config: BrokerConfig, overrides: Mapping[str, str], now: Mapping
     Args:
         config: The broker's configuration, which stands in for what the topic does not set.
         overrides: Name to text; everything that will be set on the topic.
-        now: What is set on it now; None for a new one.
+        now: What is set on it now; None for a new one. What stays as it is may have lost its plugin.
 
     Raises:
         KafkaError: INVALID_CONFIG with the first key that is unknown, refused, or has a wrong value.
     """
+    now = now or {}
     for name, text in overrides.items():
         key = config.registry.find(Scope.TOPIC, name)
+        if now.get(name) == text and (key is None or name == CLEANUP_POLICY):
+            continue
         if key is None:
             hint = config.registry.hint(Scope.TOPIC, name)
             raise invalid(f"Unknown topic config name: {name}{f'; {hint}' if hint else ''}")
@@ -215,7 +224,12 @@ def check_topic(config: BrokerConfig, overrides: Mapping[str, str], now: Mapping
     low, high = topic.min_compaction_lag_ms, topic.max_compaction_lag_ms
     if low > high:
         raise invalid(f"conflict topic config setting min.compaction.lag.ms ({low}) > max.compaction.lag.ms ({high})")
-    check_tiers(topic, is_on=config.get_bool("remote.log.storage.system.enable"), was_tiered=_was_tiered(now or {}))
+    check_tiers(topic, is_on=config.get_bool("remote.log.storage.system.enable"), was_tiered=_was_tiered(now))
+    for policy in topic.cleanup_policy:
+        offered = config.registry.cleanup_policies.get(policy)
+        problem = offered.problem_with(topic.cleanup_settings()) if offered is not None else ""
+        if problem:
+            raise invalid(problem)
 
 
 def _was_tiered(overrides: Mapping[str, str]) -> bool:

@@ -244,10 +244,12 @@ class ListOf:
     Attributes:
         choices: What may stand in it; None means anything.
         may_be_empty: Whether a list of nothing is one.
+        remedy: What is said after the choices to who asked for something else.
     """
 
     choices: tuple[str, ...] | None = None
     may_be_empty: bool = True
+    remedy: str = ""
 
     def check(self, name: str, value: Value) -> None:
         """Refuse an empty list where it must have something, a repetition, an empty entry, an unknown entry."""
@@ -262,7 +264,8 @@ class ListOf:
             raise InvalidValueError(f"Configuration '{name}' values must not be empty.")
         for entry in value:
             if self.choices is not None and entry not in self.choices:
-                raise InvalidValueError.of(name, entry, f"String must be one of: {', '.join(self.choices)}")
+                why = f"String must be one of: {', '.join(self.choices)}{self.remedy}"
+                raise InvalidValueError.of(name, entry, why)
 
     def describe(self) -> str:
         """Say it as Kafka's pages do."""

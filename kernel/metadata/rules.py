@@ -12,7 +12,7 @@ from .image import ResourceType
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Set
     from uuid import UUID
 
     from ..config.broker import BrokerConfig
@@ -31,6 +31,7 @@ class ControllerRules:
         elections: Election factories by name.
         ids: Makes topic ids.
         random: Where placements begin.
+        internal_topics: Of coordinators: they are created with the cleanup policy they need, enabled or not.
     """
 
     node_id: int
@@ -38,6 +39,7 @@ class ControllerRules:
     elections: Mapping[str, ElectionFactory]
     ids: IdSource
     random: random.Random
+    internal_topics: Set[str] = frozenset()
 
     def config_at(self, image: MetadataImage) -> BrokerConfig:
         """Return the node's configuration with the dynamic layers of an image."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from ..config.describe import describe_topic
-from ..config.topic import TopicConfig, check_topic, expand_storage
+from ..config.topic import CLEANUP_POLICY, TopicConfig, check_topic, expand_storage
 from ..contracts.coordinator import CoordinatorResult
 from ..errors import ErrorCode, KafkaError
 from ..ids import ZERO_ID
@@ -35,7 +35,7 @@ from .replica_assignment import check_assignment, check_some_live
 from .rules import replica_directories
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ..config.broker import BrokerConfig
     from .image import MetadataImage
@@ -122,9 +122,9 @@ def _create(creation: _Creation, topic: CreatableTopic) -> tuple[list[MetadataRe
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{topic.name}' collides with existing topic: {colliding}"
         )
     wanted = _overrides(topic)
-    check_topic(creation.config, wanted)
+    check_topic(creation.config, wanted, _chosen_by_coordinator(creation, topic.name, wanted))
     overrides = expand_storage(creation.config, wanted)
-    check_topic(creation.config, overrides)
+    check_topic(creation.config, overrides, _chosen_by_coordinator(creation, topic.name, overrides))
     chosen = TopicConfig.resolve(creation.config, overrides)
     election = creation.rules.election(chosen.odradek_election)
     replica_lists = _by_hand(creation, topic) if topic.assignments else _placed(creation, topic)
@@ -146,6 +146,13 @@ def _create(creation: _Creation, topic: CreatableTopic) -> tuple[list[MetadataRe
         replication_factor=len(replica_lists[0]),
         configs=_described(creation.config, overrides),
     )
+
+
+def _chosen_by_coordinator(creation: _Creation, name: str, overrides: Mapping[str, str]) -> dict[str, str]:
+    """Return what need not be checked. With another policy than its own an internal topic would lose its state."""
+    if name in creation.rules.internal_topics and CLEANUP_POLICY in overrides:
+        return {CLEANUP_POLICY: overrides[CLEANUP_POLICY]}
+    return {}
 
 
 def _overrides(topic: CreatableTopic) -> dict[str, str]:

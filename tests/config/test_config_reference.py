@@ -6,7 +6,7 @@ from pathlib import Path
 
 from odradek.kernel.config.keys import Scope
 from odradek.kernel.config.reference import render_key, render_page
-from odradek.kernel.config.registry import builtin_registry
+from tools.render_configuration import own_registry
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference" / "configuration.md"
@@ -15,8 +15,8 @@ PAGE = ROOT / "docs" / "reference" / "configuration.md"
 def test_the_reference_page_is_fresh() -> None:
     page = PAGE.read_text(encoding="utf-8")
 
-    assert page == render_page(builtin_registry()), (
-        "run: python -m odradek.kernel.config.reference > docs/reference/configuration.md"
+    assert page == render_page(own_registry()), (
+        "run: python -m tools.render_configuration > docs/reference/configuration.md"
     )
 
 
@@ -24,7 +24,7 @@ def test_the_reference_page_names_every_key() -> None:
     page = PAGE.read_text(encoding="utf-8")
     missing = [
         key.name
-        for known in builtin_registry().keys.values()
+        for known in own_registry().keys.values()
         for key in known.values()
         if not key.is_internal and f"| `{key.name}` |" not in page
     ]
@@ -33,7 +33,7 @@ def test_the_reference_page_names_every_key() -> None:
 
 
 def test_a_key_is_told_on_the_terminal_with_its_facts() -> None:
-    registry = builtin_registry()
+    registry = own_registry()
 
     assert render_key(registry.get(Scope.BROKER, "num.partitions")) == (
         "num.partitions (broker)\n"

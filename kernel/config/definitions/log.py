@@ -121,7 +121,7 @@ log.retention.check.interval.ms
     How often segments that may go are looked for.
 
 log.cleanup.policy
-    What happens to old segments of topics that do not choose: `delete`, `compact`, both, or nothing.
+    What of a log goes where a topic does not choose; see `cleanup.policy`.
 
 log.index.size.max.bytes
     The size that an index file is laid out with; a full index closes the segment.

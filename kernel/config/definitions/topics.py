@@ -112,7 +112,9 @@ min.cleanable.dirty.ratio
     Which share of the log must be dirty before it is compacted.
 
 cleanup.policy
-    What happens to old segments: `delete`, `compact` (the latest record of each key stays), both, or nothing.
+    What of a log goes: whole old segments (`delete`), all but one record of each key (`compact`), records whose own
+    time has come (`ttl`: header `odradek.expires.at`, epoch milliseconds), several of these, or nothing. A name is
+    taken while an active plugin offers it.
 
 unclean.leader.election.enable
     Whether a replica that is not in sync may lead when no other is left: records may be lost then.
