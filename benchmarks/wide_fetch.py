@@ -108,6 +108,7 @@ class House:
             purgatory=self.purgatory,
             clock=clock,
             max_bytes=lambda: 1 << 24,
+            cold_wait_ms=lambda: 500,
         )
 
     def progressed(self, replica: Replica) -> None:

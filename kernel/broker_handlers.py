@@ -37,6 +37,7 @@ def kernel_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler
         sessions=parts.sessions,
         purgatory=parts.fetch_purgatory,
         clock=clock,
+        cold_wait_ms=lambda: parts.live_config.get_int("remote.fetch.max.wait.ms"),
         max_bytes=lambda: parts.live_config.get_int("fetch.max.bytes"),
     )
     yield ListOffsetsHandler(replicas=parts.replicas)

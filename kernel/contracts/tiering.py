@@ -66,8 +66,8 @@ class TieredLog(PartitionLog, Protocol):
     retention asks for it of every log, every few minutes. `begin_time_lookup` of a time may; its `run` then ends within
     the store's own limits.
 
-    Life: made by `Tier.wrap`, ended by `unwrap` or `close`, or left behind when the broker stops: the engine then closes
-    the wrapped log. `Tier.delete` comes before the engine deletes the wrapped log.
+    Life: made by `Tier.wrap`, ended by `unwrap` or `close`, or left behind when the broker stops: the engine then
+    closes the wrapped log. `Tier.delete` comes before the engine deletes the wrapped log.
     """
 
     @property

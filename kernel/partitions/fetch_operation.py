@@ -3,18 +3,24 @@
 A read gives slices of files or memory, never copies. A long poll waits in the purgatory under the replicas it asks for;
 an append or a watermark wakes it, and it reads again when what is there has grown enough.
 
+What lies in a remote store is asked for, and waited for in the same way (`remote.fetch.max.wait.ms`); who has enough
+without it is answered at once, and finds it near when it asks again.
+
 Clients with a thousand partitions have a session, most of whose partitions have nothing new: such a one costs a few
 comparisons in a request and nothing at a wake-up, where only the replica that progressed is looked at.
 
-*Source:* KIP-74 (one batch whatever the limits), KIP-207, KIP-320 (epochs), KIP-595 (diverging epoch).
+*Source:* KIP-74 (one batch whatever the limits), KIP-207, KIP-320 (epochs), KIP-405 (tiers), KIP-595
+(diverging epoch).
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from ..contracts.tiering import RecordsAreRemoteError
 from ..errors import ErrorCode, KafkaError, StorageError
 from ..purgatory.delayed_operation import Outcome
 from ..types import CONSUMER_REPLICA_ID, NO_EPOCH, IsolationLevel
@@ -77,11 +83,13 @@ class FetchResult:
         answers: One for each target, in order; None for one that was passed over because it has nothing new.
         size_bytes: Of all records.
         is_final: Whether waiting would be wrong: a partition has an error, or a follower has to truncate.
+        cold: Those whose records lie in a remote store and are not at hand.
     """
 
     answers: list[PartitionData | None]
     size_bytes: int = 0
     is_final: bool = False
+    cold: tuple[FetchTarget, ...] = ()
 
 
 def note_positions(replicas: ReplicaManager, targets: Iterable[FetchTarget], limits: FetchLimits) -> None:
@@ -135,6 +143,12 @@ def read_targets(
         result.answers.append(answer)
         try:
             _read_one(replicas, target, limits, result, answer)
+        except RecordsAreRemoteError:
+            if limits.is_follower:  # it is to take what it lacks from the store itself, as in Kafka
+                _fail(replicas, target, limits.version, ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE, answer)
+                result.is_final = True
+            else:
+                result.cold += (target,)
         except KafkaError as error:
             _fail(replicas, target, limits.version, error.code, answer)
             result.is_final = True
@@ -201,6 +215,13 @@ def _read_one(
             ]
 
 
+def begin_cold_read(target: FetchTarget, limits: FetchLimits, done: Callable[[], None]) -> None:
+    """Have brought near what a target that was just found to be cold would read; `done` is called when it is there."""
+    tiered_log = target.replica.tiered_log if target.replica is not None else None
+    assert tiered_log is not None, "only what is tiered is cold"
+    tiered_log.begin_cold_read(target.fetch_offset, min(target.max_bytes, limits.max_bytes), done)
+
+
 def find_replica(replicas: ReplicaManager, target: FetchTarget, version: int) -> Replica:
     """Return the replica that a Fetch of this version names.
 
@@ -243,9 +264,22 @@ def _fail(replicas: ReplicaManager, target: FetchTarget, version: int, code: Err
 
 
 class FetchOperation(RequestOperation):
-    """A Fetch that waits until `min_bytes` can be read, something goes wrong, or `max_wait_ms` is over."""
+    """A Fetch that waits until `min_bytes` can be read, something goes wrong, or `max_wait_ms` is over.
 
-    __slots__ = ("_reply", "_result", "_size_bytes", "_sizes_bytes", "limits", "replicas", "session")
+    One that waits for a remote store is answered with the first records that came from there, however few.
+    """
+
+    __slots__ = (
+        "_asked",
+        "_min_bytes",
+        "_reply",
+        "_result",
+        "_size_bytes",
+        "_sizes_bytes",
+        "limits",
+        "replicas",
+        "session",
+    )
 
     def __init__(
         self,
@@ -275,6 +309,8 @@ class FetchOperation(RequestOperation):
         self.limits = limits
         self._reply = reply
         self._result: FetchResult | None = None
+        self._asked: set[FetchTarget] = set()
+        self._min_bytes = max(limits.min_bytes, 1)
         self._size_bytes = found.size_bytes
         # Of those that have something new; what is told without records has 0.
         self._sizes_bytes = {
@@ -289,7 +325,9 @@ class FetchOperation(RequestOperation):
         Source: DelayedFetch.tryComplete; sizes are those of a read, which costs no copy.
         """
         result = self._read()
-        if result.is_final or result.size_bytes >= self.limits.min_bytes:
+        self.ask_for(result.cold)
+        is_near = bool(self._asked) and not result.cold and result.size_bytes > 0
+        if result.is_final or is_near or result.size_bytes >= self._min_bytes:
             self._result = result
             return True
         return False
@@ -303,9 +341,25 @@ class FetchOperation(RequestOperation):
         if target is None:
             return self.is_ready()
         found = read_targets(self.replicas, (target,), self.limits, is_incremental=False)
+        self.ask_for(found.cold)
         self._size_bytes += found.size_bytes - self._sizes_bytes.get(target, 0)
         self._sizes_bytes[target] = found.size_bytes
-        return found.is_final or self._size_bytes >= self.limits.min_bytes
+        is_near = target in self._asked and found.size_bytes > 0
+        return found.is_final or is_near or self._size_bytes >= self._min_bytes
+
+    def ask_for(self, cold: Iterable[FetchTarget]) -> None:
+        """Have brought near what this fetch found to be cold; each once: what is gone again is asked for another time.
+
+        Called when it is parked, and whenever it reads.
+        """
+        for target in cold:
+            if target not in self._asked:
+                self._asked.add(target)
+                begin_cold_read(target, self.limits, partial(self._came_near, target.replica))
+
+    def _came_near(self, replica: Replica | None) -> None:
+        if self.purgatory is not None:
+            self.purgatory.check_one(self, replica)
 
     def _read(self) -> FetchResult:
         session = self.session

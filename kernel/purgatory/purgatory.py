@@ -122,18 +122,18 @@ class Purgatory:
         watching = self.watchers.get(key)
         if watching is None:
             return 0
-        completed_count = 0
-        for operation in tuple(watching):
-            if operation.outcome is not None:
-                continue  # ended by the `finish` of one before it
-            try:
-                is_ready = operation.is_ready_for(key)
-            except Exception as error:  # the caller is somebody's append: it must not suffer from another's fetch
-                self.report_error(operation, error)
-                continue
-            if is_ready:
-                completed_count += operation.end(Outcome.READY)
-        return completed_count
+        return sum(self.check_one(operation, key) for operation in tuple(watching))
+
+    def check_one(self, operation: DelayedOperation, key: Hashable) -> bool:
+        """Complete one operation if its condition holds now, `key` having changed; return whether it did."""
+        if operation.outcome is not None:
+            return False  # ended by the `finish` of one before it
+        try:
+            is_ready = operation.is_ready_for(key)
+        except Exception as error:  # the caller is somebody's append: it must not suffer from another's fetch
+            self.report_error(operation, error)
+            return False
+        return is_ready and operation.end(Outcome.READY)
 
     def cancel_for(self, owner: Hashable) -> int:
         """End everything that waits for `owner`, unanswered; return how many."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from odradek.kernel.clock import Clock, ManualClock
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.contracts.storage import LogConfig, StorageContext, StorageEngine
+from odradek.kernel.contracts.tiering import Tier, TierSettings
 from odradek.kernel.files import Files
 from odradek.kernel.ids import RandomIds
 from odradek.kernel.partitions.append_check import NOT_NEEDED
@@ -27,6 +28,7 @@ def make_manager(
     clock: Clock,
     engines: Mapping[str, StorageEngine],
     on_progress: Callable[[Replica], None] = lambda replica: None,
+    tier: Tier | None = None,
 ) -> ReplicaManager:
     """Make the manager of broker 1, of which nobody else wants to know anything."""
     return ReplicaManager(
@@ -41,6 +43,7 @@ def make_manager(
         on_staged=lambda: None,
         on_flush_wanted=lambda: None,
         on_leader_changed=lambda partition, leader_id, leader_epoch: None,
+        tier=tier,
     )
 
 
@@ -52,11 +55,12 @@ class Hosted:
         directory: Path,
         on_progress: Callable[[Replica], None] = lambda replica: None,
         files: Files | None = None,
+        tier: Tier | None = None,
     ) -> None:
         self.files = files
         self.clock = ManualClock()
         self.dirs = [str(directory / name) for name in ("one", "two")]
-        self.replicas = make_manager(self.clock, {"segment": self.make_engine()}, on_progress)
+        self.replicas = make_manager(self.clock, {"segment": self.make_engine()}, on_progress, tier)
         self.replicas.start()
 
     def make_engine(self) -> SegmentEngine:
@@ -74,21 +78,35 @@ class Hosted:
         )
 
     def open(
-        self, topic: str, partitions: int = 1, *, leader: int = 1, epoch: int = 0, log_config: LogConfig = PLAIN
+        self,
+        topic: str,
+        partitions: int = 1,
+        *,
+        leader: int = 1,
+        epoch: int = 0,
+        log_config: LogConfig = PLAIN,
+        tier: TierSettings | None = None,
     ) -> None:
-        plan = TopicPlan(
+        state = PartitionState(
+            leader=leader, leader_epoch=epoch, partition_epoch=0, replicas=tuple({1, leader}), isr=tuple({1, leader})
+        )
+        self.replicas.open_topic(
+            topic,
+            uuid.uuid5(uuid.NAMESPACE_DNS, topic),
+            self.plan(log_config, tier),
+            dict.fromkeys(range(partitions), state),
+        )
+
+    @staticmethod
+    def plan(log_config: LogConfig = PLAIN, tier: TierSettings | None = None) -> TopicPlan:
+        return TopicPlan(
             storage="segment",
             election="isr",
             stages=(),
             log_config=log_config,
             settings=TopicSettings(rules=ValidationRules(), min_insync_replicas=1),
             values={},
-        )
-        state = PartitionState(
-            leader=leader, leader_epoch=epoch, partition_epoch=0, replicas=tuple({1, leader}), isr=tuple({1, leader})
-        )
-        self.replicas.open_topic(
-            topic, uuid.uuid5(uuid.NAMESPACE_DNS, topic), plan, dict.fromkeys(range(partitions), state)
+            tier=tier,
         )
 
     def produce(

@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+from odradek.kernel.contracts.tiering import Tier
 from odradek.kernel.contracts.transactions import Transactions
 from odradek.kernel.dispatch.handlers.api_00_produce import ProduceHandler
 from odradek.kernel.dispatch.handlers.api_01_fetch import FetchHandler
@@ -44,8 +45,8 @@ from .memory_client import MemoryClient
 class House:
     """A replica manager with everything around it that Produce and Fetch need, and one client."""
 
-    def __init__(self, directory: Path, transactions: Transactions | None = None) -> None:
-        self.hosted = Hosted(directory, on_progress=self.progressed)
+    def __init__(self, directory: Path, transactions: Transactions | None = None, tier: Tier | None = None) -> None:
+        self.hosted = Hosted(directory, on_progress=self.progressed, tier=tier)
         self.clock = self.hosted.clock
         self.wheel = TimingWheel(now_ms=self.clock.monotonic_ms())
         self.produces = Purgatory("Produce", self.wheel, on_error=fail)
@@ -83,6 +84,7 @@ class House:
                 purgatory=self.fetches,
                 clock=self.clock,
                 max_bytes=lambda: 1 << 24,
+                cold_wait_ms=lambda: 500,
             )
         )
         self.router.add(WriteTxnMarkersHandler(writer=self.markers))

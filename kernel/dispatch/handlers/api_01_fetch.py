@@ -17,6 +17,7 @@ from ...partitions.fetch_operation import (
     FetchLimits,
     FetchOperation,
     FetchResult,
+    begin_cold_read,
     find_watched,
     note_positions,
     read_targets,
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
     from ...wire.messages.api_01_fetch import FetchRequest
 
 
+def _do_nothing() -> None:
+    pass
+
+
 class FetchHandler:
     """Answers Fetch. Owned by the reactor's task."""
 
@@ -49,6 +54,7 @@ class FetchHandler:
         purgatory: Purgatory,
         clock: Clock,
         max_bytes: Callable[[], int],
+        cold_wait_ms: Callable[[], int],
     ) -> None:
         """Make the handler.
 
@@ -58,15 +64,17 @@ class FetchHandler:
             purgatory: Where long polls wait.
             clock: The monotonic one is used.
             max_bytes: `fetch.max.bytes`: what an answer holds at most, whatever the client asks for.
+            cold_wait_ms: `remote.fetch.max.wait.ms`: how long is waited for a remote store, whatever the client asks.
         """
         self._replicas = replicas
         self._sessions = sessions
         self._purgatory = purgatory
         self._clock = clock
         self._max_bytes = max_bytes
+        self._cold_wait_ms = cold_wait_ms
 
     def handle(self, request: FetchRequest, context: RequestContext) -> Answer:
-        """Answer at once if there is enough, else wait for `max_wait_ms`."""
+        """Answer at once if there is enough, else wait for `max_wait_ms`, or for what is in a remote store."""
         isolation = ISOLATION_LEVELS.get(request.isolation_level)
         if isolation is None:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {request.isolation_level}")
@@ -87,10 +95,16 @@ class FetchHandler:
             note_positions(self._replicas, targets, limits)
         is_incremental = session.is_incremental and limits.max_bytes >= 0
         result = read_targets(self._replicas, targets, limits, is_incremental=is_incremental)
-        if request.max_wait_ms <= 0 or not targets or result.is_final or result.size_bytes >= limits.min_bytes:
+        is_enough = result.is_final or result.size_bytes >= limits.min_bytes
+        wait_ms = request.max_wait_ms
+        if result.cold and not result.size_bytes and not result.is_final:
+            is_enough, wait_ms = False, self._cold_wait_ms()
+        if is_enough or wait_ms <= 0 or not targets:
+            for target in result.cold:
+                begin_cold_read(target, limits, _do_nothing)
             return self._response(session, result)
         operation = FetchOperation(
-            deadline_ms=now_ms + request.max_wait_ms,
+            deadline_ms=now_ms + wait_ms,
             context=context,
             replicas=self._replicas,
             session=session,
@@ -99,6 +113,7 @@ class FetchHandler:
             reply=lambda read: context.reply(self._response(session, read)),
         )
         self._purgatory.watch(operation, find_watched(self._replicas, targets, context.api_version))
+        operation.ask_for(result.cold)
         return PENDING
 
     def _response(self, session: FetchContext, result: FetchResult) -> FetchResponse:
