@@ -139,7 +139,7 @@ def test_lags_are_reckoned_one_by_one_while_groups_come_and_go() -> None:
     driven.harness.run(lambda shard, _now_ms: shard.delete_groups(["g1", "g2"]))
     driven.commit({"t": {0: 5}}, group="late")
 
-    assert first == (("g0", "t", "0"), 9)
+    assert (*first[0], first[1]) == ("g0", "t", "0", 9)
     assert len(asked) == 1
     assert [labels[0] for labels, _lag in items] == [f"g{number}" for number in range(3, 10)]
     assert values["late", "t", "0"] == 4
