@@ -138,7 +138,7 @@ def test_an_impossible_segment_cannot_be_made(change: dict[str, object], told: s
     fields = attrs.asdict(segment(0, 100), recurse=False)
 
     with pytest.raises(ValueError, match=told):
-        StoredSegment(**{**fields, **change})  # type: ignore[arg-type] # that is the point
+        StoredSegment(**{**fields, **change})
 
 
 def test_segments_do_not_overlap_and_uids_are_not_doubled() -> None:
