@@ -1,11 +1,13 @@
 """Builds what pyproject.toml cannot say: the optional compiled record kernel, and a checkout without symbolic links."""
 
+import sys
 from pathlib import Path
 
 from setuptools import Distribution, Extension, find_packages, setup
 
 ROOMS = ("kernel", "plugins", "spark_plugin")
 ROOT = Path(__file__).parent
+HAS_EPOLL = sys.platform == "linux"
 IMPORT_NAME = ROOT / "src" / "odradek"
 
 
@@ -32,5 +34,7 @@ setup(
     ext_modules=[
         # Optional: where it cannot be compiled, a warning is printed and records are walked in Python.
         Extension("odradek.kernel.records._kernel", ["kernel/records/_kernel.c"], optional=True),
+        # Likewise: without it the reactor calls its sockets one by one.
+        *([Extension("odradek.kernel.network._pump", ["kernel/network/_pump.c"], optional=True)] if HAS_EPOLL else []),
     ],
 )

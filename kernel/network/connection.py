@@ -48,7 +48,7 @@ FRAMES_PER_TURN_MAX: Final = 32
 FIRST_BLOCK_BYTES_MAX: Final = 2 * 1024 * 1024
 """The most memory that the size in front of a frame gets on its word alone; beyond it memory follows what arrived."""
 
-_LARGE_FRAME_BYTES: Final = 32 * 1024
+LARGE_FRAME_BYTES: Final = 32 * 1024
 """After a frame as large as this the next size is read alone, so that the frame lands in its block without a copy."""
 
 
@@ -261,9 +261,14 @@ class Connection:
         if self._input is None:
             # The next window begins behind these bytes, on a cache line of its own.
             self._memory.arena_position += (size_bytes + 63) & -64
-            data, taken, filled = window, 0, size_bytes
-        else:
-            data, taken, filled = self._input, self._taken, self._filled + size_bytes
+            return self.take(window, 0, size_bytes, receiver)
+        return self.take(self._input, self._taken, self._filled + size_bytes, receiver)
+
+    def take(self, data: memoryview, taken: int, filled: int, receiver: FrameReceiver) -> int:
+        """Give every whole frame of `data[taken:filled]`, what came and was not taken, to `receiver`; keep the rest.
+
+        For drivers that receive into windows by themselves; see `received` for what is returned and raised.
+        """
         frames_count = 0
         frame_bytes = -1
         has_frame = False
@@ -285,7 +290,7 @@ class Connection:
             self._update_stopped()
         if taken == filled:
             self.missing_bytes = 0
-            self._expects_large = frame_bytes >= _LARGE_FRAME_BYTES
+            self._expects_large = frame_bytes >= LARGE_FRAME_BYTES
             if self._input is not None:
                 self._forget_input()
         elif self.is_open:

@@ -16,6 +16,7 @@ import attrs
 
 from ..errors import MalformedRequestError
 from .connection import MEMORY
+from .receive_memory import WINDOW_BYTES
 
 if TYPE_CHECKING:
     from ..contracts.log_values import FileSlice
@@ -125,11 +126,31 @@ class Endpoint:
         except BlockingIOError:
             pass
         except OSError as error:
-            loop.close(self, f"receiving failed: {error.strerror or error}")
+            self.receiving_failed(error)
         except Exception as error:
-            self._fail(error)
+            self.fail(error)
         if connection.is_stopped:
             self._after_receiving()
+
+    def take_window(self, window: memoryview) -> None:
+        """Process what the loop has received for it, all of `window`; nothing was begun or owed before."""
+        connection, loop = self.connection, self.loop
+        try:
+            loop.frames_count += connection.take(window, 0, len(window), loop.receiver)
+            if len(window) == WINDOW_BYTES or connection.missing_bytes:
+                self._after_window(len(window), WINDOW_BYTES)
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            self.receiving_failed(error)
+        except Exception as error:
+            self.fail(error)
+        if connection.is_stopped:
+            self._after_receiving()
+
+    def receiving_failed(self, error: OSError) -> None:
+        """Close: the socket is broken."""
+        self.loop.close(self, f"receiving failed: {error.strerror or error}")
 
     def _on_other_event(self, mask: int) -> None:
         if mask & WRITE:
@@ -201,12 +222,13 @@ class Endpoint:
             try:
                 self.loop.frames_count += self.connection.process(self.loop.receiver)
             except Exception as error:
-                self._fail(error)
+                self.fail(error)
             self._after_receiving()
         elif self.has_input and self.connection.wants_input:
             self.on_event(READ)
 
-    def _fail(self, error: Exception) -> None:
+    def fail(self, error: Exception) -> None:
+        """Close: processing what came failed, by the client's fault or by ours."""
         if isinstance(error, MalformedRequestError):
             self.loop.malformed_count += 1
             _log.info("%r broke the protocol, closing it: %s", self.connection, error)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..clock import Clock
-    from .connection import FrameReceiver
+    from .connection import Driver, FrameReceiver
     from .settings import NetworkSettings
 
 _log = logging.getLogger(__name__)
@@ -122,6 +122,11 @@ class Loop(ABC):
         """Say whether the rest of a frame is to be received later in this turn, or in one of the next."""
         return False
 
+    def _flush(self, dirty: list[Driver]) -> None:
+        """Flush all of `dirty`, to which others may be added meanwhile."""
+        for endpoint in dirty:
+            endpoint.flush()
+
     @abstractmethod
     def watch_listener(self, listening: socket.socket, on_readable: Callable[[], None]) -> None:
         """Call `on_readable` while clients wait at `listening`."""
@@ -183,8 +188,7 @@ class Loop(ABC):
                 self._fail_turn()
         # Flushing may make others dirty (a connection's end completes what waits elsewhere): they go on in this turn.
         turn_state = self.turn_state
-        for endpoint in turn_state.dirty:
-            endpoint.flush()
+        self._flush(turn_state.dirty)
         turn_state.dirty.clear()
         turn_state.is_active = False
         if self._is_turn_wanted:

@@ -8,6 +8,7 @@ task per connection costs a wake-up each: `docs/decisions/0005-one-reactor-task.
 
 from __future__ import annotations
 
+import importlib
 import os
 import select
 import sys
@@ -17,14 +18,17 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import trio
 
-from .endpoint import READ
+from .connection import LARGE_FRAME_BYTES
+from .endpoint import READ, Endpoint
 from .loop import TURN_SECONDS_MAX, Loop
+from .receive_memory import WINDOW_BYTES, WINDOW_BYTES_MIN
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
+    from types import ModuleType
 
-    from .endpoint import Endpoint
+    from .connection import Driver
 
 IS_AVAILABLE: Final = hasattr(select, "epoll") and hasattr(os, "eventfd")
 """Whether this system has what the reactor needs."""
@@ -34,13 +38,28 @@ EVENTS_PER_TURN_MAX: Final = 64
 REST_BYTES_PER_TURN: Final = 1024 * 1024
 """When this much has come of frames that had begun, the rest of the others waits for the next turn."""
 
+
+def load_pump() -> ModuleType | None:
+    """Return the compiled twin of what a turn does most, where it could be built."""
+    try:
+        return importlib.import_module("._pump", __package__)
+    except ImportError:
+        return None
+
+
+PUMP: Final = load_pump()
+
 if sys.platform == "linux":
 
     @attrs.define(eq=False, kw_only=True, slots=False)
     class Reactor(Loop):
         """The loop for systems with epoll; `run` is its one task.
 
-        Invariant: `_handlers` holds exactly the descriptors registered with `_epoll`.
+        Invariants: `_handlers` holds exactly the descriptors registered with `_epoll`, `_plain` those of plain TCP.
+
+        With the pump (`_pump.c`) the usual case of all ready sockets, a request that came whole and an answer that
+        stands in memory, is received and sent by one call each; everything else goes through the endpoints' methods,
+        which do the usual case, too, where there is no pump.
 
         Who asks for little does not wait for who sends much: a turn first serves everybody whose frame begins, then
         receives the rest of larger frames, one connection after the other, up to a bound; epoll tells of the others
@@ -52,7 +71,9 @@ if sys.platform == "linux":
         _is_woken: bool = attrs.field(init=False, default=False)
         _handlers: dict[int, Callable[[int], None]] = attrs.field(init=False, factory=dict)
         _postponed: dict[Endpoint, None] = attrs.field(init=False, factory=dict)
+        _plain: dict[int, Endpoint] = attrs.field(init=False, factory=dict)
         _receives_rests: bool = attrs.field(init=False, default=False)
+        pump: ModuleType | None = attrs.field(init=False, factory=lambda: PUMP)
 
         def __attrs_post_init__(self) -> None:
             """Open the descriptor that wakes the loop."""
@@ -95,12 +116,15 @@ if sys.platform == "linux":
         def _attach(self, endpoint: Endpoint) -> None:
             descriptor = endpoint.socket.fileno()
             self._handlers[descriptor] = endpoint.on_event
+            if type(endpoint) is Endpoint:
+                self._plain[descriptor] = endpoint
             self._epoll.register(descriptor, READ)
 
         def _detach(self, endpoint: Endpoint) -> None:
             descriptor = endpoint.socket.fileno()
             self._postponed.pop(endpoint, None)
             del self._handlers[descriptor]
+            self._plain.pop(descriptor, None)
             self._epoll.unregister(descriptor)
 
         async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -141,6 +165,8 @@ if sys.platform == "linux":
             """Make one turn: serve the sockets that are ready, end the turn, send."""
             self.begin_turn()
             handlers = self._handlers
+            if self.pump is not None and events:
+                events = self._receive_small(self.pump, events)
             for descriptor, mask in events:
                 # A socket may have been closed by the event of another one in this very turn.
                 handler = handlers.get(descriptor)
@@ -149,6 +175,45 @@ if sys.platform == "linux":
             if self._postponed:
                 self._receive_rests()
             self.finish_turn()
+
+        def _receive_small(self, pump: ModuleType, events: list[tuple[int, int]]) -> list[tuple[int, int]]:
+            """Receive and process what the pump takes; return the other events."""
+            memory = self.memory
+            rest: list[tuple[int, int]]
+            taken, rest, failures, memory.arena_position, size_bytes = pump.receive(
+                events,
+                self._plain,
+                memory.arena_view,
+                memory.arena_position,
+                WINDOW_BYTES,
+                WINDOW_BYTES_MIN,
+                LARGE_FRAME_BYTES,
+            )
+            self.bytes_in += size_bytes
+            now_ms = self.now_ms
+            frame_received = self.receiver.frame_received
+            for endpoint, view, is_whole_frame in taken:
+                # A socket may have been closed by what came from another one in this very turn.
+                if not endpoint.connection.is_open:
+                    continue
+                endpoint.last_active_ms = now_ms
+                if not is_whole_frame:
+                    endpoint.take_window(view)
+                    continue
+                try:
+                    frame_received(endpoint.connection, view)
+                    self.frames_count += 1
+                except Exception as error:
+                    endpoint.fail(error)
+            for endpoint, number in failures:
+                endpoint.receiving_failed(OSError(number, os.strerror(number)))
+            return rest
+
+        def _flush(self, dirty: list[Driver]) -> None:
+            if self.pump is not None and dirty:
+                dirty[:], size_bytes = self.pump.send(dirty, Endpoint)
+                self.bytes_out += size_bytes
+            super()._flush(dirty)
 
         def postpone(self, endpoint: Endpoint) -> bool:
             """See `Loop.postpone`: the connection that has waited longest goes first."""

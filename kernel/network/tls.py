@@ -195,7 +195,7 @@ class TlsEndpoint(Endpoint):
         except OSError as error:
             self.loop.close(self, f"receiving failed: {error.strerror or error}")
         except Exception as error:
-            self._fail(error)
+            self.fail(error)
         if connection.is_stopped:
             self._after_receiving()
         if connection.is_open:

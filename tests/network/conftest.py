@@ -11,6 +11,7 @@ import trio
 
 from odradek.kernel.clock import SystemClock
 from odradek.kernel.errors import MalformedRequestError
+from odradek.kernel.network import reactor
 from odradek.kernel.network.connection import Connection, ReplySlot
 from odradek.kernel.network.server import NetworkServer
 from odradek.kernel.network.settings import ListenerSettings, LoopKind, NetworkSettings
@@ -137,8 +138,13 @@ def serve() -> Serve:
     return serving
 
 
-@pytest.fixture(params=[LoopKind.EPOLL, LoopKind.PORTABLE], ids=lambda kind: kind.value)
-def loop_kind(request: pytest.FixtureRequest) -> LoopKind:
-    """Both loops."""
-    kind: LoopKind = request.param
-    return kind
+needs_pump = pytest.mark.skipif(reactor.PUMP is None, reason="the reactor's pump was not compiled")
+
+
+@pytest.fixture(params=[pytest.param("epoll-pump", marks=needs_pump), "epoll", "portable"])
+def loop_kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> LoopKind:
+    """Both loops; the reactor with and without its compiled twin."""
+    kind, _, pump = request.param.partition("-")
+    if not pump:
+        monkeypatch.setattr(reactor, "PUMP", None)
+    return LoopKind(kind)

@@ -3,14 +3,16 @@
 import socket
 import sys
 from collections.abc import Iterator
+from types import ModuleType
 
 import pytest
 
 from odradek.kernel.clock import SystemClock
+from odradek.kernel.network import reactor
 from odradek.kernel.network.endpoint import RECEIVE_BYTES_PER_TURN, Endpoint
 from odradek.kernel.network.settings import ListenerSettings, NetworkSettings
 
-from .conftest import Service, framed
+from .conftest import Service, framed, needs_pump
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the reactor needs epoll")
 
@@ -21,12 +23,13 @@ SMALL = b"nsmall"
 class Clients:
     """A reactor whose turns a test makes, with clients at socket pairs."""
 
-    def __init__(self) -> None:
+    def __init__(self, pump: ModuleType | None) -> None:
         from odradek.kernel.network.reactor import Reactor
 
         self.service = Service()
         settings = NetworkSettings((ListenerSettings("PLAINTEXT", "127.0.0.1", 0),))
         self.reactor = Reactor(receiver=self.service, settings=settings, clock=SystemClock())
+        self.reactor.pump = pump
         self.sockets: list[socket.socket] = []
 
     def connect(self) -> socket.socket:
@@ -59,9 +62,9 @@ class Clients:
         self.reactor._epoll.close()
 
 
-@pytest.fixture
-def clients() -> Iterator[Clients]:
-    clients = Clients()
+@pytest.fixture(params=[pytest.param("pump", marks=needs_pump), "python"])
+def clients(request: pytest.FixtureRequest) -> Iterator[Clients]:
+    clients = Clients(reactor.PUMP if request.param == "pump" else None)
     yield clients
     clients.close()
 

@@ -35,7 +35,10 @@ def test_a_wheel_holds_the_licenses_and_the_compiled_kernel(wheel: Path) -> None
     licenses = {Path(name).name for name in files_of(wheel) if "/licenses/" in name}
 
     assert licenses == LICENSES
-    assert [name.partition(".")[0] for name in compiled(wheel)] == ["odradek/kernel/records/_kernel"]
+    assert [name.partition(".")[0] for name in sorted(compiled(wheel))] == [
+        "odradek/kernel/network/_pump",
+        "odradek/kernel/records/_kernel",
+    ]
 
 
 def test_a_source_distribution_builds_the_same_wheel(wheel: Path, checkout: Path, tmp_path: Path) -> None:
@@ -44,7 +47,7 @@ def test_a_source_distribution_builds_the_same_wheel(wheel: Path, checkout: Path
         archive.extractall(tmp_path, filter="data")
     (unpacked,) = tmp_path.glob("odradek-*")
 
-    assert {*LICENSES, "README.md", "kernel/records/_kernel.c"} <= files_of(source)
+    assert {*LICENSES, "README.md", "kernel/network/_pump.c", "kernel/records/_kernel.c"} <= files_of(source)
     assert files_of(wheel) == files_of(build(unpacked, "wheel"))
 
 

@@ -1,0 +1,368 @@
+/* The compiled twin of what the reactor does most: it receives what small requests bring, for all ready sockets in one call, and
+ * sends the answers of a turn in one call. Whatever is not usual is left, untouched, to the Python it stands beside
+ * (endpoint.py): both do the same, tests hold them together.
+ *
+ * Optional, and for epoll only. The interpreter lock is let go once for all the system calls of a turn; objects and
+ * memory that are used meanwhile are held.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <errno.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#define JOBS_MAX 64
+#define SIZE_BYTES 4
+#define JOINED_BYTES_MAX 16384 /* what is copied rather than left to a gathered write */
+
+/* Names of attributes: of an endpoint, then of a connection. */
+enum { CONNECTION, SOCKET, INTEREST, SLOTS, OUTGOING, IS_STOPPED, INPUT, EXPECTS_LARGE, FRAME_LIMIT, IS_DIRTY, NAMES_COUNT };
+static const char *const NAMES[NAMES_COUNT] = {"connection", "socket",         "interest",          "slots",   "outgoing", "is_stopped",
+                                               "_input",     "_expects_large", "frame_limit_bytes", "is_dirty"};
+static PyObject *names[NAMES_COUNT];
+static PyObject *nothing; /* b"" */
+
+/* Return whether an attribute is this very object; -1 with an exception set if it cannot be read. */
+static int attribute_is(PyObject *object, int name, PyObject *wanted)
+{
+    PyObject *value = PyObject_GetAttr(object, names[name]);
+    Py_XDECREF(value); /* compared by address only */
+    return value == NULL ? -1 : value == wanted;
+}
+
+/* Return the length of an attribute that is a list; -1 with an exception set if it is none. */
+static Py_ssize_t list_length(PyObject *object, int name)
+{
+    PyObject *value = PyObject_GetAttr(object, names[name]);
+    Py_ssize_t length = value == NULL ? -1 : PyList_Size(value);
+    Py_XDECREF(value);
+    return length;
+}
+
+static long long integer(PyObject *object, int name)
+{
+    PyObject *value = PyObject_GetAttr(object, names[name]);
+    long long number = value == NULL ? -1 : PyLong_AsLongLong(value);
+    Py_XDECREF(value);
+    return number;
+}
+
+/* ------------------------------------------------------------------------------------------------------ receiving */
+
+typedef struct {
+    PyObject *event;    /* borrowed of the list of events */
+    PyObject *endpoint; /* owned */
+    int descriptor;
+    int error;
+    long long frame_limit;
+    Py_ssize_t position;
+    Py_ssize_t received; /* NOT_TRIED while there was no room for it */
+} Receive;
+
+#define NOT_TRIED (-2)
+
+/* Return 1 if nothing is owed, unsent or begun, so that a window is received into; 0 if not; -1 with an exception set. */
+static int takes_window(PyObject *connection)
+{
+    Py_ssize_t length = list_length(connection, SLOTS);
+    if (length == 0)
+        length = list_length(connection, OUTGOING);
+    if (length != 0)
+        return length < 0 ? -1 : 0;
+    int is_usual = attribute_is(connection, IS_STOPPED, Py_False);
+    if (is_usual == 1)
+        is_usual = attribute_is(connection, INPUT, Py_None);
+    if (is_usual == 1)
+        is_usual = attribute_is(connection, EXPECTS_LARGE, Py_False);
+    return is_usual;
+}
+
+/* Make a job of an event and return 1; 0 if it is left to Python; -1 with an exception set. */
+static int plan_receive(PyObject *event, PyObject *endpoints, Receive *job)
+{
+    if (!PyTuple_CheckExact(event) || PyTuple_GET_SIZE(event) != 2) {
+        PyErr_SetString(PyExc_TypeError, "an event is a descriptor and a mask");
+        return -1;
+    }
+    PyObject *endpoint = PyDict_GetItemWithError(endpoints, PyTuple_GET_ITEM(event, 0));
+    if (endpoint == NULL)
+        return PyErr_Occurred() ? -1 : 0;
+    long mask = PyLong_AsLong(PyTuple_GET_ITEM(event, 1));
+    if (mask != EPOLLIN)
+        return mask == -1 && PyErr_Occurred() ? -1 : 0;
+    PyObject *connection = PyObject_GetAttr(endpoint, names[CONNECTION]);
+    if (connection == NULL)
+        return -1;
+    int is_usual = takes_window(connection);
+    job->frame_limit = is_usual == 1 ? integer(connection, FRAME_LIMIT) : 0;
+    Py_DECREF(connection);
+    if (is_usual != 1 || (job->frame_limit == -1 && PyErr_Occurred()))
+        return is_usual != 1 ? is_usual : -1;
+    job->event = event;
+    job->endpoint = Py_NewRef(endpoint);
+    job->descriptor = (int)PyLong_AsLong(PyTuple_GET_ITEM(event, 0)); /* it was found: it is a descriptor */
+    job->received = NOT_TRIED;
+    return 1;
+}
+
+/* Receive for all jobs, one behind the other, as long as there is room; return where the free part begins then. */
+static Py_ssize_t receive_all(Receive *jobs, Py_ssize_t count, const Py_buffer *arena, Py_ssize_t position, Py_ssize_t window_bytes,
+                              Py_ssize_t room_min)
+{
+    for (Receive *job = jobs; job < jobs + count && arena->len - position >= room_min; job++) {
+        Py_ssize_t room = arena->len - position;
+        job->position = position;
+        job->received = recv(job->descriptor, (char *)arena->buf + position, room < window_bytes ? room : window_bytes, MSG_DONTWAIT);
+        job->error = job->received < 0 ? errno : 0;
+        if (job->received > 0)
+            position += (job->received + 63) & -64; /* the next window begins on a cache line of its own */
+    }
+    return position;
+}
+
+/* Append what a job received to `taken`: (endpoint, view, whether it is one whole, small frame). Return -1 on failure. */
+static int report(const Receive *job, PyObject *arena_view, const uint8_t *arena, Py_ssize_t large_bytes, PyObject *taken)
+{
+    const uint8_t *at = arena + job->position;
+    Py_ssize_t start = job->position, end = start + job->received;
+    int is_whole = 0;
+    if (job->received >= SIZE_BYTES) {
+        int64_t size = (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+        is_whole = size == job->received - SIZE_BYTES && size < large_bytes && size <= job->frame_limit;
+    }
+    PyObject *view = PySequence_GetSlice(arena_view, is_whole ? start + SIZE_BYTES : start, end);
+    PyObject *item = view == NULL ? NULL : PyTuple_Pack(3, job->endpoint, view, is_whole ? Py_True : Py_False);
+    int failed = item == NULL || PyList_Append(taken, item) < 0;
+    Py_XDECREF(view);
+    Py_XDECREF(item);
+    return failed ? -1 : 0;
+}
+
+/* Sort what came of a job into the lists. Return -1 on failure. */
+static int sort_out(const Receive *job, PyObject *arena_view, const Py_buffer *arena, Py_ssize_t large_bytes, PyObject *lists[3])
+{
+    if (job->received > 0)
+        return report(job, arena_view, arena->buf, large_bytes, lists[0]);
+    if (job->received == 0 || job->received == NOT_TRIED)
+        return PyList_Append(lists[1], job->event); /* the end of the stream is seen again */
+    if (job->error == EAGAIN || job->error == EWOULDBLOCK || job->error == EINTR)
+        return 0;
+    PyObject *item = Py_BuildValue("(Oi)", job->endpoint, job->error); /* an error is told once: it must be kept */
+    int failed = item == NULL || PyList_Append(lists[2], item) < 0;
+    Py_XDECREF(item);
+    return failed ? -1 : 0;
+}
+
+static PyObject *receive_events(PyObject *const *args, const Py_ssize_t numbers[4], const Py_buffer *arena, PyObject *lists[3])
+{
+    Receive jobs[JOBS_MAX];
+    Py_ssize_t count = 0, position = numbers[0];
+    long long total = 0;
+    int failed = 0;
+    for (Py_ssize_t index = 0; index < PyList_GET_SIZE(args[0]) && !failed; index++) {
+        PyObject *event = PyList_GET_ITEM(args[0], index);
+        int is_job = count < JOBS_MAX ? plan_receive(event, args[1], &jobs[count]) : 0;
+        if (is_job == 1)
+            count++;
+        else
+            failed = is_job < 0 || PyList_Append(lists[1], event) < 0;
+    }
+    if (!failed && count) {
+        Py_BEGIN_ALLOW_THREADS
+        position = receive_all(jobs, count, arena, position, numbers[1], numbers[2]);
+        Py_END_ALLOW_THREADS
+    }
+    for (Py_ssize_t index = 0; index < count; index++) {
+        if (!failed)
+            failed = sort_out(&jobs[index], args[2], arena, numbers[3], lists) < 0;
+        if (jobs[index].received > 0)
+            total += jobs[index].received;
+        Py_DECREF(jobs[index].endpoint);
+    }
+    return failed ? NULL : Py_BuildValue("(OOOnL)", lists[0], lists[1], lists[2], position, total);
+}
+
+static PyObject *receive(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    if (nargs != 7 || !PyList_CheckExact(args[0]) || !PyDict_CheckExact(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "receive takes a list of events, a dict of endpoints, an arena and four numbers");
+        return NULL;
+    }
+    Py_ssize_t numbers[4];
+    for (int index = 0; index < 4; index++) {
+        numbers[index] = PyLong_AsSsize_t(args[index + 3]);
+        if (numbers[index] < 0) {
+            if (!PyErr_Occurred())
+                PyErr_SetString(PyExc_ValueError, "a negative number of bytes");
+            return NULL;
+        }
+    }
+    Py_buffer arena;
+    if (PyObject_GetBuffer(args[2], &arena, PyBUF_WRITABLE) < 0)
+        return NULL;
+    PyObject *lists[3] = {PyList_New(0), PyList_New(0), PyList_New(0)};
+    PyObject *result = lists[0] && lists[1] && lists[2] ? receive_events(args, numbers, &arena, lists) : NULL;
+    for (int index = 0; index < 3; index++)
+        Py_XDECREF(lists[index]);
+    PyBuffer_Release(&arena);
+    return result;
+}
+
+/* -------------------------------------------------------------------------------------------------------- sending */
+
+typedef struct {
+    PyObject *connection; /* owned, as the next two */
+    PyObject *outgoing;
+    PyObject *driver;
+    Py_buffer answer;
+    int descriptor;
+    Py_ssize_t sent;
+} Send;
+
+/* Make one piece of several small ones in memory. Return 1 if `outgoing` is one piece now, 0 if not, -1 with an exception set. */
+static int join_small(PyObject *outgoing)
+{
+    Py_ssize_t count = PyList_GET_SIZE(outgoing), total = 0;
+    for (Py_ssize_t index = 0; index < count; index++) {
+        PyObject *item = PyList_GET_ITEM(outgoing, index);
+        if (!PyByteArray_CheckExact(item) && !PyBytes_CheckExact(item))
+            return 0;
+        total += Py_SIZE(item);
+    }
+    if (count <= 1)
+        return count == 1;
+    if (total > JOINED_BYTES_MAX)
+        return 0;
+    PyObject *joined = PyObject_CallMethod(nothing, "join", "O", outgoing);
+    PyObject *whole = joined == NULL ? NULL : PyList_New(1);
+    if (whole == NULL) {
+        Py_XDECREF(joined);
+        return -1;
+    }
+    PyList_SET_ITEM(whole, 0, joined);
+    int failed = PyList_SetSlice(outgoing, 0, count, whole) < 0;
+    Py_DECREF(whole);
+    return failed ? -1 : 1;
+}
+
+/* Return 1 and fill the job if the driver has answers in memory to send and nothing else to do; 0, or -1, if not. */
+static int plan_send(PyObject *driver, Send *job)
+{
+    int is_usual = -1;
+    PyObject *connection = PyObject_GetAttr(driver, names[CONNECTION]);
+    PyObject *outgoing = connection ? PyObject_GetAttr(connection, names[OUTGOING]) : NULL;
+    PyObject *socket = NULL;
+    if (outgoing == NULL)
+        goto done;
+    is_usual = attribute_is(connection, IS_STOPPED, Py_False);
+    if (is_usual == 1) {
+        long long interest = integer(driver, INTEREST);
+        is_usual = interest == -1 && PyErr_Occurred() ? -1 : interest == EPOLLIN;
+    }
+    if (is_usual == 1)
+        is_usual = PyList_CheckExact(outgoing) ? join_small(outgoing) : 0;
+    if (is_usual != 1)
+        goto done;
+    is_usual = -1;
+    socket = PyObject_GetAttr(driver, names[SOCKET]);
+    job->descriptor = socket ? PyObject_AsFileDescriptor(socket) : -1;
+    if (job->descriptor < 0 || PyObject_GetBuffer(PyList_GET_ITEM(outgoing, 0), &job->answer, PyBUF_SIMPLE) < 0)
+        goto done;
+    job->connection = Py_NewRef(connection);
+    job->outgoing = Py_NewRef(outgoing);
+    job->driver = Py_NewRef(driver);
+    job->sent = -1;
+    is_usual = 1;
+done:
+    Py_XDECREF(socket);
+    Py_XDECREF(outgoing);
+    Py_XDECREF(connection);
+    return is_usual;
+}
+
+/* Take what was sent off `outgoing`; a connection that got rid of everything is done with. Return -1 on failure. */
+static int settle(const Send *job, PyObject *rest)
+{
+    if (job->sent == job->answer.len)
+        return PyList_SetSlice(job->outgoing, 0, 1, NULL) < 0 ? -1 : PyObject_SetAttr(job->connection, names[IS_DIRTY], Py_False);
+    if (job->sent > 0) {
+        PyObject *whole = PyMemoryView_FromObject(PyList_GET_ITEM(job->outgoing, 0));
+        PyObject *unsent = whole ? PySequence_GetSlice(whole, job->sent, job->answer.len) : NULL;
+        Py_XDECREF(whole);
+        if (unsent == NULL || PyList_SetItem(job->outgoing, 0, unsent) < 0)
+            return -1;
+    }
+    return PyList_Append(rest, job->driver); /* no room or an error: Python sees it again */
+}
+
+static PyObject *send_answers(PyObject *drivers, PyObject *type, PyObject *rest)
+{
+    Send jobs[JOBS_MAX];
+    Py_ssize_t count = 0;
+    long long total = 0;
+    int failed = 0;
+    for (Py_ssize_t index = 0; index < PyList_GET_SIZE(drivers) && !failed; index++) {
+        PyObject *driver = PyList_GET_ITEM(drivers, index);
+        int is_job = count < JOBS_MAX && (PyObject *)Py_TYPE(driver) == type ? plan_send(driver, &jobs[count]) : 0;
+        if (is_job == 1)
+            count++;
+        else
+            failed = is_job < 0 || PyList_Append(rest, driver) < 0;
+    }
+    if (!failed && count) {
+        Py_BEGIN_ALLOW_THREADS
+        for (Send *job = jobs; job < jobs + count; job++)
+            job->sent = send(job->descriptor, job->answer.buf, job->answer.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+        Py_END_ALLOW_THREADS
+    }
+    for (Send *job = jobs; job < jobs + count; job++) {
+        if (!failed)
+            failed = settle(job, rest) < 0;
+        if (job->sent > 0)
+            total += job->sent;
+        PyBuffer_Release(&job->answer);
+        Py_DECREF(job->connection);
+        Py_DECREF(job->outgoing);
+        Py_DECREF(job->driver);
+    }
+    return failed ? NULL : Py_BuildValue("(OL)", rest, total);
+}
+
+static PyObject *send_small(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    if (nargs != 2 || !PyList_CheckExact(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "send takes a list of drivers and the type of those that it may send for");
+        return NULL;
+    }
+    PyObject *rest = PyList_New(0);
+    PyObject *result = rest == NULL ? NULL : send_answers(args[0], args[1], rest);
+    Py_XDECREF(rest);
+    return result;
+}
+
+static PyMethodDef methods[] = {
+    {"receive", (PyCFunction)(void (*)(void))receive, METH_FASTCALL,
+     "receive(events, endpoints, arena, position, window_bytes, room_min, large_bytes, /)\n--\n\nReceive for endpoints that nothing is "
+     "begun or owed of; return what was taken, events left, failures, the arena's free part and the bytes received."},
+    {"send", (PyCFunction)(void (*)(void))send_small, METH_FASTCALL,
+     "send(drivers, type, /)\n--\n\nSend the answers of drivers that have them in memory and nothing else to do; return the other "
+     "drivers and the bytes sent."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef module_definition = {
+    PyModuleDef_HEAD_INIT, "_pump", "Receives and sends for a turn of the reactor; see pump.py.", -1, methods, NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit__pump(void)
+{
+    for (int index = 0; index < NAMES_COUNT; index++)
+        if (names[index] == NULL && (names[index] = PyUnicode_InternFromString(NAMES[index])) == NULL)
+            return NULL;
+    if (nothing == NULL && (nothing = PyBytes_FromStringAndSize(NULL, 0)) == NULL)
+        return NULL;
+    return PyModule_Create(&module_definition);
+}

@@ -1,0 +1,292 @@
+"""The compiled pump by itself: what it takes, what it leaves alone, and that it loses neither bytes nor memory."""
+
+import errno
+import gc
+import socket
+import struct
+import sys
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from odradek.kernel.network.connection import LARGE_FRAME_BYTES, Connection, Turn
+from odradek.kernel.network.endpoint import READ, WRITE, Endpoint
+from odradek.kernel.network.reactor import PUMP
+from odradek.kernel.network.receive_memory import ARENA_BYTES, WINDOW_BYTES, WINDOW_BYTES_MIN, ReceiveMemory
+
+from .conftest import framed
+
+pytestmark = pytest.mark.skipif(PUMP is None, reason="the reactor's pump was not compiled")
+
+
+class Wire:
+    """An endpoint that no loop drives, and the client at the other end."""
+
+    def __init__(self, frame_limit_bytes: int = 1 << 20) -> None:
+        ours, self.client = socket.socketpair()
+        ours.setblocking(False)
+        self.connection = Connection(1, "X", "here", 0, frame_limit_bytes, Turn(lambda: None), ReceiveMemory(1 << 20))
+        loop: Any = None  # the pump never asks for it
+        self.endpoint = Endpoint(self.connection, loop, ours, 0)
+        self.connection.driver = self.endpoint
+        self.descriptor = ours.fileno()
+
+    def close(self) -> None:
+        self.endpoint.socket.close()
+        self.client.close()
+
+
+@pytest.fixture
+def pump() -> ModuleType:
+    assert PUMP is not None
+    return PUMP
+
+
+@pytest.fixture
+def wires() -> Iterator[Callable[..., Wire]]:
+    made: list[Wire] = []
+
+    def make(frame_limit_bytes: int = 1 << 20) -> Wire:
+        made.append(Wire(frame_limit_bytes))
+        return made[-1]
+
+    yield make
+    for wire in made:
+        wire.close()
+
+
+def receive(pump: ModuleType, *wires: Wire, mask: int = READ, position: int = 0, arena: Any = None) -> Any:
+    endpoints = {wire.descriptor: wire.endpoint for wire in wires}
+    events = [(wire.descriptor, mask) for wire in wires]
+    arena = memoryview(bytearray(ARENA_BYTES)) if arena is None else arena
+    return pump.receive(events, endpoints, arena, position, WINDOW_BYTES, WINDOW_BYTES_MIN, LARGE_FRAME_BYTES)
+
+
+def test_whole_small_requests_of_several_clients_are_taken_without_their_sizes(
+    pump: ModuleType, wires: Callable[..., Wire]
+) -> None:
+    first, second = wires(), wires()
+    first.client.send(framed(b"one"))
+    second.client.send(framed(b""))
+    taken, rest, failures, position, size_bytes = receive(pump, first, second)
+
+    assert [(endpoint, bytes(view), is_whole) for endpoint, view, is_whole in taken] == [
+        (first.endpoint, b"one", True),
+        (second.endpoint, b"", True),
+    ]
+    assert (rest, failures, position, size_bytes) == ([], [], 128, 11)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\0\0",
+        framed(b"one")[:-1],
+        framed(b"one") + framed(b"two"),
+        framed(b"one") + b"\0",
+        struct.pack(">i", -1),
+        struct.pack(">i", -4) + bytes(8),
+        framed(bytes(LARGE_FRAME_BYTES)),
+    ],
+)
+def test_what_is_no_single_small_request_is_given_as_it_came(
+    pump: ModuleType, wires: Callable[..., Wire], data: bytes
+) -> None:
+    wire = wires()
+    wire.client.send(data)
+    taken, _rest, _failures, _position, _size = receive(pump, wire)
+    ((endpoint, view, is_whole),) = taken
+
+    assert (endpoint, bytes(view), is_whole) == (wire.endpoint, data, False)
+
+
+def test_a_request_beyond_the_limit_of_its_connection_is_not_taken_for_whole(
+    pump: ModuleType, wires: Callable[..., Wire]
+) -> None:
+    wire = wires(2)
+    wire.client.send(framed(b"one"))
+    ((_endpoint, _view, is_whole),) = receive(pump, wire)[0]
+    assert not is_whole
+
+
+def test_received_views_are_of_the_arena_and_lie_behind_one_another(
+    pump: ModuleType, wires: Callable[..., Wire]
+) -> None:
+    wire, other = wires(), wires()
+    arena = bytearray(ARENA_BYTES)
+    wire.client.send(framed(bytes(70)))
+    other.client.send(framed(b"other"))
+    taken, _rest, _failures, position, _size = receive(pump, wire, other, position=64, arena=memoryview(arena))
+    assert position == 64 + 128 + 64
+    assert arena[64 + 128 :].startswith(framed(b"other"))
+    taken[1][1][:] = b"OTHER"
+    assert b"OTHER" in arena
+
+
+@pytest.mark.parametrize("state", ["owed", "unsent", "stopped", "begun", "large", "mask", "unknown", "no room"])
+def test_what_is_not_usual_is_left_in_the_socket(pump: ModuleType, wires: Callable[..., Wire], state: str) -> None:
+    wire = wires()
+    wire.client.send(framed(b"one"))
+    connection = wire.connection
+    mask, position, known = READ, 0, {wire.descriptor: wire.endpoint}
+    if state == "owed":
+        connection.open_reply()
+    elif state == "unsent":
+        connection.outgoing.append(b"x")
+    elif state == "stopped":
+        connection.is_stopped = True
+    elif state == "begun":
+        connection._input = memoryview(bytearray(8))
+    elif state == "large":
+        connection._expects_large = True
+    elif state == "mask":
+        mask = READ | WRITE
+    elif state == "unknown":
+        known = {}
+    else:
+        position = ARENA_BYTES - WINDOW_BYTES_MIN + 1
+    events = [(wire.descriptor, mask)]
+    arena = memoryview(bytearray(ARENA_BYTES))
+    answer = pump.receive(events, known, arena, position, WINDOW_BYTES, WINDOW_BYTES_MIN, LARGE_FRAME_BYTES)
+
+    assert answer == ([], events, [], position, 0)
+    assert wire.endpoint.socket.recv(100) == framed(b"one")
+
+
+def test_an_end_is_left_to_be_seen_again_and_an_error_is_told_with_its_number(
+    pump: ModuleType, wires: Callable[..., Wire]
+) -> None:
+    ended, empty, broken = wires(), wires(), wires()
+    ended.client.close()
+    broken.endpoint.socket.close()
+    broken.descriptor = sys.maxsize & 0xFFFF  # surely nobody's
+    taken, rest, failures, _position, _size = receive(pump, ended, empty, broken)
+
+    assert (taken, rest) == ([], [(ended.descriptor, READ)])
+    assert failures == [(broken.endpoint, errno.EBADF)]
+
+
+def test_more_events_than_it_has_room_for_are_left(pump: ModuleType, wires: Callable[..., Wire]) -> None:
+    wire = wires()
+    events = [(wire.descriptor, READ)] * 70
+    arena = memoryview(bytearray(ARENA_BYTES))
+    rest = pump.receive(events, {wire.descriptor: wire.endpoint}, arena, 0, WINDOW_BYTES, WINDOW_BYTES_MIN, 1)[1]
+    assert len(rest) == 6
+
+
+@pytest.mark.parametrize("answer", [b"answer", bytearray(b"answer")])
+def test_an_answer_in_memory_is_sent_and_its_connection_is_done_with(
+    pump: ModuleType, wires: Callable[..., Wire], answer: bytes
+) -> None:
+    wire = wires()
+    wire.connection.outgoing.append(answer)
+    wire.connection.is_dirty = True
+    rest, size_bytes = pump.send([wire.endpoint], Endpoint)
+
+    assert (rest, size_bytes, wire.connection.outgoing, wire.connection.is_dirty) == ([], 6, [], False)
+    assert wire.client.recv(100) == b"answer"
+
+
+def test_several_small_answers_leave_as_one_piece(pump: ModuleType, wires: Callable[..., Wire]) -> None:
+    wire = wires()
+    wire.connection.outgoing += [b"an", bytearray(b"sw"), b"er"]
+
+    assert (pump.send([wire.endpoint], Endpoint), wire.connection.outgoing) == (([], 6), [])
+    assert wire.client.recv(100) == b"answer"
+
+
+@pytest.mark.parametrize("state", ["nothing", "large pieces", "a view", "stopped", "watched", "another type"])
+def test_what_is_not_usual_to_send_is_left_to_its_driver(
+    pump: ModuleType, wires: Callable[..., Wire], state: str
+) -> None:
+    wire = wires()
+    pieces: dict[str, list[Any]] = {
+        "nothing": [],
+        "large pieces": [b"a", bytes(1 << 14)],
+        "a view": [b"a", memoryview(b"a")],
+    }
+    wire.connection.outgoing += pieces.get(state, [b"a"])
+    wire.connection.is_stopped = state == "stopped"
+    if state == "watched":
+        wire.endpoint.interest = WRITE
+    before = list(wire.connection.outgoing)
+    rest, size_bytes = pump.send([wire.endpoint], str if state == "another type" else Endpoint)
+
+    assert (rest, size_bytes, wire.connection.outgoing) == ([wire.endpoint], 0, before)
+
+
+def test_what_a_full_socket_does_not_take_stays_and_is_left_to_its_driver(
+    pump: ModuleType, wires: Callable[..., Wire]
+) -> None:
+    wire = wires()
+    answer = bytes(range(256)) * 40_000
+    wire.connection.outgoing.append(answer)
+    rest, size_bytes = pump.send([wire.endpoint], Endpoint)
+
+    assert rest == [wire.endpoint]
+    assert 0 < size_bytes < len(answer)
+    assert wire.connection.outgoing == [answer[size_bytes:]]
+    assert pump.send([wire.endpoint], Endpoint) == ([wire.endpoint], 0)
+
+
+def test_a_broken_socket_is_left_to_its_driver_with_its_answer(pump: ModuleType, wires: Callable[..., Wire]) -> None:
+    wire, other = wires(), wires()
+    wire.client.close()
+    for each in (wire, other):
+        each.connection.outgoing.append(b"answer")
+    assert pump.send([wire.endpoint, other.endpoint], Endpoint) == ([wire.endpoint], 6)
+    assert wire.connection.outgoing == [b"answer"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ((), {}, bytearray(8), 0, 1, 1, 1),
+        ([1], {}, bytearray(8), 0, 1, 1, 1),
+        ([], {}, b"read only", 0, 1, 1, 1),
+        ([], {}, bytearray(8), -1, 1, 1, 1),
+        ([], {}, bytearray(8), "0", 1, 1, 1),
+        ([(1, 1)], {1: None}, bytearray(8), 0, 1, 1, 1),
+    ],
+)
+def test_receive_refuses_what_it_is_not_made_for(pump: ModuleType, arguments: Any) -> None:
+    with pytest.raises((TypeError, ValueError, AttributeError, BufferError)):
+        pump.receive(*arguments)
+
+
+@pytest.mark.parametrize("arguments", [(), ((), Endpoint), ([None], type(None))])
+def test_send_refuses_what_it_is_not_made_for(pump: ModuleType, arguments: Any) -> None:
+    with pytest.raises((TypeError, AttributeError)):
+        pump.send(*arguments)
+
+
+def test_it_keeps_nothing_alive(pump: ModuleType, wires: Callable[..., Wire]) -> None:
+    wire, broken = wires(), wires()
+    broken.endpoint.socket.close()
+    broken.descriptor = sys.maxsize & 0xFFFF
+    arena = bytearray(ARENA_BYTES)
+
+    def once() -> None:
+        wire.client.send(framed(b"one"))
+        view = memoryview(arena)
+        receive(pump, wire, broken, arena=view)
+        wire.connection.outgoing.append(b"%d" % sys.maxsize)
+        pump.send([wire.endpoint, broken.endpoint], Endpoint)
+        wire.client.recv(100)
+        with pytest.raises(TypeError):
+            pump.receive([(wire.descriptor, READ), 1], {wire.descriptor: wire.endpoint}, view, 0, 1, 1, 1)
+
+    once()
+    watched = [wire.endpoint, wire.connection, wire.connection.outgoing, broken.endpoint, Endpoint, None, True, False]
+    gc.collect()
+    before = [sys.getrefcount(each) for each in watched]
+    for _ in range(100):
+        once()
+    gc.collect()
+    after = [sys.getrefcount(each) for each in watched]
+
+    assert [late - early for early, late in zip(before, after, strict=True) if abs(late - early) >= 50] == []
+    arena.append(0)  # no view on it is left
