@@ -63,13 +63,19 @@ class _Track:
 class TieredStorage:
     """See `Tier`. Life: made while the broker is built; `visit_logs` and `cold_reads.run` are its services."""
 
-    def __init__(self, broker: BrokerHandle) -> None:
+    def __init__(self, broker: BrokerHandle, *, store: ObjectStore | None = None) -> None:
+        """Make it.
+
+        Args:
+            broker: The broker that it lives in.
+            store: The store, in place of the one that the configuration names.
+        """
         self.broker = broker
         self._logs: dict[TopicIdPartition, TieredPartitionLog] = {}
         self._tracks: dict[TopicIdPartition, _Track] = {}
         self._leading: dict[TopicIdPartition, int] = {}
         self._deletions: dict[TopicIdPartition, _Track] = {}
-        self._store: ObjectStore | None = None
+        self._store = store
         self._is_claimed = False
         self._stored_topics: dict[uuid.UUID, StoredTopic] = {}
         self._away_since_ms = -1

@@ -1,0 +1,179 @@
+"""What is planned: nothing leaves a disk that is not in the store, and nothing is sent that may still change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+from hypothesis import given
+from hypothesis import strategies as st
+
+from odradek.kernel.api import CleanupSettings, SegmentInfo, TierSettings
+from odradek.kernel.testing.contracts.storage_base import PARTITION
+from odradek.plugins.storage_tiered.local_state import LocalState, decode_state, encode_state
+from odradek.plugins.storage_tiered.manifest import Manifest, StoredFile, StoredSegment, new_manifest
+from odradek.plugins.storage_tiered.planning import (
+    LocalCopy,
+    TieredState,
+    confirmed_copies,
+    copy_of,
+    plan_local_removal,
+    plan_uploads,
+    with_upload,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+NOW_MS = 100_000
+KEEP_ALL = TierSettings(-1, -1, remote_log_copy_disable=False, cleanup=CleanupSettings())
+
+
+def segment(base: int, following: int, *, size: int = 100, timestamp: int = 0, is_active: bool = False) -> SegmentInfo:
+    return SegmentInfo(base, following, size, timestamp, 5, is_active)
+
+
+def five_segments() -> list[SegmentInfo]:
+    """Return segments of ten records and a hundred bytes, each a second younger, the last one active."""
+    return [segment(i * 10, i * 10 + 10, timestamp=i * 1_000, is_active=i == 4) for i in range(5)]
+
+
+def state(local: Sequence[SegmentInfo], *, sent: int = 0, settings: TierSettings = KEEP_ALL) -> TieredState:
+    """Return the state of a log whose first `sent` segments are in the store."""
+    return TieredState(
+        local=local,
+        copies={each.base_offset: copy_of(each) for each in local[:sent]},
+        log_start_offset=0,
+        uploadable_end=1_000,
+        removable_end=1_000,
+        settings=settings,
+        now_ms=NOW_MS,
+    )
+
+
+def bases(segments: Sequence[SegmentInfo]) -> list[int]:
+    return [each.base_offset for each in segments]
+
+
+def test_closed_segments_are_sent_oldest_first() -> None:
+    assert bases(plan_uploads(state(five_segments(), sent=1))) == [10, 20, 30]
+
+
+def test_what_is_not_decided_is_not_sent() -> None:
+    assert bases(plan_uploads(attrs.evolve(state(five_segments()), uploadable_end=29))) == [0, 10]
+
+
+def test_what_is_deleted_is_not_sent() -> None:
+    assert bases(plan_uploads(attrs.evolve(state(five_segments()), log_start_offset=20))) == [20, 30]
+
+
+def test_a_rewritten_segment_is_sent_again() -> None:
+    local = five_segments()
+    before = state(local, sent=4)
+    local[1] = local[1]._replace(modified_ms=6)
+
+    assert bases(plan_uploads(attrs.evolve(before, local=local))) == [10]
+
+
+def test_without_copying_nothing_is_sent() -> None:
+    assert plan_uploads(state(five_segments(), settings=attrs.evolve(KEEP_ALL, remote_log_copy_disable=True))) == []
+
+
+def test_local_segments_leave_by_time() -> None:
+    settings = attrs.evolve(KEEP_ALL, local_retention_ms=98_500)
+
+    assert plan_local_removal(state(five_segments(), sent=4, settings=settings)) == 20
+
+
+def test_local_segments_leave_by_size() -> None:
+    settings = attrs.evolve(KEEP_ALL, local_retention_bytes=250)
+
+    assert plan_local_removal(state(five_segments(), sent=4, settings=settings)) == 20
+
+
+def test_a_segment_that_was_not_sent_stays_and_all_behind_it() -> None:
+    settings = attrs.evolve(KEEP_ALL, local_retention_bytes=0)
+
+    assert plan_local_removal(state(five_segments(), sent=2, settings=settings)) == 20
+    assert plan_local_removal(state(five_segments(), sent=0, settings=settings)) is None
+
+
+def test_without_a_durable_snapshot_of_producers_nothing_leaves() -> None:
+    settings = attrs.evolve(KEEP_ALL, local_retention_bytes=0)
+    planned = state(five_segments(), sent=4, settings=settings)
+
+    assert plan_local_removal(attrs.evolve(planned, removable_end=0)) is None
+    assert plan_local_removal(attrs.evolve(planned, removable_end=25)) == 20
+
+
+SEGMENTS = st.lists(st.tuples(st.integers(1, 9), st.integers(0, 300), st.integers(-1, NOW_MS)), min_size=1, max_size=9)
+
+
+@given(
+    shape=SEGMENTS,
+    sent=st.sets(st.integers(0, 9)),
+    local_ms=st.integers(-1, NOW_MS),
+    local_bytes=st.integers(-1, 900),
+    ends=st.tuples(st.integers(0, 60), st.integers(0, 60)),
+)
+def test_what_leaves_is_in_the_store_and_what_is_sent_is_settled(
+    shape: list[tuple[int, int, int]], sent: set[int], local_ms: int, local_bytes: int, ends: tuple[int, int]
+) -> None:
+    local, base = [], 0
+    for number, (length, size, timestamp) in enumerate(shape):
+        local.append(segment(base, base + length, size=size, timestamp=timestamp, is_active=number == len(shape) - 1))
+        base += length
+    settings = attrs.evolve(KEEP_ALL, local_retention_ms=local_ms, local_retention_bytes=local_bytes)
+    planned = TieredState(
+        local=local,
+        copies={each.base_offset: copy_of(each) for number, each in enumerate(local) if number in sent},
+        log_start_offset=0,
+        uploadable_end=ends[0],
+        removable_end=ends[1],
+        settings=settings,
+        now_ms=NOW_MS,
+    )
+    below = plan_local_removal(planned) or 0
+
+    for each in local:
+        if each.next_offset <= below:
+            assert not each.is_active
+            assert each.base_offset in planned.copies or not each.size_bytes
+            assert each.next_offset <= planned.removable_end
+    for each in plan_uploads(planned):
+        assert not each.is_active
+        assert each.next_offset <= planned.uploadable_end
+        assert each.base_offset not in planned.copies
+
+
+def stored(base: int, following: int, uid: str) -> StoredSegment:
+    return StoredSegment(uid, base, following, -1, (), {"log": StoredFile(10, 1)})
+
+
+def manifest(*segments: StoredSegment) -> Manifest:
+    return attrs.evolve(new_manifest(PARTITION, cluster_id="c", leader_epoch=1), segments=segments)
+
+
+def test_an_upload_comes_behind_or_in_the_place_of_what_was_there() -> None:
+    first, second, third = stored(0, 10, "a"), stored(10, 20, "b"), stored(20, 30, "c")
+    old = manifest(first, second, third)
+
+    assert with_upload(old, stored(30, 40, "d")).segments == (*old.segments, stored(30, 40, "d"))
+    assert with_upload(old, stored(10, 20, "d")).segments == (first, stored(10, 20, "d"), third)
+    assert with_upload(old, stored(0, 20, "d")).segments == (stored(0, 20, "d"), third)
+    assert with_upload(old, stored(10, 40, "d")).segments == (first, stored(10, 40, "d"))
+
+
+def test_copies_that_another_leader_replaced_are_no_copies() -> None:
+    local = five_segments()
+    copies = {each.base_offset: copy_of(each) for each in local}
+    named = manifest(stored(0, 10, "a"), stored(10, 30, "b"))
+
+    assert confirmed_copies(local, copies, named) == {0: copy_of(local[0])}
+
+
+def test_what_is_kept_beside_the_log_reads_back() -> None:
+    known = LocalState(manifest(stored(0, 10, "a"), stored(10, 20, "b")), 7, {10: LocalCopy(20, 100, 5)})
+
+    assert decode_state(encode_state(known), "here") == known
+    assert decode_state(encode_state(LocalState(None, 0)), "here") == LocalState(None, 0)
