@@ -141,7 +141,8 @@ from .records.reader import read_batch
 from .regex import PORTION_STEPS, Pattern, PatternError, compile_pattern
 from .storage_base.engine import EngineBase
 from .storage_base.log import LogBase
-from .storage_base.store import LogSegment, StoredBatch
+from .storage_base.rewriting import PieceWriter, StoredPlace, StoredSource
+from .storage_base.store import LogBounds, LogSegment, StoredBatch
 from .storage_base.work import Work
 from .types import (
     INTERNAL_TOPICS,
@@ -248,6 +249,7 @@ __all__ = [
     "KnownEnd",
     "LazyHandler",
     "LogBase",
+    "LogBounds",
     "LogConfig",
     "LogDirInfo",
     "LogMove",
@@ -277,6 +279,7 @@ __all__ = [
     "Pattern",
     "PatternError",
     "PeerMessage",
+    "PieceWriter",
     "PluginError",
     "ProducerIdentity",
     "Ready",
@@ -303,6 +306,8 @@ __all__ = [
     "StoreRefusedError",
     "StoreUnavailableError",
     "StoredBatch",
+    "StoredPlace",
+    "StoredSource",
     "SubscribedTopic",
     "Tier",
     "TierSettings",

@@ -15,7 +15,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..contracts.disk_work import do_now
 from ..contracts.log_values import SegmentInfo
@@ -23,7 +23,7 @@ from ..contracts.storage import EMPTY_READ, NO_LIMIT, LogRead
 from ..epochs import EpochCache
 from ..errors import StorageError
 from ..records.batch import iterate_batches
-from .store import LogSegment, LogStore, SegmentT, StoredBatch
+from .store import LogBounds, LogSegment, LogStore, SegmentT, StoredBatch
 from .work import Work
 
 if TYPE_CHECKING:
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from ..contracts.rewriting import SegmentRewrite
     from ..contracts.storage import LogConfig
     from ..types import Buffer, TopicIdPartition
+
+
+NEW_LOG: Final = LogBounds()
 
 
 class LogBase(LogStore[SegmentT]):
@@ -50,31 +53,29 @@ class LogBase(LogStore[SegmentT]):
         *,
         now_ms: Callable[[], int],
         segments: Iterable[SegmentT] = (),
-        log_start_offset: int = 0,
         log_end_offset: int = 0,
-        recovery_point: int = 0,
-        clean_end: int = 0,
-        epochs: Iterable[tuple[int, int]] = (),
-        was_clean: bool = True,
+        bounds: LogBounds = NEW_LOG,
     ) -> None:
         """Take what was kept; nothing for a new log, which gets its first segment by `new_segment`."""
         self.partition = partition
         self.directory: Path | None = None
         self.log_dir = ""
-        self.log_start_offset = log_start_offset
+        self.log_start_offset = bounds.log_start_offset
         self.log_end_offset = log_end_offset
-        self.recovery_point = recovery_point
-        self.clean_end = clean_end
-        self.was_clean = was_clean
+        self.recovery_point = log_end_offset if bounds.is_closed else min(bounds.recovery_point, log_end_offset)
+        self.clean_end = bounds.clean_end
+        self.was_clean = bounds.is_closed
         self.offline_reason: str | None = None
         self.config = config
-        self._now_ms = now_ms
+        self.now_ms = now_ms
         self._written_end = log_end_offset
         self._cuts_count = 0
         self._staged: list[tuple[Buffer, int]] = []
-        self._epochs = EpochCache(epochs)
-        self._segments = list(segments) or [self.new_segment(log_start_offset)]
+        self._epochs = EpochCache(bounds.epochs)
+        self._epochs.truncate_from_end(log_end_offset)  # whoever leads next begins one there; as Kafka does at a start
+        self._segments = list(segments) or [self.new_segment(self.log_start_offset)]
         self._roll_timestamp = -1
+        self._is_closing = False
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.partition} [{self.log_start_offset}, {self.log_end_offset})>"
@@ -90,6 +91,17 @@ class LogBase(LogStore[SegmentT]):
     def size_bytes(self) -> int:
         """See `PartitionLog.size_bytes`."""
         return sum(s.size_bytes for s in self._segments) + sum(len(batches) for batches, _ in self._staged)
+
+    @property
+    def bounds(self) -> LogBounds:
+        """What `LogStore.keep_bounds` keeps."""
+        return LogBounds(
+            self.log_start_offset,
+            self.recovery_point,
+            self.clean_end,
+            self._epochs.entries(),
+            is_closed=self._is_closing,
+        )
 
     @property
     def is_closed(self) -> bool:
@@ -154,7 +166,7 @@ class LogBase(LogStore[SegmentT]):
             except StorageError:
                 self.log_end_offset = self._written_end
                 raise
-            self._segments[-1].modified_ms = self._now_ms()
+            self._segments[-1].modified_ms = self.now_ms()
             self._written_end = self.log_end_offset
         return self._written_end - self.recovery_point >= self.config.flush_messages
 
@@ -310,7 +322,9 @@ class LogBase(LogStore[SegmentT]):
 
     def _end_at(self, offset: int) -> None:
         self._cuts_count += 1
-        self.cut_sidecars(offset)
+        for kind, place in list(self.sidecar_places()):
+            if place > offset:
+                self.put_sidecar(place, kind, None)
         self.log_end_offset = self._written_end = offset
         self.recovery_point = min(self.recovery_point, offset)
         self.log_start_offset = min(self.log_start_offset, offset)
@@ -381,16 +395,28 @@ class LogBase(LogStore[SegmentT]):
             self._segments[first : first + len(old)] = [fresh]
             self.drop_segments(old)
             for base_offset in base_offsets:
-                self.delete_sidecar(base_offset, "txnindex")
+                self.put_sidecar(base_offset, "txnindex", None)
             for kind, data in sidecars.items():
-                self.write_sidecar(base_offsets[0], kind, data)
+                self.put_sidecar(base_offsets[0], kind, data)
 
     # ----------------------------------------------------------------------------------------------------- small files
+
+    def sidecars(self, kind: str) -> Sequence[int]:
+        """See `PartitionLog.sidecars`."""
+        return sorted(offset for found, offset in self.sidecar_places() if found == kind)
+
+    def write_sidecar(self, offset: int, kind: str, data: bytes) -> None:
+        """See `PartitionLog.write_sidecar`."""
+        self.put_sidecar(offset, kind, data)
+
+    def delete_sidecar(self, offset: int, kind: str) -> None:
+        """See `PartitionLog.delete_sidecar`."""
+        self.put_sidecar(offset, kind, None)
 
     def append_sidecar(self, offset: int, kind: str, data: bytes) -> None:
         """See `PartitionLog.append_sidecar`."""
         before = self.read_sidecar(offset, kind) if offset in self.sidecars(kind) else b""
-        self.write_sidecar(offset, kind, before + data)
+        self.put_sidecar(offset, kind, before + data)
 
     def begin_sidecar(self, offset: int, kind: str, data: bytes) -> DiskWork:
         """See `PartitionLog.begin_sidecar`."""
@@ -401,7 +427,7 @@ class LogBase(LogStore[SegmentT]):
         self.check_open()
         if cuts_count != self._cuts_count:
             raise StorageError(f"{self.partition} was truncated: its {kind} at {offset} is not kept")
-        self.write_sidecar(offset, kind, data)
+        self.put_sidecar(offset, kind, data)
 
     # ------------------------------------------------------------------------------------------------ flushing, closing
 
@@ -424,9 +450,9 @@ class LogBase(LogStore[SegmentT]):
     def begin_close(self) -> DiskWork:
         """See `PartitionLog.begin_close`."""
         self.write_pending()
+        self._is_closing, self.recovery_point = True, self._written_end
         with self._changing():
-            self.keep_close()
-        self.recovery_point = self._written_end
+            self.keep_bounds()
         self.offline_reason = f"{self.partition} is closed"
         return Work(on_thread=self.sync)
 

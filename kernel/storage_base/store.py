@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import attrs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ..contracts.rewriting import SegmentRewrite
     from ..types import Buffer
@@ -42,6 +44,34 @@ class LogSegment:
     size_bytes: int = 0
     max_timestamp: int = -1
     key: int = 0
+
+
+@attrs.frozen
+class LogBounds:
+    """What is to be kept of a log beside its batches and small files.
+
+    Attributes:
+        log_start_offset: The first offset that may be read.
+        recovery_point: What is below was synced.
+        clean_end: What is below was compacted.
+        epochs: Leader epochs with their start offsets, oldest first.
+        is_closed: Whether nothing was left unfinished.
+    """
+
+    log_start_offset: int = 0
+    recovery_point: int = 0
+    clean_end: int = 0
+    epochs: Sequence[tuple[int, int]] = ()
+    is_closed: bool = True
+
+    def encode(self) -> str:
+        """Return them as one line of JSON."""
+        return json.dumps(attrs.asdict(self))
+
+    @classmethod
+    def decode(cls, text: str) -> LogBounds:
+        """Read what `encode` wrote."""
+        return cls(**json.loads(text))
 
 
 SegmentT = TypeVar("SegmentT", bound=LogSegment)
@@ -84,24 +114,20 @@ class LogStore(Generic[SegmentT]):
         """Take over a segment that a `SegmentWriter` finished, with the small files that it was given."""
         raise NotImplementedError
 
-    def write_sidecar(self, offset: int, kind: str, data: bytes) -> None:
-        """See `PartitionLog.write_sidecar`."""
+    def sidecar_places(self) -> Iterable[tuple[str, int]]:
+        """Return kind and offset of every small file."""
         raise NotImplementedError
 
     def read_sidecar(self, offset: int, kind: str) -> bytes:
-        """See `PartitionLog.read_sidecar`."""
+        """Return a small file's bytes.
+
+        Raises:
+            StorageError: It is not there.
+        """
         raise NotImplementedError
 
-    def sidecars(self, kind: str) -> Sequence[int]:
-        """See `PartitionLog.sidecars`."""
-        raise NotImplementedError
-
-    def delete_sidecar(self, offset: int, kind: str) -> None:
-        """See `PartitionLog.delete_sidecar`."""
-        raise NotImplementedError
-
-    def cut_sidecars(self, offset: int) -> None:
-        """Remove the small files above `offset`."""
+    def put_sidecar(self, offset: int, kind: str, data: bytes | None) -> None:
+        """Keep a small file in the place of what was there; None removes it, if it is there."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------------------- what a storage with a disk adds
@@ -111,7 +137,7 @@ class LogStore(Generic[SegmentT]):
         return nullcontext()
 
     def keep_bounds(self) -> None:
-        """Keep the log's start, recovery point, clean end and epochs, which have changed."""
+        """Keep `self.bounds`, which have changed."""
 
     def sync(self) -> None:
         """Make durable all that is written by now, for a worker thread: must touch nothing but files.
@@ -119,6 +145,3 @@ class LogStore(Generic[SegmentT]):
         Raises:
             OSError: The disk failed.
         """
-
-    def keep_close(self) -> None:
-        """Keep the mark that everything was written: the next opening need check nothing, and `was_clean` is true."""

@@ -13,7 +13,7 @@ from odradek.kernel.api import EMPTY_READ, NO_LIMIT, LogBase, LogRead, SegmentRe
 from .rewriting import MemoryPlace, MemorySegment, MemorySource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from odradek.kernel.api import LogConfig, TopicIdPartition
 
@@ -30,7 +30,7 @@ class MemoryLog(LogBase[MemorySegment]):
 
     def new_segment(self, base_offset: int) -> MemorySegment:
         """See `LogStore.new_segment`."""
-        return MemorySegment(base_offset, self._now_ms())
+        return MemorySegment(base_offset, self.now_ms())
 
     def write_batches(self, batches: Sequence[tuple[MemorySegment, StoredBatch]]) -> None:
         """See `LogStore.write_batches`."""
@@ -78,7 +78,7 @@ class MemoryLog(LogBase[MemorySegment]):
 
     def rewrite_of(self, segments: Sequence[tuple[MemorySegment, int]]) -> SegmentRewrite:
         """See `LogStore.rewrite_of`."""
-        self._rewritten = MemoryPlace(self._now_ms())
+        self._rewritten = MemoryPlace(self.now_ms())
         sources = [MemorySource(s.base_offset, end, s.size_bytes, s.batches) for s, end in segments]
         return SegmentRewrite(sources, self._rewritten, is_portable=False)
 
@@ -89,29 +89,24 @@ class MemoryLog(LogBase[MemorySegment]):
 
     # -- small files -----------------------------------------------------------------------------------------------
 
-    def write_sidecar(self, offset: int, kind: str, data: bytes) -> None:
-        """See `PartitionLog.write_sidecar`."""
-        self._small_files[kind, offset] = data
-
-    def sidecars(self, kind: str) -> Sequence[int]:
-        """See `PartitionLog.sidecars`."""
-        return sorted(offset for found, offset in self._small_files if found == kind)
+    def sidecar_places(self) -> Iterable[tuple[str, int]]:
+        """See `LogStore.sidecar_places`."""
+        return self._small_files
 
     def read_sidecar(self, offset: int, kind: str) -> bytes:
-        """See `PartitionLog.read_sidecar`."""
+        """See `LogStore.read_sidecar`."""
         if (kind, offset) not in self._small_files:
             raise StorageError(f"{self.partition} has no {kind} at {offset}")
         return self._small_files[kind, offset]
 
-    def delete_sidecar(self, offset: int, kind: str) -> None:
-        """See `PartitionLog.delete_sidecar`."""
-        self._small_files.pop((kind, offset), None)
-
-    def cut_sidecars(self, offset: int) -> None:
-        """See `LogStore.cut_sidecars`."""
-        self._small_files = {place: data for place, data in self._small_files.items() if place[1] <= offset}
+    def put_sidecar(self, offset: int, kind: str, data: bytes | None) -> None:
+        """See `LogStore.put_sidecar`."""
+        if data is None:
+            self._small_files.pop((kind, offset), None)
+        else:
+            self._small_files[kind, offset] = data
 
     def reopen(self, config: LogConfig) -> None:
         """Take the log into use again, which its engine keeps while it lives."""
-        self.offline_reason = None
+        self.offline_reason, self._is_closing = None, False
         self.reconfigure(config)

@@ -374,7 +374,7 @@ class Forgetful(MemoryEngine):
         del partition
 
     def open_log(self, partition, config, *, log_dir=None, known_end=None):  # type: ignore[no-untyped-def]
-        log = self._logs.get(partition.topic_partition)
+        log = self._kept.get(partition.topic_partition)
         return log or super().open_log(partition, config, log_dir=log_dir, known_end=known_end)
 
     def start(self) -> Sequence[FoundLog]:
@@ -397,6 +397,8 @@ LEVELS = (
     "test_the_engine_finds_its_logs_at_start",
     "test_a_rewritten_log_outlives_the_engine",
     "test_a_checkpointed_clean_end_outlives_the_engine",
+    "test_what_one_engine_holds_no_other_takes",
+    "test_what_is_of_one_cluster_is_refused_to_another",
 )
 
 
@@ -422,9 +424,10 @@ def fails(name: str, engine_class: type[MemoryEngine], *, is_durable: bool = Fal
 def engine_of(log_class: type[Broken]) -> type[MemoryEngine]:
     class Engine(MemoryEngine):
         def open_log(self, partition, config, *, log_dir=None, known_end=None):  # type: ignore[no-untyped-def]
-            if partition.topic_partition not in self._logs:
-                self._logs[partition.topic_partition] = log_class(partition, config, self.context.now_ms)
-                return self._logs[partition.topic_partition]
+            if partition.topic_partition not in self._kept:
+                log = self._kept[partition.topic_partition] = log_class(partition, config, self.context.now_ms)
+                self.logs[partition] = log
+                return log
             return super().open_log(partition, config, log_dir=log_dir, known_end=known_end)
 
     return Engine

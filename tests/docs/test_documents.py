@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import odradek_template
 import pytest
 
 from odradek.kernel.cli import build_parser
@@ -26,7 +27,7 @@ from odradek.kernel.config.toml_file import parse_toml
 from odradek.kernel.errors import ConfigError
 
 ROOT = Path(__file__).parents[2]
-REGISTRY = Registry.of([])
+REGISTRY = Registry.of(("template", key) for key in odradek_template.odradek_config_keys())
 CLIENT_KEYS = frozenset(key.name for key in (*PRODUCER_KEYS, *CONSUMER_KEYS, *ADMIN_KEYS))
 PAGES = sorted(
     path

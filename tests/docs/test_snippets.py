@@ -16,13 +16,15 @@ def test_code_is_that_of_its_source(page: Path) -> None:
     assert renewed(text) == text, "run: python -m tools.update_snippets"
 
 
-@pytest.mark.parametrize("name", ["consume-in-a-group", "exactly-once", "test-with-odradek", "write-a-plugin"])
-def test_a_how_to_shows_code_that_runs(name: str) -> None:
-    assert "<!-- code from " in (ROOT / "docs/how-to" / f"{name}.md").read_text()
+@pytest.mark.parametrize(
+    "name", ["how-to/consume-in-a-group", "how-to/exactly-once", "how-to/test-with-odradek", "writing-a-plugin"]
+)
+def test_a_guide_shows_code_that_runs(name: str) -> None:
+    assert "<!-- code from " in (ROOT / "docs" / f"{name}.md").read_text()
 
 
 def test_a_stale_page_is_renewed() -> None:
-    source = "examples/plugin_template/src/odradek_batch_limit/stage.py"
+    source = "examples/plugin_template/src/odradek_template/batch_limit.py"
     page = f"before\n<!-- code from {source}, make_stage -->\n```python\n```\n"
 
     assert "\ndef make_stage(" in renewed(page)

@@ -30,4 +30,4 @@ def test_the_templates_own_tests_pass(environment: Environment, project: Path) -
 
 def test_the_plugin_is_listed(environment: Environment, project: Path) -> None:
     assert project.exists()
-    assert "batch_limit" in environment.run("odradek", "plugins", "list")
+    assert "template" in environment.run("odradek", "plugins", "list")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from odradek_batch_limit.stage import RECORDS_MAX, BatchLimit, make_stage
+from odradek_template.batch_limit import RECORDS_MAX, BatchLimit, make_stage
 
 from odradek.kernel.api import AppendStageFactory, ErrorCode, KafkaError
 from odradek.kernel.testing.batches import make_batch

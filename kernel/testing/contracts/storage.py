@@ -470,5 +470,21 @@ class StorageContract(StorageWorksContract, StorageRewritingContract):
             assert [found.partition for found in following.start()] == [PARTITION]
             assert (following.cluster_id, following.high_watermarks()) == (engine.cluster_id, {PARTITION: 0})
 
+    def test_what_one_engine_holds_no_other_takes(self, tmp_path: Path) -> None:
+        if not self.is_durable:
+            return
+        engine = self.start(tmp_path)
+        with pytest.raises(StorageError):
+            self.make_engine(make_context(tmp_path)).start()
+        engine.close({})
+        self.start(tmp_path)
+
+    def test_what_is_of_one_cluster_is_refused_to_another(self, tmp_path: Path) -> None:
+        if not self.is_durable:
+            return
+        self.start(tmp_path).close({})
+        with pytest.raises(StorageError):
+            self.make_engine(make_context(tmp_path, cluster_id="another")).start()
+
     def test_the_log_does_what_a_list_of_batches_would_do(self, tmp_path: Path) -> None:
         check_against_model(self, tmp_path, shrinks=self.shrinks)
