@@ -40,7 +40,10 @@ def kernel_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler
         cold_wait_ms=lambda: parts.live_config.get_int("remote.fetch.max.wait.ms"),
         max_bytes=lambda: parts.live_config.get_int("fetch.max.bytes"),
     )
-    yield ListOffsetsHandler(replicas=parts.replicas)
+    yield ListOffsetsHandler(
+        replicas=parts.replicas,
+        cold_timeout_ms=lambda: parts.live_config.get_int("remote.list.offsets.request.timeout.ms"),
+    )
     yield MetadataHandler(
         broker_id=config.node_id,
         image=image,

@@ -34,6 +34,7 @@ class FarLog:
         near: Offsets that may be read though they lie below the border.
         asked: Reads that were begun: offset, bytes, and what to call.
         failure: What a read of far records raises once they "came".
+        look_up: What a look-up of a time does on its thread; when it raises, nothing was found out.
     """
 
     def __init__(self, inner: PartitionLog, settings: TierSettings) -> None:
@@ -43,6 +44,7 @@ class FarLog:
         self.near: set[int] = set()
         self.asked: list[tuple[int, int, Callable[[], None]]] = []
         self.failure: KafkaError | None = None
+        self.look_up: Callable[[], object] = lambda: None
         self._known_times: set[int] = set()
 
     def __getattr__(self, name: str) -> Any:
@@ -93,7 +95,7 @@ class FarLog:
         """See `PartitionLog.begin_time_lookup`."""
         if timestamp == NO_LIMIT or not self._is_far(self.inner.batch_for_timestamp(timestamp, 0)):
             return self.inner.begin_time_lookup(timestamp)
-        return _TimeLookup(lambda: self._known_times.add(timestamp))
+        return _TimeLookup(self.look_up, lambda: self._known_times.add(timestamp))
 
     def batch_for_timestamp(self, timestamp: int, start_offset: int) -> bytes | None:
         """See `PartitionLog.batch_for_timestamp`."""
@@ -124,15 +126,18 @@ class FarLog:
 
 
 class _TimeLookup:
-    def __init__(self, note: Callable[[], None]) -> None:
+    def __init__(self, look_up: Callable[[], object], note: Callable[[], None]) -> None:
+        self._look_up = look_up
         self._note = note
 
     def run(self) -> None:
         """See `DiskWork.run`."""
+        self._look_up()
 
     def finish(self, error: Exception | None) -> None:
         """See `DiskWork.finish`."""
-        self._note()
+        if error is None:
+            self._note()
 
 
 class FarTier:

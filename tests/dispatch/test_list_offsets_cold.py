@@ -72,7 +72,7 @@ def reopened(directory: Path, files: WatchedFiles) -> Hosted:
 def test_a_cold_time_is_a_task_whose_disk_waits_on_a_thread(tmp_path: Path) -> None:
     files = WatchedFiles()
     hosted = reopened(tmp_path, files)
-    handler = ListOffsetsHandler(replicas=hosted.replicas)
+    handler = ListOffsetsHandler(replicas=hosted.replicas, cold_timeout_ms=lambda: 30_000)
     wanted = request(hosted.clock.now_ms() + 1_000, MAX_TIMESTAMP)
 
     assert handler.handle(wanted, CONTEXT) is AS_TASK
@@ -85,7 +85,7 @@ def test_a_cold_time_is_a_task_whose_disk_waits_on_a_thread(tmp_path: Path) -> N
 
 def test_the_ends_of_a_log_are_told_at_once(tmp_path: Path) -> None:
     hosted = reopened(tmp_path, WatchedFiles())
-    handler = ListOffsetsHandler(replicas=hosted.replicas)
+    handler = ListOffsetsHandler(replicas=hosted.replicas, cold_timeout_ms=lambda: 30_000)
 
     assert offsets(handler.handle(request(EARLIEST, LATEST), CONTEXT)) == [0, 9]
     hosted.replicas.close()

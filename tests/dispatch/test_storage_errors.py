@@ -26,7 +26,8 @@ CONTEXT = cast("RequestContext", SimpleNamespace(api_version=5))
 def list_both(hosted: Hosted) -> Any:
     parts = [list_offsets.ListOffsetsPartition(partition_index=n, timestamp=5, current_leader_epoch=-1) for n in (0, 1)]
     request = list_offsets.ListOffsetsRequest(topics=[list_offsets.ListOffsetsTopic(name="t", partitions=parts)])
-    return ListOffsetsHandler(replicas=hosted.replicas).handle(request, CONTEXT).topics[0].partitions
+    handler = ListOffsetsHandler(replicas=hosted.replicas, cold_timeout_ms=lambda: 30_000)
+    return handler.handle(request, CONTEXT).topics[0].partitions
 
 
 def delete_both(hosted: Hosted) -> Any:

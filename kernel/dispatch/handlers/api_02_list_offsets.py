@@ -1,9 +1,10 @@
 """Shell: ListOffsets (key 2): the offset that a timestamp, or the beginning or the end of a partition, stands for.
 
 Times are looked for inside the batch that the time index names. What cannot be found is no error: offset -1. Where the
-log may have to wait for a disk, a worker thread brings what it needs into memory first.
+log may have to wait for a disk, a worker thread brings what it needs into memory first; for a remote store it waits as
+long as the request says, or `remote.list.offsets.request.timeout.ms`.
 
-*Source:* KIP-79, KIP-207, KIP-320 (epochs), KIP-734 (max timestamp), KIP-405, KIP-1005 (tiers), KIP-1023.
+*Source:* KIP-79, KIP-207, KIP-320 (epochs), KIP-734 (max timestamp), KIP-405, KIP-1005 (tiers), KIP-1023, KIP-1075.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ import trio
 
 from ...contracts.api_handler import AS_TASK
 from ...contracts.storage import NO_LIMIT
+from ...contracts.tiering import RecordsAreRemoteError
 from ...disk_threads import do_on_thread
 from ...errors import ErrorCode, KafkaError, StorageError
+from ...partitions.tier_offsets import NOTHING, earliest_local, earliest_pending_upload, latest_tiered
 from ...partitions.timestamp_lookup import TimestampOffset, find_by_timestamp, find_max_timestamp
 from ...types import ISOLATION_LEVELS, NO_EPOCH, IsolationLevel
 from ...wire.messages.api_02_list_offsets import (
@@ -27,7 +30,7 @@ from ...wire.messages.api_02_list_offsets import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ...contracts.api_handler import Answer, RequestContext
     from ...contracts.disk_work import DiskWork
@@ -53,8 +56,9 @@ FIRST_VERSIONS: Final = {
 FIRST_WITH_EPOCH: Final = 4
 """From which version on an answer tells the record's leader epoch."""
 LOOKUP_THREADS: Final = 2
-"""How many worker threads wait for disks at once."""
-NOTHING: Final = TimestampOffset(-1, -1, -1)
+"""How many worker threads wait for disks at once; as many more for remote stores."""
+COLD_LOOKUPS_MAX: Final = 3
+"""How often a remote store is asked for one time: a segment may turn out not to have it."""
 
 
 class ListOffsetsHandler:
@@ -62,9 +66,17 @@ class ListOffsetsHandler:
 
     api_key = 2
 
-    def __init__(self, *, replicas: ReplicaManager) -> None:
+    def __init__(self, *, replicas: ReplicaManager, cold_timeout_ms: Callable[[], int]) -> None:
+        """Make the handler.
+
+        Args:
+            replicas: Where to look.
+            cold_timeout_ms: `remote.list.offsets.request.timeout.ms`.
+        """
         self._replicas = replicas
+        self._cold_timeout_ms = cold_timeout_ms
         self._limiter = trio.CapacityLimiter(LOOKUP_THREADS)
+        self._cold_limiter = trio.CapacityLimiter(LOOKUP_THREADS)
 
     def handle(self, request: ListOffsetsRequest, context: RequestContext) -> Answer:
         """Look up every partition, unless a disk may have to be waited for."""
@@ -74,23 +86,36 @@ class ListOffsetsHandler:
 
     async def handle_async(self, request: ListOffsetsRequest, context: RequestContext) -> Answer:
         """Bring what is needed into memory, then look up every partition. If cancelled, nobody is answered."""
-        for lookup in self._lookups(request):
-            await do_on_thread(lookup, self._limiter)
-        return self._answer(request, context)
+        timeout_ms = request.timeout_ms if request.timeout_ms > 0 else self._cold_timeout_ms()
+        deadline_s = trio.current_time() + timeout_ms / 1000
+        for _ in range(COLD_LOOKUPS_MAX):
+            asked_store = False
+            for lookup, is_cold in self._lookups(request):
+                if not is_cold:
+                    await do_on_thread(lookup, self._limiter)
+                    continue
+                asked_store = True
+                with trio.move_on_at(deadline_s):
+                    await do_on_thread(lookup, self._cold_limiter, abandons=True)
+            if not asked_store:
+                break
+        return self._answer(request, context, is_late=trio.current_time() >= deadline_s)
 
-    def _lookups(self, request: ListOffsetsRequest) -> Iterator[DiskWork]:
-        """Begin one after the other the works that are to be done before the request is answered."""
+    def _lookups(self, request: ListOffsetsRequest) -> Iterator[tuple[DiskWork, bool]]:
+        """Begin one after the other the works that are to be done first; each with whether a store may be asked."""
         for topic in request.topics:
             for part in topic.partitions:
                 if part.timestamp >= 0 or part.timestamp == MAX_TIMESTAMP:
                     timestamp = NO_LIMIT if part.timestamp == MAX_TIMESTAMP else part.timestamp
                     with suppress(KafkaError, StorageError):  # the answer tells it
-                        log = self._replicas.get(topic.name, part.partition_index).log
-                        lookup = log.begin_time_lookup(timestamp)
+                        replica = self._replicas.get(topic.name, part.partition_index)
+                        lookup = replica.log.begin_time_lookup(timestamp)
                         if lookup is not None:
-                            yield lookup
+                            yield lookup, replica.tiered_log is not None
 
-    def _answer(self, request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
+    def _answer(
+        self, request: ListOffsetsRequest, context: RequestContext, *, is_late: bool = False
+    ) -> ListOffsetsResponse:
         isolation = ISOLATION_LEVELS.get(request.isolation_level)
         if isolation is None:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {request.isolation_level}")
@@ -102,6 +127,9 @@ class ListOffsetsHandler:
             for index, part in parts.items():
                 try:
                     found = self._find(topic.name, part, isolation, context.api_version, counts[index])
+                except RecordsAreRemoteError as error:
+                    code = ErrorCode.REQUEST_TIMED_OUT if is_late else error.code
+                    answers.append(ListOffsetsPartitionResponse(partition_index=index, error_code=code))
                 except KafkaError as error:
                     answers.append(ListOffsetsPartitionResponse(partition_index=index, error_code=error.code))
                 except StorageError:
@@ -134,10 +162,12 @@ class ListOffsetsHandler:
         if timestamp == LATEST:
             return TimestampOffset(-1, replica.visible_end(isolation), replica.leader_epoch)
         if timestamp in (EARLIEST, EARLIEST_LOCAL):
-            start_offset = replica.log.log_start_offset
+            start_offset = replica.log.log_start_offset if timestamp == EARLIEST else earliest_local(replica)
             return TimestampOffset(-1, start_offset, epoch_at(replica, start_offset))
-        if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-            return NOTHING
+        if timestamp == LATEST_TIERED:
+            return latest_tiered(replica, replica.visible_end(isolation))
+        if timestamp == EARLIEST_PENDING_UPLOAD:
+            return earliest_pending_upload(replica, replica.visible_end(isolation))
         return self._find_record(replica, timestamp, isolation)
 
     @staticmethod
