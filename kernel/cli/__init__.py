@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "log": "show what is inside segments, indexes and checkpoints on disk",
     "assign": "see who of a group would read what, by every assignor, as members come and go",
     "perf": "measure how fast a broker takes and gives records",
+    "compare": "run one workload over combinations of settings, and show what each takes and gives",
     "plugins": "list what is installed, what is active, and who ships it",
     "config": "explain every configuration key",
 }

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from ..compare.samples import PERCENTILES, Samples, Throughput, latencies_as_json
 from .options import EXIT_STATUS, add_client_options, add_json_option, client_settings, document, natural, positive
 from .output import plural, print_json, size_text
-from .perf_numbers import PERCENTILES, Samples, Throughput, latencies_as_json
 
 if TYPE_CHECKING:
     import argparse

@@ -1,11 +1,11 @@
-"""What `odradek perf` makes of its measurements."""
+"""What is made of measurements: rates, percentiles, a line and a report."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.kernel.cli import perf_numbers
-from odradek.kernel.cli.perf_numbers import Samples, Throughput, latencies_as_json
+from odradek.kernel.compare import samples as module
+from odradek.kernel.compare.samples import Samples, Throughput, latencies_as_json
 
 
 def test_percentiles_are_measurements_that_so_many_are_not_above() -> None:
@@ -29,7 +29,7 @@ def test_the_median_has_half_of_the_measurements_at_or_below_it(latencies: list[
 
 
 def test_too_many_measurements_are_thinned_out_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(perf_numbers, "SAMPLES_MAX", 1000)
+    monkeypatch.setattr(module, "SAMPLES_MAX", 1000)
     samples = Samples()
     for latency in range(10_500):
         samples.add(float(latency))

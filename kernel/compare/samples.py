@@ -1,4 +1,4 @@
-"""Pure core: what `odradek perf` makes of its measurements: rates, percentiles, a line and a report."""
+"""Pure core: what `odradek perf` and `odradek compare` make of measurements: rates, percentiles, a line, a report."""
 
 from __future__ import annotations
 
