@@ -14,6 +14,7 @@ from .config.keys import Scope
 from .config.registry import Registry
 from .config.settings import default_data_dir, listen_settings, read_settings
 from .plugin_manager import PluginManager, choose_plugins, installed_plugins
+from .plugin_settings import check_plugin_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -79,7 +80,13 @@ def read_broker_options(
         more["log.dirs"] = Setting(str(data_dir), f"--data-dir {data_dir}")
     settings = attrs.evolve(settings, options={**settings.options, **more})
     plugins = PluginManager()
-    plugins.load(choose_plugins(installed_plugins(), settings.file.enable, settings.file.disable))
+    installed = installed_plugins()
+    plugins.load(choose_plugins(installed, settings.file.enable, settings.file.disable))
+    check_plugin_settings(
+        settings.file,
+        {plugin.found.name: plugin.settings for plugin in plugins.loaded},
+        [plugin.name for plugin in installed],
+    )
     storages, elections, assignors = plugins.storages(), plugins.elections(), plugins.assignors()
     registry = Registry.of(plugins.config_keys())
     has_tiered = plugins.offers_tier and TIERED_OVER in storages

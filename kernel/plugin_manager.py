@@ -71,11 +71,13 @@ class LoadedPlugin:
         found: Where it came from.
         summary: The first line of its docstring.
         hooks: The hooks it implements, in the order of `hookspecs.py`.
+        settings: The keys that its section `[plugins.NAME]` may have: its `odradek_plugin_settings`.
     """
 
     found: FoundPlugin
     summary: str
     hooks: tuple[str, ...]
+    settings: tuple[str, ...] = ()
 
 
 def installed_plugins() -> list[FoundPlugin]:
@@ -177,7 +179,8 @@ class PluginManager:
         names = {caller.name for caller in callers}
         hooks = tuple(name for name in vars(hookspecs) if name in names)
         summary = (inspect.getdoc(module) or "").partition("\n")[0]
-        self._loaded[found.name] = LoadedPlugin(found, summary, hooks)
+        settings = tuple(getattr(module, "odradek_plugin_settings", ()))
+        self._loaded[found.name] = LoadedPlugin(found, summary, hooks, settings)
 
     # ------------------------------------------------------------------------------- one method a hook, in its order
 

@@ -37,6 +37,7 @@ class FileSections:
         enable: The plugins to load: names or module paths; None: all that are installed.
         disable: Names of plugins not to load.
         plugins: Name of a plugin to its own settings, as TOML gives them.
+        plugin_places: File and line of a plugin's section, by its name, and of each key, by the section's and its own.
         topics: Topics to have at start, in the order of the file.
     """
 
@@ -45,3 +46,4 @@ class FileSections:
     disable: tuple[str, ...] = ()
     plugins: Mapping[str, Mapping[str, object]] = attrs.field(factory=dict)
     topics: tuple[StartTopic, ...] = ()
+    plugin_places: Mapping[tuple[str, ...], str] = attrs.field(factory=dict)

@@ -64,12 +64,20 @@ class _Reader:
         broker = self._settings(("broker",), self._table(document, (), "broker"))
         plugins = self._table(document, (), "plugins")
         topics = self._table(document, (), "topics")
+        sections = {
+            name: self._table(plugins, ("plugins",), name) for name in plugins if name not in {"enable", "disable"}
+        }
         return FileSections(
             broker,
             self._names(plugins, "enable") if "enable" in plugins else None,
             self._names(plugins, "disable"),
-            {name: self._table(plugins, ("plugins",), name) for name in plugins if name not in {"enable", "disable"}},
+            sections,
             tuple(self._topic(name, self._table(topics, ("topics",), name)) for name in topics),
+            {
+                path: self._where(("plugins", *path[:-1]), path[-1])
+                for name, section in sections.items()
+                for path in ((name,), *((name, key) for key in section))
+            },
         )
 
     def _table(self, parent: Mapping[str, object], path: tuple[str, ...], name: str) -> dict[str, object]:
