@@ -84,7 +84,7 @@ class Part(Enum):
     CLEANUP = ("cleanup", True, "")
     SECURITY = ("security", False, "belongs to SASL, ACLs and delegation tokens, which are not built yet")
     CLUSTER = ("cluster", False, "belongs to a cluster of several brokers, which is not built yet")
-    TIERED = ("tiered storage", False, "belongs to tiered storage, which is not built yet")
+    TIERED = ("tiered storage", True, "")
     TIERED_CLASSES = (
         "classes of tiered storage",
         False,

@@ -105,12 +105,12 @@ def test_a_client_is_told_by_the_log_that_a_setting_has_no_effect(tmp_path: Path
     with broker_process(tmp_path) as broker:
         with Client(broker.address) as client:
             create(client, "t")
-            assert alter(client, TOPIC, "t", "local.retention.ms", "1000") == ErrorCode.NONE
+            assert alter(client, TOPIC, "t", "leader.replication.throttled.replicas", "0:1") == ErrorCode.NONE
             assert alter(client, TOPIC, "t", "max.message.bytes", "1000") == ErrorCode.NONE
             assert alter(client, BROKER, "", "num.replica.fetchers", "2") == ErrorCode.NONE
         _, said = broker.terminate()
 
-    assert "topic t: local.retention.ms belongs to tiered storage, which is not built yet; it has no effect" in said
+    assert "topic t: leader.replication.throttled.replicas belongs to a cluster of several brokers" in said
     assert "broker default: num.replica.fetchers belongs to a cluster of several brokers" in said
     assert "max.message.bytes" not in said
 

@@ -40,6 +40,6 @@ def test_a_key_is_told_on_the_terminal_with_its_facts() -> None:
         "    int, default 1, valid [1,...], medium importance\n"
         "    Partitions of a topic that is created without saying how many."
     )
-    assert render_key(registry.get(Scope.TOPIC, "local.retention.ms")).endswith(
-        "    Taken with a warning: it belongs to tiered storage, which is not built yet; it has no effect."
+    assert render_key(registry.get(Scope.BROKER, "quota.window.num")).endswith(
+        "    Taken with a warning: it belongs to quotas, which are not built yet; it has no effect."
     )

@@ -149,10 +149,6 @@ def test_keys_of_parts_that_are_not_built_are_warned_of() -> None:
             "leader.replication.throttled.replicas belongs to a cluster of several brokers, which is not built yet; "
             "it has no effect",
         ),
-        (
-            "local.retention.ms",
-            "local.retention.ms belongs to tiered storage, which is not built yet; it has no effect",
-        ),
     ]
 
 

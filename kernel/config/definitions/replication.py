@@ -42,7 +42,7 @@ _ROWS: Final[tuple[Row, ...]] = (
     ),
     ("inter.broker.listener.name", STRING, None, None, MEDIUM, READ_ONLY, Part.CLUSTER),
     ("replica.selector.class", STRING, None, None, MEDIUM, READ_ONLY, Part.CLUSTER),
-    ("follower.fetch.last.tiered.offset.enable", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, Part.TIERED),
+    ("follower.fetch.last.tiered.offset.enable", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, Part.CLUSTER),
 )
 
 _DOCS: Final = """
