@@ -25,6 +25,8 @@ SETTINGS: Final = (
     "log.retention.ms=-1",
     "group.initial.rebalance.delay.ms=0",
     "group.min.session.timeout.ms=1000",
+    "group.consumer.min.heartbeat.interval.ms=500",
+    "group.consumer.heartbeat.interval.ms=500",
 )
 """For every broker of these tests: what is there stays, and groups wait for nothing but their members."""
 

@@ -83,15 +83,15 @@ class Members:
             parts.append(f"{member.name}: {'ended, ' if member.is_over else ''}owned {member.history}; {said}")
         return "\n".join(parts)
 
-    def owned(self) -> list[set[int]]:
+    def owned(self) -> list[set[int | str]]:
         """Return what each member owns that runs."""
         return [member.owned for member in self._members.values() if not member.was_ended]
 
-    def owned_by(self, name: str) -> set[int]:
+    def owned_by(self, name: str) -> set[int | str]:
         """Return what a member owns."""
         return self._members[name].owned
 
-    def history_of(self, name: str) -> list[set[int]]:
+    def history_of(self, name: str) -> list[set[int | str]]:
         """Return what a member owned, one after the other."""
         return list(self._members[name].history)
 
@@ -126,8 +126,8 @@ class Member:
         self.name = name
         self.process = process
         self.log = log
-        self.owned: set[int] = set()
-        self.history: list[set[int]] = []
+        self.owned: set[int | str] = set()
+        self.history: list[set[int | str]] = []
         self.count = 0
         self.is_over = False
         self.was_ended = False

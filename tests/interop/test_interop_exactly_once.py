@@ -10,7 +10,7 @@ counted in the end: each record once, in order, and nothing behind them.
 | kafka-python, franz-go | a static member of its group; offsets go with generation, and are asked for stable |
 | aiokafka | a static member of its group, its offsets go with the group's name alone |
 | kafkajs | a member of its group, which waits out the session of the one that was killed |
-| kcat | not at all: see the test |
+| kcat | not at all: its producer has no group, and so no offsets for its transactions; the last test shows it |
 
 franz-go and Java 4.3 speak version 2 of transactions (KIP-890), the others version 1.
 """
@@ -18,6 +18,7 @@ franz-go and Java 4.3 speak version 2 of transactions (KIP-890), the others vers
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchReque
 
 from ..broker.broker_process import Client as Connection
 from .brokers import MortalBroker, mortal_broker
+from .clients import CLIENTS
 from .driver import LIMIT_S, Driver
 from .drivers.json_lines import to_text
 from .records import PRODUCE, create_topic, end_offset, record
@@ -99,7 +101,7 @@ def said(job: Job) -> str:
     return "" if job.driver is None else job.driver.said()
 
 
-def driver_of(job: Job) -> Driver:
+def running(job: Job) -> Driver:
     """Return a job's running process."""
     assert job.driver is not None
     return job.driver
@@ -110,7 +112,7 @@ def thaw_and_kill_broker(broker: MortalBroker, jobs: list[Job]) -> None:
     with Connection(broker.address) as connection:
         ends = {job.target: end_offset(connection, job.target) for job in jobs}
         for job in jobs:
-            driver_of(job).thaw()
+            running(job).thaw()
         ends_after(connection, ends)
     broker.kill()
     broker.restart()
@@ -125,13 +127,17 @@ def work(broker: MortalBroker, jobs: list[Job]) -> None:
         job.start()
     for offset in (150, 250):
         # Whoever is quicker waits for the others, in the middle of what it does.
-        when_at(broker.address, jobs, offset, lambda job: driver_of(job).freeze())
+        when_at(broker.address, jobs, offset, lambda job: running(job).freeze())
         thaw_and_kill_broker(broker, jobs)
     when_at(broker.address, jobs, 350, Job.close)
     for job in jobs:
         job.start()
     for job in jobs:
-        driver_of(job).finish()
+        running(job).finish()
+
+
+def test_no_client_is_left_out() -> None:
+    assert {*TRANSACTORS, "kcat"} == set(CLIENTS)
 
 
 def test_every_client_transforms_records_exactly_once_whoever_is_killed(tmp_path: Path) -> None:
@@ -155,3 +161,28 @@ def test_every_client_transforms_records_exactly_once_whoever_is_killed(tmp_path
 
     assert found == {client: [*(f"{value}!" for value in VALUES), "behind"] for client in TRANSACTORS}
     assert sum(ends) > len(jobs) * (len(VALUES) + len(VALUES) // 25)  # the markers, and what was aborted
+
+
+def test_kcat_writes_transactions_but_has_no_offsets_for_them(
+    address: str, topic: str, driver_of: Callable[[str], Driver]
+) -> None:
+    driver_of("kcat")  # skips where there is none
+    reader = driver_of("librdkafka")
+    create_topic(address, topic)
+    command = ["kcat", "-b", address, "-P", "-t", topic, "-p", "0", "-X", f"transactional.id={topic}"]
+    subprocess.run(command, input=b"kept\n", check=True)
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as killed:
+        assert killed.stdin is not None
+        killed.stdin.write(b"lost\n" * 50_000)  # it sends nothing before it has read much
+        killed.stdin.flush()
+        with Connection(address) as connection:
+            while ends_after(connection, {topic: 2})[topic] == 2:  # a record and its marker
+                assert killed.poll() is None
+        killed.kill()
+    asked = subprocess.run(
+        [command[0], "-G", "group", *command[1:]], input=b"last\n", stderr=subprocess.PIPE, check=True
+    )
+
+    assert read(reader, topic, 2) == ["kept", "last"]
+    assert read(reader, topic, 3, "read_uncommitted") == ["kept", "lost", "lost"]
+    assert b"group.id is a consumer property and will be ignored by this producer" in asked.stderr

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.kernel.wire.messages.api_16_list_groups import ListGroupsRequest, ListGroupsResponse
+
+from ..broker.broker_process import Client as Connection
 from .brokers import mortal_broker
 from .clients import CLIENTS, MissingClientError, skip_or_fail
 from .driver import Driver
@@ -191,6 +194,69 @@ def test_a_group_is_upgraded_to_the_consumer_protocol_while_it_reads(group: Grou
     group.wait_read()
 
     group.assert_read_once()
+
+
+def test_a_group_is_downgraded_to_the_classic_protocol_while_it_reads(group: Group) -> None:
+    modern, classic = ("modern-1", "modern-2"), ("classic-1", "classic-2")
+    for name in modern:
+        group.join("librdkafka", "--protocol", "consumer", name=name)
+    group.wait_shared(2)
+    kinds = [kind_of_group(group)]
+    for old, new in zip(modern, classic, strict=True):
+        group.produce(2)
+        group.join("librdkafka", "--protocol", "classic", name=new)
+        group.wait_shared(3)
+        group.produce(2)
+        group.members.leave(old)
+        group.wait_shared(2)
+        kinds.append(kind_of_group(group))
+    group.produce(2)
+    group.wait_read()
+
+    group.assert_read_once()
+    assert kinds == ["consumer", "consumer", "classic"]
+
+
+def kind_of_group(group: Group) -> str:
+    """Return the protocol of the group, as the broker lists it."""
+    with Connection(group.address) as connection:
+        response = connection.ask(ListGroupsRequest(states_filter=[], types_filter=[]), 5)
+    assert isinstance(response, ListGroupsResponse)
+    (kind,) = [each.group_type for each in response.groups if each.group_id == group.topic]
+    return kind
+
+
+def wait_split(members: Members, wanted: set[str], count: int) -> None:
+    """Wait until so many members have the partitions, each as many as the others."""
+
+    def is_split() -> bool:
+        owned = members.owned()
+        return set().union(*owned) == wanted and [len(each) for each in owned] == [len(wanted) // count] * count
+
+    members.wait_until(is_split, f"{wanted} split in {count}")
+
+
+def test_members_subscribe_to_what_the_broker_matches(
+    address: str, topic: str, members: Members, driver_of: Callable[[str], Driver]
+) -> None:
+    expressions = {
+        "librdkafka": f"{topic}-(red|blue)$",  # it tries them as POSIX's, before the broker sees them
+        "java": f"(?P<what>{topic})-(?i:RED|BLUE)",  # these are RE2's
+    }
+    values = {colour: [f"{colour}-{number}" for number in range(10)] for colour in ("red", "blue", "green")}
+    for colour in values:
+        create_topic(address, f"{topic}-{colour}", partitions=2)
+    wanted = {f"{topic}-{colour}:{partition}" for colour in ("red", "blue") for partition in range(2)}
+    options = ("--protocol", "consumer", "--subscribe", "pattern")
+    for count, (client, expression) in enumerate(expressions.items(), 1):
+        members.start(client, member_command(client), address, topic, expression, *options)
+        wait_split(members, wanted, count)
+    for colour, some in values.items():
+        records = [record(number, value.encode()) for number, value in enumerate(some)]
+        driver_of("librdkafka").do("produce", topic=f"{topic}-{colour}", partition=0, records=records, **PRODUCE)
+    members.wait_until(lambda: len(members.records) >= 20, "all records read")
+
+    assert sorted(value for _, _, value in members.records) == sorted([*values["red"], *values["blue"]])
 
 
 def test_a_group_outlives_the_death_of_the_broker(members: Members, tmp_path: Path) -> None:

@@ -28,10 +28,12 @@ def main() -> None:
         settings["session.timeout.ms"] = options.session
         settings["heartbeat.interval.ms"] = HEARTBEAT_MS
     consumer = kafka.Consumer(settings)
-    consumer.subscribe([options.topic])
+    is_pattern = options.subscribe == "pattern"
+    consumer.subscribe([f"^{options.topic}" if is_pattern else options.topic])
     while not member.is_leaving.is_set():
         messages = consumer.consume(1000, POLL_S)
-        member.owns(each.partition for each in consumer.assignment())
+        owned = consumer.assignment()
+        member.owns(f"{each.topic}:{each.partition}" if is_pattern else each.partition for each in owned)
         found = [(each.partition(), each.offset(), each.value()) for each in messages if each.error() is None]
         if found:
             consumer.commit(asynchronous=False)

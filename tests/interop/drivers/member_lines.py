@@ -1,12 +1,16 @@
 """What every group member in Python shares: options in, events out, one JSON object a line.
 
     member BOOTSTRAP GROUP TOPIC [--protocol classic|consumer] [--assignor NAME] [--instance NAME] [--session MS]
+                                 [--subscribe topic|pattern]
 
 A member reads until a line or the end of its standard input tells it to leave. It tells
 
     {"event": "assigned", "partitions": [0, 2]}      what it owns now, all of it, whenever that changes
     {"event": "records", "records": [[PARTITION, OFFSET, "value"], ...]}     what it read and has committed
     {"event": "left"}
+
+With `--subscribe pattern`, which librdkafka and Java know in the consumer protocol, TOPIC is an expression that the
+broker matches, and what is owned is told as "TOPIC:PARTITION".
 """
 
 from __future__ import annotations
@@ -41,21 +45,22 @@ class Member:
         parser.add_argument("--assignor", default="range")
         parser.add_argument("--instance")
         parser.add_argument("--session", type=int, default=3_000)
+        parser.add_argument("--subscribe", default="topic")
         self.options = parser.parse_args()
         self.is_leaving = threading.Event()
-        self._owned: set[int] = set()
+        self._owned: set[int | str] = set()
         threading.Thread(target=self._wait_for_the_end, daemon=True).start()
 
     def _wait_for_the_end(self) -> None:
         sys.stdin.readline()
         self.is_leaving.set()
 
-    def owns(self, partitions: Iterable[int]) -> None:
+    def owns(self, partitions: Iterable[int | str]) -> None:
         """Tell what it owns now, if that changed."""
         owned = set(partitions)
         if owned != self._owned:
             self._owned = owned
-            say({"event": "assigned", "partitions": sorted(owned)})
+            say({"event": "assigned", "partitions": sorted(owned, key=str)})
 
     def read(self, records: Iterable[tuple[int, int, bytes | None]]) -> None:
         """Tell records: partition, offset, value."""

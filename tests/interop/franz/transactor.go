@@ -15,6 +15,7 @@ import (
 const (
 	recordsPerTransaction = 25
 	transformLimit        = 50 * time.Second
+	pause                 = 20 * time.Millisecond
 )
 
 // transactor is a transactional producer: operations as tests/interop/drivers/transactor_lines.py says.
@@ -61,7 +62,7 @@ func takeID(ctx context.Context, client *kgo.Client) error {
 		if !errors.Is(err, kerr.ConcurrentTransactions) {
 			return err
 		}
-		time.Sleep(20 * time.Millisecond)
+		time.Sleep(pause)
 	}
 }
 
@@ -86,6 +87,7 @@ func (t *transactor) transform(r request) (any, error) {
 			return transactions, nil
 		}
 		fmt.Fprintln(os.Stderr, err)
+		time.Sleep(pause)
 	}
 	return nil, fmt.Errorf("%d transactions in time", transactions)
 }

@@ -55,16 +55,26 @@ public class Member {
         });
         ending.setDaemon(true);
         ending.start();
-        Set<Integer> owned = Set.of();
+        boolean isPattern = options.getOrDefault("--subscribe", "topic").equals("pattern");
+        Set<String> owned = Set.of();
         try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(settings, new StringDeserializer(), new StringDeserializer())) {
-            consumer.subscribe(List.of(arguments[2]));
+            if (isPattern) {
+                subscribeToPattern(consumer, arguments[2]);
+            } else {
+                consumer.subscribe(List.of(arguments[2]));
+            }
             while (!isLeaving.get()) {
                 ConsumerRecords<String, String> polled = consumer.poll(Duration.ofMillis(100));
-                Set<Integer> now = consumer.assignment().stream().map(TopicPartition::partition).collect(Collectors.toCollection(TreeSet::new));
+                Set<String> now = consumer.assignment().stream().map(each -> each.topic() + ":" + each.partition()).collect(Collectors.toCollection(TreeSet::new));
                 if (!now.equals(owned)) {
                     owned = now;
                     ObjectNode assigned = JSON.createObjectNode().put("event", "assigned");
-                    owned.forEach(assigned.putArray("partitions")::add);
+                    ArrayNode partitions = assigned.putArray("partitions");
+                    if (isPattern) {
+                        owned.forEach(partitions::add);
+                    } else {
+                        consumer.assignment().stream().map(TopicPartition::partition).forEach(partitions::add);
+                    }
                     say(assigned);
                 }
                 if (!polled.isEmpty()) {
@@ -80,6 +90,12 @@ public class Member {
         }
         say(JSON.createObjectNode().put("event", "left"));
         System.exit(0);
+    }
+
+    /** Subscribe to what the broker finds: a {@code SubscriptionPattern}, which the client of Kafka 3 does not have. */
+    private static void subscribeToPattern(KafkaConsumer<String, String> consumer, String pattern) throws ReflectiveOperationException {
+        Class<?> type = Class.forName("org.apache.kafka.clients.consumer.SubscriptionPattern");
+        KafkaConsumer.class.getMethod("subscribe", type).invoke(consumer, type.getConstructor(String.class).newInstance(pattern));
     }
 
     private static void say(ObjectNode event) {
