@@ -34,6 +34,7 @@ setup(
     ext_modules=[
         # Optional: where it cannot be compiled, a warning is printed and records are walked in Python.
         Extension("odradek.kernel.records._kernel", ["kernel/records/_kernel.c"], optional=True),
+        Extension("odradek.kernel.records._runs", ["kernel/records/_runs.c"], optional=True),
         # Likewise: without it the reactor calls its sockets one by one.
         *([Extension("odradek.kernel.network._pump", ["kernel/network/_pump.c"], optional=True)] if HAS_EPOLL else []),
     ],

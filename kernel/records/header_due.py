@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import attrs
 
 from ..contracts.cleanup import NEVER_DUE
-from .key_table import last_header
+from .key_table import digits_of, last_header, numbers_in
+from .run import HAS_COMPILED_RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,27 +16,25 @@ if TYPE_CHECKING:
     from ..contracts.cleanup import RecordView
     from .run import RecordRun
 
-_DECIMAL: Final = re.compile(rb"[0-9]{1,19}")
-
-
-def due_in(value: bytes | None) -> int:
-    """Return the time that a header's value stands for: up to 19 decimal digits; `NEVER_DUE` for anything else."""
-    return min(int(value), NEVER_DUE) if value is not None and _DECIMAL.fullmatch(value) else NEVER_DUE
-
 
 @attrs.frozen
 class HeaderDue:
-    """A `RecordDue`: epoch milliseconds in decimal, in the last header of a name. Records without one never go.
+    """A `RecordDue`: epoch milliseconds in up to 19 decimal digits, in the last header of a name.
+
+    Records without one, or with anything else in it, never go.
 
     Attributes:
         header: The header's name.
+        is_compiled: Whether the compiled functions do the work.
     """
 
     header: str
+    is_compiled: bool = HAS_COMPILED_RUNS
 
     def __call__(self, record: RecordView) -> int:
         """See `RecordDue`."""
-        return due_in(last_header(record.headers, self.header))
+        number = digits_of(last_header(record.headers, self.header))
+        return NEVER_DUE if number is None else number
 
     def of_run(self, run: RecordRun) -> Sequence[int]:
         """Return the times of all records of a batch.
@@ -44,4 +42,4 @@ class HeaderDue:
         Raises:
             CorruptRecordsError: One is malformed.
         """
-        return [self(record) for record in run.records()]
+        return numbers_in(run, self.header, takes_binary=False, missing=NEVER_DUE, is_compiled=self.is_compiled)

@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import re
 import struct
+from array import array
 from enum import Enum
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
-from .run import GOES, STAYS, STAYS_FOR_NOW
+from .run import GOES, HAS_COMPILED_RUNS, STAYS, STAYS_FOR_NOW, malformed_as_corrupt
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,6 +46,7 @@ _version_at = struct.Struct("=qq").unpack_from
 _put_version = struct.Struct("=qq").pack_into
 _number_at = struct.Struct("=Q").unpack_from
 _DECIMAL: Final = re.compile(rb"[+-]?[0-9]{1,19}")
+_DIGITS: Final = re.compile(rb"[0-9]{1,19}")
 
 
 class Winner(Enum):
@@ -70,6 +72,14 @@ def number_of(value: bytes | None) -> int | None:
     return int.from_bytes(value, "big", signed=True) if len(value) == _BINARY_BYTES else None
 
 
+def digits_of(value: bytes | None) -> int | None:
+    """Return the number that a header's value is in decimal digits, at most 19 of them; None if it is none."""
+    if value is None or not _DIGITS.fullmatch(value):
+        return None
+    number = int(value)
+    return number if number <= _VERSION_MAX else None
+
+
 def last_header(headers: Sequence[tuple[str, bytes | None]], name: str) -> bytes | None:
     """Return the value of the last header of a name, None without one."""
     for key, value in reversed(headers):
@@ -78,10 +88,39 @@ def last_header(headers: Sequence[tuple[str, bytes | None]], name: str) -> bytes
     return None
 
 
+def numbers_in(run: RecordRun, header: str, *, takes_binary: bool, missing: int, is_compiled: bool) -> memoryview:
+    """Return the number in a header of each record of a batch, as numbers of 8 bytes.
+
+    Args:
+        run: The batch.
+        header: The header's name; of several the last counts.
+        takes_binary: Whether a sign, and eight bytes big endian, are taken: see `number_of`; only digits otherwise.
+        missing: What stands for no number.
+        is_compiled: Whether the compiled function does the work.
+
+    Raises:
+        CorruptRecordsError: A record is malformed.
+    """
+    if is_compiled:
+        from ._runs import header_numbers
+
+        name = header.encode("utf-8", "surrogateescape")
+        with malformed_as_corrupt():
+            return memoryview(header_numbers(run.payload, run.count, name, takes_binary, missing)).cast("q")
+    read = number_of if takes_binary else digits_of
+    numbers = (read(last_header(record.headers, header)) for record in run.records())
+    return memoryview(array("q", [missing if number is None else number for number in numbers]))
+
+
+def _wrapped(number: int) -> int:
+    """Return a number as 64 bits hold it."""
+    return (number - NO_VERSION & (1 << 64) - 1) + NO_VERSION
+
+
 class KeyTable:
     """Keeps of each key the record that wins. A `WeighingSelection`, also for whole batches; owned by one pass."""
 
-    __slots__ = ("_header", "_keys_count", "_keys_max", "_slot_bytes", "_slots", "_table", "_winner")
+    __slots__ = ("_header", "_is_compiled", "_keys_count", "_keys_max", "_slot_bytes", "_slots", "_table", "_winner")
 
     def __init__(
         self,
@@ -91,6 +130,7 @@ class KeyTable:
         *,
         winner: Winner = Winner.OFFSET,
         header: str = "",
+        is_compiled: bool = HAS_COMPILED_RUNS,
     ) -> None:
         """Make an empty one.
 
@@ -100,7 +140,9 @@ class KeyTable:
             load_factor: How full it may get, above 0; one slot stays free.
             winner: What decides.
             header: Whose number, where a header decides.
+            is_compiled: Whether the compiled functions do the work.
         """
+        self._is_compiled = is_compiled
         self._winner = winner
         self._header = header
         self._slot_bytes = SLOT_BYTES if winner is Winner.OFFSET else VERSIONED_SLOT_BYTES
@@ -137,7 +179,7 @@ class KeyTable:
         if self._winner is Winner.OFFSET:
             return 0
         if self._winner is Winner.TIMESTAMP:
-            return record.timestamp
+            return _wrapped(record.timestamp)
         number = number_of(last_header(record.headers, self._header))
         return NO_VERSION if number is None else number
 
@@ -153,14 +195,28 @@ class KeyTable:
             CorruptRecordsError: One is malformed.
         """
         versions = self._versions(run)
+        if self._is_compiled:
+            from ._runs import note_keys
+
+            with malformed_as_corrupt():
+                self._keys_count, full_at = note_keys(
+                    self._table,
+                    self._slot_bytes,
+                    self._keys_count,
+                    self._keys_max,
+                    run.payload,
+                    run.count,
+                    run.base_offset,
+                    start_offset,
+                    versions,
+                )
+            return full_at if full_at >= 0 else None
         for index, record in enumerate(run.raw()):
             offset = run.base_offset + record.offset_delta
-            if (
-                offset >= start_offset
-                and record.key is not None
-                and not self._note(record.key, offset, versions[index] if versions else 0)
-            ):
-                return offset
+            if offset >= start_offset and record.key is not None:
+                version = versions[index] if versions else 0
+                if not self._note(record.key, offset, version):
+                    return offset
         return None
 
     def weigh_run(self, run: RecordRun, end_offset: int) -> None:
@@ -170,6 +226,12 @@ class KeyTable:
             CorruptRecordsError: One is malformed.
         """
         versions = self._versions(run)
+        if self._is_compiled:
+            from ._runs import weigh_keys
+
+            with malformed_as_corrupt():
+                weigh_keys(self._table, self._slot_bytes, run.payload, run.count, run.base_offset, end_offset, versions)
+            return
         for index, record in enumerate(run.raw()):
             offset = run.base_offset + record.offset_delta
             if offset < end_offset and record.key is not None:
@@ -185,6 +247,20 @@ class KeyTable:
             CorruptRecordsError: One is malformed.
         """
         versions = self._versions(run)
+        if self._is_compiled:
+            from ._runs import keep_keys
+
+            with malformed_as_corrupt():
+                return keep_keys(
+                    self._table,
+                    self._slot_bytes,
+                    run.payload,
+                    run.count,
+                    run.base_offset,
+                    end_offset,
+                    versions,
+                    keeps_tombstones,
+                )
         flags = bytearray()
         for index, record in enumerate(run.raw()):
             offset = run.base_offset + record.offset_delta
@@ -197,14 +273,20 @@ class KeyTable:
                 flags.append(self._flag(record.key, offset, versions[index] if versions else 0, may_go=may_go))
         return bytes(flags)
 
-    def _versions(self, run: RecordRun) -> Sequence[int] | None:
+    def _versions(self, run: RecordRun) -> memoryview | None:
+        """Return the records' versions, as numbers of 8 bytes."""
         if self._winner is Winner.OFFSET:
             return None
         if self._winner is Winner.HEADER:
-            return [self._version_of(record) for record in run.records()]
+            return numbers_in(run, self._header, takes_binary=True, missing=NO_VERSION, is_compiled=self._is_compiled)
         if run.append_time_ms is not None:
-            return [run.append_time_ms] * run.count
-        return [run.base_timestamp + record.timestamp_delta for record in run.raw()]
+            return memoryview(array("q", [run.append_time_ms]) * run.count)
+        if self._is_compiled:
+            from ._runs import record_times
+
+            with malformed_as_corrupt():
+                return memoryview(record_times(run.payload, run.count, run.base_timestamp)).cast("q")
+        return memoryview(array("q", [_wrapped(run.base_timestamp + record.timestamp_delta) for record in run.raw()]))
 
     # --------------------------------------------------------------------------------------------------------- slots
 

@@ -1,12 +1,17 @@
 """Pure core: the records of one batch as they stand in it: looked at, chosen from and copied, not written anew.
 
 What stays of a batch is said by *flags*, a byte for each record: 0 goes, anything else stays.
+
+Copying, and what `key_table.py` and `header_due.py` do with a batch, is the work of compiled functions (`_runs.c`)
+where they were built, else of those written here and there. Both give the same answers; only the words of an error
+differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import attrs
 
@@ -15,11 +20,24 @@ from .reader import read_payload
 from .record import VARINT_BYTES_MAX, VARLONG_BYTES_MAX, Record, decode_records, encode_varint, long_varint
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from ..types import Buffer
 
-GOES = 0
-STAYS = 1
-STAYS_FOR_NOW = 2
+
+def _load_runs() -> ModuleType | None:
+    """Return the compiled functions; None where there was no compiler when the package was built."""
+    try:
+        from . import _runs
+    except ImportError:
+        return None
+    return _runs
+
+
+HAS_COMPILED_RUNS: Final = _load_runs() is not None
+GOES: Final = 0
+STAYS: Final = 1
+STAYS_FOR_NOW: Final = 2
 """Stays, whatever else speaks against it: others go in the same pass because of it."""
 
 
@@ -109,12 +127,23 @@ class RecordRun:
             log_append_time=self.append_time_ms,
         )
 
-    def kept(self, flags: Sequence[int]) -> Kept:
+    def kept(self, flags: bytes) -> Kept:
         """Return those that stay.
 
         Raises:
             CorruptRecordsError: As `raw`.
         """
+        return self.kept_compiled(flags) if HAS_COMPILED_RUNS else self.kept_in_python(flags)
+
+    def kept_compiled(self, flags: bytes) -> Kept:
+        """Do as `kept`, by the compiled function."""
+        from ._runs import copy_kept
+
+        with malformed_as_corrupt():
+            return Kept(*copy_kept(self.payload, flags))
+
+    def kept_in_python(self, flags: bytes) -> Kept:
+        """Do as `kept`, in Python."""
         stay = [record for record, flag in zip(self.raw(), flags, strict=True) if flag]
         return Kept(
             _joined(self.payload, stay),
@@ -123,7 +152,7 @@ class RecordRun:
             not all(record.has_value for record in stay),
         )
 
-    def rebased(self, flags: Sequence[int], change_ms: int) -> bytes:
+    def rebased(self, flags: bytes, change_ms: int) -> bytes:
         """Return the bytes of those that stay, with timestamp deltas that are larger by `change_ms`."""
         pieces: list[bytes] = []
         for record, flag in zip(self.raw(), flags, strict=True):
@@ -137,7 +166,16 @@ class RecordRun:
         return b"".join(pieces)
 
 
-def _joined(payload: bytes, stay: Sequence[RawRecord]) -> bytes:
+@contextmanager
+def malformed_as_corrupt() -> Iterator[None]:
+    """Raise what the compiled functions find as `CorruptRecordsError`."""
+    try:
+        yield
+    except ValueError as exc:
+        raise CorruptRecordsError(str(exc)) from exc
+
+
+def _joined(payload: bytes, stay: list[RawRecord]) -> bytes:
     """Return the bytes of records, neighbours copied in one piece."""
     pieces: list[bytes] = []
     start = end = 0
