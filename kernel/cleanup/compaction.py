@@ -151,7 +151,7 @@ def _compact(job: CompactionJob, compaction: Compaction, throttle: Throttle) -> 
         _weigh(job, compaction, selection, throttle)
     batch_filter = _filter_of(job, selection, noted_end, compaction.end_offset, MarkedTransactions(job.aborted))
     sources = [source for source in job.rewrite.sources if source.base_offset < noted_end]
-    for group in group_sources(sources, job.segment_bytes, job.segment_index_bytes):
+    for group in group_sources(sources, job.segment_bytes, job.segment_index_bytes, job.rewrite.border_offset):
         yield _rewrite(job, group, batch_filter, throttle)
     yield CompactionDone(noted_end)
 
@@ -247,7 +247,7 @@ def _expire(job: CompactionJob, throttle: Throttle) -> Iterator[Step]:
             stale.append(source)
         else:
             yield SegmentLooked(source.base_offset, source.next_offset, source.size_bytes, due_ms)
-    for group in group_sources(stale, job.segment_bytes, job.segment_index_bytes):
+    for group in group_sources(stale, job.segment_bytes, job.segment_index_bytes, job.rewrite.border_offset):
         yield _rewrite(job, group, _expiring_filter(job, group[-1]), throttle)
     yield CompactionDone(None)
 
@@ -278,15 +278,18 @@ def _checked_header(batch: memoryview, source: SegmentSource) -> BatchHeader:
 
 
 def group_sources(
-    sources: Sequence[SegmentSource], segment_bytes: int, segment_index_bytes: int
+    sources: Sequence[SegmentSource], segment_bytes: int, segment_index_bytes: int, border_offset: int = 0
 ) -> list[list[SegmentSource]]:
-    """Return neighbours in groups, each of which fits into one segment: by bytes, index and range of offsets."""
+    """Return neighbours in groups, each of which fits into one segment: by bytes, index and range of offsets.
+
+    A group begins at the border between two tiers, if there is one.
+    """
     groups: list[list[SegmentSource]] = []
     size_bytes = index_bytes = 0
     for source in sources:
         fits = (
             bool(groups)
-            and groups[-1][-1].next_offset == source.base_offset
+            and groups[-1][-1].next_offset == source.base_offset != border_offset
             and size_bytes + source.size_bytes <= segment_bytes
             and index_bytes + source.index_bytes <= segment_index_bytes
             and (not source.size_bytes or source.next_offset - 1 - groups[-1][0].base_offset <= OFFSETS_MAX)

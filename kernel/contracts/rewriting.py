@@ -123,11 +123,13 @@ class SegmentRewrite:
         sources: Closed segments, oldest first, neighbours.
         place: For the new ones.
         is_portable: Whether both can be pickled into another process.
+        border_offset: No new segment may stand for segments on both sides of it, which lie in different tiers.
     """
 
     sources: Sequence[SegmentSource]
     place: RewritePlace
     is_portable: bool
+    border_offset: int = 0
 
 
 class RewritableLog(Protocol):

@@ -46,7 +46,7 @@ class RunFolder:
         with suppress(FileExistsError):
             self._files.mkdir(self._path)
         for entry in self._files.listdir(self._path):
-            if entry.name.endswith(_SUFFIX):
+            if entry.name.endswith((_SUFFIX, ".staged")):
                 self._files.unlink(self._path / entry.name)
 
     def write(self, name: str, data: Buffer, table: BatchTable) -> Run:

@@ -28,18 +28,20 @@ from odradek.kernel.api import (
 
 from .cold_reads import ColdPlace
 from .local_state import COLD_TRANSACTIONS_KIND, TIER_KIND, LocalState, decode_state, encode_state
+from .manifest_line import ManifestLine
 from .planning import TieredState, confirmed_copies
 from .time_lookup import TimeLookup
 from .wrapped_log import WrappedLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from odradek.kernel.api import DiskWork, EpochEnd, LogRead, PartitionLog, TierSettings
+    from odradek.kernel.api import DiskWork, EpochEnd, LogRead, PartitionLog, SegmentRewrite, TierSettings
 
     from .cold_reads import ColdReads
     from .manifest import Manifest, StoredSegment
     from .planning import LocalCopy
+    from .rewriting import ColdRewrites
     from .time_lookup import FoundBatches
 
 _TRANSACTIONS = "txnindex"
@@ -60,6 +62,7 @@ class TieredPartitionLog(WrappedLog):
         *,
         cold_reads: ColdReads,
         found_batches: FoundBatches,
+        cold_rewrites: ColdRewrites,
         forget: Callable[[TieredPartitionLog], None],
     ) -> None:
         """Wrap a log.
@@ -69,6 +72,7 @@ class TieredPartitionLog(WrappedLog):
             settings: The topic's.
             cold_reads: Brings records near.
             found_batches: Looks up times in the store, and keeps what it found.
+            cold_rewrites: Begins rewrites of cold segments.
             forget: Called when this log is closed or unwrapped.
 
         Raises:
@@ -78,9 +82,11 @@ class TieredPartitionLog(WrappedLog):
         self.settings = settings
         self._cold_reads = cold_reads
         self._found_batches = found_batches
+        self._cold_rewrites = cold_rewrites
         self._forget = forget
         state = self._load_state()
         self.manifest: Manifest | None = state.manifest if state is not None else None
+        self.line = ManifestLine(self.manifest)
         self.copies: dict[int, LocalCopy] = dict(state.copies) if state is not None else {}
         self.state_version = self._saved_version = 0
         self._cold: tuple[StoredSegment, ...] = ()
@@ -134,11 +140,6 @@ class TieredPartitionLog(WrappedLog):
     def cold_segments(self) -> Sequence[StoredSegment]:
         """Segments that are in the store and not here any more, oldest first."""
         return self._cold
-
-    @property
-    def rewritable_end(self) -> int:
-        """See `PartitionLog.rewritable_end`: nothing, while a part is cold."""
-        return self._log_start_offset if self._cold else self.inner.rewritable_end
 
     # ----------------------------------------------------------------------------------------------------------- read
 
@@ -320,6 +321,36 @@ class TieredPartitionLog(WrappedLog):
         self.inner.truncate_fully(start_offset)
         self._move_start(start_offset)
 
+    # ------------------------------------------------------------------------------------------------------ rewriting
+
+    def begin_rewrite(self, end_offset: int) -> SegmentRewrite:
+        """See `PartitionLog.begin_rewrite`: cold segments are among them."""
+        local = self.inner.begin_rewrite(end_offset)
+        cold = [segment for segment in self._cold if segment.base_offset < end_offset]
+        return self._cold_rewrites.rewrite(self.partition, local, cold, self.inner.log_start_offset) if cold else local
+
+    def begin_replacement(self, base_offsets: Sequence[int]) -> DiskWork:
+        """See `PartitionLog.begin_replacement`."""
+        if base_offsets[0] >= self.inner.log_start_offset:
+            return self.inner.begin_replacement(base_offsets)
+        first = bisect_right(self._cold_ends, base_offsets[0])
+        old = self._cold[first : first + len(base_offsets)]
+        if [segment.base_offset for segment in old] != list(base_offsets):
+            raise StorageError(
+                f"{self.partition}: segments {list(base_offsets)} were deleted while they were rewritten"
+            )
+        return self._cold_rewrites.replacement(self, old)
+
+    def end_cold_replacement(
+        self, newest: Manifest, old: Sequence[StoredSegment], sidecars: Mapping[str, bytes]
+    ) -> None:
+        """Take the manifest that names a rewritten cold segment in the place of others."""
+        for segment in old:
+            self.inner.delete_sidecar(segment.base_offset, COLD_TRANSACTIONS_KIND)
+        if _TRANSACTIONS in sidecars:
+            self.inner.write_sidecar(old[0].base_offset, COLD_TRANSACTIONS_KIND, sidecars[_TRANSACTIONS])
+        self.take_manifest(newest)
+
     # ---------------------------------------------------------------------------------------------------- small files
 
     def sidecars(self, kind: str) -> Sequence[int]:
@@ -371,7 +402,9 @@ class TieredPartitionLog(WrappedLog):
 
     def take_manifest(self, manifest: Manifest, copies: dict[int, LocalCopy] | None = None) -> None:
         """Take the newest manifest, which was put or found; `copies` are noted with it where segments were sent."""
-        self.manifest = manifest
+        if self.manifest is None or manifest.version >= self.manifest.version:
+            self.manifest = manifest  # compaction may have put a later one meanwhile
+        manifest = self.manifest
         self.copies = confirmed_copies(
             self.inner.segments(), self.copies if copies is None else {**self.copies, **copies}, manifest
         )

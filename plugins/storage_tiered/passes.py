@@ -25,7 +25,7 @@ import trio
 from odradek.kernel.api import OsFiles, StoreUnavailableError, id_text
 
 from .manifest import new_manifest
-from .manifests import put_next, take_over
+from .manifests import take_over
 from .names import segment_file_name
 from .planning import copy_of, plan_local_removal, plan_uploads, with_upload
 from .uploads import Upload, send
@@ -102,6 +102,7 @@ class Passes:
             )
         )
         if newest.version or tiered.manifest is not None:
+            tiered.line.take(newest)
             tiered.take_manifest(newest)
 
     async def run(self, tiered: TieredPartitionLog, leader_epoch: int, is_wanted: Callable[[], bool]) -> None:
@@ -168,17 +169,24 @@ class Passes:
             return False  # it was deleted, or rewritten, meanwhile
         if not any(copy_of(now) == copy_of(segment) for now in _segments_at(tiered, segment.base_offset)):
             return False
-        manifest = tiered.manifest or new_manifest(
-            tiered.partition, cluster_id=self._broker.cluster_id, leader_epoch=leader_epoch
-        )
-        following = with_upload(manifest, stored).without_below(tiered.log_start_offset)
+        start_offset = tiered.log_start_offset
+
+        def following(newest: Manifest | None) -> Manifest:
+            first = new_manifest(tiered.partition, cluster_id=self._broker.cluster_id, leader_epoch=leader_epoch)
+            return with_upload(newest or first, stored).without_below(start_offset)
+
         await self._put(tiered, following, segment)
         self._note_sent(tiered, stored)
         await trio.sleep(self._throttle(sum(file.size_bytes for file in stored.files.values())))
         return True
 
-    async def _put(self, tiered: TieredPartitionLog, manifest: Manifest, sent: SegmentInfo | None = None) -> None:
-        newest = await self._in_thread(lambda: put_next(self._open_store(), manifest))
+    async def _put(
+        self,
+        tiered: TieredPartitionLog,
+        change: Callable[[Manifest | None], Manifest],
+        sent: SegmentInfo | None = None,
+    ) -> None:
+        newest = await self._in_thread(lambda: tiered.line.put(self._open_store(), change))
         tiered.take_manifest(newest, {sent.base_offset: copy_of(sent)} if sent is not None else None)
 
     def _note_sent(self, tiered: TieredPartitionLog, stored: StoredSegment) -> None:
@@ -228,10 +236,9 @@ class Passes:
         manifest = tiered.manifest
         if manifest is None or manifest.log_start_offset >= tiered.log_start_offset:
             return
-        following = manifest.without_below(tiered.log_start_offset)
-        kept = {segment.uid for segment in following.segments}
-        gone = [segment for segment in manifest.segments if segment.uid not in kept]
-        await self._put(tiered, following)
+        start_offset = tiered.log_start_offset
+        await self._put(tiered, lambda newest: (newest or manifest).without_below(start_offset))
+        gone = [segment for segment in manifest.segments if segment.next_offset <= start_offset]
         await self._in_thread(partial(self._delete_objects, tiered, gone))
         self.counters.segments_expired += len(gone)
 

@@ -22,6 +22,7 @@ from .log import TieredPartitionLog
 from .manifests import FencedError, ManifestMovedError
 from .names import ManifestName, parse_name, partition_prefix, topic_file_name, topic_prefix
 from .passes import Passes
+from .rewriting import ColdRewrites
 from .settings import CACHE_BYTES_KEY, READ_BYTES_KEY, tier_paths
 from .store_settings import store_settings
 from .time_lookup import FoundBatches
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from odradek.kernel.api import BrokerHandle, ObjectStore, PartitionLog, TierSettings, TopicIdPartition
 
     from .settings import TierPaths
+    from .store_settings import StoreSettings
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +62,24 @@ class _Track:
     told: str = ""
 
 
+@attrs.frozen
+class StoreOpener:
+    """Opens the store, in this process or another."""
+
+    url: str
+    settings: StoreSettings
+
+    def __call__(self) -> ObjectStore:
+        """Return the store.
+
+        Raises:
+            RemoteStoreError: It cannot be had.
+        """
+        from .stores import open_store  # a broker without tiers imports no object store
+
+        return open_store(self.url, self.settings)
+
+
 class TieredStorage:
     """See `Tier`. Life: made while the broker is built; `visit_logs` and `cold_reads.run` are its services."""
 
@@ -75,7 +95,7 @@ class TieredStorage:
         self._tracks: dict[TopicIdPartition, _Track] = {}
         self._leading: dict[TopicIdPartition, int] = {}
         self._deletions: dict[TopicIdPartition, _Track] = {}
-        self._store = store
+        self._given_store = self._store = store
         self._is_claimed = False
         self._stored_topics: dict[uuid.UUID, StoredTopic] = {}
         self._away_since_ms = -1
@@ -119,6 +139,18 @@ class TieredStorage:
     def _found_batches(self) -> FoundBatches:
         return FoundBatches(self.open_store)
 
+    @cached_property
+    def _cold_rewrites(self) -> ColdRewrites:
+        url = self._paths.store_url
+        opener = StoreOpener(url, store_settings(self.broker.config)) if self._given_store is None else self.open_store
+        return ColdRewrites(
+            open_store=opener,
+            files=OsFiles(),
+            folder=self._paths.cache,
+            ids=self.broker.ids,
+            is_portable=self._given_store is None and not url.startswith("memory:"),
+        )
+
     def open_store(self) -> ObjectStore:
         """Return the store; called on worker threads.
 
@@ -126,9 +158,7 @@ class TieredStorage:
             RemoteStoreError: It cannot be had.
         """
         if self._store is None:
-            from .stores import open_store  # a broker without tiers imports no object store
-
-            self._store = open_store(self._paths.store_url, store_settings(self.broker.config))
+            self._store = StoreOpener(self._paths.store_url, store_settings(self.broker.config))()
         return self._store
 
     # ---------------------------------------------------------------------------------------------------- the kernel's
@@ -140,6 +170,7 @@ class TieredStorage:
             settings,
             cold_reads=self.cold_reads,
             found_batches=self._found_batches,
+            cold_rewrites=self._cold_rewrites,
             forget=self._forget,
         )
         self._logs[tiered.partition] = tiered

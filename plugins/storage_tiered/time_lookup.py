@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from odradek.kernel.api import (
-    HEADER_SIZE,
     CorruptRecordsError,
     OdradekError,
     is_crc_valid,
-    iterate_batches,
     read_header,
 )
 
+from .cold_batches import iterate_object
 from .indexes import offset_before_timestamp, position_of
 from .names import LOG, segment_file_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from odradek.kernel.api import DiskWork, ObjectStore, TopicIdPartition
 
@@ -67,28 +66,13 @@ class FoundBatches:
         first = max(offset_before_timestamp(part("timeindex"), segment.base_offset, timestamp), start_offset)
         position = position_of(part("index"), segment.base_offset, first)
         name = segment_file_name(partition, segment.base_offset, segment.uid, LOG)
-        for batch in _batches(store, name, position, segment.size_bytes):
+        for batch in iterate_object(store, name, position, segment.size_bytes, _PIECE_BYTES):
             header = read_header(batch)
             if header.max_timestamp >= timestamp and header.last_offset >= start_offset:
                 if not is_crc_valid(batch, 0, header):
                     raise CorruptRecordsError(f"{store.url}: {name}: the batch at {header.base_offset} is damaged")
                 return bytes(batch)
         return NOTHING
-
-
-def _batches(store: ObjectStore, name: str, position: int, size_bytes: int) -> Iterator[memoryview]:
-    """Iterate over an object's batches from a position on."""
-    wanted = _PIECE_BYTES
-    while position < size_bytes:
-        data = memoryview(store.get(name, position, min(wanted, size_bytes - position)))
-        end = 0
-        for at, header in iterate_batches(data):
-            end = at + header.length_bytes
-            yield data[at:end]
-        if not end and position + len(data) >= size_bytes:
-            return
-        wanted = _PIECE_BYTES if end else max(wanted * 2, read_header(data).length_bytes + HEADER_SIZE)
-        position += end
 
 
 @attrs.frozen(eq=False)

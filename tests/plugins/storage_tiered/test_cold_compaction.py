@@ -1,0 +1,201 @@
+"""Compacted topics may be tiered: cold segments are rewritten, and swapped in the manifest."""
+
+from __future__ import annotations
+
+import pickle
+from typing import TYPE_CHECKING
+
+import attrs
+import pytest
+import trio
+
+from odradek.kernel.api import CleanupSettings, StorageError, do_now, read_batch, read_header
+from odradek.kernel.cleanup.compaction import CompactionDone, CompactionJob, GroupRewritten, compact
+from odradek.kernel.cleanup.throttle import Throttle
+from odradek.kernel.contracts.cleanup import LogState
+from odradek.kernel.records.builder import BatchBuilder
+from odradek.kernel.testing.contracts.storage_base import PARTITION
+from odradek.kernel.testing.object_stores import FaultyObjectStore, MemoryObjectStore, StoreFault
+from odradek.plugins.cleanup.compact import CompactPolicy
+from odradek.plugins.storage_tiered.manifests import load_newest
+from odradek.plugins.storage_tiered.rewriting import ColdSource
+from odradek.plugins.storage_tiered.store_settings import StoreSettings
+from odradek.plugins.storage_tiered.tier import StoreOpener
+from tests.plugins.storage_tiered.tiered_house import LITTLE_LOCAL, House
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+COMPACTED = CleanupSettings(cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0)
+
+
+def put(house: House, records: Sequence[tuple[bytes, bytes | None]]) -> None:
+    """Append one batch a record."""
+    house.log.assign_epoch(house.epoch, house.log.log_end_offset)
+    for key, value in records:
+        offset = house.log.log_end_offset
+        builder = BatchBuilder(base_offset=offset, partition_leader_epoch=house.epoch)
+        builder.append(key, value, timestamp=1_000 + offset)
+        house.log.append(builder.build(), offset, offset, 1_000 + offset)
+        house.log.write_pending()
+    house.flush()
+    house.engine.checkpoint({})
+
+
+def steps(house: House) -> Iterator[GroupRewritten | CompactionDone]:
+    """Plan a compaction of the whole log and do it, without putting in place what it wrote."""
+    log = house.log
+    state = LogState(
+        partition=PARTITION.topic_partition,
+        segments=log.segments(),
+        settings=COMPACTED,
+        log_start_offset=log.log_start_offset,
+        last_stable_offset=log.log_end_offset,
+        high_watermark=log.log_end_offset,
+        first_dirty_offset=log.log_start_offset,
+        rewritable_end=log.rewritable_end,
+        now_ms=house.clock.now_ms(),
+    )
+    compaction = CompactPolicy().plan(state).compaction
+    assert compaction is not None
+    job = CompactionJob(
+        compaction=compaction,
+        rewrite=log.begin_rewrite(compaction.end_offset),
+        aborted=(),
+        last_records={},
+        memory_bytes=1 << 20,
+        load_factor=0.9,
+        buffer_bytes=500,
+        bytes_per_second=1e300,
+        segment_bytes=1_000,
+        segment_index_bytes=1_000,
+        delete_retention_ms=86_400_000,
+        now_ms=house.clock.now_ms(),
+    )
+    for step in compact(job, Throttle(1e300, lambda: 0.0, lambda seconds: None)):
+        assert isinstance(step, GroupRewritten | CompactionDone)
+        yield step
+
+
+def compact_all(house: House) -> list[GroupRewritten]:
+    """Do all of it."""
+    groups = []
+    for step in steps(house):
+        if isinstance(step, GroupRewritten):
+            do_now(house.log.begin_replacement(step.base_offsets))
+            groups.append(step)
+    return groups
+
+
+async def seen(house: House) -> list[tuple[int, bytes | None, bytes | None]]:
+    """Return all records as a reader gets them."""
+    batches = await house.read_all()
+    return [
+        (record.offset, record.key, record.value)
+        for batch in batches
+        for record in read_batch(batch, 0, read_header(batch))
+    ]
+
+
+def updates(rounds: int, keys: int = 5) -> list[tuple[bytes, bytes | None]]:
+    return [(b"k%d" % key, b"value %d of %d" % (number, key)) for number in range(rounds) for key in range(keys)]
+
+
+def test_cold_segments_are_compacted_and_readers_notice_nothing_but_the_gaps(tmp_path: Path) -> None:
+    async def main() -> None:
+        house = House(tmp_path, settings=attrs.evolve(LITTLE_LOCAL, local_retention_bytes=900))
+        put(house, updates(20))
+        async with house.running():
+            await house.visit()
+            before = await seen(house)
+            cold_bytes = sum(segment.size_bytes for segment in house.log.cold_segments)
+            border = house.log.local_log_start_offset
+
+            groups = compact_all(house)
+
+            assert all(each.end_offset <= border or each.base_offsets[0] >= border for each in groups)
+            after = await seen(house)
+            assert set(after) < set(before)
+            assert {key: value for _, key, value in after} == {key: value for _, key, value in before}
+            assert [offset for offset, _, _ in after] == sorted({offset for offset, _, _ in after})
+            assert sum(segment.size_bytes for segment in house.log.cold_segments) < cold_bytes / 2
+            assert load_newest(house.store, PARTITION) == house.log.manifest
+
+            compact_all(house)
+            assert await seen(house) == after
+            await house.visit()
+            house = house.reopened()
+        async with house.running():
+            assert await seen(house) == after
+        house.close()
+
+    trio.run(main)
+
+
+def test_a_deleted_key_does_not_come_back_out_of_the_store(tmp_path: Path) -> None:
+    async def main() -> None:
+        house = House(tmp_path, settings=attrs.evolve(LITTLE_LOCAL, local_retention_bytes=900))
+        put(house, updates(12))
+        async with house.running():
+            await house.visit()
+            put(house, [(b"k0", None), *updates(4, keys=0), *[(b"other", b"x") for _ in range(20)]])
+            compact_all(house)
+            house.clock.advance(86_400_001)
+            house.log.note_clean_end(0)
+            compact_all(house)
+
+            assert b"k0" not in {key for _, key, _ in await seen(house)}
+        house.close()
+
+    trio.run(main)
+
+
+@pytest.mark.parametrize("fault", [StoreFault.UNREACHABLE, StoreFault.ANSWER_LOST, StoreFault.BYTES_CHANGED])
+def test_a_store_that_fails_leaves_the_old_segments_or_the_new_ones(tmp_path: Path, fault: StoreFault) -> None:
+    async def scenario(n: int) -> bool:
+        store = FaultyObjectStore(MemoryObjectStore())
+        house = House(tmp_path / str(n), store, settings=attrs.evolve(LITTLE_LOCAL, local_retention_bytes=300))
+        put(house, updates(6))
+        async with house.running():
+            await house.visit()
+            latest = {key: value for _, key, value in await seen(house)}
+            begun = store.operations
+            faulty = FaultyObjectStore(store, fail_at=n, fault=fault)
+            house.tier._cold_rewrites._open_store = lambda: faulty  # as if it failed from here on
+            is_whole = True
+            try:
+                compact_all(house)
+            except (StorageError, OSError):
+                is_whole = False
+            assert store.operations > begun or not is_whole
+            house = house.reopened()
+        async with house.running():
+            await house.visit_anyhow()
+            assert {key: value for _, key, value in await seen(house)} == latest
+        house.close()
+        return faulty.operations < n
+
+    n = 1
+    while not trio.run(scenario, n):
+        n += 3
+
+
+def test_a_compaction_can_be_done_by_another_process(tmp_path: Path) -> None:
+    async def main() -> None:
+        folder = (tmp_path / "store").as_uri()
+        opener = StoreOpener(folder, StoreSettings())
+        house = House(tmp_path / "broker", opener())
+        put(house, updates(20))
+        async with house.running():
+            await house.visit()
+        source = ColdSource(opener, PARTITION, house.log.cold_segments[1])
+
+        copy = pickle.loads(pickle.dumps(source))
+
+        assert list(copy.batches(0, 100)) == list(source.batches(0, 100)) != []
+        later = list(source.batches(source.base_offset + 2, 100))
+        assert [bytes(batch) for batch in later] == [bytes(batch) for batch in copy.batches(0, 100)][2:]
+        house.close()
+
+    trio.run(main)
