@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import importlib.util
 import inspect
 import logging
+from collections.abc import Iterable, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -21,25 +23,27 @@ import attrs
 import pluggy
 
 from . import hookspecs
+from .contracts.append_stage import AppendStageFactory
+from .contracts.assignor import Assignor
+from .contracts.cleanup import CleanupPolicy
+from .contracts.election import ElectionFactory
+from .contracts.storage import StorageFactory
 from .errors import PluginError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from .config.keys import ConfigKey
     from .contracts.api_handler import ApiHandler, AsyncApiHandler
-    from .contracts.append_stage import AppendStageFactory
-    from .contracts.assignor import Assignor
-    from .contracts.cleanup import CleanupPolicy
     from .contracts.coordinator import Coordinator
-    from .contracts.election import ElectionFactory
     from .contracts.services import BrokerHandle, Metric, Service
-    from .contracts.storage import StorageFactory
     from .contracts.tiering import Tier
     from .types import TopicIdPartition
 
 ENTRY_POINT_GROUP: Final = "odradek.plugins"
+EVERYTHING: Final = "*"
+"""In `enable`: all that is installed, beside what else is named there."""
 PLUGIN_API_VERSION: Final = 1
 """Raised when a hook or a contract changes so that plugins must change too."""
 
@@ -107,20 +111,21 @@ def choose_plugins(
 
     Args:
         installed: What `installed_plugins` found.
-        enable: Names, or module paths for plugins under development; None for everything that is installed.
+        enable: Names, or modules for plugins under development; "*" stands for everything that is installed, and so
+            does None.
         disable: Names that are left out all the same.
 
     Raises:
         PluginError: A name is not installed.
     """
     by_name = {plugin.name: plugin for plugin in installed}
-    chosen = dict(by_name) if enable is None else {}
+    chosen = dict(by_name) if enable is None or EVERYTHING in enable else {}
     for name in enable or ():
         if name in by_name:
             chosen[name] = by_name[name]
-        elif "." in name:
+        elif "." in name or _is_module(name):
             chosen[name] = FoundPlugin(name, name, "")
-        else:
+        elif name != EVERYTHING:
             known = ", ".join(by_name) or "none"
             raise PluginError(name, f"is enabled but not installed (installed: {known}): install it or take it out")
     for name in disable:
@@ -137,6 +142,8 @@ class PluginManager:
         self._pluggy = pluggy.PluginManager("odradek")
         self._pluggy.add_hookspecs(hookspecs)
         self._loaded: dict[str, LoadedPlugin] = {}
+        self.owners: dict[tuple[str, str], str] = {}
+        """Which plugin offers what, by kind and name, as `("storage", "segment")`, once it was asked."""
 
     def __repr__(self) -> str:
         return f"PluginManager({', '.join(self._loaded) or 'no plugins'})"
@@ -174,10 +181,15 @@ class PluginManager:
             self._pluggy.check_pending()
         except (pluggy.PluginValidationError, ValueError) as error:
             reason = str(error).strip().splitlines()[-1]
-            raise PluginError(found.name, f"cannot be registered: {reason}") from error
+            raise PluginError(found.name, f"cannot be registered: {reason} {_remedy(found.name)}") from error
         callers = self._pluggy.get_hookcallers(module) or []
         names = {caller.name for caller in callers}
         hooks = tuple(name for name in vars(hookspecs) if name in names)
+        unmarked = [name for name in vars(hookspecs) if name.startswith("odradek_") and hasattr(module, name)]
+        unmarked = [name for name in unmarked if name not in names]
+        if unmarked or not any(name.startswith("odradek_") for name in dir(module)):
+            reason = f"does not mark {', '.join(unmarked)} with `hookimpl`" if unmarked else "implements no hook"
+            raise PluginError(found.name, f"{reason} {_remedy(found.name)}")
         summary = (inspect.getdoc(module) or "").partition("\n")[0]
         settings = tuple(getattr(module, "odradek_plugin_settings", ()))
         self._loaded[found.name] = LoadedPlugin(found, summary, hooks, settings)
@@ -186,7 +198,7 @@ class PluginManager:
 
     def config_keys(self) -> list[tuple[str, ConfigKey]]:
         """Return every plugin's configuration keys, each with the plugin's name."""
-        return [(plugin, key) for plugin, keys in self._ask("odradek_config_keys") for key in keys]
+        return self._listed("odradek_config_keys")
 
     def cli_commands(self, commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         """Let plugins add sub-commands; one that fails is reported and left out."""
@@ -198,33 +210,31 @@ class PluginManager:
 
     def storages(self) -> dict[str, StorageFactory]:
         """Return storage factories by name."""
-        return self._joined("odradek_storages", "storage")
+        return self._joined("odradek_storages", "storage", StorageFactory)
 
     def elections(self) -> dict[str, ElectionFactory]:
         """Return election factories by name."""
-        return self._joined("odradek_elections", "election")
+        return self._joined("odradek_elections", "election", ElectionFactory)
 
     def append_stages(self) -> dict[str, AppendStageFactory]:
         """Return append stage factories by name."""
-        return self._joined("odradek_append_stages", "append stage")
+        return self._joined("odradek_append_stages", "append stage", AppendStageFactory)
 
     def cleanup_policies(self) -> dict[str, CleanupPolicy]:
         """Return cleanup policies by name."""
-        return self._joined("odradek_cleanup_policies", "cleanup policy")
+        return self._joined("odradek_cleanup_policies", "cleanup policy", CleanupPolicy)
 
     def assignors(self) -> dict[str, Assignor]:
         """Return assignors by name."""
-        return self._joined("odradek_assignors", "assignor")
+        return self._joined("odradek_assignors", "assignor", Assignor)
 
     def coordinators(self, broker: BrokerHandle) -> list[tuple[str, Coordinator[Any, Any]]]:
         """Return every plugin's coordinators, each with the plugin's name."""
-        return [(plugin, each) for plugin, many in self._ask("odradek_coordinators", broker=broker) for each in many]
+        return self._listed("odradek_coordinators", broker=broker)
 
     def api_handlers(self, broker: BrokerHandle) -> list[tuple[str, ApiHandler | AsyncApiHandler]]:
         """Return every plugin's API handlers, each with the plugin's name."""
-        return [
-            (plugin, handler) for plugin, many in self._ask("odradek_api_handlers", broker=broker) for handler in many
-        ]
+        return self._listed("odradek_api_handlers", broker=broker)
 
     @property
     def offers_tier(self) -> bool:
@@ -253,11 +263,11 @@ class PluginManager:
 
     def services(self, broker: BrokerHandle) -> list[tuple[str, Service]]:
         """Return every plugin's services, each with the plugin's name."""
-        return [(plugin, service) for plugin, many in self._ask("odradek_services", broker=broker) for service in many]
+        return self._listed("odradek_services", broker=broker)
 
     def metrics(self, broker: BrokerHandle) -> list[tuple[str, Metric]]:
         """Return every plugin's metrics, each with the plugin's name."""
-        return [(plugin, metric) for plugin, many in self._ask("odradek_metrics", broker=broker) for metric in many]
+        return self._listed("odradek_metrics", broker=broker)
 
     def leader_changed(self, partition: TopicIdPartition, leader_id: int, leader_epoch: int) -> None:
         """Tell plugins that a partition has a new leader."""
@@ -279,16 +289,32 @@ class PluginManager:
             try:
                 answer = implementation(**arguments)
             except Exception as error:
-                raise PluginError(plugin, f"failed: {error!r}", hook=hook) from error
+                raise PluginError(plugin, f"failed: {error!r} {_remedy(plugin)}", hook=hook) from error
             if answer is not None:
                 answers.append((plugin, answer))
         return answers
 
-    def _joined(self, hook: str, what: str) -> dict[str, Any]:
-        """Join what plugins offer by name; nobody may offer what another offers."""
+    def _listed(self, hook: str, **arguments: object) -> list[tuple[str, Any]]:
+        """Ask for sequences and join them, each thing with its plugin."""
+        joined = []
+        for plugin, many in self._ask(hook, **arguments):
+            if isinstance(many, str | bytes | Mapping) or not isinstance(many, Iterable):
+                raise PluginError(plugin, f"gave {many!r}, not a sequence {_remedy(plugin)}", hook=hook)
+            joined += [(plugin, each) for each in many]
+        return joined
+
+    def _joined(self, hook: str, what: str, contract: type) -> dict[str, Any]:
+        """Join what plugins offer by name; nobody may offer what another offers, or what is not of the contract."""
         joined: dict[str, tuple[str, Any]] = {}
         for plugin, offers in self._ask(hook):
+            if not isinstance(offers, Mapping):
+                raise PluginError(plugin, f"gave {offers!r}, not a mapping of names {_remedy(plugin)}", hook=hook)
             for name, offer in offers.items():
+                missing = missing_members(offer, contract)
+                if missing:
+                    told = f"offers as {what} {name!r} what is none: {offer!r} has no {missing} {_remedy(plugin)}"
+                    raise PluginError(plugin, told, hook=hook)
+                self.owners[what, name] = plugin
                 if name in joined:
                     raise PluginError(
                         plugin,
@@ -321,14 +347,33 @@ def choose_offer(offers: Mapping[str, Offer], name: str, what: str, key: str) ->
         ) from None
 
 
+def missing_members(value: object, contract: type) -> str:
+    """Return what of a contract a value lacks, as text; empty when nothing: names only, signatures show in use."""
+    wanted = [
+        name
+        for base in contract.__mro__
+        if getattr(base, "_is_protocol", False)
+        for name in {**vars(base), **vars(base).get("__annotations__", {})}
+        if not name.startswith("_") or name == "__call__"
+    ]
+    return ", ".join(f"`{name}`" for name in dict.fromkeys(wanted) if not hasattr(value, name))
+
+
+def _remedy(plugin: str) -> str:
+    return f'(repair it, or put it into `disable` of [plugins] as "{plugin}")'
+
+
+def _is_module(name: str) -> bool:
+    return name.isidentifier() and importlib.util.find_spec(name) is not None
+
+
 def _import(found: FoundPlugin) -> ModuleType:
     try:
         return importlib.import_module(found.module)
     except Exception as error:
         raise PluginError(
             found.name,
-            f"cannot be imported from {found.module}: {type(error).__name__}: {error} "
-            f'(repair it, or put it into `disable` of [plugins] as "{found.name}")',
+            f"cannot be imported from {found.module}: {type(error).__name__}: {error} {_remedy(found.name)}",
         ) from error
 
 

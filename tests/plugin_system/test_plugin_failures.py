@@ -40,6 +40,18 @@ from odradek.kernel.api import hookimpl
 def odradek_storages():
     return {"memory": object}
 """
+NO_HOOK = "answer = 42"
+UNMARKED_HOOK = """
+def odradek_storages():
+    return {}
+"""
+NO_OFFER = """
+from odradek.kernel.api import hookimpl
+
+@hookimpl
+def odradek_storages():
+    return {"mine": "not a storage"}
+"""
 OTHER_VERSION = "odradek_plugin_api = 99"
 FOREIGN_KEY = """
 from odradek.kernel.api import ConfigKey, ConfigType, hookimpl
@@ -100,6 +112,9 @@ def start(site: Path, config: str = "") -> tuple[int, list[str]]:
         pytest.param(UNKNOWN_HOOK, "odradek_storage", id="unknown hook"),
         pytest.param(FAILING_HOOK, "no disk today", id="failing hook"),
         pytest.param(DOUBLED_OFFER, "offers the storage 'memory', which plugin", id="doubled offer"),
+        pytest.param(NO_HOOK, "implements no hook", id="no hook"),
+        pytest.param(UNMARKED_HOOK, "does not mark odradek_storages with `hookimpl`", id="unmarked hook"),
+        pytest.param(NO_OFFER, "'not a storage' has no `__call__`", id="no offer"),
         pytest.param(OTHER_VERSION, "version 99 of the plugin API", id="other version"),
         pytest.param(FOREIGN_KEY, "log.dirs", id="key of somebody else"),
     ],
@@ -112,7 +127,8 @@ def test_a_plugin_at_fault_stops_the_start_with_one_line(site: Path, source: str
     assert (status in (1, 2), len(lines)) == (True, 1), lines
     assert lines[0].startswith("odradek: ")
     assert reason in lines[0]
-    assert "'guilty'" in lines[0] or source == FOREIGN_KEY
+    assert "'guilty'" in lines[0]
+    assert any(remedy in lines[0] for remedy in ("into `disable`", "disable one", "install a version", "begin with"))
 
 
 def test_a_plugin_that_is_enabled_but_missing_is_told_with_what_is_there(site: Path) -> None:

@@ -41,9 +41,19 @@ def named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return hookimpl(function)
 
 
+class Anything:
+    """Has whatever a contract asks for."""
+
+    def __call__(self) -> None:
+        return
+
+    def __getattr__(self, name: str) -> object:
+        return self
+
+
 BROKER: Any = object()
-A: Any = object()
-B: Any = object()
+A: Any = Anything()
+B: Any = Anything()
 PARTITION = TopicIdPartition(ZERO_ID, "t", 0)
 INSTALLED = [FoundPlugin("a", "pkg.a", "pkg 1"), FoundPlugin("b", "pkg.b", "pkg 1")]
 
@@ -100,10 +110,60 @@ def test_a_hook_that_does_not_exist_is_refused() -> None:
 
 
 def test_the_same_name_twice_is_refused() -> None:
-    manager = manager_with(one=plugin("one"))
+    manager = manager_with(one=plugin("one", odradek_plugin_api=PLUGIN_API_VERSION))
 
     with pytest.raises(PluginError, match="cannot be registered"):
         manager.register(FoundPlugin("one", "one", ""), plugin("other"))
+
+
+def test_a_module_without_hooks_is_refused_with_what_it_lacks() -> None:
+    with pytest.raises(PluginError, match=r"'empty': implements no hook \(repair it, or put it into `disable`"):
+        manager_with(empty=plugin("empty"))
+    with pytest.raises(PluginError, match="does not mark odradek_storages with `hookimpl`"):
+        manager_with(forgetful=plugin("forgetful", odradek_storages=dict))
+
+
+@pytest.mark.parametrize(
+    ("offers", "reason"),
+    [
+        ([A], "gave .*, not a mapping of names"),
+        ({"x": 1}, "offers as storage 'x' what is none: 1 has no `__call__`"),
+    ],
+)
+def test_what_is_no_offer_is_refused(offers: object, reason: str) -> None:
+    wrong = plugin("wrong", odradek_storages=named("odradek_storages", lambda: offers))
+
+    with pytest.raises(PluginError, match=rf"'wrong' \(odradek_storages\): {reason}"):
+        manager_with(wrong=wrong).storages()
+
+
+def test_an_offer_that_lacks_methods_is_told_which() -> None:
+    wrong = plugin("wrong", odradek_cleanup_policies=named("odradek_cleanup_policies", lambda: {"x": object()}))
+
+    with pytest.raises(PluginError, match=r"has no `compacts`, `expires`, `requires_keys`, `plan`, `problem_with`"):
+        manager_with(wrong=wrong).cleanup_policies()
+
+
+@pytest.mark.parametrize("given", ["text", {"a": 1}, 5])
+def test_what_is_no_sequence_is_refused(given: object) -> None:
+    wrong = plugin("wrong", odradek_services=named("odradek_services", lambda broker: given))
+
+    with pytest.raises(PluginError, match=r"'wrong' \(odradek_services\): gave .*, not a sequence"):
+        manager_with(wrong=wrong).services(BROKER)
+
+
+def test_the_manager_knows_who_offers_what() -> None:
+    one = plugin("one", odradek_storages=named("odradek_storages", lambda: {"a": A}))
+    manager = manager_with(one=one)
+    manager.storages()
+
+    assert manager.owners == {("storage", "a"): "one"}
+
+
+def test_a_plugin_under_development_is_chosen_by_its_module_beside_all_that_is_installed() -> None:
+    chosen = choose_plugins(INSTALLED, ["*", "argparse"], [])
+
+    assert [found.name for found in chosen] == ["a", "argparse", "b"]
 
 
 def test_another_version_of_the_plugin_api_is_refused() -> None:
