@@ -90,7 +90,8 @@ class Retention:
         self.topics_without_policy = missing
 
     async def _clean(self, replica: Replica, settings: CleanupSettings) -> None:
-        if replica.offline_reason is not None or not replica.log.size_bytes:
+        is_empty = not replica.log.size_bytes and replica.tiered_log is None
+        if replica.offline_reason is not None or is_empty:
             return
         lookup = replica.log.begin_time_lookup(NO_LIMIT)
         if lookup is not None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..contracts.storage import PartitionLog
+    from ..contracts.tiering import TieredLog
     from .producer_state import ProducerStateTable
 
 log = logging.getLogger(__name__)
@@ -150,15 +151,26 @@ def _put_indexes_right(partition_log: PartitionLog, aborted: Sequence[AbortedTra
             partition_log.delete_sidecar(base_offset, TRANSACTION_INDEX_KIND)
 
 
-def keep_producers(partition_log: PartitionLog, producers: ProducerStateTable) -> None:
+def keep_producers(partition_log: PartitionLog, producers: ProducerStateTable, tiered_log: TieredLog | None) -> None:
     """Write a snapshot at the log's end, unless there is one, and drop all but a few older ones; durable on return."""
     offset = partition_log.log_end_offset
     if offset not in partition_log.sidecars(SNAPSHOT_KIND):
         partition_log.write_sidecar(offset, SNAPSHOT_KIND, encode_snapshot(producers.snapshot()))
-    remove_old_snapshots(partition_log)
+    remove_old_snapshots(partition_log, tiered_log)
 
 
-def remove_old_snapshots(partition_log: PartitionLog) -> None:
-    """Remove all producer snapshots but the newest few: the one before the last serves when the last is damaged."""
-    for old in list(partition_log.sidecars(SNAPSHOT_KIND))[:-SNAPSHOTS_KEPT]:
-        partition_log.delete_sidecar(old, SNAPSHOT_KIND)
+def remove_old_snapshots(partition_log: PartitionLog, tiered_log: TieredLog | None) -> None:
+    """Remove the producer snapshots that nobody needs any more.
+
+    What stays: the newest few, as the one before the last serves when the last is damaged; the newest that a crash
+    cannot make doubtful; those that go to the remote store with the segments that end there.
+    """
+    offsets = list(partition_log.sidecars(SNAPSHOT_KIND))
+    recovery_point = partition_log.recovery_point
+    kept = {*offsets[-SNAPSHOTS_KEPT:], *[offset for offset in offsets if offset <= recovery_point][-1:]}
+    if tiered_log is not None:
+        tiered_end = tiered_log.tiered_end_offset
+        kept.update(each.base_offset for each in partition_log.segments() if each.base_offset > tiered_end)
+    for offset in offsets:
+        if offset not in kept:
+            partition_log.delete_sidecar(offset, SNAPSHOT_KIND)

@@ -28,6 +28,7 @@ from ..errors import ErrorCode, KafkaError, PluginError, StorageError
 from ..records.batch import patch_offset_and_epoch
 from ..records.control import ControlRecordType, EndTransactionMarker, read_control_record
 from ..types import NO_EPOCH, NO_OFFSET, NO_TIMESTAMP, IsolationLevel, LogOffsets, TopicIdPartition
+from .producer_snapshot import SNAPSHOT_KIND, encode_snapshot
 from .recovery import keep_producers
 from .transaction_index import TRANSACTION_INDEX_KIND, encode_transaction_index
 
@@ -113,6 +114,7 @@ class Replica:
     """
 
     __slots__ = (
+        "_active_base_offset",
         "answer_templates",
         "appended_offset",
         "election",
@@ -176,6 +178,7 @@ class Replica:
         """Have `log` from now on, or what wraps it."""
         self.log = log if tiered_log is None else tiered_log
         self.tiered_log = tiered_log
+        self._active_base_offset = log.active_base_offset
 
     def __repr__(self) -> str:
         role = "offline" if self.offline_reason else "leader" if self.is_leader else "follower"
@@ -292,6 +295,8 @@ class Replica:
         last_offset = base_offset + header.last_offset_delta
         try:
             log.append(batch, base_offset, last_offset, header.max_timestamp)
+            if self.tiered_log is not None:
+                self._keep_producers_at_roll()
             if marker is not None:
                 self._end_transaction(header, marker)
             elif has_producer:
@@ -301,6 +306,20 @@ class Replica:
             self.go_offline(str(error))
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from error
         return Appended(base_offset, last_offset + 1)
+
+    def _keep_producers_at_roll(self) -> None:
+        """Keep the producers' state at the begin of a segment, of which a batch has just been staged and not counted.
+
+        It goes to the remote store with the segment before; survives the loss of power after a flush.
+
+        Raises:
+            StorageError: It cannot be written.
+        """
+        offset = self.log.active_base_offset
+        if offset != self._active_base_offset:
+            self._active_base_offset = offset
+            if offset not in self.log.sidecars(SNAPSHOT_KIND):
+                self.log.append_sidecar(offset, SNAPSHOT_KIND, encode_snapshot(self.producers.snapshot()))
 
     def _end_transaction(self, header: BatchHeader, marker: EndTransactionMarker) -> None:
         """Take note of a marker that is staged.
@@ -427,7 +446,7 @@ class Replica:
     def keep_producers(self) -> None:
         """Keep the producers' state beside the log, so that a start need not read the log; durable on return."""
         if len(self.producers):
-            keep_producers(self.log, self.producers)
+            keep_producers(self.log, self.producers, self.tiered_log)
 
     def close(self) -> None:
         """Close the log; nothing may be called afterwards."""

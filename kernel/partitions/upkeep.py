@@ -117,7 +117,7 @@ class Upkeep:
         data = encode_snapshot(replica.producers.snapshot())
         await do_on_thread(partition_log.begin_sidecar(offset, SNAPSHOT_KIND, data), self._limiter)
         replica.snapshot_offset = offset
-        remove_old_snapshots(partition_log)
+        remove_old_snapshots(partition_log, replica.tiered_log)
 
     async def forget_producers(self) -> None:
         """Forget producers that were silent for too long."""

@@ -86,10 +86,8 @@ class FarLog:
         self.asked.append((offset, max_bytes, done))
 
     def batches(self, start_offset: int, end_offset: int = NO_LIMIT) -> Iterator[memoryview]:
-        """See `PartitionLog.batches`."""
-        if start_offset < self.border:
-            raise RecordsAreRemoteError
-        return self.inner.batches(start_offset, end_offset)
+        """See `PartitionLog.batches`: those of the local log."""
+        return self.inner.batches(max(start_offset, self.border), end_offset)
 
     def begin_time_lookup(self, timestamp: int) -> DiskWork | None:
         """See `PartitionLog.begin_time_lookup`."""
