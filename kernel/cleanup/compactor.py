@@ -5,9 +5,9 @@ A round asks the policies about every log that may be compacted, gives the most 
 
 | what goes wrong | what becomes of it |
 | --- | --- |
-| a damaged batch, a policy that fails | the partition is uncleanable until the broker starts again: log line, metric |
-| a segment deleted meanwhile, a disk that refuses | the new segments are given up; tried again after a pause |
-| a worker that dies | the same; after `DEATHS_MAX` in a row the partition is uncleanable |
+| a damaged batch, a policy that fails | the partition is uncleanable: log line, metric, tried again much later |
+| a segment deleted meanwhile, a disk that refuses | the new segments are given up; tried again after a growing pause |
+| a worker that dies | the same; after some in a row the partition is uncleanable; see `setbacks.py` |
 | this service fails | restarted with a growing pause (`services.py`) |
 
 *Source:* Kafka 4.3: LogCleaner, LogCleanerManager.
@@ -28,10 +28,11 @@ from .batch_filter import LastRecord
 from .compaction import CompactionDone, CompactionJob, GroupRewritten, SegmentLooked
 from .due_times import DueTimes
 from .log_states import state_of
+from .setbacks import Circumstances, Failure, Setbacks
 from .workers import UncleanableError, WorkerDiedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ..clock import Clock
     from ..contracts.cleanup import LogState
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-DEATHS_MAX: Final = 3
 PAUSE_S_MIN: Final = 0.05
 
 
@@ -116,10 +116,8 @@ class Compactor:
         self._settings = settings
         self._start_worker = start_worker
         self._limiter = trio.CapacityLimiter(16)
-        self._deaths: dict[TopicIdPartition, int] = {}
-        self._resting: set[TopicIdPartition] = set()
+        self._setbacks = Setbacks()
         self._due = DueTimes()
-        self.uncleanable: dict[TopicIdPartition, str] = {}
         self.statistics = CompactorStatistics(last_run_ms=clock.monotonic_ms())
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -127,10 +125,14 @@ class Compactor:
         task_status.started()
         while True:
             await trio.sleep(max(self._settings().backoff_ms / 1000, PAUSE_S_MIN))
-            self._resting.clear()
             while self._settings().enable and await self.round():
                 pass
             self.statistics.last_run_ms = self._clock.monotonic_ms()
+
+    @property
+    def uncleanable(self) -> Mapping[TopicIdPartition, str]:
+        """The logs that are given up for now, with the reasons."""
+        return self._setbacks.uncleanable
 
     def silence_ms(self) -> int:
         """Return how long ago all logs were looked at to the end."""
@@ -166,17 +168,21 @@ class Compactor:
                     if replica.offline_reason is None:
                         self._replicas.fail(replica, error)
                 except Exception:  # a policy's bug: the other logs go on, and this one next time
-                    self._resting.add(replica.partition)
+                    self._note(topic, replica, Failure.PUT_OFF, "its policy failed")
                     log.exception("planning the compaction of %s failed", replica.topic_partition)
                 else:
                     if candidate is not None:
                         found.append(candidate)
-        self._due.keep_only({replica.partition for topic in topics for replica in topic.partitions.values()})
+        present = {replica.partition for topic in topics for replica in topic.partitions.values()}
+        self._due.keep_only(present)
+        self._setbacks.keep_only(present)
         return found
 
     async def _candidate(self, topic: TopicReplicas, replica: Replica) -> _Candidate | None:
         partition_log, partition = replica.log, replica.partition
-        if replica.offline_reason is not None or partition in (self.uncleanable.keys() | self._resting):
+        if replica.offline_reason is not None:
+            return None
+        if self._setbacks.is_resting(partition, circumstances_of(topic, replica), self._clock.monotonic_ms()):
             return None
         clean_end = partition_log.clean_end if not self._policies.expires(topic.plan.cleanup) else 0
         if partition_log.rewritable_end <= max(clean_end, partition_log.log_start_offset):
@@ -201,34 +207,42 @@ class Compactor:
         try:
             await self._compact(candidate, settings)
         except UncleanableError as error:
-            self._give_up(partition, str(error))
+            self._note(candidate.topic, candidate.replica, Failure.LASTING, str(error))
         except WorkerDiedError as error:
-            self._resting.add(partition)
             self.statistics.deaths_count += 1
-            self._deaths[partition] = self._deaths.get(partition, 0) + 1
             log.error("compaction of %s: %s", partition, error)
-            if self._deaths[partition] >= DEATHS_MAX:
-                self._give_up(partition, f"{DEATHS_MAX} workers died of it")
+            self._note(candidate.topic, candidate.replica, Failure.DEATH, str(error))
         except (StorageError, OSError) as error:
-            self._resting.add(partition)
             if candidate.replica.offline_reason is None:
                 log.warning("compaction of %s is put off: %s", partition, error)
+            self._note(candidate.topic, candidate.replica, Failure.PUT_OFF, str(error))
         except Exception as error:  # a bug of ours, or of a storage: the other logs go on
             log.exception("compaction of %s failed", partition)
-            self._give_up(partition, repr(error))
+            self._note(candidate.topic, candidate.replica, Failure.LASTING, repr(error))
         else:
-            self._deaths.pop(partition, None)
+            self._setbacks.forget(partition)
             self.statistics.compactions_count += 1
         duration_ms = self._clock.monotonic_ms() - begun_ms
         self.statistics.duration_ms_max = max(self.statistics.duration_ms_max, duration_ms)
 
-    def _give_up(self, partition: TopicIdPartition, reason: str) -> None:
-        self.uncleanable[partition] = reason
-        log.error(
-            "%s is not compacted any more until the broker starts again, and grows: %s; see `odradek log dump`",
-            partition,
+    def _note(self, topic: TopicReplicas, replica: Replica, failure: Failure, reason: str) -> None:
+        if replica.offline_reason is not None:
+            return
+        has_become_uncleanable = self._setbacks.note(
+            replica.partition,
+            circumstances_of(topic, replica),
+            failure,
             reason,
+            now_ms=self._clock.monotonic_ms(),
+            pause_ms=self._settings().backoff_ms,
         )
+        if has_become_uncleanable:
+            log.error(
+                "%s is not compacted, and grows: %s; it is tried again in an hour, or when its topic's cleanup "
+                "settings are changed; see `odradek log dump`",
+                replica.partition,
+                reason,
+            )
 
     async def _compact(self, candidate: _Candidate, settings: CompactorSettings) -> None:
         replica, partition_log = candidate.replica, candidate.replica.log
@@ -291,6 +305,15 @@ class Compactor:
             now_ms=self._clock.now_ms(),
             expiries=wanted.expiries,
         )
+
+
+def circumstances_of(topic: TopicReplicas, replica: Replica) -> Circumstances:
+    """Return what makes a log that failed worth another try when it changes.
+
+    Raises:
+        StorageError: The log is offline.
+    """
+    return Circumstances(topic.plan.cleanup, replica.log.segments()[0].base_offset)
 
 
 def _share_of(state: LogState, bases: Sequence[int]) -> float:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from .compaction import compact
 from .throttle import Throttle
-from .workers import WorkerFailure, describe
+from .workers import BROKER_GONE, WorkerFailure, describe
 
 if TYPE_CHECKING:
     from .compaction import CompactionJob
@@ -32,14 +32,14 @@ def main() -> None:
             pickle.dump(step, target)
             target.flush()
     except Exception as error:  # whatever it is, the broker is to hear it
-        pickle.dump(WorkerFailure(describe(error), is_lasting=not isinstance(error, OSError)), target)
+        pickle.dump(WorkerFailure(describe(error), is_lasting=not isinstance(error, OSError | MemoryError)), target)
         target.flush()
 
 
 def _end_with_the_broker(source: BinaryIO) -> None:
     """Wait for the end of the pipe: a worker must not write where the next broker, or its worker, does."""
     source.read()
-    os._exit(1)
+    os._exit(BROKER_GONE)
 
 
 if __name__ == "__main__":

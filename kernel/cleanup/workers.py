@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import attrs
 
@@ -26,6 +27,11 @@ from .throttle import Throttle
 
 if TYPE_CHECKING:
     from .compaction import CompactionJob, Step
+
+
+BROKER_GONE: Final = 3
+"""The exit status of a worker whose broker is no more."""
+_IMPORT_FAILURES: Final = ("ImportError", "ModuleNotFoundError", "SyntaxError", "AttributeError", "NameError")
 
 
 class WorkerDiedError(OdradekError):
@@ -79,6 +85,8 @@ class ThreadWorker:
             return next(self._steps)
         except OSError:
             raise
+        except MemoryError as error:
+            raise OSError(describe(error)) from error
         except Exception as error:
             raise UncleanableError(describe(error)) from error
 
@@ -121,8 +129,7 @@ class ProcessWorker:
         stderr = self._process.stderr
         assert stderr is not None
         lines = stderr.read().decode(errors="replace").strip().splitlines()
-        status = f"the worker died, exit status {self._process.wait()}"
-        return f"{status}: {lines[-1]}" if lines else status
+        return death_notice(self._process.wait(), lines[-1] if lines else "")
 
     def close(self) -> None:
         """See `Worker.close`."""
@@ -139,6 +146,27 @@ class ProcessWorker:
 def start_worker(job: CompactionJob) -> Worker:
     """Start a worker that fits a job."""
     return ProcessWorker(job) if job.rewrite.is_portable else ThreadWorker(job)
+
+
+def death_notice(status: int, last_words: str) -> str:
+    """Return why a worker died, as far as its exit status and its last line tell.
+
+    Args:
+        status: As `Popen.wait` gives it: negative for a signal.
+        last_words: The last line of its standard error; may be empty.
+    """
+    if status < 0:
+        name = signal.Signals(-status).name if -status in set(signal.Signals) else str(-status)
+        why = f"the worker was ended by signal {name}"
+        if -status == signal.SIGKILL:
+            why += ", as a system does that has no memory left"
+    elif status == BROKER_GONE:
+        why = "the worker found the broker's end of its pipe closed"
+    else:
+        why = f"the worker died, exit status {status}"
+    if last_words.startswith(_IMPORT_FAILURES):
+        last_words += "; was the package changed under the running broker? Start it again"
+    return f"{why}: {last_words}" if last_words else why
 
 
 def describe(error: Exception) -> str:

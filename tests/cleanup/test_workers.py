@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,13 +11,22 @@ from pathlib import Path
 import pytest
 import trio
 
+from odradek.kernel.api import KeyTable
 from odradek.kernel.cleanup.compaction import CompactionJob, Step
-from odradek.kernel.cleanup.compactor import DEATHS_MAX, Compactor, CompactorSettings
+from odradek.kernel.cleanup.compactor import Compactor, CompactorSettings
 from odradek.kernel.cleanup.log_states import Policies
 from odradek.kernel.cleanup.metrics import cleanup_metrics
 from odradek.kernel.cleanup.retention import Retention, RetentionSettings
+from odradek.kernel.cleanup.setbacks import DEATHS_MAX, PAUSE_MS_MAX, RETRY_MS
 from odradek.kernel.cleanup.throttle import Throttle
-from odradek.kernel.cleanup.workers import ProcessWorker, ThreadWorker, Worker, start_worker
+from odradek.kernel.cleanup.workers import (
+    BROKER_GONE,
+    ProcessWorker,
+    ThreadWorker,
+    Worker,
+    death_notice,
+    start_worker,
+)
 from odradek.kernel.contracts.cleanup import CleanupPlan, CleanupPolicy, Compaction, LogState
 from tests.cleanup.compacted import CompactedTopic
 
@@ -65,6 +75,25 @@ def compactor_of(
     )
 
 
+def job_of(topic: CompactedTopic, bytes_per_second: float = 1e300) -> CompactionJob:
+    topic.replica.log.flush()
+    topic.hosted.replicas.engines["segment"].checkpoint({})
+    return CompactionJob(
+        compaction=Compaction(0, 3, 1.0, KeyTable),
+        rewrite=topic.replica.log.begin_rewrite(3),
+        aborted=(),
+        last_records={},
+        memory_bytes=1 << 20,
+        load_factor=0.9,
+        buffer_bytes=1 << 19,
+        bytes_per_second=bytes_per_second,
+        segment_bytes=1 << 20,
+        segment_index_bytes=1 << 20,
+        delete_retention_ms=0,
+        now_ms=0,
+    )
+
+
 def offsets(topic: CompactedTopic) -> list[int]:
     return [seen.offset for seen in topic.uncommitted()]
 
@@ -74,25 +103,95 @@ def test_a_process_compacts(topic: CompactedTopic) -> None:
     assert offsets(topic) == [1, 2]
 
 
-def test_a_log_whose_workers_die_is_given_up_after_some_tries(topic: CompactedTopic) -> None:
+def test_dead_workers_are_told_of_and_started_again_after_growing_pauses(
+    topic: CompactedTopic, caplog: pytest.LogCaptureFixture
+) -> None:
     compactor = compactor_of(topic, KilledWorker)
+    pauses_ms = []
     for _ in range(DEATHS_MAX):
-        compactor._resting.clear()
-        topic.compact(compactor)
+        pause_ms = 0
+        while not topic.compact(compactor):
+            topic.hosted.clock.advance(5_000)
+            pause_ms += 5_000
+        pauses_ms.append(pause_ms)
 
-    assert list(compactor.uncleanable.values()) == [f"{DEATHS_MAX} workers died of it"]
+    assert pauses_ms == [0, 15_000, 30_000]
+    reason = "the worker was ended by signal SIGKILL, as a system does that has no memory left"
+    assert list(compactor.uncleanable.values()) == [reason]
     assert compactor.statistics.deaths_count == DEATHS_MAX
+    told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert [reason in line for line in told] == [True] * (DEATHS_MAX + 1)
+    assert "is not compacted, and grows" in told[-1]
     assert offsets(topic) == [0, 1, 2]
 
 
-def test_a_full_disk_puts_compaction_off(topic: CompactedTopic) -> None:
+def test_a_log_that_was_given_up_is_tried_again_later_and_at_once_under_other_settings(topic: CompactedTopic) -> None:
+    compactor = compactor_of(topic, policies=Policies({"compact": Unpicklable()}))
+    assert topic.compact(compactor)
+    assert not topic.compact(compactor)
+    topic.hosted.clock.advance(RETRY_MS)
+    assert topic.compact(compactor)
+    assert not topic.compact(compactor)
+    topic.configure(delete_retention_ms=5)
+    assert topic.compact(compactor)
+    assert len(compactor.uncleanable) == 1
+
+
+def test_a_full_disk_puts_compaction_off_and_never_for_long(topic: CompactedTopic) -> None:
     compactor = compactor_of(topic, FullDisk)
-    topic.compact(compactor)
+    for _ in range(10):
+        assert topic.compact(compactor)
+        assert not topic.compact(compactor)
+        topic.hosted.clock.advance(PAUSE_MS_MAX)
 
     assert not compactor.uncleanable
-    assert not topic.compact(compactor)
     assert topic.compact(compactor_of(topic))
     assert offsets(topic) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("status", "last_words", "told"),
+    [
+        (-9, "", "the worker was ended by signal SIGKILL, as a system does that has no memory left"),
+        (-11, "Segmentation fault", "the worker was ended by signal SIGSEGV: Segmentation fault"),
+        (BROKER_GONE, "", "the worker found the broker's end of its pipe closed"),
+        (1, "MemoryError", "the worker died, exit status 1: MemoryError"),
+        (
+            1,
+            "ImportError: cannot import name 'x'",
+            "the worker died, exit status 1: ImportError: cannot import name 'x'; was the package changed under the "
+            "running broker? Start it again",
+        ),
+    ],
+)
+def test_a_death_is_told_with_its_reason(status: int, last_words: str, told: str) -> None:
+    assert death_notice(status, last_words) == told
+
+
+def test_a_worker_whose_package_does_not_load_tells_why(
+    topic: CompactedTopic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "odradek.py").write_text("raise ImportError('half of an upgrade')")
+    monkeypatch.setattr("sys.path", [str(broken)])
+    compactor = compactor_of(topic)
+    topic.compact(compactor)
+    ((partition, known),) = compactor._setbacks._known.items()
+
+    assert partition == topic.replica.partition
+    assert "ImportError: half of an upgrade; was the package changed" in known.reason
+
+
+def test_a_worker_ends_when_its_broker_does(topic: CompactedTopic) -> None:
+    worker = ProcessWorker(job_of(topic))
+    stdin = worker._process.stdin
+    assert stdin is not None
+    pickle.dump(job_of(topic, bytes_per_second=1), stdin)
+    stdin.close()
+
+    assert worker._process.wait(30) == BROKER_GONE
+    worker.close()
 
 
 def test_a_selection_that_cannot_travel_makes_the_partition_uncleanable(topic: CompactedTopic) -> None:
