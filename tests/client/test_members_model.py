@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from odradek.kernel.client.backoff import Backoff
@@ -218,6 +218,8 @@ def test_a_classic_group_never_gives_a_partition_twice_and_settles(
 
 
 @given(events=EVENTS)
+@example([("act", 0), ("act", 2), *[("poll", 0), ("act", 0)] * 2, ("act", 1), ("expire", 0)])
+@example([("act", 2), ("act", 0), ("act", 1), ("act", 2), ("poll", 2), ("expire", 0)])
 def test_a_consumer_group_never_gives_a_partition_twice_and_settles(events: list[tuple[str, int]]) -> None:
     world = ConsumerWorld()
     for what, which in events:

@@ -191,9 +191,14 @@ class ConsumerMember:
         return value
 
     def _owned_by_id(self) -> list[TopicPartitions]:
+        """Return what is owned, and what is about to be by calls that wait.
+
+        Left out, what the coordinator wants back meanwhile would count as released, and then be taken all the same.
+        """
+        coming = (call.partitions for call in self.ownership.calls if call.kind is CallKind.ASSIGNED)
         return [
             TopicPartitions(topic_id=self._cluster.topic_id(topic), partitions=partitions)
-            for topic, partitions in by_topic(self.ownership.owned).items()
+            for topic, partitions in by_topic(self.ownership.owned.union(*coming)).items()
         ]
 
     # Answers.
@@ -280,6 +285,7 @@ class ConsumerMember:
         if self.ownership.finish(call) and not self.ownership.calls and self.phase is Phase.IN:
             self._is_settled = True
             self._has_news = True  # the broker waits for what was released
+            self._sent.pop("owned", None)  # told again though it be the same: what was given meanwhile is not taken
             self._reconcile()
 
     def assigned(self, assignments: Mapping[str, MemberAssignment], counts: Mapping[str, int]) -> None:
