@@ -35,7 +35,7 @@ from .admin_group_values import (
     no_such_group,
 )
 from .errors import BrokerError, UnsupportedVersionError
-from .group.committed import COMMIT_VERSION_MAX, FETCH_VERSION_MAX, commit_request, fetch_outcome, fetch_request
+from .group.committed import VERSION_WITHOUT_IDS, commit_request, fetch_outcome, fetch_request
 from .group.coordinator import CoordinatorLink, KeyType
 from .group.member import GroupMetadata
 
@@ -163,7 +163,7 @@ class GroupCalls(AdminCalls):
                 raise outcome.error
 
         response: OffsetFetchResponse = await self.call(
-            request, check, coordinator=self.group_coordinator(group_id), version_max=FETCH_VERSION_MAX
+            request, check, coordinator=self.group_coordinator(group_id), version_max=VERSION_WITHOUT_IDS
         )
         return fetch_outcome(response, group_id)[1]
 
@@ -192,7 +192,7 @@ class GroupCalls(AdminCalls):
             commit_request(GroupMetadata(group_id), offsets),
             check,
             coordinator=self.group_coordinator(group_id),
-            version_max=COMMIT_VERSION_MAX,
+            version_max=VERSION_WITHOUT_IDS,
         )
 
     async def delete_group_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:

@@ -138,6 +138,8 @@ class Consumer(PositionedConsumer):
                     finally:
                         if self._group is not None:
                             await self._group.end(is_peaceful=is_peaceful)
+                if is_peaceful:
+                    await self._loop.close_sessions()
             finally:
                 self._brokers = None
 

@@ -18,7 +18,7 @@ from ..wire.messages.api_23_offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from .brokers import now_ms
+from .brokers import coordinator_link, now_ms
 from .errors import ClientError, UnsupportedVersionError
 from .offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_offsets
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..clock import Clock
-    from ..wire.messages.api_01_fetch import FetchResponse
+    from ..wire.messages.api_01_fetch import FetchRequest, FetchResponse
     from .backoff import Backoff
     from .brokers import Brokers
     from .consumer_settings import ConsumerSettings
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+CLOSING_S: Final = 1
 _VERSION_WITHOUT_IDS: Final = 12
 """The last version of Fetch that names topics."""
 
@@ -211,6 +212,24 @@ class FetchLoop:
             if self._fetcher.finish_fetch(fetch, response, now_ms() + self._backoff.pause_ms(1)):
                 self._brokers.request_update()
         self._came()
+
+    async def close_sessions(self) -> None:
+        """Close the brokers' sessions, as Java does; called when `run` has ended. Takes a second at most.
+
+        A broker that still waits for records answers nothing else on that connection: it is told on another one.
+        Cancelled, some stay until brokers need their places.
+        """
+        with trio.move_on_after(CLOSING_S):
+            async with trio.open_nursery() as nursery:
+                for node_id, owes_answer, request in self._fetcher.end_sessions():
+                    link = coordinator_link(node_id) if owes_answer else node_id
+                    nursery.start_soon(self._close_session, link, request)
+
+    async def _close_session(self, link: int, request: FetchRequest) -> None:
+        try:
+            await self._brokers.request(link, request)
+        except ClientError as error:
+            _log.debug("a fetch session is left to its broker: %s", error)
 
     def _retry_at_ms(self) -> int:
         self._failures_count += 1

@@ -2,7 +2,8 @@
 
     epoch 0: everything is named -> the broker gives an id -> epoch 1, 2, ...: what is new, moved or no longer wanted
 
-A session that failed in any way begins again: epoch 0 with the old id closes what may still be there.
+A session that failed in any way begins again: epoch 0 with the old id closes what may still be there. At the end epoch
+-1 does, so that the broker need not keep it until others want its place.
 
 *Source:* `FetchSessionHandler` of Kafka 4.3; KIP-227, KIP-516.
 
@@ -16,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from ..errors import ErrorCode, error_code
-from ..types import TopicPartition
-from ..wire.messages.api_01_fetch import ForgottenTopic
+from ..types import CONSUMER_REPLICA_ID, TopicPartition
+from ..wire.messages.api_01_fetch import FetchRequest, ForgottenTopic
 
 if TYPE_CHECKING:
     import uuid
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 NO_SESSION: Final = 0
 FIRST_EPOCH: Final = 0
+FINAL_EPOCH: Final = -1
 _EPOCH_MAX: Final = 2**31 - 1
 
 
@@ -100,6 +102,16 @@ class FetchSession:
             self.session_id = response.session_id
             self.epoch = 1 if self.epoch == _EPOCH_MAX else self.epoch + 1
         return True
+
+    def end(self) -> FetchRequest | None:
+        """Return the request that closes the session for good; None if there is none."""
+        session_id, self.session_id = self.session_id, NO_SESSION
+        self.failed()
+        if session_id == NO_SESSION:
+            return None
+        return FetchRequest(
+            replica_id=CONSUMER_REPLICA_ID, max_wait_ms=0, min_bytes=0, session_id=session_id, session_epoch=FINAL_EPOCH
+        )
 
     def failed(self) -> None:
         """Begin again with the next request."""

@@ -181,6 +181,11 @@ class Fetcher(Positions):
         has_ids = all(wish.topic_id != ZERO_ID for wish in wanted.values())
         return Fetch(node_id, request, generations, has_ids, waits)
 
+    def end_sessions(self) -> list[tuple[int, bool, FetchRequest]]:
+        """Return what closes the brokers' sessions: which broker, whether it still owes an answer, the request."""
+        ends = ((node_id, session.end()) for node_id, session in self._sessions.items())
+        return [(node_id, node_id in self._fetching, request) for node_id, request in ends if request is not None]
+
     def fail_fetch(self, fetch: Fetch, retry_at_ms: int, error: ClientError | None = None) -> None:
         """Take note that a fetch brought no answer."""
         self._fetching.discard(fetch.node_id)

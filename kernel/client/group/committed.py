@@ -3,6 +3,7 @@
 | code | a commit | a look-up |
 | --- | --- | --- |
 | COORDINATOR_LOAD_IN_PROGRESS, UNKNOWN_TOPIC_OR_PARTITION | again | again |
+| UNKNOWN_TOPIC_ID | again, with new metadata | likewise |
 | NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, REQUEST_TIMED_OUT | again, with another coordinator | likewise |
 | REBALANCE_IN_PROGRESS | `RebalanceInProgressError`, and rejoin | |
 | UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, FENCED_INSTANCE_ID | `CommitFailedError`: others may own the partitions | |
@@ -17,11 +18,14 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from ...errors import ErrorCode, error_code
+from ...ids import ZERO_ID
 from ...types import NO_EPOCH, TopicPartition
 from ...wire.messages.api_08_offset_commit import (
     OffsetCommitRequest,
@@ -38,19 +42,20 @@ from ...wire.messages.api_09_offset_fetch import (
 from ..errors import BrokerError, ClientError, CommitFailedError, RebalanceInProgressError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from .member import GroupMetadata
 
-COMMIT_VERSION_MAX: Final = 9
-FETCH_VERSION_MAX: Final = 9
-"""Later versions name topics by id only: a topic that was made anew since loses its offsets then. By name it is as
-Kafka's clients were until 4.0."""
+VERSION_WITHOUT_IDS: Final = 9
+"""The last version of both APIs that names topics. Later ones give their ids only: of a topic that was made anew since,
+nothing is committed by who read the old one, and nothing is found that belongs to that."""
+NO_IDS: Final[Mapping[str, uuid.UUID]] = {}
 
 _FIND: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT})
 _AGAIN: Final = _FIND | {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
     ErrorCode.STALE_MEMBER_EPOCH,
     ErrorCode.UNSTABLE_OFFSET_COMMIT,
 }
@@ -106,8 +111,18 @@ def _grouped(partitions: Iterable[TopicPartition]) -> dict[str, list[TopicPartit
     return topics
 
 
-def commit_request(metadata: GroupMetadata, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> OffsetCommitRequest:
-    """Return the request that commits offsets."""
+def ids_of(topics: Iterable[str], topic_id: Callable[[str], uuid.UUID]) -> Mapping[str, uuid.UUID]:
+    """Return the ids of topics; of none where one is unknown, for a request has ids or names."""
+    ids = {topic: topic_id(topic) for topic in topics}
+    return NO_IDS if ZERO_ID in ids.values() else ids
+
+
+def commit_request(
+    metadata: GroupMetadata,
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
+    topic_ids: Mapping[str, uuid.UUID] = NO_IDS,
+) -> OffsetCommitRequest:
+    """Return the request that commits offsets; without ids it can be sent up to `VERSION_WITHOUT_IDS`."""
     return OffsetCommitRequest(
         group_id=metadata.group_id,
         generation_id_or_member_epoch=metadata.generation_id,
@@ -116,6 +131,7 @@ def commit_request(metadata: GroupMetadata, offsets: Mapping[TopicPartition, Off
         topics=[
             OffsetCommitRequestTopic(
                 name=topic,
+                topic_id=topic_ids.get(topic, ZERO_ID),
                 partitions=[
                     OffsetCommitRequestPartition(
                         partition_index=partition.partition,
@@ -131,15 +147,25 @@ def commit_request(metadata: GroupMetadata, offsets: Mapping[TopicPartition, Off
     )
 
 
-def commit_outcome(response: OffsetCommitResponse, group_id: str) -> Outcome:
-    """Return what the answer means for the whole commit: the first code that is not one to try again, or that."""
+def commit_outcome(
+    response: OffsetCommitResponse, group_id: str, topic_ids: Mapping[str, uuid.UUID] = NO_IDS
+) -> Outcome:
+    """Return what the answer means for the whole commit: the first code that is not one to try again, or that.
+
+    Args:
+        response: The answer.
+        group_id: The group.
+        topic_ids: As the request had them.
+    """
     worst = Outcome()
+    names = {topic_id: name for name, topic_id in topic_ids.items()}
     for topic in response.topics:
+        name = topic.name or names.get(topic.topic_id, str(topic.topic_id))
         for item in topic.partitions:
             code = error_code(item.error_code)
             if code is ErrorCode.NONE:
                 continue
-            worst = _outcome(code, f"{topic.name}-{item.partition_index}", group_id)
+            worst = _outcome(code, f"{name}-{item.partition_index}", group_id)
             if code not in _AGAIN:
                 return worst
     return worst
@@ -163,7 +189,10 @@ def _outcome(code: ErrorCode, what: str, group_id: str) -> Outcome:
 
 
 def fetch_request(
-    group_id: str, partitions: Iterable[TopicPartition] | None, member: GroupMetadata | None
+    group_id: str,
+    partitions: Iterable[TopicPartition] | None,
+    member: GroupMetadata | None,
+    topic_ids: Mapping[str, uuid.UUID] = NO_IDS,
 ) -> OffsetFetchRequest:
     """Return the request that looks committed offsets up; stable ones: open transactions are waited for.
 
@@ -171,11 +200,16 @@ def fetch_request(
         group_id: The group.
         partitions: Which; None for all that the group has committed.
         member: A member of the consumer protocol, whose epoch is then checked.
+        topic_ids: Of these topics; without them it can be sent up to `VERSION_WITHOUT_IDS`.
     """
     topics = None
     if partitions is not None:
         topics = [
-            OffsetFetchRequestTopics(name=topic, partition_indexes=[each.partition for each in many])
+            OffsetFetchRequestTopics(
+                name=topic,
+                topic_id=topic_ids.get(topic, ZERO_ID),
+                partition_indexes=[each.partition for each in many],
+            )
             for topic, many in _grouped(partitions).items()
         ]
     group = OffsetFetchRequestGroup(group_id=group_id, topics=topics)
@@ -185,17 +219,24 @@ def fetch_request(
 
 
 def fetch_outcome(
-    response: OffsetFetchResponse, group_id: str
+    response: OffsetFetchResponse, group_id: str, topic_ids: Mapping[str, uuid.UUID] = NO_IDS
 ) -> tuple[Outcome, dict[TopicPartition, OffsetAndMetadata | None]]:
-    """Return what the answer means, and the committed offsets; None where nothing is committed."""
+    """Return what the answer means, and the committed offsets; None where nothing is committed.
+
+    Args:
+        response: The answer.
+        group_id: The group.
+        topic_ids: As the request had them.
+    """
     found: dict[TopicPartition, OffsetAndMetadata | None] = {}
+    names = {topic_id: name for name, topic_id in topic_ids.items()}
     for group in response.groups:
         code = error_code(group.error_code)
         if code is not ErrorCode.NONE:
             return _outcome(code, "committed offsets", group_id), found
         for topic in group.topics:
             for item in topic.partitions:
-                partition = TopicPartition(topic.name, item.partition_index)
+                partition = TopicPartition(topic.name or names[topic.topic_id], item.partition_index)
                 code = error_code(item.error_code)
                 if code is not ErrorCode.NONE:
                     return _outcome(code, str(partition), group_id), found

@@ -26,20 +26,22 @@ from ..errors import (
     RebalanceInProgressError,
 )
 from .committed import (
-    COMMIT_VERSION_MAX,
-    FETCH_VERSION_MAX,
     MEMBERSHIP_REFUSALS,
+    VERSION_WITHOUT_IDS,
     OffsetAndMetadata,
+    Outcome,
     commit_outcome,
     commit_request,
     fetch_outcome,
     fetch_request,
+    ids_of,
 )
 from .member import GroupMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import TypeAlias
+    from uuid import UUID
 
     from ...types import TopicPartition
     from ..backoff import Backoff
@@ -180,18 +182,31 @@ class Committer:
             if current is None:
                 return self._no_member(self.member)
             metadata = current
+        ids = self._ids_of(offsets)
         try:
-            response = await self._link.request(commit_request(metadata, offsets), version_max=COMMIT_VERSION_MAX)
+            response = await self._link.request(
+                commit_request(metadata, offsets, ids), version_max=None if ids else VERSION_WITHOUT_IDS
+            )
         except ClientError as error:
             return error
-        outcome = commit_outcome(response, metadata.group_id)
-        if outcome.must_find:
-            self._link.forget()
+        outcome = commit_outcome(response, metadata.group_id, ids)
+        self._heed(outcome)
         if outcome.code in MEMBERSHIP_REFUSALS and self.member is not None:
             self.member.on_commit_refused(metadata, outcome.code, now_ms())
         if outcome.error is None:
             self.committed_count += 1
         return outcome.error
+
+    def _ids_of(self, partitions: Iterable[TopicPartition]) -> Mapping[str, UUID]:
+        topics = dict.fromkeys(partition.topic for partition in partitions)
+        return ids_of(topics, self._link.brokers.cluster.topic_id)
+
+    def _heed(self, outcome: Outcome) -> None:
+        """Doubt what an answer says is out of date."""
+        if outcome.must_find:
+            self._link.forget()
+        if outcome.code is ErrorCode.UNKNOWN_TOPIC_ID:
+            self._link.brokers.request_update()
 
     def _no_member(self, member: Member) -> ClientError:
         """Say why somebody who is not in the group cannot commit."""
@@ -234,13 +249,15 @@ class Committer:
     ) -> tuple[ClientError | None, dict[TopicPartition, OffsetAndMetadata | None]]:
         group_id = self._settings.group_id
         member = self.member.metadata if self.member is not None and self._settings.is_consumer_protocol else None
+        ids = self._ids_of(wanted)
         try:
-            response = await self._link.request(fetch_request(group_id, wanted, member), version_max=FETCH_VERSION_MAX)
+            response = await self._link.request(
+                fetch_request(group_id, wanted, member, ids), version_max=None if ids else VERSION_WITHOUT_IDS
+            )
         except ClientError as error:
             return error, {}
-        outcome, found = fetch_outcome(response, group_id)
-        if outcome.must_find:
-            self._link.forget()
+        outcome, found = fetch_outcome(response, group_id, ids)
+        self._heed(outcome)
         if isinstance(outcome.error, BrokerError) and outcome.code in MEMBERSHIP_REFUSALS and member is not None:
             assert self.member is not None
             self.member.on_commit_refused(member, outcome.code, now_ms())

@@ -46,11 +46,15 @@ class KeyType(IntEnum):
 
 
 class CoordinatorLink:
-    """The way to one coordinator; any number of tasks may use it."""
+    """The way to one coordinator; any number of tasks may use it.
+
+    Attributes:
+        brokers: Of its cluster.
+    """
 
     def __init__(self, brokers: Brokers, key: str, key_type: KeyType, backoff: Backoff) -> None:
         """Remember; nothing is asked yet."""
-        self._brokers = brokers
+        self.brokers = brokers
         self._key = key
         self._key_type = key_type
         self._backoff = backoff
@@ -88,10 +92,10 @@ class CoordinatorLink:
 
     async def _ask(self) -> int:
         request = FindCoordinatorRequest(key=self._key, key_type=self._key_type)
-        response: FindCoordinatorResponse = await self._brokers.request_any(request, version_max=_VERSION_WITH_ONE_KEY)
+        response: FindCoordinatorResponse = await self.brokers.request_any(request, version_max=_VERSION_WITH_ONE_KEY)
         code = error_code(response.error_code)
         if code is ErrorCode.NONE:
-            self._brokers.cluster.add_nodes([Node(response.node_id, response.host, response.port)])
+            self.brokers.cluster.add_nodes([Node(response.node_id, response.host, response.port)])
             return response.node_id
         error = BrokerError(code, f"the coordinator of {self._key!r}: {response.error_message or code.text}")
         error.retriable = code not in _REFUSED
@@ -123,7 +127,7 @@ class CoordinatorLink:
         node_id = await self.find()
         link = node_id if is_urgent else coordinator_link(node_id)
         try:
-            return await self._brokers.request(link, message, timeout_ms=timeout_ms, version_max=version_max)
+            return await self.brokers.request(link, message, timeout_ms=timeout_ms, version_max=version_max)
         except ConnectionFailedError:
             self.forget()
             raise
