@@ -24,9 +24,11 @@ import trio
 from ..contracts.storage import NO_LIMIT
 from ..disk_threads import do_on_thread
 from ..errors import StorageError
+from ..records.batch import CorruptRecordsError
 from .batch_filter import LastRecord
 from .compaction import CompactionDone, CompactionJob, GroupRewritten, SegmentLooked
 from .due_times import DueTimes
+from .first_times import FirstTimes
 from .log_states import state_of
 from .setbacks import Circumstances, Failure, Setbacks
 from .workers import UncleanableError, WorkerDiedError
@@ -118,6 +120,7 @@ class Compactor:
         self._limiter = trio.CapacityLimiter(16)
         self._setbacks = Setbacks()
         self._due = DueTimes()
+        self._first_times = FirstTimes(self._limiter)
         self.statistics = CompactorStatistics(last_run_ms=clock.monotonic_ms())
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -162,21 +165,29 @@ class Compactor:
                 continue
             for replica in list(topic.partitions.values()):
                 await trio.lowlevel.checkpoint()
-                try:
-                    candidate = await self._candidate(topic, replica)
-                except StorageError as error:
-                    if replica.offline_reason is None:
-                        self._replicas.fail(replica, error)
-                except Exception:  # a policy's bug: the other logs go on, and this one next time
-                    self._note(topic, replica, Failure.PUT_OFF, "its policy failed")
-                    log.exception("planning the compaction of %s failed", replica.topic_partition)
-                else:
-                    if candidate is not None:
-                        found.append(candidate)
+                candidate = await self._candidate_guarded(topic, replica)
+                if candidate is not None:
+                    found.append(candidate)
         present = {replica.partition for topic in topics for replica in topic.partitions.values()}
         self._due.keep_only(present)
+        self._first_times.keep_only(present)
         self._setbacks.keep_only(present)
         return found
+
+    async def _candidate_guarded(self, topic: TopicReplicas, replica: Replica) -> _Candidate | None:
+        try:
+            return await self._candidate(topic, replica)
+        except CorruptRecordsError as error:  # one segment: the log is read, and written, as before
+            self._note(topic, replica, Failure.LASTING, str(error))
+        except StorageError as error:
+            if replica.offline_reason is None:
+                self._replicas.fail(replica, error)
+        except OSError as error:  # a segment was deleted while its first batch was to be read
+            log.debug("planning the compaction of %s: %s", replica.topic_partition, error)
+        except Exception:  # a policy's bug: the other logs go on, and this one later
+            self._note(topic, replica, Failure.PUT_OFF, "its policy failed")
+            log.exception("planning the compaction of %s failed", replica.topic_partition)
+        return None
 
     async def _candidate(self, topic: TopicReplicas, replica: Replica) -> _Candidate | None:
         partition_log, partition = replica.log, replica.partition
@@ -191,6 +202,8 @@ class Compactor:
         if lookup is not None:
             await do_on_thread(lookup, self._limiter)
         state = state_of(replica, topic.plan.cleanup, self._clock.now_ms())
+        times = await self._first_times.of(partition, partition_log, state)
+        state = attrs.evolve(state, first_timestamps=times)
         if self._policies.expires(topic.plan.cleanup):
             bases = [segment.base_offset for segment in state.segments]
             state = attrs.evolve(state, due_ms=self._due.of(partition, topic.plan.cleanup, bases))

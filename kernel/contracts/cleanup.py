@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 FOR_EVER: Final = -1
 """As `retention_ms` or `retention_bytes`: no limit."""
+NO_LAG: Final = (1 << 63) - 1
+"""As `max_compaction_lag_ms`: no limit."""
 NEVER_DUE: Final = (1 << 63) - 1
 """When a record is to go that stays for ever."""
 
@@ -46,7 +48,7 @@ class CleanupSettings:
     retention_bytes: int = FOR_EVER
     delete_retention_ms: int = 86_400_000
     min_compaction_lag_ms: int = 0
-    max_compaction_lag_ms: int = (1 << 63) - 1
+    max_compaction_lag_ms: int = NO_LAG
     min_cleanable_dirty_ratio: float = 0.5
     values: Mapping[str, object] = attrs.field(factory=dict)
 
@@ -77,6 +79,8 @@ class LogState:
         now_ms: The wall clock.
         due_ms: Of closed segments that were looked through since the broker started, by base offset: when the first of
             their records is to go, `NEVER_DUE` without one. What is missing is not known.
+        first_timestamps: Of the first batch of closed dirty segments, by base offset, -1 without one; only where the
+            topic has a `max_compaction_lag_ms`.
         has_expired_records: A compaction is wanted, however little is dirty: records have expired that only a
             compaction may drop.
     """
@@ -91,6 +95,7 @@ class LogState:
     rewritable_end: int
     now_ms: int
     due_ms: Mapping[int, int] = attrs.field(factory=dict)
+    first_timestamps: Mapping[int, int] = attrs.field(factory=dict)
     has_expired_records: bool = False
 
 

@@ -3,8 +3,8 @@
     first dirty offset            end
     |  clean: noted before  |  dirty  |  not yet: the last stable offset, the active segment, min.compaction.lag.ms
 
-A log is compacted when more than `min.cleanable.dirty.ratio` of what could be is dirty, or when the oldest dirty record
-has waited for `max.compaction.lag.ms`.
+A log is compacted when more than `min.cleanable.dirty.ratio` of what could be is dirty, or when the first dirty record
+of a segment has waited for `max.compaction.lag.ms`.
 
 *Source:* Kafka 4.3: LogCleanerManager.cleanableOffsets, grabFilthiestCompactedLog, maxCompactionDelay.
 """
@@ -57,9 +57,8 @@ class CompactPolicy(CleanupPolicy):
         if not dirty_bytes:
             return NOTHING_TO_CLEAN
         ratio = dirty_bytes / (clean_bytes + dirty_bytes)
-        is_late = any(
-            0 <= s.max_timestamp < log.now_ms - log.settings.max_compaction_lag_ms for s in dirty if s.size_bytes
-        )
+        late_ms = log.now_ms - log.settings.max_compaction_lag_ms
+        is_late = any(0 < log.first_timestamps.get(s.base_offset, -1) < late_ms for s in dirty)
         if ratio > log.settings.min_cleanable_dirty_ratio or is_late:
             return CleanupPlan(compaction=Compaction(first_dirty_offset, end_offset, ratio, _selection(log.settings)))
         return NOTHING_TO_CLEAN

@@ -152,6 +152,33 @@ def test_young_segments_wait_for_min_compaction_lag(topic: CompactedTopic) -> No
     assert topic.compact()
 
 
+def test_a_record_waits_for_max_compaction_lag_from_the_first_dirty_batch_on(topic: CompactedTopic) -> None:
+    topic.configure(min_cleanable_dirty_ratio=1.0, max_compaction_lag_ms=1_000)
+    topic.put([(b"a", b"1")])
+    topic.hosted.clock.advance(900)
+    topic.put([(b"a", b"2")])
+    topic.roll()
+
+    assert not topic.compact()
+    topic.hosted.clock.advance(100)
+    assert topic.compact(), "the last record is young, the first one is not"
+    assert shown(topic) == [(1, b"a", b"2")]
+    assert not topic.compact(), "what is clean has no lag"
+
+
+def test_a_damaged_first_batch_makes_its_partition_uncleanable_and_leaves_it_online(topic: CompactedTopic) -> None:
+    topic.configure(min_cleanable_dirty_ratio=1.0, max_compaction_lag_ms=1_000)
+    topic.put([(b"a", b"1")])
+    topic.roll()
+    topic.replica.log.flush()
+    (path,) = (path for folder in topic.hosted.dirs for path in Path(folder).glob("t-0/*0.log"))
+    path.write_bytes(path.read_bytes()[:16] + b"\x09" + path.read_bytes()[17:])
+    topic.compact()
+
+    assert len(topic.compactor.uncleanable) == 1
+    assert topic.replica.offline_reason is None
+
+
 def test_a_map_of_keys_that_is_too_small_takes_several_passes(topic: CompactedTopic) -> None:
     small = topic.make_compactor(memory_bytes=24 * 20)
     for number in range(100):
