@@ -66,8 +66,8 @@ class TieredLog(PartitionLog, Protocol):
     retention asks for it of every log, every few minutes. `begin_time_lookup` of a time may; its `run` then ends within
     the store's own limits.
 
-    `batches` gives what is local, and no more: a start replays from there. Of the far part's sidecars stays what a start
-    needs (`txnindex`), and above the border a snapshot of producers that a loss of power cannot take.
+    `batches` gives what is local, and no more: a start replays from there. Of the sidecars of the far part stays what a
+    start needs (`txnindex`), and above the border a snapshot of producers that a loss of power cannot take.
 
     Life: made by `Tier.wrap`, ended by `unwrap` or `close`, or left behind when the broker stops: the engine then
     closes the wrapped log. `Tier.delete` comes before the engine deletes the wrapped log.
