@@ -79,6 +79,7 @@ from .contracts.remote_store import (
     StoreRefusedError,
     StoreUnavailableError,
 )
+from .contracts.restoring import RestoredPartition, RestoredSidecar, RestoredTopic, TopicRestorer
 from .contracts.rewriting import RewritePlace, SegmentRewrite, SegmentSource, SegmentWriter
 from .contracts.services import BrokerHandle, ConfigView, Metric, Service
 from .contracts.storage import (
@@ -290,6 +291,9 @@ __all__ = [
     "RecordsData",
     "RemoteStoreError",
     "RequestContext",
+    "RestoredPartition",
+    "RestoredSidecar",
+    "RestoredTopic",
     "RewritePlace",
     "Role",
     "Scope",
@@ -315,6 +319,7 @@ __all__ = [
     "TopicIdPartition",
     "TopicKeys",
     "TopicPartition",
+    "TopicRestorer",
     "TopicView",
     "TransactionMarker",
     "Transactions",

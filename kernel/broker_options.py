@@ -41,6 +41,7 @@ class BrokerOptions:
         plugin_settings: Each plugin's own section, by its name.
         topics: Topics to have at start.
         keeps_strays: Whether logs that the metadata does not know stay where they are: for who adopts them.
+        runs_plugin_services: Whether services of plugins run: not while topics are restored.
     """
 
     config: BrokerConfig
@@ -51,6 +52,7 @@ class BrokerOptions:
     plugin_settings: Mapping[str, Mapping[str, object]]
     topics: Sequence[StartTopic]
     keeps_strays: bool = False
+    runs_plugin_services: bool = True
 
 
 def read_broker_options(

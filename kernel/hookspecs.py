@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .contracts.cleanup import CleanupPolicy
     from .contracts.coordinator import Coordinator
     from .contracts.election import ElectionFactory
+    from .contracts.restoring import TopicRestorer
     from .contracts.services import BrokerHandle, Metric, Service
     from .contracts.storage import StorageFactory
     from .contracts.tiering import Tier
@@ -51,7 +52,9 @@ def odradek_config_keys() -> Sequence[ConfigKey]:  # type: ignore[empty-body] # 
 
 
 @hookspec
-def odradek_cli_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def odradek_cli_commands(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], restore_topics: TopicRestorer
+) -> None:
     """Add sub-commands to the `odradek` command.
 
     Called: once for each run of the command line whose first word is not a command of the kernel, and by
@@ -63,6 +66,7 @@ def odradek_cli_commands(commands: argparse._SubParsersAction[argparse.ArgumentP
 
     Args:
         commands: What `ArgumentParser.add_subparsers` returned.
+        restore_topics: For a command that finds topics elsewhere, to write them into an empty data directory.
     """
 
 

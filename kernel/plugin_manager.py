@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .config.keys import ConfigKey
     from .contracts.api_handler import ApiHandler, AsyncApiHandler
     from .contracts.coordinator import Coordinator
+    from .contracts.restoring import TopicRestorer
     from .contracts.services import BrokerHandle, Metric, Service
     from .contracts.tiering import Tier
     from .types import TopicIdPartition
@@ -200,11 +201,13 @@ class PluginManager:
         """Return every plugin's configuration keys, each with the plugin's name."""
         return self._listed("odradek_config_keys")
 
-    def cli_commands(self, commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    def cli_commands(
+        self, commands: argparse._SubParsersAction[argparse.ArgumentParser], restore_topics: TopicRestorer
+    ) -> None:
         """Let plugins add sub-commands; one that fails is reported and left out."""
         for plugin, implementation in self._implementations("odradek_cli_commands"):
             try:
-                implementation(commands=commands)
+                implementation(commands=commands, restore_topics=restore_topics)
             except Exception:
                 log.exception("plugin %s: its commands are left out", plugin)
 

@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "produce": "write records from files or standard input",
     "consume": "read records from any place in a topic",
     "log": "show what is inside segments, indexes and checkpoints on disk",
+    "tiered": "check the bucket of tiered topics, and restore topics from it",
     "assign": "see who of a group would read what, by every assignor, as members come and go",
     "perf": "measure how fast a broker takes and gives records",
     "compare": "run one workload over combinations of settings, and show what each takes and gives",
@@ -39,7 +40,7 @@ COMMANDS: Final = {
 }
 """The commands that come with this distribution, in the order in which `--help` lists them."""
 
-OF_PLUGINS: Final = frozenset({"log"})
+OF_PLUGINS: Final = frozenset({"log", "tiered"})
 """Those among them that a plugin brings: the kernel knows how they are called, not who has them."""
 
 EXIT_FAILED: Final = 1
@@ -169,6 +170,7 @@ def _check_command(asked: str, known: Sequence[str]) -> None:
 def add_plugin_commands(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Let installed plugins add their commands; one that cannot be loaded is reported and left out."""
     from ..plugin_manager import PluginManager, installed_plugins
+    from .restoring import restore_topics
 
     manager = PluginManager()
     for found in installed_plugins():
@@ -176,4 +178,4 @@ def add_plugin_commands(commands: argparse._SubParsersAction[argparse.ArgumentPa
             manager.load([found])
         except OdradekError as error:
             print(f"odradek: {error}", file=sys.stderr)
-    manager.cli_commands(commands)
+    manager.cli_commands(commands, restore_topics)

@@ -11,6 +11,7 @@ from ..errors import PluginError
 from ..plugin_manager import PluginManager, choose_plugins, installed_plugins
 from .options import add_json_option, document
 from .output import print_json, print_table
+from .restoring import restore_topics
 
 if TYPE_CHECKING:
     from ..plugin_manager import FoundPlugin
@@ -85,7 +86,7 @@ def _look_at(plugin: FoundPlugin, *, is_active: bool) -> dict[str, Any]:
             return {**row, "state": "broken", "summary": str(error)}
         (loaded,) = manager.loaded
         commands = argparse.ArgumentParser().add_subparsers()
-        manager.cli_commands(commands)
+        manager.cli_commands(commands, restore_topics)
         row["commands"] = list(commands.choices)
         row["hooks"] = [hook.removeprefix("odradek_") for hook in loaded.hooks]
         row["summary"] = loaded.summary.partition(". ")[0].rstrip(".")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from ..config.topic import TopicConfig, expand_storage
+from ..config.topic import TopicConfig, check_topic, expand_storage
 from ..contracts.coordinator import CoordinatorResult
 from ..errors import ErrorCode, KafkaError
 from ..ids import ZERO_ID, id_text
@@ -22,9 +22,10 @@ from .records import TopicRecord
 from .rules import replica_directories
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from uuid import UUID
 
+    from ..config.broker import BrokerConfig
     from .image import MetadataImage
     from .records import MetadataRecord
     from .rules import ControllerRules
@@ -58,13 +59,23 @@ class AdoptedTopic:
 
 
 def adopt_topics(
-    image: MetadataImage, rules: ControllerRules, found: Sequence[FoundPartition]
+    image: MetadataImage,
+    rules: ControllerRules,
+    found: Sequence[FoundPartition],
+    configs: Mapping[str, Mapping[str, str]] | None = None,
 ) -> CoordinatorResult[MetadataRecord, list[AdoptedTopic]]:
     """Register the topics of partition directories with this node as their only replica.
 
+    Args:
+        image: The metadata as it is.
+        rules: The controller's.
+        found: All directories.
+        configs: By topic, its own configs as texts, where they are known.
+
     Raises:
-        KafkaError: INCONSISTENT_TOPIC_ID, INVALID_REPLICA_ASSIGNMENT (partitions are missing), INVALID_TOPIC_EXCEPTION
-            or TOPIC_ALREADY_EXISTS, with a sentence that names the topic and what is wrong; nothing is taken then.
+        KafkaError: INCONSISTENT_TOPIC_ID, INVALID_REPLICA_ASSIGNMENT (partitions are missing), INVALID_CONFIG,
+            INVALID_TOPIC_EXCEPTION or TOPIC_ALREADY_EXISTS, with a sentence that names the topic and what is wrong;
+            nothing is taken then.
     """
     by_topic: dict[str, list[FoundPartition]] = {}
     for item in found:
@@ -83,7 +94,7 @@ def adopt_topics(
         if topic_id == ZERO_ID:
             topic_id = rules.ids.new_id()
         taken.add(topic_id)
-        records += _records(image, rules, name, topic_id, partitions)
+        records += _records(image, rules, name, topic_id, partitions, (configs or {}).get(name, {}))
         adopted.append(AdoptedTopic(name, topic_id, len(partitions), was_known=False))
     return CoordinatorResult(records, adopted)
 
@@ -134,10 +145,24 @@ def _check_against_image(
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {colliding}")
 
 
+def _check_configs(config: BrokerConfig, name: str, overrides: Mapping[str, str]) -> None:
+    try:
+        check_topic(config, overrides)
+    except KafkaError as error:
+        raise KafkaError(error.code, f"topic {name} cannot be adopted: {error.detail}") from error
+
+
 def _records(
-    image: MetadataImage, rules: ControllerRules, name: str, topic_id: UUID, partitions: Sequence[FoundPartition]
+    image: MetadataImage,
+    rules: ControllerRules,
+    name: str,
+    topic_id: UUID,
+    partitions: Sequence[FoundPartition],
+    configs: Mapping[str, str],
 ) -> list[MetadataRecord]:
-    overrides = expand_storage(rules.config_at(image), {})
+    overrides = expand_storage(rules.config_at(image), configs)
+    if configs:
+        _check_configs(rules.config_at(image), name, overrides)
     chosen = TopicConfig.resolve(rules.config_at(image), overrides)
     election = rules.election(chosen.odradek_election)
     replicas = [rules.node_id]

@@ -128,9 +128,11 @@ class Controller:
         """
         return topic_deletion.delete_topics(self.image, self._rules, request)
 
-    def adopt_topics(self, found: Sequence[FoundPartition]) -> CoordinatorResult[MetadataRecord, list[AdoptedTopic]]:
+    def adopt_topics(
+        self, found: Sequence[FoundPartition], configs: Mapping[str, Mapping[str, str]] | None = None
+    ) -> CoordinatorResult[MetadataRecord, list[AdoptedTopic]]:
         """Register partition directories that another broker wrote; see `adoption.adopt_topics`."""
-        return adoption.adopt_topics(self.image, self._rules, found)
+        return adoption.adopt_topics(self.image, self._rules, found, configs)
 
     # ----------------------------------------------------------------------------------------------------- partitions
 

@@ -220,17 +220,25 @@ def test_hook_odradek_cli_commands_adds_commands_and_leaves_out_broken_ones() ->
     def fine(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         commands.add_parser("fine")
 
+    def finer(commands: argparse._SubParsersAction[argparse.ArgumentParser], restore_topics: object) -> None:
+        assert restore_topics is restore
+        commands.add_parser("finer")
+
     def broken(commands: object) -> None:
         raise RuntimeError
+
+    def restore(topics: object, **options: object) -> None:
+        pass
 
     commands = argparse.ArgumentParser().add_subparsers()
 
     manager_with(
         fine=plugin("fine", odradek_cli_commands=named("odradek_cli_commands", fine)),
+        finer=plugin("finer", odradek_cli_commands=named("odradek_cli_commands", finer)),
         broken=plugin("broken", odradek_cli_commands=named("odradek_cli_commands", broken)),
-    ).cli_commands(commands)
+    ).cli_commands(commands, restore)
 
-    assert list(commands.choices) == ["fine"]
+    assert list(commands.choices) == ["fine", "finer"]
 
 
 def test_hook_odradek_storages_joins_by_name() -> None:
