@@ -10,9 +10,10 @@ from odradek.kernel.api import Service, hookimpl
 from .settings import CONFIG_KEYS
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
-    from odradek.kernel.api import BrokerHandle, ConfigKey, Tier, TopicIdPartition
+    from odradek.kernel.api import BrokerHandle, ConfigKey, Tier, TopicIdPartition, TopicRestorer
 
     from .tier import TieredStorage
 
@@ -25,6 +26,16 @@ _tiers: WeakSet[TieredStorage] = WeakSet()
 def odradek_config_keys() -> Sequence[ConfigKey]:
     """Own the keys of the store and the cache."""
     return CONFIG_KEYS
+
+
+@hookimpl
+def odradek_cli_commands(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], restore_topics: TopicRestorer
+) -> None:
+    """Add `odradek tiered`."""
+    from .cli import add_tiered_command
+
+    add_tiered_command(commands, restore_topics)
 
 
 @hookimpl
