@@ -150,7 +150,10 @@ class RewritableLog(Protocol):
         ...
 
     def begin_rewrite(self, end_offset: int) -> SegmentRewrite:
-        """Return the closed segments that begin below `end_offset`, for a rewrite beside the reactor."""
+        """Return the closed segments that begin below `end_offset`, for a rewrite beside the reactor.
+
+        Who only wants to read them asks too, also while a rewrite is under way, which notices nothing of that.
+        """
         ...
 
     def begin_replacement(self, base_offsets: Sequence[int]) -> DiskWork:

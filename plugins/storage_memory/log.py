@@ -23,7 +23,7 @@ class MemoryLog(LogBase[MemorySegment]):
 
     def __init__(self, partition: TopicIdPartition, config: LogConfig, now_ms: Callable[[], int]) -> None:
         self._small_files: dict[tuple[str, int], bytes] = {}
-        self._rewritten = MemoryPlace(0)
+        self._rewritten = MemoryPlace(now_ms)
         super().__init__(partition, config, now_ms=now_ms)
 
     # -- batches -------------------------------------------------------------------------------------------------
@@ -78,7 +78,6 @@ class MemoryLog(LogBase[MemorySegment]):
 
     def rewrite_of(self, segments: Sequence[tuple[MemorySegment, int]]) -> SegmentRewrite:
         """See `LogStore.rewrite_of`."""
-        self._rewritten = MemoryPlace(self.now_ms())
         sources = [MemorySource(s.base_offset, end, s.size_bytes, s.batches) for s, end in segments]
         return SegmentRewrite(sources, self._rewritten, is_portable=False)
 

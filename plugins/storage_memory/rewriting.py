@@ -10,7 +10,7 @@ import attrs
 from odradek.kernel.api import LogSegment, read_header
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from odradek.kernel.api import Buffer
@@ -78,7 +78,7 @@ class MemoryWriter:
 class MemoryPlace:
     """Segments that wait to take the place of others. See `RewritePlace`."""
 
-    def __init__(self, now_ms: int) -> None:
+    def __init__(self, now_ms: Callable[[], int]) -> None:
         self.segments: dict[int, MemoryWriter] = {}
         self._now_ms = now_ms
 
@@ -88,5 +88,5 @@ class MemoryPlace:
 
     def new_segment(self, base_offset: int) -> MemoryWriter:
         """See `RewritePlace.new_segment`."""
-        writer = self.segments[base_offset] = MemoryWriter(MemorySegment(base_offset, self._now_ms))
+        writer = self.segments[base_offset] = MemoryWriter(MemorySegment(base_offset, self._now_ms()))
         return writer

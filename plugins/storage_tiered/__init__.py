@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from odradek.kernel.api import BrokerHandle, ConfigKey, Tier, TopicIdPartition, TopicRestorer
+    from odradek.kernel.api import BrokerHandle, ConfigKey, Metric, Tier, TopicIdPartition, TopicRestorer
 
     from .tier import TieredStorage
 
@@ -55,8 +55,22 @@ def odradek_services(broker: BrokerHandle) -> Sequence[Service]:
         service
         for tier in _tiers
         if tier.broker is broker
-        for service in (Service("tiered storage", tier.visit_logs), Service("cold reads", tier.cold_reads.run))
+        for service in (
+            Service("tiered storage", tier.visit_logs),
+            Service("cold reads", tier.cold_reads.run),
+            Service("deleted topics' objects", tier.collect_deleted_topics),
+        )
     ]
+
+
+@hookimpl
+def odradek_metrics(broker: BrokerHandle) -> Sequence[Metric]:
+    """Offer the metrics of tiering."""
+    if not any(tier.broker is broker for tier in _tiers):
+        return ()
+    from .metrics import tier_metrics
+
+    return [metric for tier in _tiers if tier.broker is broker for metric in tier_metrics(tier)]
 
 
 @hookimpl

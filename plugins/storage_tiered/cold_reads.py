@@ -133,6 +133,11 @@ class ColdReads:
             finally:
                 self._nursery = None
 
+    @property
+    def cached_bytes(self) -> int:
+        """How many bytes are at hand."""
+        return self._runs.size_bytes
+
     # ---------------------------------------------------------------------------------------------------- the reactor
 
     def find(self, place: ColdPlace) -> Run | None:

@@ -51,6 +51,8 @@ _SNAPSHOT = "snapshot"
 class TieredPartitionLog(WrappedLog):
     """A log whose old part lies in the store. See `TieredLog`. Owned by the reactor's task.
 
+    `lag_bytes` and `lag_segments` tell what the last visit found that is not in the store yet.
+
     Invariants: every cold segment ends at or below `local_log_start_offset`; `log_start_offset` is at most that;
     together with the local log they are the whole log.
     """
@@ -89,6 +91,7 @@ class TieredPartitionLog(WrappedLog):
         self.line = ManifestLine(self.manifest)
         self.copies: dict[int, LocalCopy] = dict(state.copies) if state is not None else {}
         self.state_version = self._saved_version = 0
+        self.lag_bytes = self.lag_segments = 0
         self._cold: tuple[StoredSegment, ...] = ()
         self._log_start_offset = inner.log_start_offset
         if state is not None:

@@ -146,7 +146,9 @@ class Passes:
         offsets = self._broker.offsets(topic, number)
         if offsets is None:
             return []
-        return plan_uploads(tiered.planning_state(offsets.last_stable_offset, self._broker.clock.now_ms()))
+        due = plan_uploads(tiered.planning_state(offsets.last_stable_offset, self._broker.clock.now_ms()))
+        tiered.lag_bytes, tiered.lag_segments = sum(segment.size_bytes for segment in due), len(due)
+        return due
 
     # ---------------------------------------------------------------------------------------------------------- upload
 
@@ -190,6 +192,8 @@ class Passes:
         tiered.take_manifest(newest, {sent.base_offset: copy_of(sent)} if sent is not None else None)
 
     def _note_sent(self, tiered: TieredPartitionLog, stored: StoredSegment) -> None:
+        tiered.lag_segments -= 1
+        tiered.lag_bytes -= stored.size_bytes
         self.counters.segments_sent += 1
         self.counters.bytes_sent += stored.size_bytes
         log.info(

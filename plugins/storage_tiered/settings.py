@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 CACHE_DIR_KEY: Final = "odradek.tiered.cache.dir"
 CACHE_BYTES_KEY: Final = "odradek.tiered.cache.bytes"
 READ_BYTES_KEY: Final = "odradek.tiered.read.bytes"
+GRACE_KEY: Final = "odradek.tiered.garbage.grace.ms"
 
 CONFIG_KEYS: Final = (
     *STORE_CONFIG_KEYS,
@@ -46,6 +47,18 @@ CONFIG_KEYS: Final = (
         importance=Importance.LOW,
         part=Part.TIERED,
         doc="How many bytes one request gets from the store; a reader that goes on finds the next ones on their way.",
+    ),
+    ConfigKey(
+        GRACE_KEY,
+        ConfigType.LONG,
+        3_600_000,
+        validator=AtLeast(1_000),
+        importance=Importance.LOW,
+        part=Part.TIERED,
+        doc=(
+            "How old an object that no manifest names has to be before it is removed, and how often such objects are "
+            "looked for; longer than any upload takes."
+        ),
     ),
 )
 """All keys of this plugin."""

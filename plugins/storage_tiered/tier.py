@@ -7,8 +7,9 @@ Everything runs on the reactor's task, and blocks on worker threads only. What f
 from __future__ import annotations
 
 import logging
-from functools import cached_property
-from typing import TYPE_CHECKING, Final
+import shutil
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import attrs
 import trio
@@ -18,13 +19,13 @@ from odradek.kernel.api import OdradekError, OsFiles, RemoteStoreError, StorageE
 from .bucket import StoredTopic, claim, put_topic
 from .cache import IndexCache, RunCache, RunFolder
 from .cold_reads import ColdReads, ReadSettings
+from .collecting import Collected, collect_deleted, collect_partition, remove_partition
 from .log import TieredPartitionLog
 from .manifests import FencedError, ManifestMovedError
-from .names import ManifestName, parse_name, partition_prefix, topic_file_name, topic_prefix
 from .passes import Passes
 from .rewriting import ColdRewrites
-from .settings import CACHE_BYTES_KEY, READ_BYTES_KEY, tier_paths
-from .store_settings import store_settings
+from .settings import CACHE_BYTES_KEY, GRACE_KEY, READ_BYTES_KEY, tier_paths
+from .store_settings import client_options, parse_store_url, store_settings
 from .time_lookup import FoundBatches
 
 if TYPE_CHECKING:
@@ -39,6 +40,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _PAUSE_MS_MIN: Final = 50
+_FREE_SHARE_MIN: Final = 0.15
+_TELL_AGAIN_MS: Final = 600_000
+
+_T = TypeVar("_T")
 
 
 @attrs.define
@@ -50,6 +55,7 @@ class _Track:
         fenced_epoch: The leader epoch under which this broker was found to be deposed.
         failures: How many visits failed in a row.
         due_ms: When the next one is due, by the monotonic clock.
+        collected_ms: When garbage was looked for last.
         is_busy: Whether one is under way.
         told: What was said about it last.
     """
@@ -58,6 +64,7 @@ class _Track:
     fenced_epoch: int = -1
     failures: int = 0
     due_ms: int = 0
+    collected_ms: int = 0
     is_busy: bool = False
     told: str = ""
 
@@ -83,22 +90,37 @@ class StoreOpener:
 class TieredStorage:
     """See `Tier`. Life: made while the broker is built; `visit_logs` and `cold_reads.run` are its services."""
 
-    def __init__(self, broker: BrokerHandle, *, store: ObjectStore | None = None) -> None:
+    def __init__(
+        self,
+        broker: BrokerHandle,
+        *,
+        store: ObjectStore | None = None,
+        free_share: Callable[[str], float] | None = None,
+    ) -> None:
         """Make it.
 
         Args:
             broker: The broker that it lives in.
             store: The store, in place of the one that the configuration names.
+            free_share: Returns how much of a folder's disk is free, 0 to 1; called on worker threads.
+
+        Raises:
+            ConfigError: The store's URL or settings are wrong.
         """
         self.broker = broker
         self._logs: dict[TopicIdPartition, TieredPartitionLog] = {}
         self._tracks: dict[TopicIdPartition, _Track] = {}
         self._leading: dict[TopicIdPartition, int] = {}
         self._deletions: dict[TopicIdPartition, _Track] = {}
+        if store is None:
+            client_options(parse_store_url(self._paths.store_url), store_settings(broker.config))
         self._given_store = self._store = store
+        self._free_share = free_share or _free_share
         self._is_claimed = False
         self._stored_topics: dict[uuid.UUID, StoredTopic] = {}
         self._away_since_ms = -1
+        self._told_full_ms = 0
+        self.garbage_objects = 0
         self._wake = trio.Event()
         self._limiter = trio.CapacityLimiter(1)
 
@@ -213,11 +235,13 @@ class TieredStorage:
                     track = self._tracks[partition]
                     if self._is_due(partition, track, now_ms):
                         track.is_busy = True
-                        nursery.start_soon(self._visit, tiered, track)
+                        nursery.start_soon(self.visit, tiered)
                 for partition, track in list(self._deletions.items()):
                     if not track.is_busy and track.due_ms <= now_ms:
                         track.is_busy = True
                         nursery.start_soon(self._delete, partition, track)
+                if self.is_away:
+                    await self._look_at_disks(now_ms)
                 with trio.move_on_after(self._pause_s(now_ms)):
                     await self._wake.wait()
 
@@ -240,9 +264,10 @@ class TieredStorage:
     def _interval_ms(self) -> int:
         return self.broker.config.get_int("remote.log.manager.task.interval.ms")
 
-    async def _visit(self, tiered: TieredPartitionLog, track: _Track) -> None:
+    async def visit(self, tiered: TieredPartitionLog) -> None:
+        """Visit one log that this broker leads: send, remove, and note when the next visit is due."""
         partition = tiered.partition
-        epoch = self._leading[partition]
+        track, epoch = self._tracks[partition], self._leading[partition]
 
         def is_wanted() -> bool:
             return self._logs.get(partition) is tiered and self._leading.get(partition) == epoch
@@ -255,6 +280,7 @@ class TieredStorage:
             if track.claimed_epoch == epoch and is_wanted():
                 await self._keep_topic(partition)
                 await self.passes.run(tiered, epoch, is_wanted)
+                await self._collect(partition, track)
         except FencedError as error:
             log.error("%s: nothing more is sent: %s", partition.topic_partition, error)
             track.fenced_epoch = epoch
@@ -287,8 +313,8 @@ class TieredStorage:
             await self._in_thread(lambda: put_topic(self.open_store(), topic))
             self._stored_topics[view.topic_id] = topic
 
-    async def _in_thread(self, function: Callable[[], None]) -> None:
-        await trio.to_thread.run_sync(function, limiter=self._limiter)
+    async def _in_thread(self, function: Callable[[], _T]) -> _T:
+        return await trio.to_thread.run_sync(function, limiter=self._limiter)
 
     # -------------------------------------------------------------------------------------------------------- failures
 
@@ -320,21 +346,78 @@ class TieredStorage:
         track.failures += 1
         track.due_ms = self.broker.clock.monotonic_ms() + pause_ms + self.broker.random.randrange(-spread, spread + 1)
 
+    async def _look_at_disks(self, now_ms: int) -> None:
+        """Tell early when local disks fill, because nothing can leave them while the store is away."""
+        if now_ms - self._told_full_ms < _TELL_AGAIN_MS and self._told_full_ms:
+            return
+        for folder in {tiered.log_dir for tiered in self._logs.values() if tiered.directory is not None}:
+            share = await self._in_thread(partial(self._free_share, folder))
+            if share < _FREE_SHARE_MIN:
+                self._told_full_ms = now_ms
+                log.error(
+                    "%s has %.0f %% left, and no segment can leave it while the store is away: bring the store back, "
+                    "free space, or lower retention.bytes of tiered topics",
+                    folder,
+                    100 * share,
+                )
+
     @property
     def is_away(self) -> bool:
         """Whether the store failed last."""
         return self._away_since_ms >= 0
+
+    def next_visit_ms(self, partition: TopicIdPartition) -> int:
+        """Return when a log's next visit is due, by the monotonic clock."""
+        return self._tracks[partition].due_ms
 
     @property
     def logs(self) -> list[TieredPartitionLog]:
         """All tiered logs of this broker."""
         return list(self._logs.values())
 
-    # ------------------------------------------------------------------------------------------------------- deletions
+    # --------------------------------------------------------------------------------------------- deletions, garbage
+
+    async def _collect(self, partition: TopicIdPartition, track: _Track) -> None:
+        """Remove what of a partition nobody names, now and then."""
+        grace_ms, now_ms = self.broker.config.get_int(GRACE_KEY), self.broker.clock.monotonic_ms()
+        if now_ms - track.collected_ms < grace_ms:
+            return
+        track.collected_ms = now_ms
+        wall_ms = self.broker.clock.now_ms()
+        self._note_collected(
+            await self._in_thread(
+                lambda: collect_partition(self.open_store(), partition, now_ms=wall_ms, grace_ms=grace_ms)
+            )
+        )
+
+    async def collect_deleted_topics(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Finish, now and then and until cancelled, deletions of topics that were broken off."""
+        task_status.started()
+        while True:
+            await trio.sleep(self.broker.config.get_int(GRACE_KEY) / 1000)
+            if self._is_claimed:
+                try:
+                    self._note_collected(await self._collect_deleted())
+                except RemoteStoreError as error:
+                    log.warning("garbage of the store is not collected: %s", error)
+
+    async def _collect_deleted(self) -> Collected:
+        cluster, wall_ms = self.broker.cluster, self.broker.clock.now_ms()
+        views = [cluster.topic(name) for name in cluster.topic_names()]
+        known = {view.topic_id for view in views if view is not None}
+        grace_ms = self.broker.config.get_int(GRACE_KEY)
+        return await self._in_thread(
+            lambda: collect_deleted(self.open_store(), known, now_ms=wall_ms, grace_ms=grace_ms)
+        )
+
+    def _note_collected(self, collected: Collected) -> None:
+        if collected.objects:
+            self.garbage_objects += collected.objects
+            log.info("removed %d objects that nobody named, %d bytes", collected.objects, collected.size_bytes)
 
     async def _delete(self, partition: TopicIdPartition, track: _Track) -> None:
         try:
-            await self._in_thread(lambda: self._delete_objects(partition))
+            await self._in_thread(lambda: remove_partition(self.open_store(), partition))
         except OdradekError as error:
             self._note_failure(f"deleting {partition.topic_partition}", track, error)
         else:
@@ -349,13 +432,7 @@ class TieredStorage:
         finally:
             track.is_busy = False
 
-    def _delete_objects(self, partition: TopicIdPartition) -> None:
-        """Remove everything of a partition; the manifests last: what is interrupted is known to be there."""
-        store = self.open_store()
-        names = [info.name for info in store.list(partition_prefix(partition))]
-        for name in sorted(names, key=lambda each: isinstance(parse_name(each), ManifestName)):
-            store.delete(name)
-        topic_file = topic_file_name(partition.topic, partition.topic_id)
-        others = {info.name for info in store.list(topic_prefix(partition.topic, partition.topic_id))}
-        if others == {topic_file}:
-            store.delete(topic_file)
+
+def _free_share(folder: str) -> float:
+    usage = shutil.disk_usage(folder)
+    return usage.free / usage.total if usage.total else 1.0

@@ -22,6 +22,7 @@ from odradek.kernel.api import (
 from odradek.kernel.testing.contracts.storage import StorageContract
 from odradek.plugins.storage_memory.engine import MemoryEngine
 from odradek.plugins.storage_memory.log import MemoryLog
+from odradek.plugins.storage_memory.rewriting import MemoryPlace
 
 MODEL_TEST = "test_the_log_does_what_a_list_of_batches_would_do"
 CONTRACT_TESTS = [name for name, _ in inspect.getmembers(StorageContract, inspect.isfunction) if name[:5] == "test_"]
@@ -172,6 +173,16 @@ class RewritesEverything(Broken):
     def begin_rewrite(self, end_offset: int) -> SegmentRewrite:
         del end_offset
         return self.rewrite_of([(segment, self.log_end_offset) for segment in self._segments])
+
+
+class HasRoomForOneRewrite(Broken):
+    """Who asks for segments takes the place of who rewrites them."""
+
+    expected = ("test_who_reads_closed_segments_does_not_disturb_who_rewrites_them",)
+
+    def begin_rewrite(self, end_offset: int) -> SegmentRewrite:
+        self._rewritten = MemoryPlace(self.now_ms)
+        return super().begin_rewrite(end_offset)
 
 
 class CleansForEver(Broken):

@@ -50,6 +50,20 @@ class StorageRewritingContract(StorageKit):
 
         assert [source.base_offset for source in log.begin_rewrite(bases[1]).sources] == bases[:1]
 
+    def test_who_reads_closed_segments_does_not_disturb_who_rewrites_them(self, tmp_path: Path) -> None:
+        engine = self.start(tmp_path)
+        log = engine.open_log(PARTITION, SMALL)
+        written = fill(log, 0, 20)
+        log.flush()
+        engine.checkpoint({})
+        bases = [s.base_offset for s in log.segments()]
+        kept = [batch for offset, batch in enumerate(written[: bases[1]]) if offset % 2]
+        write_anew(log, 0, kept)
+        log.begin_rewrite(NO_LIMIT)
+        do_now(log.begin_replacement([0]))
+
+        assert all_bytes(log) == kept + written[bases[1] :]
+
     def test_only_what_is_durable_may_be_rewritten(self, tmp_path: Path) -> None:
         engine = self.start(tmp_path)
         log = engine.open_log(PARTITION, SMALL)

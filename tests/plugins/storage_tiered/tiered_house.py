@@ -47,6 +47,7 @@ class HouseConfig:
             "odradek.tiered.cache.dir": str(directory / "cache"),
             "odradek.tiered.cache.bytes": 1 << 20,
             "odradek.tiered.read.bytes": 700,
+            "odradek.tiered.garbage.grace.ms": 3_600_000,
             "remote.log.index.file.cache.total.size.bytes": 1 << 20,
             "remote.log.reader.threads": 2,
             "remote.log.reader.max.pending.tasks": 100,
@@ -96,7 +97,7 @@ class House:
         epoch: int = 1,
         engine: Callable[[StorageContext], StorageEngine] = SegmentEngine,
         clock: ManualClock | None = None,
-        **changes: object,
+        changes: Mapping[str, object] | None = None,
     ) -> None:
         directory.mkdir(exist_ok=True)
         self.directory = directory
@@ -106,7 +107,7 @@ class House:
         self.clock = clock or ManualClock(NOW_MS)
         self.random = random.Random(7)
         self.ids = RandomIds(random.Random(str(directory) + str(epoch) + str(len(list(directory.iterdir())))))
-        self.config = HouseConfig(directory, changes)
+        self.config = HouseConfig(directory, changes or {})
         self.cluster = HouseCluster()
         self.last_stable_offset: int | None = None
         self.epoch = epoch

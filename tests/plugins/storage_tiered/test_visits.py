@@ -1,0 +1,194 @@
+"""Visits to tiered logs: patience with a store that is away, deletions, garbage, what is told."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+import pytest
+import trio
+
+from odradek.kernel.testing.contracts.storage_base import PARTITION
+from odradek.kernel.testing.object_stores import FaultyObjectStore, MemoryObjectStore, StoreFault
+from odradek.plugins.storage_tiered.manifests import load_newest
+from odradek.plugins.storage_tiered.metrics import tier_metrics
+from odradek.plugins.storage_tiered.tier import TieredStorage
+from tests.plugins.storage_tiered.tiered_house import CLUSTER_ID, LITTLE_LOCAL, House
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait until something holds that worker threads bring about."""
+    with trio.fail_after(10):
+        while not condition():  # noqa: ASYNC110 - what a thread did is told by a callback that sets no event
+            await trio.sleep(0.001)
+
+
+def test_a_store_that_is_away_is_asked_less_and_less_and_told_of_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        store = FaultyObjectStore(MemoryObjectStore())
+        store.fault = StoreFault.UNREACHABLE
+        house = House(tmp_path, store)
+        house.fill(30)
+        pauses = []
+        for _ in range(9):
+            await house.tier.visit(house.log)
+            pauses.append(house.tier.next_visit_ms(PARTITION) - house.clock.monotonic_ms())
+            house.clock.advance(pauses[-1])
+        metric = next(metric for metric in tier_metrics(house.tier) if metric.name == "odradek_tiered_store_away")
+
+        assert metric.read() == {(): 1}
+        for number, pause in enumerate(pauses):
+            assert abs(pause - min(500 << number, 30_000)) <= min(500 << number, 30_000) * 0.2
+        store.fault = None
+        await house.tier.visit(house.log)
+        assert metric.read() == {(): 0}
+        assert house.tier.next_visit_ms(PARTITION) - house.clock.monotonic_ms() == 30_000
+        house.close()
+
+    with caplog.at_level(logging.WARNING):
+        trio.run(main)
+
+    told = [record.getMessage() for record in caplog.records if "tiered storage" in record.getMessage()]
+    assert len(told) == 2
+    assert "stands still" in told[0]
+    assert "nobody answers" in told[0]
+    assert "goes on, after" in told[1]
+
+
+def test_disks_that_fill_while_the_store_is_away_are_told_of_early(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        store = FaultyObjectStore(MemoryObjectStore())
+        store.fault = StoreFault.UNREACHABLE
+        house = House(tmp_path, store)
+        house.tier = TieredStorage(house, store=store, free_share=lambda folder: 0.1)  # type: ignore[arg-type] # enough
+        house.log = house.tier.wrap(house.inner, LITTLE_LOCAL)
+        house.tier.note_leader(PARTITION, 1, 1)
+        house.fill(30)
+        await house.tier.visit(house.log)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(house.tier.visit_logs)
+            await until(lambda: "has 10 % left" in caplog.text)
+            nursery.cancel_scope.cancel()
+        house.close()
+
+    trio.run(main)
+
+    assert str(tmp_path / "logs0") in caplog.text
+    assert "bring the store back" in caplog.text
+
+
+def test_a_deleted_partition_leaves_nothing_even_if_the_store_was_away(tmp_path: Path) -> None:
+    async def main() -> None:
+        memory = MemoryObjectStore()
+        store = FaultyObjectStore(memory)
+        house = House(tmp_path, store, changes={"remote.log.manager.task.interval.ms": 20})
+        house.fill(30)
+        await house.tier.visit(house.log)
+        assert load_newest(memory, PARTITION) is not None
+        store.fault = StoreFault.BUSY
+        house.tier.delete(PARTITION)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(house.tier.visit_logs)
+            await until(lambda: house.tier.is_away)
+            store.fault = None
+            house.clock.advance(60_000)
+            await until(lambda: set(memory.objects) == {"odradek.json"})
+            nursery.cancel_scope.cancel()
+
+    trio.run(main)
+
+
+def test_a_bucket_of_another_cluster_is_left_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        store = MemoryObjectStore()
+        first = House(tmp_path / "first", store)
+        first.fill(30)
+        await first.tier.visit(first.log)
+        objects = dict(store.objects)
+        other = House(tmp_path / "other", store)
+        other.cluster_id = "another-cluster"
+        other.fill(30)
+
+        await other.tier.visit(other.log)
+
+        assert store.objects == objects
+        assert len(other.inner.segments()) > 4
+
+    trio.run(main)
+
+    assert f"the cluster {CLUSTER_ID}, and this cluster is another-cluster" in caplog.text
+
+
+def test_what_a_failed_upload_left_is_collected_after_the_grace_time(tmp_path: Path) -> None:
+    async def main() -> None:
+        memory = MemoryObjectStore()
+        store = FaultyObjectStore(memory)
+        house = House(tmp_path, store, changes={"odradek.tiered.garbage.grace.ms": 60_000})
+        house.fill(30)
+        memory.now_ms = house.clock.now_ms()
+        memory.put("topics/orders/AAAAAAAAAAAAAAAAAAAATQ/3/segments/00000000000000000000-left.log", b"half")
+        await house.tier.visit(house.log)
+        named = set(house.log.manifest.object_names()) if house.log.manifest is not None else set()
+        house.clock.advance(60_001)
+        memory.put("topics/orders/AAAAAAAAAAAAAAAAAAAATQ/3/segments/00000000000000000000-fresh.log", b"half")
+        memory.now_ms = house.clock.now_ms()
+        memory.put("topics/orders/AAAAAAAAAAAAAAAAAAAATQ/3/segments/00000000000000000000-new.log", b"half")
+        await house.tier.visit(house.log)
+
+        left = {name for name in memory.objects if "/segments/" in name} - named
+        assert [name[-7:] for name in left] == ["new.log"]
+        assert house.tier.garbage_objects == 2
+        house.close()
+
+    trio.run(main)
+
+
+def test_metrics_tell_what_was_sent_got_and_waits(tmp_path: Path) -> None:
+    async def main() -> None:
+        house = House(tmp_path)
+        house.fill(60)
+        house.last_stable_offset = 20
+        async with house.running():
+            await house.tier.visit(house.log)
+            house.tier.passes.has_due(house.log)
+            house.last_stable_offset = None
+            house.tier.passes.has_due(house.log)
+            waits = {metric.name: dict(metric.read()) for metric in tier_metrics(house.tier)}
+            await house.tier.visit(house.log)
+            await house.read_all()
+        found = {metric.name: dict(metric.read()) for metric in tier_metrics(house.tier)}
+        topics = "kafka_server_brokertopicmetrics_"
+
+        assert waits[f"{topics}remotecopylagsegments"][("orders",)] > 3
+        assert found[f"{topics}remotecopylagsegments"] == {("orders",): 0}
+        assert found[f"{topics}remotecopylagbytes"] == {("orders",): 0}
+        manifest = house.log.manifest
+        assert manifest is not None
+        assert found[f"{topics}remotelogsizebytes"] == {("orders",): manifest.size_bytes}
+        assert found[f"{topics}remotecopybytes_total"] == {(): manifest.size_bytes}
+        assert found[f"{topics}remotecopyrequests_total"] == {(): len(manifest.segments)}
+        assert found[f"{topics}remotefetchrequests_total"][()] > 3
+        assert found[f"{topics}remotefetchbytes_total"][()] > 3_000
+        assert found["odradek_tiered_local_segments_removed_total"][()] > 3
+        assert found["odradek_tiered_store_away"] == {(): 0}
+        assert found["odradek_tiered_cache_bytes"][()] > 3_000
+        house.close()
+
+    trio.run(main)
+
+
+def test_every_metric_stands_in_the_reference(tmp_path: Path) -> None:
+    house = House(tmp_path, settings=attrs.evolve(LITTLE_LOCAL))
+    page = (Path(__file__).parents[3] / "docs/reference/metrics.md").read_text()
+
+    assert [metric.name for metric in tier_metrics(house.tier) if metric.name not in page] == []
+    house.close()
