@@ -111,7 +111,7 @@ class RequestContext(Protocol):
         """Give up on a request whose handler returned `PENDING`: no answer is sent, the connection is closed."""
         ...
 
-    def reply_frame(self, frame: bytearray) -> None:
+    def reply_frame(self, frame: bytes) -> None:
         """Like `reply`, with a whole frame that is encoded already, its size and header in front."""
         ...
 

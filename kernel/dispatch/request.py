@@ -53,7 +53,7 @@ class Request:
             self.slot.complete(None)
         self.connection.close(reason)
 
-    def reply_frame(self, frame: bytearray) -> None:
+    def reply_frame(self, frame: bytes) -> None:
         """Answer with a whole frame that is encoded already, its size in front."""
         self.route.note_answered(self)
         self.slot.complete([frame])

@@ -107,39 +107,28 @@ class Router:
         if not route.min_version <= version <= route.max_version:
             self._answer_unknown_version(connection, route, version, correlation_id, client_id_size, frame)
             return
-        position = _HEAD.size
-        client_id = None
-        if client_id_size >= 0:
-            position += client_id_size
-            if position > len(frame):
-                raise MalformedRequestError("the client id does not end within the request")
-            client_id = str(frame[_HEAD.size : position], "utf-8", "replace")
+        repeats = route.repeats
+        found = None if repeats is None else repeats.find(frame, version, client_id_size)
+        slot = connection.open_reply()
+        if found is not None:
+            repeated, records = found
+            request = Request(route, version, correlation_id, repeated.client_id, connection, slot, received_s)
+            try:
+                answer = route.handler.handle_repeated(repeated.request, records, request)
+            except Exception as error:
+                answer = self._error_answer(request, repeated.request, error)
+            if answer is PENDING:
+                return
+            if answer is not None:
+                route.send(request, answer)
+                return
+        client_id, position = read_client_id(frame, client_id_size)
         if version >= route.first_flexible_version:
             position = skip_tagged_fields(frame, position)
-        repeats = route.repeats
-        found = None if repeats is None else repeats.find(frame, position, version)
-        body = route.decode(frame, position, version) if found is None else found[0]
-        request = Request(route, version, correlation_id, client_id, connection, connection.open_reply(), received_s)
-        if found is not None:
-            if self._repeat(route, request, found):
-                return
-            body = route.decode(frame, position, version)
-        self._dispatch(route, request, body)
+        body = route.decode(frame, position, version)
+        self._dispatch(route, Request(route, version, correlation_id, client_id, connection, slot, received_s), body)
         if repeats is not None and found is None:
-            repeats.learn(frame, position, version, body)
-
-    def _repeat(self, route: Route, request: Request, found: tuple[Any, memoryview]) -> bool:
-        """Have a request handled that repeats an earlier one; say whether that could be done without decoding it."""
-        body, records = found
-        try:
-            answer = route.handler.handle_repeated(body, records, request)
-        except Exception as error:
-            answer = self._error_answer(request, body, error)
-        if answer is None:
-            return False
-        if answer is not PENDING:
-            route.send(request, answer)
-        return True
+            repeats.learn(frame, version, client_id_size, client_id, body)
 
     def _dispatch(self, route: Route, request: Request, body: Any) -> None:
         if route.is_async:
@@ -236,6 +225,20 @@ class Router:
             self.unexpected_errors_count += 1
             log.exception("%r: the answer cannot be sent: %r", request, answer)
             request.fail("internal failure")
+
+
+def read_client_id(frame: memoryview, size: int) -> tuple[str | None, int]:
+    """Return the client id of a request's header, and where it ends.
+
+    Raises:
+        MalformedRequestError: It does not end within the frame.
+    """
+    if size < 0:
+        return None, _HEAD.size
+    end = _HEAD.size + size
+    if end > len(frame):
+        raise MalformedRequestError("the client id does not end within the request")
+    return str(frame[_HEAD.size : end], "utf-8", "replace"), end
 
 
 def skip_tagged_fields(frame: memoryview, position: int) -> int:

@@ -30,12 +30,26 @@ class RepeatedRequests(Protocol):
     the frame is decoded and handled as ever, and the handler has done nothing yet.
     """
 
-    def find(self, frame: memoryview, position: int, version: int) -> tuple[Any, memoryview] | None:
-        """Return the request that the body at `position` repeats, and its records; None to decode it."""
+    def find(self, frame: memoryview, version: int, client_id_size: int) -> tuple[RepeatedRequest, memoryview] | None:
+        """Return the request that the frame repeats, and its records; None to decode it."""
         ...
 
-    def learn(self, frame: memoryview, position: int, version: int, request: Any) -> None:
+    def learn(self, frame: memoryview, version: int, client_id_size: int, client_id: str | None, request: Any) -> None:
         """Take note of a request that was decoded and handled."""
+        ...
+
+
+class RepeatedRequest(Protocol):
+    """What is known of a request that was seen before: the request itself, and who sent it."""
+
+    @property
+    def request(self) -> Any:
+        """What the codec made of it."""
+        ...
+
+    @property
+    def client_id(self) -> str | None:
+        """As its header has it."""
         ...
 
 

@@ -48,8 +48,8 @@ KNOWN_ATTRIBUTES: Final = 0x7F
 SEQUENCE_MAX: Final = 2**31 - 1
 
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
-_BASE_OFFSET: Final = struct.Struct(">q")
-_LEADER_EPOCH: Final = struct.Struct(">i")
+_put_base_offset: Final = struct.Struct(">q").pack_into
+_put_leader_epoch: Final = struct.Struct(">i").pack_into
 _CRC: Final = struct.Struct(">I")
 _ATTRIBUTES: Final = struct.Struct(">h")
 _MAX_TIMESTAMP: Final = struct.Struct(">q")
@@ -236,8 +236,8 @@ def patch_offset_and_epoch(
     buffer: bytearray | memoryview, position: int, base_offset: int, partition_leader_epoch: int
 ) -> None:
     """Write the leader's base offset and epoch into the batch at `position`; its CRC stays valid."""
-    _BASE_OFFSET.pack_into(buffer, position, base_offset)
-    _LEADER_EPOCH.pack_into(buffer, position + _LEADER_EPOCH_POSITION, partition_leader_epoch)
+    _put_base_offset(buffer, position, base_offset)
+    _put_leader_epoch(buffer, position + _LEADER_EPOCH_POSITION, partition_leader_epoch)
 
 
 def patch_max_timestamp(

@@ -92,10 +92,10 @@ _read_plain: Final[PlainReader] = _load_kernel() or read_plain_in_python
 
 
 def plain_header(
-    records: Buffer, now_ms: int, before_max_ms: int, after_max_ms: int, is_compacted: bool
+    records: memoryview, now_ms: int, before_max_ms: int, after_max_ms: int, is_compacted: bool
 ) -> BatchHeader | None:
     """Return the header of a batch that is plain and whose CRC is right; see `read_plain_in_python`. Hot."""
     fields = _read_plain(records, now_ms, before_max_ms, after_max_ms, is_compacted)
-    if fields is None or crc32c(memoryview(records)[ATTRIBUTES_POSITION:]) != fields[4]:
+    if fields is None or crc32c(records[ATTRIBUTES_POSITION:]) != fields[4]:
         return None
     return BatchHeader(*fields)

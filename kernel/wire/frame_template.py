@@ -2,7 +2,7 @@
 
 Encoding the answer of a small Produce costs more than appending its record. Its bytes are the same every time but for
 the correlation id and three offsets: so the codec encodes it once, with marks in their place, and afterwards the
-numbers are stamped into copies. The layout stays the codec's own business: nothing here knows it but for where it
+numbers are put between its pieces. The layout stays the codec's own business: nothing here knows it but for where it
 found the marks.
 """
 
@@ -16,8 +16,8 @@ from .headers import encode_response
 if TYPE_CHECKING:
     from .message import Message
 
-_put_correlation: Final = struct.Struct(">i").pack_into
 _CORRELATION_POSITION: Final = 4
+_CORRELATION_BYTES: Final = 4
 _NUMBER: Final = struct.Struct(">q")
 
 
@@ -29,7 +29,7 @@ def mark(number: int) -> int:
 class FrameTemplate:
     """A frame with room for int64 numbers that stand one behind the other. Immutable."""
 
-    __slots__ = ("_count", "_frame", "_position", "_put_numbers")
+    __slots__ = ("_after", "_before", "_between", "_count", "_pack")
 
     def __init__(self, message: Message, version: int, numbers_count: int) -> None:
         """Encode `message`, whose changing fields hold `mark(0)`, `mark(1)`, ... up to `numbers_count`.
@@ -39,21 +39,23 @@ class FrameTemplate:
         frame = encode_response(message, version, 0).join()
         marks = b"".join(_NUMBER.pack(mark(number)) for number in range(numbers_count))
         assert frame.count(marks) == 1, "the numbers stand one behind the other, once"
+        position = frame.index(marks)
+        after = position + len(marks)
         self._count = numbers_count
-        self._frame = frame
-        self._position = frame.index(marks)
-        self._put_numbers = struct.Struct(f">{numbers_count}q").pack_into
+        self._before = frame[:_CORRELATION_POSITION]
+        self._between = frame[_CORRELATION_POSITION + _CORRELATION_BYTES : position]
+        self._after = frame[after:]
+        self._pack = struct.Struct(
+            f">{_CORRELATION_POSITION}si{len(self._between)}s{numbers_count}q{len(self._after)}s"
+        ).pack
 
-    def fill(self, correlation_id: int, numbers: tuple[int, ...]) -> bytearray:
-        """Return a frame, its size included, with the correlation id and the numbers in their places.
+    def fill(self, correlation_id: int, numbers: tuple[int, ...]) -> bytes:
+        """Return a frame, its size included, with the correlation id and the numbers in their places. Hot.
 
         Args:
             correlation_id: The request's.
             numbers: At least as many as there are places; those beyond are for other versions.
         """
-        frame = bytearray(self._frame)
-        _put_correlation(frame, _CORRELATION_POSITION, correlation_id)
         if len(numbers) != self._count:
             numbers = numbers[: self._count]
-        self._put_numbers(frame, self._position, *numbers)
-        return frame
+        return self._pack(self._before, correlation_id, self._between, *numbers, self._after)

@@ -44,7 +44,13 @@ def frame_of(asked: ProduceRequest, version: int) -> memoryview:
 
 def learned(repeats: RepeatedProduces, asked: ProduceRequest, version: int) -> None:
     frame = frame_of(asked, version)
-    repeats.learn(frame, len(HEAD), version, decode(ProduceRequest, frame[len(HEAD) :], version))
+    repeats.learn(frame, version, 1, "c", decode(ProduceRequest, frame[len(HEAD) :], version))
+
+
+def find(repeats: RepeatedProduces, frame: memoryview, version: int) -> tuple[ProduceRequest, memoryview] | None:
+    found = repeats.find(frame, version, 1)
+    assert found is None or found[0].client_id == "c"
+    return None if found is None else (found[0].request, found[1])
 
 
 @given(
@@ -61,7 +67,7 @@ def test_a_repeated_request_is_found_with_its_own_records(
     repeats = RepeatedProduces()
     learned(repeats, request(name, index, b"x" * first), version)
     frame = frame_of(request(name, index, b"y" * second), version)
-    found = repeats.find(frame, len(HEAD), version)
+    found = find(repeats, frame, version)
     has_long_name = version < 13 and len(name.encode()) >= 127
 
     assert (found is None) is has_long_name
@@ -87,7 +93,7 @@ def test_only_what_repeats_is_found(first: st.DataObject, version: int, other_ve
     repeats = RepeatedProduces()
     learned(repeats, known, version)
     frame = frame_of(asked, other_version)
-    found = repeats.find(frame, len(HEAD), other_version)
+    found = find(repeats, frame, other_version)
     if found is not None:
         again, records = found
         again.topic_data[0].partition_data[0].records = bytes(records)
@@ -101,15 +107,38 @@ def test_a_damaged_repetition_is_left_to_the_decoder(cut: int, tail: bytes, posi
     learned(repeats, request(records=b"r" * 40), 9)
     sound = frame_of(request(records=b"r" * 40), 9)
     for damaged in (sound[:-cut] if cut else sound, memoryview(bytes(sound) + tail)):
-        found = repeats.find(damaged, len(HEAD), 9)
+        found = find(repeats, damaged, 9)
         assert (found is not None) is (bytes(damaged) == bytes(sound))
     changed = bytearray(sound)
     changed[position % len(changed)] = byte
-    found = repeats.find(memoryview(changed), len(HEAD), 9)
+    found = find(repeats, memoryview(changed), 9)
     if found is not None:
         again, records = found
         again.topic_data[0].partition_data[0].records = bytes(records)
         assert encode_bytes(again, 9) == bytes(changed[len(HEAD) :])
+
+
+def test_clients_with_other_names_and_headers_are_told_apart() -> None:
+    repeats = RepeatedProduces()
+    body = encode_bytes(request(records=b"r"), 9)
+    heads = {
+        (-1, None): b"\xff\xff\0",
+        (0, ""): b"\0\0\0",
+        (1, "c"): b"\0\1c\0",
+        (2, "cc"): b"\0\2cc\0",
+    }
+    frames = {client: memoryview(b"\0\0\0\x09" + b"\0\0\0\x01" + head + body) for client, head in heads.items()}
+    for (size, client_id), frame in frames.items():
+        assert repeats.find(frame, 9, size) is None
+        repeats.learn(frame, 9, size, client_id, decode(ProduceRequest, memoryview(body), 9))
+    found = {client: repeats.find(frame, 9, client[0]) for client, frame in frames.items()}
+
+    assert {client: each and each[0].client_id for client, each in found.items()} == {
+        client: client[1] for client in heads
+    }
+    tagged = memoryview(b"\0\0\0\x09" + b"\0\0\0\x01" + b"\0\1c\1\x63\0" + body)
+    repeats.learn(tagged, 9, 1, "c", decode(ProduceRequest, memoryview(body), 9))
+    assert repeats.find(tagged, 9, 1) is None
 
 
 def test_no_more_requests_are_kept_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +147,7 @@ def test_no_more_requests_are_kept_than_fit(monkeypatch: pytest.MonkeyPatch) -> 
     for index in range(4):
         learned(repeats, request(index=index), 9)
 
-    assert [repeats.find(frame_of(request(index=index), 9), len(HEAD), 9) is not None for index in range(4)] == [
+    assert [find(repeats, frame_of(request(index=index), 9), 9) is not None for index in range(4)] == [
         False,
         False,
         False,

@@ -128,17 +128,18 @@ class ProduceHandler:
         Returns:
             None when it is odd: nothing was done.
         """
-        (topic,) = request.topic_data
-        (part,) = topic.partition_data
+        topic = request.topic_data[0]
+        index = topic.partition_data[0].index
         version = context.api_version
+        manager = self._replicas
         if version >= FIRST_VERSION_WITH_IDS:
-            replicas = self._replicas.topics_by_id.get(topic.topic_id)
+            replicas = manager.topics_by_id.get(topic.topic_id)
         else:
-            replicas = self._replicas.topics.get(topic.name)
-        replica = replicas.partitions.get(part.index) if replicas is not None else None
-        if replica is None or replicas is None or not replicas.is_plain or type(records) is not memoryview:
+            replicas = manager.topics.get(topic.name)
+        if replicas is None or not replicas.is_plain or type(records) is not memoryview:
             return None
-        if replica.stages:
+        replica = replicas.partitions.get(index)
+        if replica is None or replica.stages:
             return None
         if (
             len(records) >= HEADER_SIZE
@@ -162,10 +163,11 @@ class ProduceHandler:
             check_size(header, replicas)
             appended = replica.append_as_leader(data, header, request.acks)
         except KafkaError as error:
-            answer = PartitionProduceResponse(index=part.index)
+            answer = PartitionProduceResponse(index=index)
             self._fail(replicas, error, answer, version)
             return one_answer(topic, answer)
-        self._replicas.stage(replica)
+        if not replica.is_dirty:
+            manager.stage(replica)
         counters.messages_in += header.records_count
         counters.bytes_in += header.length_bytes
         self._staged_ones.append(StagedOne(context, request, replica, appended, log_append_time_ms))

@@ -6,13 +6,14 @@ the flexible versions, with one partition and no transactional id, one of two la
     v9-12   00 | acks 2 | timeout 4 | 02 | name 1 + n      | 02 | index 4 | records ...  | 00 00 00
     v13     00 | acks 2 | timeout 4 | 02 | topic id 16     | 02 | index 4 | records ...  | 00 00 00
 
-so its length is known at once, and its bytes are a key: what the codec made of them the first time is used again. What
-has another layout is not recognised, and decoded as ever; nothing here judges a request.
+so its length is known at once, and its bytes, with the client id before them, are a key: what the codec made of them
+the first time is used again. What has another layout is not recognised, and decoded as ever; nothing here judges a
+request.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...wire.errors import DecodeError
 from ...wire.varint import read_unsigned_varint
@@ -25,11 +26,30 @@ _FIRST_VERSION_WITH_IDS: Final = 13
 KNOWN_MAX: Final = 4096
 """So many different requests are kept; then all are forgotten."""
 
+_CLIENT_ID_SIZE: Final = 8
+"""Where a header's client id begins, its size in front."""
+_HEADER_BYTES: Final = 11
+"""How long a flexible header without tagged fields is, but for the client id."""
 _TOPICS: Final = 7
 """Where the number of topics stands, in bytes from the body's beginning."""
 _NAME: Final = 8
+_AFTER_NAME: Final = 5
 _ONE: Final = 2
 """One item, as a compact array counts."""
+_NO_TAGS: Final = b"\0\0\0"
+"""What stands behind the records: the partition's, the topic's and the request's tagged fields."""
+
+
+class RepeatedProduce(NamedTuple):
+    """What is known of a request that was seen before.
+
+    Attributes:
+        request: It, without its records; shared by all that repeat it, not to be changed.
+        client_id: As its header has it.
+    """
+
+    request: ProduceRequest
+    client_id: str | None
 
 
 class RepeatedProduces:
@@ -38,47 +58,52 @@ class RepeatedProduces:
     __slots__ = ("_known",)
 
     def __init__(self) -> None:
-        self._known: dict[int, dict[bytes, ProduceRequest]] = {}
+        self._known: dict[int, dict[bytes, RepeatedProduce]] = {}
 
-    def find(self, frame: memoryview, position: int, version: int) -> tuple[ProduceRequest, memoryview] | None:
+    def find(self, frame: memoryview, version: int, client_id_size: int) -> tuple[RepeatedProduce, memoryview] | None:
         """Return the request that this one repeats, and the records that it brings. Hot.
 
         Args:
             frame: The whole request.
-            position: Where its body begins.
             version: The API version.
+            client_id_size: As the header has it, negative for none.
 
         Returns:
-            None when it is to be decoded. The request is shared by all that repeat it, and is not to be changed.
+            None when it is to be decoded.
         """
         known = self._known.get(version)
         if known is None:
             return None
         try:
-            end = _records_position(frame, position, version)
-            request = known.get(bytes(frame[position:end]))
-            if request is None:
-                return None
-            size = frame[end]
-            if size < 0x80:
-                start = end + 1
+            position = _HEADER_BYTES + client_id_size if client_id_size > 0 else _HEADER_BYTES
+            if version >= _FIRST_VERSION_WITH_IDS:
+                end = position + _NAME + 16 + _AFTER_NAME
             else:
+                end = position + _NAME + frame[position + _NAME] + _AFTER_NAME
+            repeated = known.get(frame[_CLIENT_ID_SIZE:end].tobytes())
+            if repeated is None:
+                return None
+            size, start = frame[end], end + 1
+            if size >= 0x80:
                 size, start = read_unsigned_varint(frame, end)
             # One more than the length of the records, and three empty lists of tagged fields behind them.
             after = start + size - 1
-            if size and after + 3 == len(frame) and not (frame[after] or frame[after + 1] or frame[after + 2]):
-                return request, frame[start:after]
+            if size and after + 3 == len(frame) and frame[after:] == _NO_TAGS:
+                return repeated, frame[start:after]
         except (IndexError, DecodeError):
             pass
         return None
 
-    def learn(self, frame: memoryview, position: int, version: int, request: ProduceRequest) -> None:
+    def learn(
+        self, frame: memoryview, version: int, client_id_size: int, client_id: str | None, request: ProduceRequest
+    ) -> None:
         """Take note of a request that was decoded, if it is of a kind that `find` recognises.
 
         Args:
             frame: The whole request.
-            position: Where its body begins.
             version: The API version.
+            client_id_size: As the header has it, negative for none.
+            client_id: What the header has.
             request: What the codec made of it; is kept, its records are taken away.
         """
         topics = request.topic_data
@@ -87,19 +112,21 @@ class RepeatedProduces:
         (part,) = topics[0].partition_data
         if request.transactional_id is not None or part.records is None:
             return
-        end = _records_position(frame, position, version)
-        has_long_name = version < _FIRST_VERSION_WITH_IDS and frame[position + _NAME] >= 0x80
-        if has_long_name or end > len(frame) or frame[position + _TOPICS] != _ONE or frame[end - 5] != _ONE:
+        position = _HEADER_BYTES + max(client_id_size, 0)
+        name_bytes = 16 if version >= _FIRST_VERSION_WITH_IDS else frame[position + _NAME]
+        end = position + _NAME + name_bytes + _AFTER_NAME
+        has_tags = frame[position - 1] != 0
+        has_long_name = version < _FIRST_VERSION_WITH_IDS and name_bytes >= 0x80
+        if (
+            has_tags
+            or has_long_name
+            or end > len(frame)
+            or frame[position + _TOPICS] != _ONE
+            or frame[end - _AFTER_NAME] != _ONE
+        ):
             return
         part.records = None
         known = self._known.setdefault(version, {})
         if len(known) >= KNOWN_MAX:
             known.clear()
-        known[bytes(frame[position:end])] = request
-
-
-def _records_position(frame: memoryview, position: int, version: int) -> int:
-    """Return where the records begin, if the request has the one layout that is recognised."""
-    if version >= _FIRST_VERSION_WITH_IDS:
-        return position + _NAME + 16 + 5
-    return position + _NAME + frame[position + _NAME] + 5
+        known[frame[_CLIENT_ID_SIZE:end].tobytes()] = RepeatedProduce(request, client_id)
