@@ -97,10 +97,10 @@ def test_a_plain_batch_is_read_in_one_look(reader: Any) -> None:
 
 def test_a_wrong_checksum_is_left_to_the_long_way() -> None:
     batch = bytearray(plain(b"one"))
-    assert plain_header(batch, NOW_MS, INT64_MAX, 3_600_000, False) is not None
+    assert plain_header(memoryview(batch), NOW_MS, INT64_MAX, 3_600_000, False) is not None
     batch[-2] ^= 1
 
-    assert plain_header(batch, NOW_MS, INT64_MAX, 3_600_000, False) is None
+    assert plain_header(memoryview(batch), NOW_MS, INT64_MAX, 3_600_000, False) is None
 
 
 @needs_kernel
@@ -123,7 +123,7 @@ def test_what_is_plain_is_taken_unchanged_by_the_long_way(
     batch: bytes, limits: tuple[int, int, int], is_compacted: bool
 ) -> None:
     now_ms, before_max_ms, after_max_ms = limits
-    found = plain_header(batch, *limits, is_compacted)
+    found = plain_header(memoryview(batch), *limits, is_compacted)
     rules = ValidationRules(
         timestamp_before_max_ms=before_max_ms,
         timestamp_after_max_ms=after_max_ms,

@@ -88,7 +88,7 @@ class RepeatedProduces:
                 size, start = read_unsigned_varint(frame, end)
             # One more than the length of the records, and three empty lists of tagged fields behind them.
             after = start + size - 1
-            if size and after + 3 == len(frame) and frame[after:] == _NO_TAGS:
+            if size and after + 3 == len(frame) and frame[after:].tobytes() == _NO_TAGS:
                 return repeated, frame[start:after]
         except (IndexError, DecodeError):
             pass
