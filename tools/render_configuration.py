@@ -12,10 +12,16 @@ from odradek.kernel.config.registry import Registry
 from odradek.kernel.plugin_manager import PluginManager, installed_plugins
 
 
-def own_registry() -> Registry:
-    """Return the keys of a broker with our own plugins and nobody else's."""
+def own_plugins() -> PluginManager:
+    """Return the plugins that come with the kernel, and nobody else's."""
     plugins = PluginManager()
     plugins.load([plugin for plugin in installed_plugins() if plugin.module.startswith("odradek.plugins.")])
+    return plugins
+
+
+def own_registry() -> Registry:
+    """Return the keys of a broker with our own plugins."""
+    plugins = own_plugins()
     return Registry.of(plugins.config_keys()).with_cleanup_policies(plugins.cleanup_policies())
 
 
