@@ -88,7 +88,18 @@ async def _write(broker: Broker, topics: Sequence[RestoredTopic]) -> None:
         for number, partition in enumerate(topic.partitions):
             _make_log(broker, topic, TopicIdPartition(topic.topic_id, topic.topic, number), partition)
             await trio.lowlevel.checkpoint()
+    producer_ids_end = max(map(_producer_ids_end, topics), default=0)
+    await parts.metadata.submit(lambda controller, _now_ms: controller.reserve_producer_ids(producer_ids_end))
     await parts.metadata.submit(lambda controller, _now_ms: controller.adopt_topics(found, configs))
+
+
+def _producer_ids_end(topic: RestoredTopic) -> int:
+    """Return the producer id above all that a topic's producers' states know: what one knows is given to no other."""
+    from ..partitions.producer_snapshot import SNAPSHOT_KIND, decode_snapshot
+
+    sidecars = [sidecar for partition in topic.partitions for sidecar in partition.sidecars]
+    snapshots = [decode_snapshot(sidecar.data) for sidecar in sidecars if sidecar.kind == SNAPSHOT_KIND]
+    return max((entry.producer_id + 1 for entries in snapshots for entry in entries), default=0)
 
 
 def _found(topic: RestoredTopic) -> list[FoundPartition]:

@@ -178,3 +178,10 @@ def allocate_producer_ids(image: MetadataImage, broker_id: int) -> CoordinatorRe
         next_producer_id=block.first + block.count,
     )
     return CoordinatorResult((record,), block)
+
+
+def reserve_producer_ids(image: MetadataImage, end: int) -> CoordinatorResult[MetadataRecord, None]:
+    """Let no broker give out the producer ids below `end`: logs from elsewhere know producers of these ids."""
+    if end <= image.next_producer_id:
+        return CoordinatorResult((), None)
+    return CoordinatorResult((ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=end),), None)

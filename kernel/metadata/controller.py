@@ -108,6 +108,10 @@ class Controller:
         """Give a broker a block of producer ids that nobody had."""
         return brokers.allocate_producer_ids(self.image, broker_id)
 
+    def reserve_producer_ids(self, end: int) -> CoordinatorResult[MetadataRecord, None]:
+        """Let no broker give out the producer ids below `end`; see `brokers.reserve_producer_ids`."""
+        return brokers.reserve_producer_ids(self.image, end)
+
     # --------------------------------------------------------------------------------------------------------- topics
 
     def create_topics(self, request: CreateTopicsRequest) -> CoordinatorResult[MetadataRecord, CreateTopicsResponse]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -219,8 +220,9 @@ def run_restore(restore_topics: TopicRestorer, arguments: argparse.Namespace) ->
     ]
     _print_table(("topic", "partitions", "offsets", "segments", "bytes", "topic id"), rows)
     _print(f"restored into {arguments.data_dir}, cluster {cluster_id}; start it with\n")
-    options = " ".join(f"--set {each}" for each in needed)
-    _print(f"  odradek serve --data-dir {arguments.data_dir} {options}")
+    words = ["odradek", "serve", "--data-dir", str(arguments.data_dir)]
+    words += ["--config", str(arguments.config)] if arguments.config is not None else []
+    _print(f"  {shlex.join([*words, *(word for each in needed for word in ('--set', each))])}")
     return 0
 
 

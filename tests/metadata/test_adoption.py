@@ -32,6 +32,30 @@ def test_directories_become_topics_above_the_epochs_of_their_logs() -> None:
     assert image.topics_by_name["no-id"].topic_id != ZERO_ID
 
 
+def test_configs_that_are_known_come_along() -> None:
+    driven = DrivenController()
+    found = [FoundPartition("t", 0, ID, 7), FoundPartition("u", 0, ZERO_ID, -1)]
+    driven.apply(driven.controller.adopt_topics(found, {"t": {"retention.ms": "5", "cleanup.policy": "compact"}}))
+
+    assert dict(driven.image.topic_config("t")) == {"retention.ms": "5", "cleanup.policy": "compact"}
+    assert dict(driven.image.topic_config("u")) == {}
+
+
+def test_a_config_that_does_not_fit_is_refused_with_its_topic() -> None:
+    driven = DrivenController()
+
+    with pytest.raises(KafkaError, match=r"topic t cannot be adopted: Unknown topic config name: colour"):
+        driven.controller.adopt_topics([FoundPartition("t", 0, ID, 7)], {"t": {"colour": "blue"}})
+
+
+def test_producer_ids_that_logs_from_elsewhere_know_are_given_to_nobody() -> None:
+    driven = DrivenController()
+    driven.apply(driven.controller.reserve_producer_ids(4711))
+    driven.apply(driven.controller.reserve_producer_ids(3))
+
+    assert driven.apply(driven.controller.allocate_producer_ids(1)).first == 4711
+
+
 def test_adopting_twice_changes_nothing() -> None:
     driven = DrivenController()
     adopt(driven, ("t", 0, ID, 3))
