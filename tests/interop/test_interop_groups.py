@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import itertools
 import os
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.kernel.wire.messages.api_09_offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from odradek.kernel.wire.messages.api_16_list_groups import ListGroupsRequest, ListGroupsResponse
 
 from ..broker.broker_process import Client as Connection
 from .brokers import mortal_broker
 from .clients import CLIENTS, MissingClientError, skip_or_fail
 from .driver import Driver
-from .member import Members, members_in
+from .member import LIMIT_S, Members, members_in
 from .records import PRODUCE, create_topic, record
 from .transactor import reader_at
 
@@ -88,6 +90,18 @@ class Group:
     def wait_read(self) -> None:
         """Wait until everything that was produced has been read."""
         self.members.wait_until(lambda: len(self.members.records) >= len(self.produced), "all records read")
+
+    def wait_committed(self) -> None:
+        """Wait until everything that was produced is committed: kcat does that a little later than it tells."""
+        deadline_s = time.monotonic() + LIMIT_S  # noqa: TID251 - a limit for a client that hangs
+        asked = OffsetFetchRequest(group_id=self.topic, topics=None)
+        committed = 0
+        with Connection(self.address) as connection:
+            while committed < len(self.produced):
+                assert time.monotonic() < deadline_s, f"{committed} committed"  # noqa: TID251 - as above
+                answer = connection.ask(asked, 7)
+                assert isinstance(answer, OffsetFetchResponse)
+                committed = sum(each.committed_offset for topic in answer.topics for each in topic.partitions)
 
     def assert_read_once(self) -> None:
         """Every record was read, once."""
@@ -271,6 +285,7 @@ def test_a_group_outlives_the_death_of_the_broker(members: Members, tmp_path: Pa
         group.wait_shared(4)
         group.produce(5)
         group.wait_read()
+        group.wait_committed()
         broker.kill()
         broker.restart()
         group.produce(5)
