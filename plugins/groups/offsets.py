@@ -16,7 +16,7 @@ after its group has become empty or, for consumers that are in no group, after t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 import attrs
 
@@ -24,7 +24,8 @@ from odradek.kernel.api import NO_PRODUCER_ID, ZERO_ID, ErrorCode, KafkaError
 from odradek.kernel.wire.messages.data_group_records import OffsetCommitKey, OffsetCommitValue
 
 from .group import Effects
-from .records import NO_EXPIRY, GroupRecord
+from .offset_records import NO_EXPIRY
+from .records import GroupRecord
 from .walks import Walk
 
 if TYPE_CHECKING:
@@ -47,8 +48,7 @@ _GROUP_ID_NOT_FOUND_FROM: Final = 9
 _MINUTE_MS: Final = 60_000
 
 
-@attrs.frozen
-class CommittedOffset:
+class CommittedOffset(NamedTuple):
     """How far a group has got in a partition.
 
     Attributes:

@@ -21,8 +21,6 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import attrs
-
 from odradek.kernel.api import CorruptionError, DecodeError, Message, decode, encode_bytes
 from odradek.kernel.wire.messages.data_consumer_group_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -47,18 +45,17 @@ from odradek.kernel.wire.messages.data_group_records import (
     OffsetCommitValue,
 )
 
+from . import offset_records
+from .offset_records import NO_EXPIRY
+
 if TYPE_CHECKING:
     from odradek.kernel.api import Buffer
-
-NO_EXPIRY: Final = -1
-"""`OffsetCommitValue.expire_timestamp` of an offset that expires with its group."""
 
 _INT16: Final = struct.Struct(">h")
 _KEY_VERSION: Final = 0
 
 
-@attrs.frozen
-class GroupRecord:
+class GroupRecord(NamedTuple):
     """A record of the offsets topic.
 
     Attributes:
@@ -104,9 +101,18 @@ _VERSION_WITH_EXPIRY: Final = 1
 
 def encode_record(record: GroupRecord) -> tuple[bytes, bytes | None]:
     """Return a record's key and value as Kafka 4.3 writes them."""
-    number = record.key.__api_key__
-    key = _INT16.pack(number) + encode_bytes(record.key, _KEY_VERSION)
-    value = record.value
+    key, value = record
+    if type(key) is OffsetCommitKey and (value is None or type(value) is OffsetCommitValue):
+        usual_key = offset_records.encode_key(key)
+        usual_value = None if value is None else offset_records.encode_value(value)
+        if usual_key is not None and (usual_value is not None or value is None):
+            return usual_key, usual_value
+    return _encode_any(key, value)
+
+
+def _encode_any(record_key: Message, value: Message | None) -> tuple[bytes, bytes | None]:
+    number = record_key.__api_key__
+    key = _INT16.pack(number) + encode_bytes(record_key, _KEY_VERSION)
     if value is None:
         return key, None
     version = RECORD_TYPES[number].version
@@ -121,6 +127,13 @@ def decode_record(key: Buffer, value: Buffer | None) -> GroupRecord | None:
     Raises:
         CorruptionError: The bytes are no such record, or the value is of a version that is not known.
     """
+    usual = offset_records.decode_offset(key, value)
+    if usual is not None:
+        return GroupRecord(*usual)
+    return _decode_any(key, value)
+
+
+def _decode_any(key: Buffer, value: Buffer | None) -> GroupRecord | None:
     if len(key) < _INT16.size:
         raise CorruptionError(f"a key of {len(key)} bytes is too short for a record of the offsets topic")
     record_type = _READ_TYPES.get(_INT16.unpack_from(key)[0])
