@@ -24,6 +24,7 @@ from ..contracts.cleanup import NEVER_DUE
 from ..partitions.transaction_index import TRANSACTION_INDEX_KIND, AbortedTransaction, encode_transaction_index
 from ..records.batch import CorruptRecordsError, is_crc_valid, read_header
 from ..records.run import RecordRun
+from ..types import NO_OFFSET
 from .batch_filter import BatchFilter, LastRecord
 from .marked_transactions import MarkedTransactions, UntouchedTransactions
 from .selections import due_of_runs, selection_of_runs
@@ -253,8 +254,8 @@ def _expire(job: CompactionJob, throttle: Throttle) -> Iterator[Step]:
 
 
 def _expiring_filter(job: CompactionJob, last: SegmentSource) -> BatchFilter:
-    end_offset = last.next_offset
-    return _filter_of(job, None, end_offset, end_offset, UntouchedTransactions(job.aborted))
+    # No batch stays for its offset's sake: the active segment, which is never looked through, tells where the log ends.
+    return _filter_of(job, None, last.next_offset, NO_OFFSET, UntouchedTransactions(job.aborted))
 
 
 def _look(job: CompactionJob, source: SegmentSource, throttle: Throttle) -> int | None:

@@ -321,12 +321,8 @@ class Compactor:
 
 
 def circumstances_of(topic: TopicReplicas, replica: Replica) -> Circumstances:
-    """Return what makes a log that failed worth another try when it changes.
-
-    Raises:
-        StorageError: The log is offline.
-    """
-    return Circumstances(topic.plan.cleanup, replica.log.segments()[0].base_offset)
+    """Return what makes a log that failed worth another try when it changes."""
+    return Circumstances(topic.plan.cleanup, replica.log.log_start_offset)
 
 
 def _share_of(state: LogState, bases: Sequence[int]) -> float:

@@ -5,7 +5,7 @@
 | a disk refused, a segment went meanwhile | after a pause that doubles, from `log.cleaner.backoff.ms` to 5 minutes |
 | a worker died | likewise; after three in a row *uncleanable*: in an hour |
 | a damaged batch, a bug | *uncleanable*: in an hour |
-| the topic's cleanup settings were changed, or the log's first segment is another one | at once |
+| the topic's cleanup settings were changed, or the log begins elsewhere | at once |
 
 Uncleanable logs are counted by a metric and named in the log. (Kafka tries them when it starts again.)
 """
@@ -39,10 +39,10 @@ class Failure(Enum):
 
 @attrs.frozen
 class Circumstances:
-    """What may have changed when a log is looked at again: its topic's settings, where its first segment begins."""
+    """What may have changed when a log is looked at again: its topic's settings, where it begins."""
 
     settings: CleanupSettings
-    first_base_offset: int
+    log_start_offset: int
 
 
 @attrs.frozen

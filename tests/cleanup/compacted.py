@@ -27,7 +27,8 @@ from odradek.kernel.records.control import (
     read_control_record,
 )
 from odradek.kernel.records.reader import read_batch
-from odradek.plugins.cleanup.compact import CompactPolicy
+from odradek.kernel.records.record import Headers
+from odradek.plugins.cleanup import odradek_cleanup_policies
 from tests.dispatch.hosted import Hosted
 
 TOPIC = "t"
@@ -41,6 +42,16 @@ class Seen(NamedTuple):
     timestamp: int
     key: bytes
     value: bytes | None
+    headers: Headers = ()
+
+
+class Wanted(NamedTuple):
+    """A record to write; its timestamp is the time that it is without one of its own."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp: int | None = None
+    headers: Headers = ()
 
 
 class CompactedTopic:
@@ -62,7 +73,7 @@ class CompactedTopic:
     def make_compactor(self, memory_bytes: int = MEMORY) -> Compactor:
         return Compactor(
             replicas=self.hosted.replicas,
-            policies=Policies({"compact": CompactPolicy()}),
+            policies=Policies(odradek_cleanup_policies()),
             clock=self.hosted.clock,
             settings=lambda: CompactorSettings(True, 1, memory_bytes, 0.9, 100, 1e300, 15_000),
             start_worker=ThreadWorker,
@@ -81,6 +92,22 @@ class CompactedTopic:
         compression: CompressionType = CompressionType.NONE,
     ) -> None:
         """Append one batch; times go on by a millisecond a record."""
+        self.write(
+            [Wanted(key, value) for key, value in records],
+            producer_id=producer_id,
+            is_transactional=is_transactional,
+            compression=compression,
+        )
+
+    def write(
+        self,
+        records: Sequence[Wanted],
+        *,
+        producer_id: int = -1,
+        is_transactional: bool = False,
+        compression: CompressionType = CompressionType.NONE,
+    ) -> None:
+        """Append one batch of records with times and headers of their own."""
         builder = BatchBuilder(
             producer_id=producer_id,
             producer_epoch=0 if producer_id >= 0 else -1,
@@ -89,8 +116,10 @@ class CompactedTopic:
             compression=compression,
         )
         count = 0
-        for key, value in records:
-            builder.append(key, value, timestamp=self.hosted.clock.now_ms())
+        for each in records:
+            now_ms = self.hosted.clock.now_ms()
+            timestamp = now_ms if each.timestamp is None else each.timestamp
+            builder.append(each.key, each.value, timestamp=timestamp, headers=each.headers)
             self.hosted.clock.advance(1)
             count += 1
         self.sequences[producer_id] = self.sequences.get(producer_id, 0) + count
@@ -163,8 +192,7 @@ class CompactedTopic:
                 continue
             for record in read_batch(batch, 0, header):
                 assert header.base_offset <= record.offset <= header.last_offset
-                assert record.key is not None
-                yield Seen(record.offset, record.timestamp, record.key, record.value)
+                yield Seen(record.offset, record.timestamp, record.key or b"", record.value, record.headers)
 
     def restart(self, directory: Path, *, is_clean: bool = True, files: Files | None = None) -> CompactedTopic:
         if is_clean:
