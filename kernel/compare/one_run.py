@@ -170,8 +170,8 @@ class OneRun:
     async def _settle(self, process_id: int) -> None:
         """Wait until nothing changes on disk and in the store and nobody works on it; note how long that took.
 
-        Compaction is done by children of the broker, which think before they write: while there is one, or while the
-        broker is busy, it is not at rest.
+        Compaction is done by children of the broker, which think before they write, and begins when what it works on is
+        flushed: while there is a child, while a flush lasts, or while the broker is busy, it is not at rest.
         """
         workload = self.plan.workload
         began_s = changed_s = trio.current_time()
@@ -180,7 +180,7 @@ class OneRun:
             await trio.sleep(_LOOK_EVERY_S)
             now_s, sizes, use = trio.current_time(), self._sizes(), process_use(process_id)
             is_busy = (use.cpu_since(last_use) or 0.0) > _BUSY * (now_s - last_s)
-            if sizes != last or use.workers_count or is_busy:
+            if sizes != last or use.workers_count or use.works_aside or is_busy:
                 changed_s = now_s
             last, last_use, last_s = sizes, use, now_s
             if now_s - changed_s >= workload.quiet_s:

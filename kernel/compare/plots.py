@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from .figures import Unit
-from .quantities import quantity_text, spread_text
+from .quantities import quantity_text, round_text, spread_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +36,8 @@ _ROW_GAP: Final = 10
 _TOP: Final = 6
 _AXIS: Final = 26
 _TICKS: Final = 5
+_DECADES_MAX: Final = 1e9
+"""How far the ends of a logarithmic scale may be apart: what is smaller stands at its left edge."""
 _STEPS: Final = (1.0, 2.0, 5.0, 10.0)
 
 
@@ -129,11 +131,10 @@ def plot(title: str, rows: Sequence[PlotRow], unit: Unit, *, is_log: bool = Fals
 def _axis(values: Sequence[float], left: float, right: float, *, is_log: bool) -> _Axis:
     if is_log:
         positive = [value for value in values if value > 0] or [1.0]
-        low, high = min(positive), max(positive)
-        low, high = _down(low), _up(high)
+        low, high = _down(max(min(positive), max(positive) / _DECADES_MAX)), _up(max(positive))
         return _Axis(left, right, low, high if high > low else low * 10, is_log=True)
     top = max(values, default=0.0) or 1.0
-    return _Axis(left, right, 0.0, max(_linear_ticks(top)[-1], top * 1.02), is_log=False)
+    return _Axis(left, right, 0.0, _linear_ticks(top)[-1], is_log=False)
 
 
 def _lane(row: PlotRow, lane: Lane, axis: _Axis, y: float, unit: Unit) -> str:
@@ -171,7 +172,7 @@ def _grid(axis: _Axis, bottom: float, unit: Unit) -> list[str]:
     for tick in axis.ticks:
         x = axis.place(tick)
         lines.append(f'<path class="grid" d="M{x:.1f} 0V{bottom:.1f}"/>')
-        lines.append(_text(x, bottom + 16, quantity_text(tick, unit), "tick", anchor="middle"))
+        lines.append(_text(x, bottom + 16, round_text(tick, unit), "tick", anchor="middle"))
     return lines
 
 

@@ -28,8 +28,10 @@ STORE_KEY: Final = "odradek.tiered.store"
 BROKER_SETTINGS: Final = {
     "log.cleaner.backoff.ms": "200",
     "log.retention.check.interval.ms": "500",
+    "replica.high.watermark.checkpoint.interval.ms": "500",
 }
-"""What is asked of every broker: to look after its logs often, so that nobody waits minutes for it."""
+"""What is asked of every broker: to look after its logs often, so that nobody waits minutes for it. Segments are
+compacted and moved away once they are flushed and a checkpoint, which the last of these keys paces, says so."""
 
 TOPIC_SETTINGS: Final = {"file.delete.delay.ms": "100", "retention.ms": "-1"}
 """What is asked of every topic: to keep records for ever, and deleted files hardly at all."""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _PROC: Final = Path("/proc")
 _KIBIBYTE: Final = 1024
+_WORKING: Final = frozenset({"R", "D"})
+"""It runs, or waits for a disk."""
 _UTIME: Final = 11
 """Where `utime` stands in /proc/PID/stat behind the name; `stime`, `cutime` and `cstime` follow."""
 
@@ -37,6 +39,7 @@ class ProcessUse:
         written_bytes: To disks.
         memory_bytes_max: The most at one time, without children.
         workers_count: How many children it has now, theirs included.
+        works_aside: Whether a thread other than its first runs now, or waits for a disk: a flush, a copy.
     """
 
     cpu_s: float | None = None
@@ -44,6 +47,7 @@ class ProcessUse:
     written_bytes: float | None = None
     memory_bytes_max: int | None = None
     workers_count: int = 0
+    works_aside: bool = False
 
     def cpu_since(self, before: ProcessUse) -> float | None:
         """Return the processor time since an earlier look."""
@@ -78,7 +82,21 @@ def process_use(process_id: int, proc: Path = _PROC) -> ProcessUse:
         _sum(one.get("write_bytes") for one in counts),
         None if memory is None else memory * _KIBIBYTE,
         len(processes) - 1,
+        _works_aside(processes[0]),
     )
+
+
+def _works_aside(process: Path) -> bool:
+    """Say whether a thread other than the first is at work: threads that wait for work sleep."""
+    states = []
+    for thread in (process / "task").glob("*/stat"):
+        if thread.parent.name == process.name:
+            continue
+        try:
+            states.append(thread.read_text().rpartition(")")[2].split()[0])
+        except OSError:
+            continue  # it ended meanwhile
+    return any(state in _WORKING for state in states)
 
 
 def _sum(values: Iterable[float | None]) -> float | None:

@@ -54,6 +54,14 @@ def quantity_text(value: float, unit: Unit) -> str:
     return f"{number_text(value / divisor)}{space}{letter}{suffix}"
 
 
+def round_text(value: float, unit: Unit) -> str:
+    """Return a value that is a round number with its unit: `5k/s`, `0.2 s`."""
+    suffix = _SHOWN_UNITS[unit]
+    divisor, letter = _scale(value) if unit in _SCALED else (1.0, "")
+    space = " " if suffix.startswith("B") else ""
+    return f"{float(f'{value / divisor:.3g}'):,g}{space}{letter}{suffix}"
+
+
 def column_scale(spreads: Iterable[Spread | None], unit: Unit) -> tuple[float, str]:
     """Return what to divide all values of a column by, and the unit that they are then in, such as `MB/s`.
 

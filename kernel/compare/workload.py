@@ -38,6 +38,7 @@ class Workload:
         paced_rate: How many of these a second.
         read_s: The topic is read from its beginning as often as fits in so many seconds, at least once.
         quiet_s: A broker whose files did not change for so many seconds, and which does nothing, has come to rest.
+            Closed segments are flushed once a second, and none is compacted or moved before: so it is more than that.
         settle_s: How long to wait for that at most.
         topic: Settings of the topic.
         broker: Settings of the broker.
@@ -57,7 +58,7 @@ class Workload:
     paced_records: int = 500
     paced_rate: float = 500.0
     read_s: float = 0.5
-    quiet_s: float = 1.0
+    quiet_s: float = 2.0
     settle_s: float = 30.0
     topic: Mapping[str, str] = attrs.field(factory=dict)
     broker: Mapping[str, str] = attrs.field(factory=dict)
