@@ -24,6 +24,7 @@ from odradek.kernel.api import (
 _STATUS: Final = re.compile(r"status code: (\d{3})")
 _CODE: Final = re.compile(r"<Code>(\w+)</Code>")
 _MESSAGE: Final = re.compile(r"<Message>([^<]+)</Message>")
+_ELAPSED: Final = re.compile(r" in [0-9.]+(ns|µs|ms|s)\b")
 _DETAIL_CHARACTERS: Final = 300
 
 _CREDENTIALS: Final = (
@@ -132,11 +133,14 @@ def explain(text: str, what: str) -> RemoteStoreError:
 
 
 def _detail(text: str, status: str, code: str) -> str:
-    """Return the store's words without those that may hold secrets: a body quotes what was signed."""
+    """Return the store's words, the same for the same failure.
+
+    What may hold secrets is left out (a body quotes what was signed), and so is how long it took.
+    """
     if code:
         message = _MESSAGE.search(text)
         return f"{status} {code}: {message[1]}" if message else f"{status} {code}"
-    line = text.partition("\n")[0].partition("<?xml")[0].strip()
+    line = _ELAPSED.sub("", text.partition("\n")[0].partition("<?xml")[0].strip())
     source = re.search(r"kind: (Timeout|Connect\w*)|(dns error[^\"\n]*)|ConnectionRefused|(Connection refused)", text)
     known = f", {source[0]}" if source else ""
     return line[:_DETAIL_CHARACTERS] + known

@@ -188,6 +188,15 @@ def test_a_busy_store_is_asked_a_few_times_more_and_no_more(listener: socket.soc
     assert server.requests == 3
 
 
+def test_the_same_failure_is_told_in_the_same_words() -> None:
+    told = {
+        str(explain(f"Generic S3 error: Error performing GET http://h/b in {elapsed} - HTTP error: gone", "cannot get"))
+        for elapsed in ("1.5ms", "37.981µs", "2s")
+    }
+
+    assert len(told) == 1
+
+
 def test_words_that_nobody_foresaw_are_passed_on_shortened() -> None:
     error = explain("Generic S3 error: " + "x" * 1000 + "\n\nDebug source:\nSecret", "cannot get 'a' in s3://b")
 
