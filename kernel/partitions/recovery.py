@@ -93,6 +93,10 @@ def _load_newest(
             continue
         producers.load(entries, [each for each in aborted or () if each.last_offset < offset], now_ms)
         return max(offset, first_offset)
+    # Of the part of a tiered log that is in the store there is nothing to replay: its indexes tell it.
+    batches = partition_log.batches(first_offset)
+    replayed_from = next((read_header(batch).base_offset for batch in batches), partition_log.log_end_offset)
+    producers.load((), [each for each in aborted or () if each.last_offset < replayed_from], now_ms)
     return first_offset
 
 

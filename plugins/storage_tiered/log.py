@@ -381,24 +381,20 @@ class TieredPartitionLog(WrappedLog):
 
     # --------------------------------------------------------------------------------------- what the tier's passes do
 
-    def planning_state(self, last_stable_offset: int, now_ms: int, *, durable_end: int | None = None) -> TieredState:
+    def planning_state(self, last_stable_offset: int, now_ms: int) -> TieredState:
         """Return what is planned by.
-
-        Args:
-            last_stable_offset: No transaction is open below it.
-            now_ms: The wall clock.
-            durable_end: What would be durable if the log were flushed; by default what is.
 
         Raises:
             StorageError: The log is offline.
         """
-        recovery_point = self.inner.recovery_point if durable_end is None else durable_end
+        inner = self.inner
+        known_end = inner.rewritable_end
         return TieredState(
-            local=self.inner.segments(),
+            local=inner.segments(),
             copies=self.copies,
             log_start_offset=self._log_start_offset,
-            uploadable_end=min(last_stable_offset, recovery_point),
-            removable_end=max((at for at in self.inner.sidecars(_SNAPSHOT) if at <= recovery_point), default=0),
+            uploadable_end=min(last_stable_offset, inner.recovery_point),
+            removable_end=max((at for at in inner.sidecars(_SNAPSHOT) if at <= known_end), default=0),
             settings=self.settings,
             now_ms=now_ms,
         )

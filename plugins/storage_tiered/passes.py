@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TypeVar
 import attrs
 import trio
 
-from odradek.kernel.api import OsFiles, StoreUnavailableError, id_text
+from odradek.kernel.api import OsFiles, StoreRefusedError, StoreUnavailableError, id_text
 
 from .manifest import new_manifest
 from .manifests import take_over
@@ -94,14 +94,21 @@ class Passes:
 
         Raises:
             FencedError: A later leader was there already.
-            RemoteStoreError: The store fails, or what is there cannot be read.
+            RemoteStoreError: The store fails, or what is there cannot be read, or is older than what was there.
         """
+        known = tiered.manifest.version if tiered.manifest is not None else 0
         newest = await self._in_thread(
             lambda: take_over(
                 self._open_store(), tiered.partition, cluster_id=self._broker.cluster_id, leader_epoch=leader_epoch
             )
         )
-        if newest.version or tiered.manifest is not None:
+        if newest.version < known:
+            raise StoreRefusedError(
+                f"the store has version {newest.version} of the manifest of {tiered.partition}, and this broker has "
+                f"seen version {known}: it lost something, or is another store. Nothing is sent or removed; see "
+                "`odradek tiered verify`"
+            )
+        if newest.version:
             tiered.line.take(newest)
             tiered.take_manifest(newest)
 
@@ -127,11 +134,8 @@ class Passes:
         await self._expire(tiered)
         if not tiered.is_state_saved:
             await self.save(tiered)
-        if self._removable(tiered, tiered.log_end_offset) is not None:
-            # A crash must not take the producers' snapshot that stands for what leaves.
-            await self._do(tiered.begin_flush())
-            if is_wanted():
-                self._remove_local(tiered)
+        if is_wanted():
+            self._remove_local(tiered)
 
     def has_due(self, tiered: TieredPartitionLog) -> bool:
         """Say whether something is to be sent.
@@ -219,12 +223,8 @@ class Passes:
             await self._in_thread(lambda: self._files.fsync_directory(directory))
         tiered.note_saved(version)
 
-    def _removable(self, tiered: TieredPartitionLog, durable_end: int) -> int | None:
-        now_ms = self._broker.clock.now_ms()
-        return plan_local_removal(tiered.planning_state(tiered.log_end_offset, now_ms, durable_end=durable_end))
-
     def _remove_local(self, tiered: TieredPartitionLog) -> None:
-        below = self._removable(tiered, tiered.recovery_point)
+        below = plan_local_removal(tiered.planning_state(tiered.log_end_offset, self._broker.clock.now_ms()))
         if below is None or not tiered.is_state_saved:
             return
         count = tiered.remove_local(below)

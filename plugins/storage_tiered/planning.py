@@ -50,8 +50,9 @@ class TieredState:
         log_start_offset: Of the whole log.
         uploadable_end: Only segments that end at or below it are uploaded: they are durable, and no transaction that
             is still open began in them.
-        removable_end: Only segments that end at or below it leave the local disk: a producer snapshot that a crash
-            does not take stands at it or behind it.
+        removable_end: Only segments that end at or below it leave the local disk: here stands a producer snapshot
+            that the next start will trust. Without one it would have to replay what is not here any more, to know
+            where a transaction began.
         settings: The topic's.
         now_ms: The wall clock.
     """

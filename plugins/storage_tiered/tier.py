@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import attrs
 import trio
 
-from odradek.kernel.api import OdradekError, OsFiles, RemoteStoreError, StorageError
+from odradek.kernel.api import OdradekError, OsFiles, RemoteStoreError, StorageError, StoreRefusedError
 
-from .bucket import StoredTopic, claim, put_topic
+from .bucket import StoredTopic, claim, load_cluster_id, put_topic
 from .cache import IndexCache, RunCache, RunFolder
 from .cold_reads import ColdReads, ReadSettings
 from .collecting import Collected, collect_deleted, collect_partition, remove_partition
@@ -298,10 +298,24 @@ class TieredStorage:
             track.is_busy = False
 
     async def _claim_bucket(self) -> None:
-        """Make sure, once, that the store is this cluster's."""
+        """Make sure, once, that the store is this cluster's, and the one that this broker's logs know.
+
+        Raises:
+            StoreRefusedError: It is another one, or was emptied.
+        """
         if not self._is_claimed:
-            await self._in_thread(lambda: claim(self.open_store(), self.broker.cluster_id))
+            is_known = any(tiered.manifest is not None for tiered in self._logs.values())
+            await self._in_thread(lambda: self._claim(is_known=is_known))
             self._is_claimed = True
+
+    def _claim(self, *, is_known: bool) -> None:
+        store = self.open_store()
+        if is_known and load_cluster_id(store) is None:
+            raise StoreRefusedError(
+                f"{store.url} is empty, and this broker has sent segments to a store: is it another one, or not "
+                "mounted? Correct odradek.tiered.store, or bring back what was there; nothing is sent until then"
+            )
+        claim(store, self.broker.cluster_id)
 
     async def _keep_topic(self, partition: TopicIdPartition) -> None:
         """Keep in the store what a restore needs to know of a topic, when that has changed."""

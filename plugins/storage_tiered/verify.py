@@ -32,6 +32,7 @@ from .documents import LaterFormatError
 from .manifests import load_newest
 from .names import (
     BUCKET_FILE,
+    LOG,
     SegmentFileName,
     TopicName,
     parse_name,
@@ -307,5 +308,14 @@ def _partition_as_json(report: PartitionReport) -> dict[str, object]:
             "end_offset": manifest.end_offset,
             "segments": len(manifest.segments),
             "size_bytes": manifest.size_bytes,
+            "listing": [
+                {
+                    "base_offset": each.base_offset,
+                    "next_offset": each.next_offset,
+                    "size_bytes": each.size_bytes,
+                    "object": segment_file_name(report.partition, each.base_offset, each.uid, LOG),
+                }
+                for each in manifest.segments
+            ],
         }
     return shown

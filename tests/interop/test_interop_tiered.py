@@ -177,6 +177,7 @@ def test_a_deleted_topic_leaves_nothing_in_the_store(broker: BrokerProcess, data
     store = data_dir.with_name("data-tiered")
     assert list(store.rglob("*.log"))
 
-    AdminClient({"bootstrap.servers": broker.address}).delete_topics(["gone"])["gone"].result(30)
+    admin = AdminClient({"bootstrap.servers": broker.address})
+    admin.delete_topics(["gone"])["gone"].result(30)
 
     until(lambda: [path.name for path in store.rglob("*") if path.is_file()] == ["odradek.json"])

@@ -128,6 +128,39 @@ def test_a_bucket_of_another_cluster_is_left_alone(tmp_path: Path, caplog: pytes
     assert f"the cluster {CLUSTER_ID}, and this cluster is another-cluster" in caplog.text
 
 
+def test_a_store_that_was_emptied_is_not_taken_for_a_new_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        house = House(tmp_path)
+        written = house.fill(30)
+        await house.tier.visit(house.log)
+        house = house.reopened()
+        assert isinstance(house.store, MemoryObjectStore)
+        objects = dict(house.store.objects)
+        house.store.objects.clear()
+        house.fill(30)
+        local = house.inner.segments()
+        await house.tier.visit(house.log)
+
+        assert house.store.objects == {}
+        assert house.inner.segments() == local
+        house.store.objects.update({name: each for name, each in objects.items() if "manifest" not in name})
+        house.clock.advance(60_000)
+        await house.tier.visit(house.log)
+        assert house.inner.segments() == local
+        house.store.objects.update(objects)
+        house.clock.advance(60_000)
+        await house.tier.visit(house.log)
+        assert house.log.tiered_end_offset == house.log.active_base_offset
+        async with house.running():
+            assert (await house.read_all())[:30] == written
+        house.close()
+
+    trio.run(main)
+
+    assert "is empty, and this broker has sent segments" in caplog.text
+    assert "it lost something, or is another store" in caplog.text
+
+
 def test_what_a_failed_upload_left_is_collected_after_the_grace_time(tmp_path: Path) -> None:
     async def main() -> None:
         memory = MemoryObjectStore()

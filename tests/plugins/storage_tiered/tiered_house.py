@@ -141,8 +141,10 @@ class House:
         return written
 
     def flush(self) -> None:
+        """Make everything durable and known to be, with the producers' state where the active segment begins."""
         self.log.flush()
-        self.log.write_sidecar(self.log.log_end_offset, "snapshot", b"state of producers")
+        self.log.write_sidecar(self.log.active_base_offset, "snapshot", b"state of producers")
+        self.engine.checkpoint({})
 
     async def visit(self) -> None:
         """Do what a visit does, without its patience."""
