@@ -61,6 +61,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serve until a signal ends it; return 0 after a clean end."""
     configure_logging(arguments.verbose)
+    gc.set_threshold(*GC_THRESHOLDS)
     raise_file_limit()
     broker = Broker(
         read_broker_options(
@@ -91,7 +92,6 @@ async def _serve(broker: Broker) -> None:
         async with trio.open_nursery() as nursery:
             listeners: tuple[BoundListener, ...] = await nursery.start(broker.run)
             gc.freeze()  # without a collection: there is next to no garbage, and looking for it takes 12 ms
-            gc.set_threshold(*GC_THRESHOLDS)
             for listener in listeners:
                 print(f"ready {listener.advertised_host}:{listener.advertised_port}", flush=True)
             nursery.start_soon(_stop_on_signal, broker, signals)
