@@ -137,7 +137,8 @@ class Comparison:
             self._on_step(attrs.evolve(step, phase=phase, share=share))
 
         gc.collect()  # what the last run left is no concern of this one
-        one_run = OneRun(record.combination, plan, empty_folder(folder / "run"), self._config, on_phase)
+        name = f"{folder.name}/run-{step.number + 1}"
+        one_run = OneRun(record.combination, plan, name, empty_folder(folder / "run"), self._config, on_phase)
         try:
             result = await one_run.run()
         except (OdradekError, OSError, ExceptionGroup) as error:
@@ -151,11 +152,14 @@ class Comparison:
     async def _calibrate(self, folder: Path, seconds: float) -> None:
         """Find out how many records the first combination that works takes in a time."""
         plan = RecordPlan(self.workload, random.Random(self._seed))
-        for record in self._records:
+        for number, record in enumerate(self._records, 1):
             if record.failed:
                 continue
             self._on_step(Step(0, 0, 0, record.combination, "find out how many records"))
-            one_run = OneRun(record.combination, plan, empty_folder(folder / "run"), self._config, lambda *_: None)
+            name = f"{folder.name}/trial-{number}"
+            one_run = OneRun(
+                record.combination, plan, name, empty_folder(folder / "run"), self._config, lambda *_: None
+            )
             try:
                 count = await one_run.calibrate(seconds)
             except (OdradekError, OSError, ExceptionGroup) as error:

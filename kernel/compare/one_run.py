@@ -28,7 +28,7 @@ from .figures import ACK_PERCENTILES, END_TO_END_PERCENTILES
 from .folders import forget_pages, size_bytes
 from .ledger import Allowance, Ledger, Reading
 from .load import Load
-from .preflight import STORE_FOLDER, STORE_KEY
+from .preflight import has_own_store, settings_of_run
 from .process_use import ProcessUse, process_use
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ class OneRun:
     Attributes:
         combination: What the broker and the topic are set to.
         plan: The records.
+        name: One that no other run has.
         folder: Empty; what the broker leaves is in it.
         config: A configuration file that the broker reads first, or None.
         on_phase: Hears how it goes.
@@ -87,6 +88,7 @@ class OneRun:
 
     combination: Combination
     plan: RecordPlan
+    name: str
     folder: BrokerFolder
     config: Path | None
     on_phase: OnPhase
@@ -117,9 +119,7 @@ class OneRun:
         raise OdradekError(f"a run took longer than {RUN_S_MAX:.0f} s")
 
     def _broker(self) -> AbstractAsyncContextManager[ServingBroker]:
-        settings = {
-            key: text.replace(STORE_FOLDER, str(self.folder.store)) for key, text in self.combination.broker.items()
-        }
+        settings = settings_of_run(self.combination.broker, str(self.folder.store), self.name)
         return serving_broker(self.folder, settings, self.config)
 
     async def calibrate(self, seconds: float) -> int:
@@ -211,8 +211,7 @@ class OneRun:
 
     def _store_bytes(self) -> float | None:
         """Return what is in the store; None where there is none, or one that cannot be looked into."""
-        is_own = STORE_FOLDER in self.combination.broker.get(STORE_KEY, "")
-        return size_bytes(self.folder.store) if is_own else None
+        return size_bytes(self.folder.store) if has_own_store(self.combination.broker) else None
 
     async def _check(self, load: Load) -> Kept:
         reading = Reading(load.ledger)

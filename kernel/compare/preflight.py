@@ -55,6 +55,26 @@ def implied_choices(registry: Registry) -> dict[tuple[str, str], Sequence[Choice
     }
 
 
+def settings_of_run(settings: Mapping[str, str], store_folder: str, run_name: str) -> dict[str, str]:
+    """Return the settings of one run's broker.
+
+    Args:
+        settings: Of its combination.
+        store_folder: The folder that this run has for a store.
+        run_name: A name that no other run has: in a store that was chosen by hand, each run gets a place of this name,
+            as a broker refuses what belongs to another cluster.
+    """
+    given = {key: text.replace(STORE_FOLDER, store_folder) for key, text in settings.items()}
+    if STORE_KEY in given and not has_own_store(settings):
+        given[STORE_KEY] = f"{given[STORE_KEY].rstrip('/')}/{run_name}"
+    return given
+
+
+def has_own_store(settings: Mapping[str, str]) -> bool:
+    """Say whether a broker's store is the folder of its run."""
+    return STORE_FOLDER in settings.get(STORE_KEY, "")
+
+
 def reason_against(combination: Combination, workload: Workload, registry: Registry) -> str:
     """Return why a combination cannot be run, in one line; empty when nothing speaks against it.
 

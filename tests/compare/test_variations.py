@@ -85,6 +85,22 @@ def test_a_choice_gets_what_it_needs_where_nothing_else_is_said() -> None:
     assert tiered.topic["local.retention.bytes"] == "1"
 
 
+def test_a_run_has_a_store_of_its_own_wherever_that_is() -> None:
+    settings = {"odradek.tiered.store": f"file://{preflight.STORE_FOLDER}", "log.cleaner.threads": "2"}
+    chosen = {"odradek.tiered.store": "s3://bucket/prefix/"}
+
+    assert preflight.settings_of_run(settings, "/a/store", "compare-1/run-2") == {
+        "odradek.tiered.store": "file:///a/store",
+        "log.cleaner.threads": "2",
+    }
+    assert preflight.settings_of_run(chosen, "/a/store", "compare-1/run-2") == {
+        "odradek.tiered.store": "s3://bucket/prefix/compare-1/run-2"
+    }
+    assert preflight.settings_of_run({}, "/a/store", "compare-1/run-2") == {}
+    assert preflight.has_own_store(settings)
+    assert not preflight.has_own_store(chosen)
+
+
 def test_a_secret_is_shown_to_nobody() -> None:
     (one,) = combinations("odradek.secret=opensesame")
 
