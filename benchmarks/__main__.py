@@ -10,6 +10,8 @@
 | `groups`, `transactions` | joins, rebalances, commits, heartbeats; transactions; each beside Apache Kafka, in turns |
 | `peers` | the same client work on Apache Kafka and other brokers (`ODRADEK_PEERS`), in turns |
 | `compaction` | what a pass takes, and what clients notice of it |
+| `cleaners` | the processor time of compaction beside that of Apache Kafka's cleaner, on the same segments |
+| `tiered` | segments to a folder and an S3 server, cold reads, hot ones beside them |
 | `storage`, `wire`, `records`, ... | the parts |
 
 Nothing here is gated by a timer: machines are noisy. Quote the ratios of a run, with the machine's facts at its top.
@@ -40,6 +42,8 @@ COMMANDS = {
     "transactions": [sys.executable, "-m", "benchmarks.transactions"],
     "peers": [sys.executable, str(PEERS / "bench.py"), "kafka", f"odradek=cmd:{SERVE}", "--rounds", "3"],
     "compaction": [sys.executable, "-m", "benchmarks.compaction"],
+    "cleaners": [sys.executable, "-m", "benchmarks.cleaners"],
+    "tiered": [sys.executable, "-m", "benchmarks.tiered"],
     "storage": [sys.executable, "-m", "benchmarks.storage"],
     "wire": [sys.executable, "-m", "benchmarks.wire_codec"],
     "records": [sys.executable, "-m", "benchmarks.records"],

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from odradek.kernel.api import KeyTable, LogConfig, OsFiles
@@ -22,7 +23,7 @@ from odradek.kernel.cleanup.throttle import Throttle
 from odradek.kernel.cleanup.workers import ProcessWorker
 from odradek.kernel.contracts.cleanup import Compaction
 from odradek.kernel.contracts.rewriting import SegmentRewrite
-from odradek.kernel.records.batch import iterate_batches
+from odradek.kernel.records.batch import iterate_batches, patch_offset_and_epoch
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.testing.running_broker import running_broker
@@ -38,16 +39,26 @@ PRODUCES = 3_000
 CONFIG = LogConfig()
 
 
+def batches_of(
+    keys: int, per_batch: int, compression: str, *, records: int = RECORDS, timestamp: int = 0, step: int = 1
+) -> Iterator[bytes]:
+    """Iterate over batches of records with random keys, each as a producer sends it; times rise by `step`."""
+    source = random.Random(1)
+    for base in range(0, records, per_batch):
+        builder = BatchBuilder(compression=CompressionType[compression])
+        for number in range(base, base + per_batch):
+            key, value = b"key-%d" % source.randrange(keys), source.randbytes(VALUE_BYTES)
+            builder.append(key, value, timestamp=timestamp + number * step)
+        yield bytes(builder.build())
+
+
 def write_segment(folder: Path, keys: int, compression: CompressionType) -> SegmentFileSource:
     """Write one closed segment of records with random keys."""
-    source = random.Random(1)
     writer = CleanedSegment(OsFiles(), folder, 0, CONFIG)
     size_bytes = 0
-    for base in range(0, RECORDS, PER_BATCH):
-        builder = BatchBuilder(base_offset=base, compression=compression)
-        for number in range(PER_BATCH):
-            builder.append(b"key-%d" % source.randrange(keys), source.randbytes(VALUE_BYTES), timestamp=base + number)
-        batch = bytes(builder.build())
+    for number, made in enumerate(batches_of(keys, PER_BATCH, compression.name)):
+        batch = bytearray(made)
+        patch_offset_and_epoch(batch, 0, number * PER_BATCH, 0)
         size_bytes += len(batch)
         for _, header in iterate_batches(batch):
             writer.append(batch, header.last_offset, header.max_timestamp)

@@ -6,8 +6,8 @@
 "format_version": 1,
 "topic": "orders",
 "segments": [
-{"uid": "...", "base_offset": 0},
-{"uid": "...", "base_offset": 100}
+{"base_offset":0,"uid":"..."},
+{"base_offset":100,"uid":"..."}
 ]
 }
 ```
@@ -23,7 +23,7 @@ counts the format version up.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 import attrs
 from crc32c import crc32c
@@ -33,7 +33,7 @@ from odradek.kernel.api import RemoteStoreError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_Value = TypeVar("_Value")
+_Kind = TypeVar("_Kind")
 
 FORMAT_VERSION: Final = 1
 """The latest version that this code writes and reads, of each kind of document."""
@@ -53,19 +53,40 @@ def encode_document(fields: Mapping[str, object]) -> bytes:
     Args:
         fields: What `json` can write, but no floating-point numbers.
     """
-    body = {"format_version": FORMAT_VERSION, **fields}
-    lines = [f'"{name}": {_layout(value)}' for name, value in {"crc32c": _checksum(body), **body}.items()]
+    values = {name: _Value.of(value) for name, value in {"format_version": FORMAT_VERSION, **fields}.items()}
+    lines = [f'"crc32c": {_checksum(values)}']
+    for name, value in values.items():
+        text = ",\n".join(value.pieces)
+        lines.append(f'"{name}": [\n{text}\n]' if value.has_rows else f'"{name}": {text}')
     return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
 
 
-def _layout(value: object) -> str:
-    if isinstance(value, list) and value and isinstance(value[0], dict):
-        return "[\n" + ",\n".join(json.dumps(row) for row in value) + "\n]"
-    return json.dumps(value)
+class _Value(NamedTuple):
+    """A field's value as text, without white space and with sorted keys: of a list of objects, each by itself.
+
+    Each piece is one call into C, which holds the interpreter lock all the while: a broker has other things to do.
+    """
+
+    pieces: list[str]
+    has_rows: bool
+
+    @classmethod
+    def of(cls, value: object) -> _Value:
+        """Return a value's text."""
+        has_rows = isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+        values: list[object] = value if isinstance(value, list) and has_rows else [value]
+        return cls([json.dumps(each, sort_keys=True, separators=(",", ":")) for each in values], has_rows)
 
 
-def _checksum(body: Mapping[str, object]) -> int:
-    return crc32c(json.dumps(body, sort_keys=True, separators=(",", ":")).encode())
+def _checksum(values: Mapping[str, _Value]) -> int:
+    crc = 0
+    for number, (name, value) in enumerate(sorted(values.items())):
+        opening, closing = ("[", "]") if value.has_rows else ("", "")
+        crc = crc32c(f"{',' if number else '{'}{json.dumps(name)}:{opening}".encode(), crc)
+        for index, piece in enumerate(value.pieces):
+            crc = crc32c(f"{',' if index else ''}{piece}".encode(), crc)
+        crc = crc32c(closing.encode(), crc)
+    return crc32c(b"}", crc)
 
 
 def decode_document(data: bytes, what: str) -> Fields:
@@ -92,7 +113,8 @@ def decode_document(data: bytes, what: str) -> Fields:
             f"{what} has format version {version}, and this odradek reads no later one than {FORMAT_VERSION}: a later "
             "odradek wrote it; upgrade this one to at least that version"
         )
-    expected, actual = fields.get("crc32c", int), _checksum({k: v for k, v in body.items() if k != "crc32c"})
+    expected = fields.get("crc32c", int)
+    actual = _checksum({name: _Value.of(value) for name, value in body.items() if name != "crc32c"})
     if expected != actual:
         raise CorruptDocumentError(f"{what} is damaged: its crc32c is {expected}, and {actual} of what is there")
     return fields
@@ -105,7 +127,7 @@ class Fields:
     _values: Mapping[str, object]
     what: str
 
-    def get(self, name: str, kind: type[_Value]) -> _Value:
+    def get(self, name: str, kind: type[_Kind]) -> _Kind:
         """Return a field's value.
 
         Raises:

@@ -94,6 +94,7 @@ class TieredPartitionLog(WrappedLog):
         self.lag_bytes = self.lag_segments = 0
         self._cold: tuple[StoredSegment, ...] = ()
         self._log_start_offset = inner.log_start_offset
+        self._settle()
         if state is not None:
             self._open_with(state)
 

@@ -42,10 +42,10 @@ STORED = b"""{
 "leader_epoch": 5,
 "log_start_offset": 40,
 "segments": [
-{"uid": "uid-0", "base_offset": 0, "next_offset": 100, "max_timestamp": 1100, "leader_epochs": [[0, 0]], \
-"files": {"log": {"size_bytes": 100, "crc32c": 7}}},
-{"uid": "uid-100", "base_offset": 100, "next_offset": 150, "max_timestamp": 1150, "leader_epochs": [[1, 100]], \
-"files": {"log": {"size_bytes": 100, "crc32c": 7}}}
+{"base_offset":0,"files":{"log":{"crc32c":7,"size_bytes":100}},"leader_epochs":[[0,0]],"max_timestamp":1100,\
+"next_offset":100,"uid":"uid-0"},
+{"base_offset":100,"files":{"log":{"crc32c":7,"size_bytes":100}},"leader_epochs":[[1,100]],"max_timestamp":1150,\
+"next_offset":150,"uid":"uid-100"}
 ]
 }
 """
@@ -57,6 +57,12 @@ def test_the_stored_form_stays_as_it_is() -> None:
 
     assert encode_manifest(made) == STORED
     assert decode_manifest(STORED, "it") == made
+
+
+def test_white_space_and_order_may_change() -> None:
+    fields = json.loads(STORED)
+
+    assert decode_manifest(json.dumps(fields, indent=8, sort_keys=True).encode(), "it") == decode_manifest(STORED, "it")
 
 
 @given(manifests())

@@ -240,6 +240,16 @@ def test_retention_of_the_whole_log_reaches_into_the_store(tmp_path: Path) -> No
     trio.run(main)
 
 
+def test_a_log_of_which_nothing_was_sent_expires_as_any_other(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    house.fill(30)
+    second = house.log.segments()[2].base_offset
+
+    assert house.log.delete_segments_below(second) == 2
+    assert (house.log.log_start_offset, house.log.local_log_start_offset) == (second, second)
+    house.close()
+
+
 def test_epochs_of_both_tiers_are_known(tmp_path: Path) -> None:
     async def main() -> None:
         house = House(tmp_path)
