@@ -28,7 +28,8 @@ from .contracts.assignor import Assignor
 from .contracts.cleanup import CleanupPolicy
 from .contracts.election import ElectionFactory
 from .contracts.storage import StorageFactory
-from .errors import PluginError
+from .errors import ConfigError, PluginError
+from .plugin_names import note_plugin
 
 if TYPE_CHECKING:
     import argparse
@@ -143,6 +144,7 @@ class PluginManager:
         self._pluggy = pluggy.PluginManager("odradek")
         self._pluggy.add_hookspecs(hookspecs)
         self._loaded: dict[str, LoadedPlugin] = {}
+        self._listeners: dict[str, list[tuple[str, Callable[..., Any]]]] = {}
         self.owners: dict[tuple[str, str], str] = {}
         """Which plugin offers what, by kind and name, as `("storage", "segment")`, once it was asked."""
 
@@ -191,8 +193,10 @@ class PluginManager:
         if unmarked or not any(name.startswith("odradek_") for name in dir(module)):
             reason = f"does not mark {', '.join(unmarked)} with `hookimpl`" if unmarked else "implements no hook"
             raise PluginError(found.name, f"{reason} {_remedy(found.name)}")
+        note_plugin(found.name, found.module)
         summary = (inspect.getdoc(module) or "").partition("\n")[0]
         settings = tuple(getattr(module, "odradek_plugin_settings", ()))
+        self._listeners.clear()
         self._loaded[found.name] = LoadedPlugin(found, summary, hooks, settings)
 
     # ------------------------------------------------------------------------------- one method a hook, in its order
@@ -291,6 +295,8 @@ class PluginManager:
         for plugin, implementation in self._implementations(hook):
             try:
                 answer = implementation(**arguments)
+            except ConfigError:
+                raise  # the operator's mistake, not the plugin's: it says where and what to do
             except Exception as error:
                 raise PluginError(plugin, f"failed: {error!r} {_remedy(plugin)}", hook=hook) from error
             if answer is not None:
@@ -328,9 +334,12 @@ class PluginManager:
         return {name: offer for name, (_plugin, offer) in joined.items()}
 
     def _notify(self, hook: str, **arguments: object) -> None:
-        for plugin, implementation in self._implementations(hook):
+        listeners = self._listeners.get(hook)
+        if listeners is None:  # asked once: a start with thousands of partitions notifies of each
+            listeners = self._listeners[hook] = self._implementations(hook)
+        for plugin, listener in listeners:
             try:
-                implementation(**arguments)
+                listener(**arguments)
             except Exception:
                 log.exception("plugin %s: %s failed", plugin, hook)
 

@@ -8,8 +8,8 @@ Modules use the standard library's logging and nothing else::
     log.warning("the log failed", extra={"partition": replica.partition, "reason": str(error)})
 
 What comes from clients may hold line breaks or terminal codes: they are escaped, so that nobody can write a line that
-is not his. An exception is one field (`error="ValueError: ... at router.py:118"`); with `-v` its traceback follows,
-indented.
+is not his. An exception is one field (`error="ValueError: ... at router.py:118"`), two more name the plugin in whose
+code it was raised (`plugin=sqlite place="storage.py:88 in read"`); with `-v` its traceback follows, indented.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ import time
 from pathlib import PurePath
 from traceback import extract_tb
 from typing import TYPE_CHECKING, Final
+
+from ..plugin_names import culprit_of_error, root_of
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -51,6 +53,9 @@ class LineFormatter(logging.Formatter):
         error = record.exc_info[1] if record.exc_info else None
         if error is not None:
             parts.append(f"error={_quote(_describe(error))}")
+            culprit = culprit_of_error(error)
+            if culprit is not None:
+                parts.append(f"plugin={_quote(culprit.plugin)} place={_quote(culprit.place)}")
         line = " ".join(parts)
         if error is not None and self._with_tracebacks and record.exc_info:
             line += "\n    " + self.formatException(record.exc_info).replace("\n", "\n    ")
@@ -69,7 +74,8 @@ def _quote(value: object) -> str:
 
 
 def _describe(error: BaseException) -> str:
-    """Return what was raised and where."""
+    """Return what was raised and where; of a group of one, which trio's nurseries make, what is in it."""
+    error = root_of(error)
     frames = extract_tb(error.__traceback__)
     place = f" at {PurePath(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
     return f"{type(error).__name__}: {error}{place}"

@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from .broker_metrics import network_metrics, replica_metrics, request_metrics, topic_metrics, waiting_metrics
+from .hold_ups import watch_hold_ups
 from .idle_monitor import IdleMonitor
 from .metrics import MetricsRegistry
 
@@ -103,6 +104,7 @@ class Observer:
     def services(self) -> Iterator[tuple[str, Callable[..., Awaitable[None]]]]:
         """Iterate over what has to run while the broker serves, with names."""
         yield "idle monitor", self.idle.run
+        yield "hold-up watch", watch_hold_ups
         if self._http is not None:
             yield "http", self._http.run
 

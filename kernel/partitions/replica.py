@@ -25,6 +25,7 @@ import attrs
 from ..contracts.election import MetadataChanged, PartitionState, Role
 from ..contracts.storage import EMPTY_READ, LogRead
 from ..errors import ErrorCode, KafkaError, PluginError, StorageError
+from ..plugin_names import blame
 from ..records.batch import patch_offset_and_epoch
 from ..records.control import ControlRecordType, EndTransactionMarker, read_control_record
 from ..types import NO_EPOCH, NO_OFFSET, NO_TIMESTAMP, IsolationLevel, LogOffsets, TopicIdPartition
@@ -301,10 +302,8 @@ class Replica:
                 self._end_transaction(header, marker)
             elif has_producer:
                 self.producers.append(header)
-        except StorageError as error:
-            _logger.error("partition %s goes offline: %s", self.partition, error)
-            self.go_offline(str(error))
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR) from error
+        except Exception as error:  # a disk, or a bug of the storage: what it has taken is not certain
+            raise self.gone_wrong(error) from error
         return Appended(base_offset, last_offset + 1)
 
     def _keep_producers_at_roll(self) -> None:
@@ -388,6 +387,15 @@ class Replica:
         self.offline_reason = reason
         self.is_leader = False
 
+    def gone_wrong(self, error: Exception) -> KafkaError:
+        """Go offline because of what the log has raised; return what a client is told."""
+        if isinstance(error, StorageError):
+            _logger.error("partition %s goes offline: %s", self.partition, error, extra=blame(error))
+        else:
+            _logger.error("partition %s goes offline", self.partition, exc_info=error)
+        self.go_offline(str(error) or repr(error))
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+
     def pause(self, reason: str) -> None:
         """Serve nothing until `resume`; a state that metadata has meanwhile waits in `state_after_pause`."""
         self.go_offline(reason)
@@ -441,7 +449,12 @@ class Replica:
             return EMPTY_READ
         if offset < log.log_start_offset:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-        return log.read(offset, max_bytes, end, at_least_one=at_least_one)
+        try:
+            return log.read(offset, max_bytes, end, at_least_one=at_least_one)
+        except (KafkaError, StorageError):
+            raise
+        except Exception as error:
+            raise self.gone_wrong(error) from error
 
     def keep_producers(self) -> None:
         """Keep the producers' state beside the log, so that a start need not read the log; durable on return."""

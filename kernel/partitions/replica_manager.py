@@ -18,6 +18,7 @@ import attrs
 from ..contracts.election import ElectionContext
 from ..errors import ErrorCode, KafkaError, PluginError, StorageError
 from ..plugin_manager import choose_offer
+from ..plugin_names import blame
 from ..types import INTERNAL_TOPICS, TopicIdPartition
 from .log_move import move_replica
 from .producer_state import ProducerStateTable
@@ -331,10 +332,16 @@ class ReplicaManager:
     def fail(self, replica: Replica, error: Exception) -> None:
         """Take a replica offline that failed, and say why: one line for a disk, a trace for a bug."""
         if isinstance(error, StorageError):
-            log.error("partition %s goes offline: %s", replica.partition, error)
+            log.error("partition %s goes offline: %s", replica.partition, error, extra=blame(error))
         else:
             log.error("partition %s goes offline", replica.partition, exc_info=error)
         self._take_offline(replica, str(error) or repr(error))
+
+    def note_failure(self, topic: str, partition: int, error: Exception) -> None:
+        """Take note of what a look at a log has raised: a bug takes its replica offline; a disk has told."""
+        replica = self.find(topic, partition)
+        if replica is not None and not isinstance(error, StorageError):
+            self.fail(replica, error)
 
     def _take_offline(self, replica: Replica, reason: str) -> None:
         replica.go_offline(reason)

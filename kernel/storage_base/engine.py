@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ..contracts.disk_work import do_now
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 LogT = TypeVar("LogT", bound="PartitionLog")
 
 
-class EngineBase(Generic[LogT]):
+class EngineBase(ABC, Generic[LogT]):
     """A `StorageEngine` over `open`, `forget`, `begin_checkpoint` and `high_watermarks`; with a disk also over others.
 
     What outlives the process is told by `start`, which calls this one's, and moved out of the way by `set_aside`.
@@ -45,25 +46,25 @@ class EngineBase(Generic[LogT]):
 
     # ----------------------------------------------------------------------------------- what a storage has to give
 
+    @abstractmethod
     def open(self, partition: TopicIdPartition, config: LogConfig) -> LogT:
         """Open a log, or make it when there is none.
 
         Raises:
             StorageError: It cannot be read, or a log of this topic and number but another topic id is there.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def forget(self, partition: TopicIdPartition) -> None:
         """Delete a log that is closed, if there is one; see `StorageEngine.delete_log`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def begin_checkpoint(self, high_watermarks: Mapping[TopicIdPartition, int]) -> DiskWork:
         """See `StorageEngine.begin_checkpoint`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def high_watermarks(self) -> Mapping[TopicIdPartition, int]:
         """See `StorageEngine.high_watermarks`."""
-        raise NotImplementedError
 
     # ------------------------------------------------------------------------------- what a storage with a disk adds
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -69,20 +70,20 @@ class StoredPlace:
         return self.begin(base_offset)
 
 
-class PieceWriter:
+class PieceWriter(ABC):
     """A `SegmentWriter` that gathers batches, so that its subclass writes some at a time."""
 
     def __init__(self) -> None:
         self._pending: list[StoredBatch] = []
         self._pending_bytes = 0
 
+    @abstractmethod
     def write(self, batches: Sequence[StoredBatch]) -> None:
         """Write batches behind those before them."""
-        raise NotImplementedError
 
+    @abstractmethod
     def keep(self, sidecars: Mapping[str, bytes]) -> None:
         """Make all durable, with these small files."""
-        raise NotImplementedError
 
     def append(self, batch: Buffer, last_offset: int, max_timestamp: int) -> None:
         """See `SegmentWriter.append`."""

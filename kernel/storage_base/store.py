@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
@@ -77,58 +78,58 @@ class LogBounds:
 SegmentT = TypeVar("SegmentT", bound=LogSegment)
 
 
-class LogStore(Generic[SegmentT]):
+class LogStore(ABC, Generic[SegmentT]):
     """The methods that a subclass of `LogBase` overrides: all of the first part, what it needs of the second."""
 
     # ----------------------------------------------------------------------------------- what a storage has to give
 
+    @abstractmethod
     def new_segment(self, base_offset: int) -> SegmentT:
         """Begin a segment at the log's end."""
-        raise NotImplementedError
 
+    @abstractmethod
     def write_batches(self, batches: Sequence[tuple[SegmentT, StoredBatch]]) -> None:
         """Write batches, so that they survive the death of the process. Their bytes are borrowed.
 
         Raises:
             StorageError: None of them counts.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def stored(self, segment: SegmentT, offset: int) -> Iterator[StoredBatch]:
         """Iterate over a segment's batches, from the first that ends at or after `offset`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def cut_segment(self, segment: SegmentT, offset: int) -> None:
         """Drop a segment's batches that end at or after `offset`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def drop_segments(self, segments: Sequence[SegmentT]) -> None:
         """Drop whole segments, which are the log's no more."""
-        raise NotImplementedError
 
+    @abstractmethod
     def rewrite_of(self, segments: Sequence[tuple[SegmentT, int]]) -> SegmentRewrite:
         """Return sources of closed segments, each given with where it ends, and a place for new ones."""
-        raise NotImplementedError
 
+    @abstractmethod
     def take_rewritten(self, base_offset: int) -> tuple[SegmentT, Mapping[str, bytes]]:
         """Take over a segment that a `SegmentWriter` finished, with the small files that it was given."""
-        raise NotImplementedError
 
+    @abstractmethod
     def sidecar_places(self) -> Iterable[tuple[str, int]]:
         """Return kind and offset of every small file."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read_sidecar(self, offset: int, kind: str) -> bytes:
         """Return a small file's bytes.
 
         Raises:
             StorageError: It is not there.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def put_sidecar(self, offset: int, kind: str, data: bytes | None) -> None:
         """Keep a small file in the place of what was there; None removes it, if it is there."""
-        raise NotImplementedError
 
     # ------------------------------------------------------------------------------- what a storage with a disk adds
 

@@ -52,7 +52,7 @@ def test_http_is_off_unless_it_is_asked_for() -> None:
     trio.run(observer.bind)
 
     assert observer.http_address is None
-    assert [name for name, _ in observer.services()] == ["idle monitor"]
+    assert [name for name, _ in observer.services()] == ["idle monitor", "hold-up watch"]
 
 
 def test_metrics_are_served_where_the_setting_says() -> None:

@@ -73,7 +73,7 @@ def test_the_plugin_is_listed(environment: Environment, project: Path) -> None:
 def serving(environment: Environment, folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """Run the installed `odradek serve` in a folder; give its address and its process, which is killed at the end."""
     (folder / "odradek.toml").write_text(CONFIG)
-    command = [environment.folder / "bin/odradek", "serve", "--listen", "127.0.0.1:0", "--data-dir", "data"]
+    command = [str(environment.folder / "bin/odradek"), "serve", "--listen", "127.0.0.1:0", "--data-dir", "data"]
     with subprocess.Popen(
         [*command, "--config", "odradek.toml"], cwd=folder, env=plain_environment(), stdout=subprocess.PIPE, text=True
     ) as process:

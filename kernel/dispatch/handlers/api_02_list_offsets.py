@@ -132,7 +132,8 @@ class ListOffsetsHandler:
                     answers.append(ListOffsetsPartitionResponse(partition_index=index, error_code=code))
                 except KafkaError as error:
                     answers.append(ListOffsetsPartitionResponse(partition_index=index, error_code=error.code))
-                except StorageError:
+                except Exception as error:  # whatever a storage raises is its partition's matter alone
+                    self._replicas.note_failure(topic.name, index, error)
                     answers.append(
                         ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
                     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ...errors import ErrorCode, KafkaError, StorageError
+from ...errors import ErrorCode, KafkaError
 from ...types import NO_EPOCH, NO_OFFSET
 from ...wire.messages.api_21_delete_records import (
     DeleteRecordsPartitionResult,
@@ -59,7 +59,8 @@ class DeleteRecordsHandler:
             low_watermark = self._delete(topic, index, offset)
         except KafkaError as error:
             code = error.code
-        except StorageError:
+        except Exception as error:  # whatever a storage raises is its partition's matter alone
+            self._replicas.note_failure(topic, index, error)
             code = ErrorCode.KAFKA_STORAGE_ERROR
         return DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark, error_code=code)
 

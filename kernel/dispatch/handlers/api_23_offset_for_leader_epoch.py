@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...contracts.log_values import EpochEnd
-from ...errors import ErrorCode, KafkaError, StorageError
+from ...errors import ErrorCode, KafkaError
 from ...types import NO_EPOCH, NO_OFFSET
 from ...wire.messages.api_23_offset_for_leader_epoch import (
     EpochEndOffset,
@@ -49,7 +49,8 @@ class OffsetForLeaderEpochHandler:
             end = self._find(topic, wanted)
         except KafkaError as error:
             return EpochEndOffset(partition=wanted.partition, error_code=error.code)
-        except StorageError:
+        except Exception as error:  # whatever a storage raises is its partition's matter alone
+            self._replicas.note_failure(topic, wanted.partition, error)
             return EpochEndOffset(partition=wanted.partition, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
         return EpochEndOffset(partition=wanted.partition, leader_epoch=end.leader_epoch, end_offset=end.end_offset)
 

@@ -1,0 +1,92 @@
+"""Shell: names the plugin that holds the broker up: everything is served by one task, so what blocks stops it all.
+
+A thread asks trio's run for a sign of life, and where none comes in time it looks at what the run is doing:
+
+    thread   ── sign of life? ──>  trio's run        once a second, by `run_sync_soon`: nothing on the hot path
+             <── here ───────────  or nothing for `LIMIT_S`:  whose code is it in? the same call still, a little later?
+
+A broker that is merely busy, or starved of its processor, is in no plugin's call for long, and is not reported.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from ..plugin_names import culprit_of_stack
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from ..plugin_names import Culprit
+
+log = logging.getLogger(__name__)
+
+PAUSE_S: Final = 0.5
+LIMIT_S: Final = 0.5
+SECOND_LOOK_S: Final = 0.1
+
+
+async def watch_hold_ups(*, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    """Watch the run that this belongs to until cancelled; the thread ends soon after."""
+    stopped = threading.Event()
+    watched = (trio.lowlevel.current_trio_token(), threading.get_ident(), stopped)
+    threading.Thread(target=_watch, args=watched, name="hold-up watch", daemon=True).start()
+    task_status.started()
+    try:
+        await trio.sleep_forever()
+    finally:
+        stopped.set()
+
+
+def _watch(token: trio.lowlevel.TrioToken, thread_id: int, stopped: threading.Event) -> None:
+    while not stopped.wait(PAUSE_S):
+        answered = threading.Event()
+        try:
+            token.run_sync_soon(answered.set)
+        except trio.RunFinishedError:
+            return
+        if not answered.wait(LIMIT_S):
+            _look(thread_id, answered)
+        while not answered.wait(PAUSE_S) and not stopped.is_set():
+            continue
+
+
+def _look(thread_id: int, answered: threading.Event) -> None:
+    """Look twice, as a single look may fall into any short call; report a plugin that is in the same one still."""
+    first = _outermost_of_plugin(_frame_of(thread_id))
+    if first is None or answered.wait(SECOND_LOOK_S):
+        return
+    frame = _frame_of(thread_id)
+    culprit = culprit_of_stack(frame)
+    if culprit is not None and _outermost_of_plugin(frame) is first:
+        report(culprit)
+
+
+def _frame_of(thread_id: int) -> FrameType | None:
+    return sys._current_frames().get(thread_id)  # noqa: SLF001 - documented, for debuggers and the like
+
+
+def report(culprit: Culprit) -> None:
+    """Say who holds the broker up, where, and what its author should do."""
+    log.error(
+        "plugin %r holds the broker up: nobody has been served for %.1f s; what waits belongs into a DiskWork, "
+        "a service or `broker.run_in_thread` (until then, put it into `disable` of [plugins])",
+        culprit.plugin,
+        LIMIT_S + SECOND_LOOK_S,
+        extra={"place": culprit.place},
+    )
+
+
+def _outermost_of_plugin(frame: FrameType | None) -> FrameType | None:
+    """Return the frame by which the kernel called a plugin; the same object as long as that call lasts."""
+    found = None
+    while frame is not None:
+        if culprit_of_stack(frame) is not None:
+            found = frame
+        frame = frame.f_back
+    return found

@@ -1,0 +1,83 @@
+"""Pure core: whose code it is that failed, or that is running: so that a log line names the plugin.
+
+What is known is a fact of the process, as `sys.modules` is: which module belongs to which plugin. The plugin manager
+notes it; frames tell their module.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType, TracebackType
+
+_names: Final[dict[str, str]] = {}
+
+
+class Culprit(NamedTuple):
+    """A plugin, and where in its code: `storage.py:88 in read`."""
+
+    plugin: str
+    place: str
+
+
+def note_plugin(name: str, module: str) -> None:
+    """Take note that a module, and what is below it, belongs to a plugin."""
+    _names[module] = name
+
+
+def plugin_of(module: str) -> str:
+    """Return the plugin that a module belongs to, empty when none."""
+    while module:
+        if module in _names:
+            return _names[module]
+        module = module.rpartition(".")[0]
+    return ""
+
+
+def root_of(error: BaseException) -> BaseException:
+    """Return what an exception is about: the only one of a group, however deep."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
+def culprit_of_error(error: BaseException) -> Culprit | None:
+    """Return the plugin in whose code an exception was raised, or was on its way: the innermost of several."""
+    return _innermost(_frames_of_traceback(root_of(error).__traceback__))
+
+
+def blame(error: BaseException) -> dict[str, str]:
+    """Return fields for the log line of an error that is told without a trace: the plugin whose bug is its cause."""
+    cause = error.__cause__
+    culprit = None if cause is None or isinstance(cause, OSError) else culprit_of_error(cause)
+    return {} if culprit is None else culprit._asdict()
+
+
+def culprit_of_stack(frame: FrameType | None) -> Culprit | None:
+    """Return the plugin whose code a thread is in, `frame` being the innermost; the innermost of several."""
+    return _innermost(reversed(list(_frames_of_stack(frame))))
+
+
+def _innermost(frames: Iterator[tuple[FrameType, int]]) -> Culprit | None:
+    """Look at frames, the outermost first."""
+    found = None
+    for frame, line in frames:
+        plugin = plugin_of(str(frame.f_globals.get("__name__", "")))
+        if plugin:
+            file = frame.f_code.co_filename.rpartition("/")[2]
+            found = Culprit(plugin, f"{file}:{line} in {frame.f_code.co_name}")
+    return found
+
+
+def _frames_of_traceback(traceback: TracebackType | None) -> Iterator[tuple[FrameType, int]]:
+    while traceback is not None:
+        yield traceback.tb_frame, traceback.tb_lineno
+        traceback = traceback.tb_next
+
+
+def _frames_of_stack(frame: FrameType | None) -> Iterator[tuple[FrameType, int]]:
+    while frame is not None:
+        yield frame, frame.f_lineno
+        frame = frame.f_back

@@ -1,0 +1,75 @@
+"""Whose code it is that failed, told by tracebacks and stacks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+import pytest
+
+from odradek.kernel.plugin_names import blame, culprit_of_error, culprit_of_stack, note_plugin, plugin_of
+
+SOURCE = """
+def fail():
+    raise ValueError("a bug")
+
+def call(function):
+    return function()
+"""
+
+
+@pytest.fixture
+def stranger() -> dict[str, Callable[..., object]]:
+    """Return the functions of a module that belongs to a plugin."""
+    note_plugin("stranger", "stranger_of_this_test")
+    functions: dict[str, Callable[..., object]] = {"__name__": "stranger_of_this_test.inside"}  # type: ignore[dict-item]
+    exec(compile(SOURCE, "/somewhere/inside.py", "exec"), functions)
+    return functions
+
+
+def test_a_module_belongs_to_the_plugin_of_its_package() -> None:
+    note_plugin("one", "package_of_one")
+
+    assert [plugin_of(name) for name in ("package_of_one", "package_of_one.a.b", "package_of_one_more", "")] == [
+        "one",
+        "one",
+        "",
+        "",
+    ]
+
+
+def test_an_error_names_the_innermost_line_of_a_plugin(stranger: dict[str, Callable[..., object]]) -> None:
+    with pytest.raises(ValueError, match="a bug") as caught:
+        stranger["call"](lambda: stranger["fail"]())
+    group = ExceptionGroup("of a nursery", [caught.value])
+
+    assert culprit_of_error(caught.value) == ("stranger", "inside.py:3 in fail")
+    assert culprit_of_error(group) == culprit_of_error(caught.value)
+    assert culprit_of_error(ValueError("nobody's")) is None
+
+
+def test_a_stack_names_the_innermost_line_of_a_plugin(stranger: dict[str, Callable[..., object]]) -> None:
+    frame = stranger["call"](lambda: sys._getframe())
+    assert isinstance(frame, FrameType)
+
+    assert culprit_of_stack(sys._getframe()) is None
+    assert culprit_of_stack(None) is None
+
+
+def test_the_cause_of_an_error_is_blamed_unless_it_is_a_disk(stranger: dict[str, Callable[..., object]]) -> None:
+    def raised_from(function: Callable[..., object]) -> Exception:
+        try:
+            function()
+        except Exception as cause:
+            error = RuntimeError("told without a trace")
+            error.__cause__ = cause
+            return error
+        raise AssertionError
+
+    def disk() -> None:
+        raise OSError("full")
+
+    assert blame(raised_from(stranger["fail"])) == {"plugin": "stranger", "place": "inside.py:3 in fail"}
+    assert blame(raised_from(disk)) == {}
+    assert blame(RuntimeError("no cause")) == {}
