@@ -7,6 +7,10 @@ out further, not even by handing partitions on over several members.
 *Stickiness.* As many partitions as balance allows stay where they were. With equal subscriptions exactly as many; with
 different ones each repair takes the way that moves the fewest.
 
+*Racks* (KIP-881). Where they count, members of equal subscriptions keep only what has a replica near them, as long as
+it may find one: nearness goes before stickiness, balance before both. With different subscriptions nearness decides
+where nothing else does.
+
 How: everybody keeps what he owned and may read; with equal subscriptions what is above a fair share is let go; what is
 free goes to whoever has least; and with different subscriptions the loads are repaired::
 
@@ -33,10 +37,16 @@ from .claims import NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
+    from typing import TypeAlias
+
+    Near: TypeAlias = Mapping[str, Sequence[frozenset[int]]]
 
 
 def balance(
-    members_count: int, subscribers: Mapping[str, Sequence[int]], owners: Mapping[str, Sequence[int]]
+    members_count: int,
+    subscribers: Mapping[str, Sequence[int]],
+    owners: Mapping[str, Sequence[int]],
+    near: Near | None = None,
 ) -> dict[str, list[int]]:
     """Return who shall read each partition, by topic and partition.
 
@@ -44,15 +54,20 @@ def balance(
         members_count: Members are the numbers below it; the order decides where nothing else does.
         subscribers: By topic, ascending, at least one.
         owners: By topic (the same) and partition: who had it, or `NOBODY`. Need not be a subscriber any more.
+        near: By topic (the same) and partition: who has a replica in his rack, or no rack; None when racks count for
+            nothing.
     """
-    plan = _Plan.keeping(members_count, subscribers, owners)
     everybody = next(iter(subscribers.values()), ())
     is_homogeneous = all(len(some) == len(everybody) for some in subscribers.values()) and all(
         some == everybody for some in subscribers.values()
     )
+    plan = _Plan.keeping(members_count, subscribers, owners, near if is_homogeneous else None)
     if is_homogeneous:
         plan.let_go_above_fair_share(everybody)
-    plan.give_what_is_free()
+        if near is not None and everybody:
+            plan.give_near(everybody, near)
+            plan.give_back(everybody)
+    plan.give_what_is_free(near)
     if not is_homogeneous:
         plan.repair()
     return plan.readers
@@ -80,16 +95,20 @@ class _Plan:
 
     @classmethod
     def keeping(
-        cls, members_count: int, subscribers: Mapping[str, Sequence[int]], owners: Mapping[str, Sequence[int]]
+        cls,
+        members_count: int,
+        subscribers: Mapping[str, Sequence[int]],
+        owners: Mapping[str, Sequence[int]],
+        near: Near | None,
     ) -> _Plan:
-        """Return the plan in which everybody keeps what he may still read, and the rest is free."""
+        """Return the plan in which everybody keeps what he may still read and is near him, and the rest is free."""
         members = range(members_count)
         plan = cls(subscribers, owners, {}, [{} for _ in members], [{} for _ in members], [0] * members_count)
         for topic, readers in subscribers.items():
             allowed = set(readers)
             plan.readers[topic] = [NOBODY] * len(owners[topic])
             for partition, owner in enumerate(owners[topic]):
-                if owner in allowed:
+                if owner in allowed and (near is None or owner in near[topic][partition]):
                     plan.give(topic, partition, owner)
         return plan
 
@@ -128,7 +147,33 @@ class _Plan:
                 for partition, topic in mine[share:]:
                     self.take(topic, partition)
 
-    def give_what_is_free(self) -> None:
+    def give_near(self, everybody: Sequence[int], near: Near) -> None:
+        """Give free partitions to who has a replica near and room for it, those with the least choice first."""
+        room, readers_of_all = _Room.of(self, everybody), frozenset(everybody)
+        choices = sorted(
+            (len(near[topic][partition] & readers_of_all), topic, partition)
+            for topic, readers in self.readers.items()
+            for partition, member in enumerate(readers)
+            if member == NOBODY
+        )
+        for _, topic, partition in choices:
+            takers = [member for member in near[topic][partition] & readers_of_all if room.has(member)]
+            if takers:
+                taker = min(takers, key=lambda member: (self.loads[member], member))
+                room.take(taker)
+                self.give(topic, partition, taker)
+
+    def give_back(self, everybody: Sequence[int]) -> None:
+        """Give to who had them, and has room, what nobody could take who is nearer."""
+        room = _Room.of(self, everybody)
+        for topic, readers in self.readers.items():
+            for partition, member in enumerate(readers):
+                owner = self.owners[topic][partition]
+                if member == NOBODY and owner in everybody and room.has(owner):
+                    room.take(owner)
+                    self.give(topic, partition, owner)
+
+    def give_what_is_free(self, near: Near | None) -> None:
         """Give each free partition to the subscriber with the least, topics with the least choice first."""
 
         def choice(topic: str) -> tuple[float, int]:
@@ -137,13 +182,23 @@ class _Plan:
 
         for topic in sorted(self.readers, key=choice):
             free = [partition for partition, member in enumerate(self.readers[topic]) if member == NOBODY]
-            if free:
+            if free and near is not None:
+                self._give_to_least(topic, free, near[topic])
+            elif free:
                 least = [(self.loads[member], member) for member in self.subscribers[topic]]
                 heapify(least)
                 for partition in free:
                     load, member = least[0]
                     self.give(topic, partition, member)
                     heapreplace(least, (load + 1, member))
+
+    def _give_to_least(self, topic: str, free: Sequence[int], near: Sequence[frozenset[int]]) -> None:
+        """Give partitions to those with the least, of whom rather to one who is near."""
+        for partition in free:
+            least = min(
+                (self.loads[member], member not in near[partition], member) for member in self.subscribers[topic]
+            )
+            self.give(topic, partition, least[2])
 
     def repair(self) -> None:
         """Hand partitions on until loads cannot be evened out further."""
@@ -188,6 +243,28 @@ class _Plan:
         if not self.strangers[giver].get(topic):
             return max(held)
         return max(held, key=lambda p: (owners[p] == taker, owners[p] != giver, p))
+
+
+class _Room:
+    """Who may still get more of equal shares, some of which are larger by one."""
+
+    def __init__(self, loads: Sequence[int], fair: int, larger_left: int) -> None:
+        self._loads = loads
+        self._fair = fair
+        self._larger_left = larger_left
+
+    @classmethod
+    def of(cls, plan: _Plan, everybody: Sequence[int]) -> _Room:
+        fair, larger = divmod(sum(map(len, plan.readers.values())), len(everybody))
+        return cls(plan.loads, fair, larger - sum(plan.loads[member] > fair for member in everybody))
+
+    def has(self, member: int) -> bool:
+        """Return whether a member may get one more."""
+        return self._loads[member] < self._fair or (self._loads[member] == self._fair and self._larger_left > 0)
+
+    def take(self, member: int) -> None:
+        """Take note that it is about to get it."""
+        self._larger_left -= self._loads[member] == self._fair
 
 
 class _Search:

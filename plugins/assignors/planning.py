@@ -27,6 +27,8 @@ def plan_sticky(
     topics: Mapping[str, SubscribedTopic],
     claim_of: Callable[[GroupMember], Claim],
     may_have: Callable[[Owners, str, int, int], bool] | None = None,
+    *,
+    minds_racks: bool = True,
 ) -> Given:
     """Return who gets what: balanced, and then as it was before.
 
@@ -36,6 +38,7 @@ def plan_sticky(
         claim_of: What a member owned.
         may_have: Whether a partition may be given now (owners, topic, partition, the planned member's place in the
             claims); without it everything is.
+        minds_racks: Whether members rather get what has a replica in their rack.
     """
     ordered = in_order(members)
     subscribers = subscribers_by_topic(ordered, topics)
@@ -45,6 +48,7 @@ def plan_sticky(
         len(ordered),
         {topic: [place[member.member_id] for member in some] for topic, some in subscribers.items()},
         {topic: owners.by_topic[topic] for topic in subscribers},
+        _near(ordered, {topic: topics[topic] for topic in subscribers}) if minds_racks else None,
     )
     given: list[dict[str, list[int]]] = [{} for _ in ordered]
     for topic in subscribers:
@@ -52,3 +56,31 @@ def plan_sticky(
             if reader != NOBODY and (may_have is None or may_have(owners, topic, partition, reader)):
                 given[reader].setdefault(topic, []).append(partition)
     return {member.member_id: partitions for member, partitions in zip(ordered, given, strict=True)}
+
+
+def _near(
+    members: Sequence[GroupMember], topics: Mapping[str, SubscribedTopic]
+) -> dict[str, list[frozenset[int]]] | None:
+    """Return by topic and partition who has a replica in his rack, or no rack; None when racks count for nothing.
+
+    That is so when no member tells a rack in which some replica is, or when every partition is in every rack.
+
+    *Source:* KIP-881; what Kafka's AbstractPartitionAssignor takes for a reason to look at racks.
+    """
+    asked = {member.rack for member in members if member.rack}
+    if not asked:
+        return None
+    racks = {topic: each.racks or [frozenset[str]()] * each.partitions_count for topic, each in topics.items()}
+    everywhere = frozenset[str]().union(*(replicas for many in racks.values() for replicas in many))
+    if not asked & everywhere or all(replicas == everywhere for many in racks.values() for replicas in many):
+        return None
+    known: dict[frozenset[str], frozenset[int]] = {}
+
+    def near(replicas: frozenset[str]) -> frozenset[int]:
+        if replicas not in known:
+            known[replicas] = frozenset(
+                place for place, member in enumerate(members) if not member.rack or member.rack in replicas
+            )
+        return known[replicas]
+
+    return {topic: [near(replicas) for replicas in many] for topic, many in racks.items()}

@@ -32,7 +32,7 @@ class UniformAssignor:
         self, members: Sequence[GroupMember], topics: Mapping[str, SubscribedTopic]
     ) -> Mapping[str, MemberAssignment]:
         """Balance, and leave with its member what can be left."""
-        given = plan_sticky(members, topics, claim_of_subscription)
+        given = plan_sticky(members, topics, claim_of_subscription, minds_racks=False)
         return {member_id: MemberAssignment(partitions) for member_id, partitions in given.items()}
 
     def subscription_user_data(
