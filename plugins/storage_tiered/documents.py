@@ -61,6 +61,9 @@ def encode_document(fields: Mapping[str, object]) -> bytes:
     return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
 
 
+_text_of: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
+
 class _Value(NamedTuple):
     """A field's value as text, without white space and with sorted keys: of a list of objects, each by itself.
 
@@ -75,7 +78,7 @@ class _Value(NamedTuple):
         """Return a value's text."""
         has_rows = isinstance(value, list) and bool(value) and isinstance(value[0], dict)
         values: list[object] = value if isinstance(value, list) and has_rows else [value]
-        return cls([json.dumps(each, sort_keys=True, separators=(",", ":")) for each in values], has_rows)
+        return cls(list(map(_text_of, values)), has_rows)
 
 
 def _checksum(values: Mapping[str, _Value]) -> int:

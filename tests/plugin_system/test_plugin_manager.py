@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from odradek.kernel.api import PluginError, TopicIdPartition, hookimpl
+from odradek.kernel.api import ConfigError, PluginError, TopicIdPartition, hookimpl
 from odradek.kernel.ids import ZERO_ID
 from odradek.kernel.plugin_manager import (
     PLUGIN_API_VERSION,
@@ -177,6 +177,16 @@ def test_two_plugins_that_offer_the_same_name_are_refused() -> None:
 
     with pytest.raises(PluginError, match=r"offers the storage 'same', which plugin '.*' offers too"):
         manager_with(first=first, second=second).storages()
+
+
+def test_a_setting_that_a_plugin_refuses_is_the_operators_to_mend() -> None:
+    def refuse() -> None:
+        raise ConfigError("no such store", where="odradek.tiered.store")
+
+    refusing = plugin("refusing", odradek_storages=named("odradek_storages", refuse))
+
+    with pytest.raises(ConfigError, match=r"^odradek\.tiered\.store: no such store"):
+        manager_with(refusing=refusing).storages()
 
 
 def test_a_plugin_that_fails_to_offer_is_named() -> None:

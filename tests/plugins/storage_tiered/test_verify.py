@@ -200,6 +200,15 @@ def test_the_command_writes_json(tmp_path: Path, capsys: pytest.CaptureFixture[s
         "end_offset": 20,
         "segments": 2,
         "size_bytes": 40,
+        "listing": [
+            {
+                "base_offset": base,
+                "next_offset": end,
+                "size_bytes": 20,
+                "object": segment_file_name(PARTITION, base, f"uid-{base}", "log"),
+            }
+            for base, end in ((0, 10), (12, 20))
+        ],
     }
     assert [each["kind"] for each in told["findings"]] == ["gap"]
 
