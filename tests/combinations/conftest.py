@@ -31,9 +31,11 @@ def combination(request: pytest.FixtureRequest) -> Combination:
 
 
 @pytest.fixture
-def house(combination: Combination, houses: dict[str, House]) -> House:
+def house(combination: Combination, houses: dict[str, House]) -> Iterator[House]:
     """Return a broker with the combination's storage."""
-    return opened(combination.storage, houses)
+    house = opened(combination.storage, houses)
+    yield house
+    house.delete_topics()
 
 
 def opened(storage: Storage, houses: dict[str, House]) -> House:

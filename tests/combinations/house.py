@@ -24,7 +24,7 @@ from odradek.kernel.testing.running_broker import RunningBroker, running_broker
 
 from .table import QUICK, Combination, Storage
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 SPEC: Any = OffsetSpec
 """Its constructors have no types."""
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -51,6 +51,7 @@ class House:
         self._config.write_text(CONFIG)
         self._stack = ExitStack()
         self._numbers = itertools.count()
+        self._topics: list[str] = []
         self.broker: RunningBroker
         self.admin: AdminClient
 
@@ -76,7 +77,15 @@ class House:
         name = f"{combination}-{next(self._numbers)}"
         wanted = NewTopic(name, 1, 1, config=combination.topic_settings(**settings))
         self.admin.create_topics([wanted])[name].result(PATIENCE_S)
+        self._topics.append(name)
         return name
+
+    def delete_topics(self) -> None:
+        """Delete all topics that were created, so that the cleaner has nothing else to do for the next test."""
+        if self._topics:
+            for deletion in self.admin.delete_topics(self._topics).values():
+                deletion.result(PATIENCE_S)
+            self._topics.clear()
 
     def alter(self, topic: str, **settings: str) -> None:
         """Set a topic's settings, with dots for underscores."""
@@ -146,7 +155,7 @@ class House:
 
     def cool(self, topic: str) -> None:
         """Make the next reads of a topic cold."""
-        self.storage.cool(self.data_dir, topic)
+        self.storage.cool(self, topic)
 
     def until(self, condition: Callable[[], bool]) -> None:
         """Wait for what the broker does by itself."""

@@ -5,11 +5,25 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from odradek.kernel.api import StorageContext, StorageEngine
+from odradek.kernel.wire.messages.api_02_list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+
+from ..broker.broker_process import Client
+
+if TYPE_CHECKING:
+    from .house import House
+
+EARLIEST: Final = -2
+EARLIEST_LOCAL: Final = -4
 
 QUICK: Mapping[str, object] = {
     "log.cleaner.backoff.ms": 100,
@@ -21,16 +35,16 @@ QUICK: Mapping[str, object] = {
 """Cleanup looks at logs all the time, so that nobody waits for it; few internal partitions start sooner."""
 
 
-def nothing_to_do(data_dir: Path, topic: str) -> None:
+def nothing_to_do(house: House, topic: str) -> None:
     """Leave records where they are: they are in memory."""
 
 
-def drop_pages(data_dir: Path, topic: str) -> None:
+def drop_pages(house: House, topic: str) -> None:
     """Have the system forget what it has of the files in memory, so that the next read waits for the disk.
 
     By another process: whoever closes SQLite's files in the process that uses them gives up its locks.
     """
-    files = [*data_dir.glob(f"{topic}-*/*"), *data_dir.glob("*.sqlite*")]
+    files = [*house.data_dir.glob(f"{topic}-*/*"), *house.data_dir.glob("*.sqlite*")]
     subprocess.run([sys.executable, "-S", "-c", FORGET, *files], check=True)
 
 
@@ -41,6 +55,20 @@ for path in sys.argv[1:]:
     os.fsync(descriptor)
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 """
+
+
+def send_away(house: House, topic: str) -> None:
+    """Wait until closed segments are in the store and nowhere else."""
+    with Client(house.broker.bootstrap) as client:
+        house.until(lambda: offset_at(client, topic, EARLIEST_LOCAL) > offset_at(client, topic, EARLIEST))
+
+
+def offset_at(client: Client, topic: str, timestamp: int) -> int:
+    """Ask for an offset that librdkafka has no name for."""
+    part = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+    response = client.ask(ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=[part])]), 9)
+    assert isinstance(response, ListOffsetsResponse)
+    return response.topics[0].partitions[0].offset
 
 
 def segment_engine(context: StorageContext) -> StorageEngine:
@@ -67,7 +95,7 @@ class Storage:
 
     Attributes:
         name: For `odradek.storage`.
-        make_engine: Makes its engine, for what only a follower does to a log.
+        make_engine: Makes its engine, for what only a follower does to a log; None where it is not one by itself.
         cool: Makes reads of a topic cold.
         survives: Whether records outlive the broker.
         broker_settings: What the broker needs beside `QUICK`.
@@ -75,8 +103,8 @@ class Storage:
     """
 
     name: str
-    make_engine: Callable[[StorageContext], StorageEngine]
-    cool: Callable[[Path, str], None] = drop_pages
+    make_engine: Callable[[StorageContext], StorageEngine] | None
+    cool: Callable[[House, str], None] = drop_pages
     survives: bool = True
     broker_settings: Mapping[str, object] = attrs.field(factory=dict)
     topic_settings: Mapping[str, str] = attrs.field(factory=dict)
@@ -86,6 +114,13 @@ STORAGES = (
     Storage("segment", segment_engine),
     Storage("memory", memory_engine, nothing_to_do, survives=False),
     Storage("sqlite", sqlite_engine),  # the stranger's: examples/plugin_template
+    Storage(
+        "tiered",
+        None,
+        send_away,
+        broker_settings={"remote.log.storage.system.enable": True, "remote.log.manager.task.interval.ms": 100},
+        topic_settings={"local.retention.bytes": "1"},
+    ),
 )
 POLICIES = {"delete": "delete", "compact": "compact", "both": "compact,delete"}
 """By their names here: values of `cleanup.policy`."""

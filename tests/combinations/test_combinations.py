@@ -13,7 +13,7 @@ SMALL = "1000"
 
 
 def test_records_of_every_codec_are_read_hot_and_cold(house: House, combination: Combination) -> None:
-    topic = house.topic(combination)
+    topic = house.topic(combination, internal_segment_bytes="5000")
     written: list[Record] = []
     for codec in CODECS:
         records = numbered(20, len(written), size_bytes=200)

@@ -130,8 +130,9 @@ def append_all(log: PartitionLog, batches: list[bytes]) -> list[bytes]:
     return written
 
 
-@pytest.mark.parametrize("storage", STORAGES, ids=lambda storage: storage.name)
+@pytest.mark.parametrize("storage", [each for each in STORAGES if each.make_engine], ids=lambda each: each.name)
 def test_a_truncated_log_goes_on_as_if_the_rest_had_never_been(storage: Storage, tmp_path: Path) -> None:
+    assert storage.make_engine is not None
     for cut in (0, 1, 50, 60, 119, 120):
         engine = storage.make_engine(make_context(tmp_path / str(cut)))
         engine.start()
