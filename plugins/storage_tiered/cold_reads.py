@@ -25,7 +25,7 @@ from odradek.kernel.api import (
 )
 
 from .indexes import position_of
-from .names import LOG, segment_file_name
+from .names import INDEX, LOG, segment_file_name
 from .runs import Extent, RunTooShortError, read_table
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-INDEX: Final = "index"
 FAILURE_MS: Final = 1000
 """How long a failure is remembered."""
 _FAILURES_MAX: Final = 1000

@@ -29,6 +29,7 @@ from odradek.kernel.api import (
 from .cold_reads import ColdPlace
 from .local_state import COLD_TRANSACTIONS_KIND, TIER_KIND, LocalState, decode_state, encode_state
 from .manifest_line import ManifestLine
+from .names import SNAPSHOT, TRANSACTION_INDEX
 from .planning import TieredState, confirmed_copies
 from .time_lookup import TimeLookup
 from .wrapped_log import WrappedLog
@@ -43,9 +44,6 @@ if TYPE_CHECKING:
     from .planning import LocalCopy
     from .rewriting import ColdRewrites
     from .time_lookup import FoundBatches
-
-_TRANSACTIONS = "txnindex"
-_SNAPSHOT = "snapshot"
 
 
 class TieredPartitionLog(WrappedLog):
@@ -351,8 +349,8 @@ class TieredPartitionLog(WrappedLog):
         """Take the manifest that names a rewritten cold segment in the place of others."""
         for segment in old:
             self.inner.delete_sidecar(segment.base_offset, COLD_TRANSACTIONS_KIND)
-        if _TRANSACTIONS in sidecars:
-            self.inner.write_sidecar(old[0].base_offset, COLD_TRANSACTIONS_KIND, sidecars[_TRANSACTIONS])
+        if TRANSACTION_INDEX in sidecars:
+            self.inner.write_sidecar(old[0].base_offset, COLD_TRANSACTIONS_KIND, sidecars[TRANSACTION_INDEX])
         self.take_manifest(newest)
 
     # ---------------------------------------------------------------------------------------------------- small files
@@ -360,12 +358,12 @@ class TieredPartitionLog(WrappedLog):
     def sidecars(self, kind: str) -> Sequence[int]:
         """See `PartitionLog.sidecars`: the transaction indexes of cold segments stay local."""
         here = self.inner.sidecars(kind)
-        if kind != _TRANSACTIONS:
+        if kind != TRANSACTION_INDEX:
             return here
         return sorted({*here, *self.inner.sidecars(COLD_TRANSACTIONS_KIND)})
 
     def _kept_kind(self, offset: int, kind: str) -> str:
-        is_cold = kind == _TRANSACTIONS and offset < self.inner.log_start_offset
+        is_cold = kind == TRANSACTION_INDEX and offset < self.inner.log_start_offset
         return COLD_TRANSACTIONS_KIND if is_cold and offset not in self.inner.sidecars(kind) else kind
 
     def read_sidecar(self, offset: int, kind: str) -> bytes:
@@ -395,7 +393,7 @@ class TieredPartitionLog(WrappedLog):
             copies=self.copies,
             log_start_offset=self._log_start_offset,
             uploadable_end=min(last_stable_offset, inner.recovery_point),
-            removable_end=max((at for at in inner.sidecars(_SNAPSHOT) if at <= known_end), default=0),
+            removable_end=max((at for at in inner.sidecars(SNAPSHOT) if at <= known_end), default=0),
             settings=self.settings,
             now_ms=now_ms,
         )
@@ -435,9 +433,9 @@ class TieredPartitionLog(WrappedLog):
         Raises:
             StorageError: The log is offline.
         """
-        for base_offset in self.inner.sidecars(_TRANSACTIONS):
+        for base_offset in self.inner.sidecars(TRANSACTION_INDEX):
             if base_offset < below:
-                data = self.inner.read_sidecar(base_offset, _TRANSACTIONS)
+                data = self.inner.read_sidecar(base_offset, TRANSACTION_INDEX)
                 self.inner.write_sidecar(base_offset, COLD_TRANSACTIONS_KIND, data)
         count = self.inner.delete_segments_below(below)
         self.copies = {base: copy for base, copy in self.copies.items() if base >= self.inner.log_start_offset}

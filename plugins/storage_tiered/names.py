@@ -34,7 +34,19 @@ TOPICS_PREFIX: Final = "topics/"
 LOG: Final = "log"
 """The kind of the file with the records."""
 
-FILE_KINDS: Final = (LOG, "index", "timeindex", "txnindex", "snapshot")
+INDEX: Final = "index"
+"""The kind of the offset index."""
+
+TIME_INDEX: Final = "timeindex"
+"""The kind of the time index."""
+
+TRANSACTION_INDEX: Final = "txnindex"
+"""The kind of the list of aborted transactions."""
+
+SNAPSHOT: Final = "snapshot"
+"""The kind of the producers' state."""
+
+FILE_KINDS: Final = (LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX, SNAPSHOT)
 """Kinds of the files of a segment; they end their names here as they do on a disk."""
 
 _TOPIC: Final = rf"{TOPICS_PREFIX}(?P<topic>[a-zA-Z0-9._-]+)/(?P<id>[a-zA-Z0-9_-]{{22}})/"

@@ -26,7 +26,7 @@ from odradek.kernel.api import OsFiles, StoreRefusedError, StoreUnavailableError
 
 from .manifest import new_manifest
 from .manifests import take_over
-from .names import segment_file_name
+from .names import SNAPSHOT, TRANSACTION_INDEX, segment_file_name
 from .planning import copy_of, plan_local_removal, plan_uploads, with_upload
 from .uploads import Upload, send
 
@@ -42,9 +42,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
-
-_TRANSACTIONS = "txnindex"
-_SNAPSHOT = "snapshot"
 
 
 @attrs.define
@@ -293,6 +290,6 @@ def _epochs_of(tiered: TieredPartitionLog, segment: SegmentInfo) -> tuple[tuple[
 
 
 def _sidecars_of(tiered: TieredPartitionLog, segment: SegmentInfo) -> dict[str, bytes]:
-    places = {_TRANSACTIONS: segment.base_offset, _SNAPSHOT: segment.next_offset}
+    places = {TRANSACTION_INDEX: segment.base_offset, SNAPSHOT: segment.next_offset}
     found = {kind: at for kind, at in places.items() if at in tiered.inner.sidecars(kind)}
     return {kind: tiered.inner.read_sidecar(at, kind) for kind, at in found.items()}

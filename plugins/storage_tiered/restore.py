@@ -31,7 +31,7 @@ from odradek.kernel.api import (
 from .bucket import StoredTopic, load_cluster_id, load_topic
 from .local_state import COLD_TRANSACTIONS_KIND, TIER_KIND, LocalState, encode_state
 from .manifests import load_newest
-from .names import TopicName, parse_name, segment_file_name
+from .names import SNAPSHOT, TRANSACTION_INDEX, TopicName, parse_name, segment_file_name
 
 if TYPE_CHECKING:
     import uuid
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from .manifest import Manifest, StoredSegment
 
 _TIERED: Final = "remote.storage.enable"
-_TRANSACTIONS: Final = "txnindex"
-_SNAPSHOT: Final = "snapshot"
 
 
 class RestoreError(RemoteStoreError):
@@ -174,14 +172,12 @@ def _restored_partition(
     _check_objects(store, partition, manifest, sizes)
     sidecars = [RestoredSidecar(0, TIER_KIND, encode_state(LocalState(manifest, manifest.log_start_offset)))]
     for segment in manifest.segments:
-        if _TRANSACTIONS in segment.files:
-            data = _get(store, partition, segment, _TRANSACTIONS)
+        if TRANSACTION_INDEX in segment.files:
+            data = _get(store, partition, segment, TRANSACTION_INDEX)
             sidecars.append(RestoredSidecar(segment.base_offset, COLD_TRANSACTIONS_KIND, data))
     next_offset = max(manifest.end_offset, manifest.log_start_offset)
-    if manifest.segments and _SNAPSHOT in manifest.segments[-1].files:
-        sidecars.append(
-            RestoredSidecar(next_offset, _SNAPSHOT, _get(store, partition, manifest.segments[-1], _SNAPSHOT))
-        )
+    if manifest.segments and SNAPSHOT in manifest.segments[-1].files:
+        sidecars.append(RestoredSidecar(next_offset, SNAPSHOT, _get(store, partition, manifest.segments[-1], SNAPSHOT)))
     return RestoredPartition(next_offset, manifest.leader_epoch, sidecars)
 
 

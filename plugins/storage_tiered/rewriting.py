@@ -21,7 +21,6 @@ import attrs
 
 from odradek.kernel.api import (
     CREATE,
-    READ,
     RemoteStoreError,
     SegmentInfo,
     StorageError,
@@ -33,7 +32,7 @@ from odradek.kernel.api import (
 
 from .cold_batches import iterate_object
 from .indexes import IndexBuilder, position_of
-from .names import LOG, segment_file_name
+from .names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TRANSACTION_INDEX, segment_file_name
 from .uploads import Upload, send
 
 if TYPE_CHECKING:
@@ -57,9 +56,6 @@ if TYPE_CHECKING:
 STAGED: Final = ".staged"
 """What the files of a segment on its way to the store end with."""
 _WRITE_BYTES: Final = 1 << 20
-_INDEX: Final = "index"
-_TIME_INDEX: Final = "timeindex"
-_SNAPSHOT: Final = "snapshot"
 _FACTS: Final = "facts"
 
 
@@ -96,7 +92,7 @@ class ColdSource:
     def index_bytes(self) -> int:
         """See `SegmentSource.index_bytes`."""
         files = self.stored.files
-        return max((files[kind].size_bytes for kind in (_INDEX, _TIME_INDEX) if kind in files), default=0)
+        return max((files[kind].size_bytes for kind in (INDEX, TIME_INDEX) if kind in files), default=0)
 
     @property
     def paths(self) -> Mapping[str, Path]:
@@ -109,8 +105,8 @@ class ColdSource:
         try:
             store = self.open_store()
             position = 0
-            if start_offset > stored.base_offset and _INDEX in stored.files:
-                index = store.get(self._name(_INDEX))
+            if start_offset > stored.base_offset and INDEX in stored.files:
+                index = store.get(self._name(INDEX))
                 position = position_of(index, stored.base_offset, start_offset)
             for batch in iterate_object(store, self._name(LOG), position, stored.size_bytes, buffer_bytes):
                 if read_header(batch).last_offset >= start_offset:
@@ -211,7 +207,7 @@ class StagedSegment:
         self._place.files.close(self._fd)
         index, time_index = self._builder.finish()
         facts = json.dumps({"max_timestamp": self._max_timestamp, "size_bytes": self._written}).encode()
-        for kind, data in {_INDEX: index, _TIME_INDEX: time_index, **sidecars, _FACTS: facts}.items():
+        for kind, data in {INDEX: index, TIME_INDEX: time_index, **sidecars, _FACTS: facts}.items():
             fd = self._place.files.open(self._place.path(self._base_offset, kind), CREATE)
             try:
                 write_all(self._place.files, fd, [data], 0)
@@ -278,18 +274,15 @@ class ColdReplacement:
         facts = json.loads(read_file(self.place.files, self.place.path(base_offset, _FACTS)))
         if not facts["size_bytes"]:
             return None
-        paths, sidecars = {}, {}
-        for kind in (LOG, _INDEX, _TIME_INDEX):
-            paths[kind] = self.place.path(base_offset, kind)
-        for kind in ("txnindex",):
-            with suppress(FileNotFoundError):
-                self.place.files.close(self.place.files.open(self.place.path(base_offset, kind), READ))
-                sidecars[kind] = read_file(self.place.files, self.place.path(base_offset, kind))
-        self.sidecars.update(sidecars)
+        paths = {kind: self.place.path(base_offset, kind) for kind in (LOG, INDEX, TIME_INDEX)}
+        with suppress(FileNotFoundError):
+            data = read_file(self.place.files, self.place.path(base_offset, TRANSACTION_INDEX))
+            self.sidecars[TRANSACTION_INDEX] = data
+        sidecars = dict(self.sidecars)
         last = self.old[-1]
-        if _SNAPSHOT in last.files:
-            name = segment_file_name(self.log.partition, last.base_offset, last.uid, _SNAPSHOT)
-            sidecars[_SNAPSHOT] = store.get(name)
+        if SNAPSHOT in last.files:
+            name = segment_file_name(self.log.partition, last.base_offset, last.uid, SNAPSHOT)
+            sidecars[SNAPSHOT] = store.get(name)
         epochs: list[tuple[int, int]] = []
         for segment in self.old:
             epochs += [entry for entry in segment.leader_epochs if not epochs or entry[0] > epochs[-1][0]]

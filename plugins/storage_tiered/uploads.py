@@ -15,7 +15,7 @@ from odradek.kernel.api import CREATE, READ, StoreUnavailableError, read_header,
 
 from .indexes import IndexBuilder
 from .manifest import StoredFile, StoredSegment
-from .names import LOG, segment_file_name
+from .names import INDEX, LOG, TIME_INDEX, segment_file_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES: Final = 4 << 20
 """How much is read, or got back, at a time."""
-_INDEX: Final = "index"
-_TIME_INDEX: Final = "timeindex"
 
 
 @attrs.frozen
@@ -157,4 +155,4 @@ def _stage(upload: Upload, files: Files, path: Path) -> Mapping[str, bytes | Pat
     finally:
         files.close(fd)
     index, time_index = builder.finish()
-    return {LOG: path, _INDEX: index, _TIME_INDEX: time_index}
+    return {LOG: path, INDEX: index, TIME_INDEX: time_index}
