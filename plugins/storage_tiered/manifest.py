@@ -196,7 +196,8 @@ class Manifest:
 
         Args:
             uids: Of the segments to replace, which follow each other.
-            segments: What stands for their offsets now, in order; may be none.
+            segments: What stands for their offsets now, in order. When compaction left none, the segment before them
+                stands for their offsets too; when there is none, the log begins behind them.
 
         Raises:
             ValueError: It has no such segments, or something lies between them, or the new ones do not fit between
@@ -209,7 +210,12 @@ class Manifest:
         start, end = self.segments[places[0]].base_offset, self.segments[places[-1]].next_offset
         if not all(start <= segment.base_offset and segment.next_offset <= end for segment in segments):
             raise ValueError(f"a segment stands for more than the replaced offsets, {start} to {end}")
-        return attrs.evolve(self, segments=(*before, *segments, *after))
+        log_start_offset = self.log_start_offset
+        if not segments and before:
+            before = (*before[:-1], attrs.evolve(before[-1], next_offset=end))
+        elif not segments:
+            log_start_offset = max(log_start_offset, end)
+        return attrs.evolve(self, log_start_offset=log_start_offset, segments=(*before, *segments, *after))
 
     def with_leader_epoch(self, leader_epoch: int) -> Manifest:
         """Return one of a leader of this epoch.

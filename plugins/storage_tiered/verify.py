@@ -10,6 +10,7 @@ nothing is lost. A broker may go on using the bucket meanwhile: what vanishes wh
 | manifest | the newest manifest cannot be read |
 | later-format | it was written by a later odradek |
 | gap | no segment stands for some offsets between others |
+| empty | the same in a compacted topic: a segment of which nothing was left is not sent |
 | missing | an object that the manifest names is not there |
 | size | an object has another size than the manifest says |
 | checksum | an object's bytes are not those that were put |
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 
     from .manifest import Manifest, StoredSegment
 
-_WARNINGS: Final = frozenset({"orphan", "foreign", "topic"})
+_WARNINGS: Final = frozenset({"empty", "foreign", "orphan", "topic"})
 
 
 @attrs.frozen
@@ -126,10 +127,11 @@ class _Partition:
 
 @attrs.define
 class _Contents:
-    """A bucket's objects."""
+    """A bucket's objects by partition, its topics, those among them that are compacted, and what is not ours."""
 
     partitions: dict[TopicIdPartition, _Partition] = attrs.field(factory=dict)
     topics: set[tuple[str, uuid.UUID]] = attrs.field(factory=set)
+    compacted: set[uuid.UUID] = attrs.field(factory=set)
     foreign: list[str] = attrs.field(factory=list)
 
 
@@ -154,16 +156,16 @@ def verify_bucket(
     """
     contents = _list_bucket(store, topics)
     cluster_id, findings = _bucket_findings(store, contents)
+    for name, topic_id in sorted(contents.topics):
+        findings += _topic_findings(store, name, topic_id, cluster_id, contents)
     reports = []
     bytes_read = 0
     for number, partition in enumerate(sorted(contents.partitions, key=lambda each: (each.topic, *each))):
         on_progress(number, len(contents.partitions), str(partition))
-        report, size = _verify_partition(store, partition, contents.partitions[partition], reads_objects=reads_objects)
+        report, size = _verify_partition(store, partition, contents, reads_objects=reads_objects)
         reports.append(report)
         bytes_read += size
     on_progress(len(contents.partitions), len(contents.partitions), "")
-    for name, topic_id in sorted(contents.topics):
-        findings += _topic_findings(store, name, topic_id, cluster_id)
     if contents.foreign and not topics:
         example = min(contents.foreign)
         text = f"{len(contents.foreign)} objects are not of this project, such as {example}"
@@ -205,7 +207,9 @@ def _bucket_findings(store: ObjectStore, contents: _Contents) -> tuple[str, list
     return cluster_id, []
 
 
-def _topic_findings(store: ObjectStore, topic: str, topic_id: uuid.UUID, cluster_id: str) -> list[Finding]:
+def _topic_findings(
+    store: ObjectStore, topic: str, topic_id: uuid.UUID, cluster_id: str, contents: _Contents
+) -> list[Finding]:
     name = topic_file_name(topic, topic_id)
     try:
         found = load_topic(store, topic, topic_id)
@@ -215,13 +219,15 @@ def _topic_findings(store: ObjectStore, topic: str, topic_id: uuid.UUID, cluster
         return [Finding("topic", name, f"{name} is not there: a restore guesses partitions, and configs are lost")]
     except RemoteStoreError as exc:
         return [Finding("topic", name, str(exc))]
+    if "compact" in found.configs.get("cleanup.policy", ""):
+        contents.compacted.add(topic_id)
     if cluster_id and found.cluster_id != cluster_id:
         return [Finding("topic", name, f"{name} is of the cluster {found.cluster_id}, the bucket of {cluster_id}")]
     return []
 
 
 def _verify_partition(
-    store: ObjectStore, partition: TopicIdPartition, found: _Partition, *, reads_objects: bool
+    store: ObjectStore, partition: TopicIdPartition, contents: _Contents, *, reads_objects: bool
 ) -> tuple[PartitionReport, int]:
     try:
         manifest = load_newest(store, partition)
@@ -233,15 +239,16 @@ def _verify_partition(
     findings: list[Finding] = []
     bytes_read = 0
     if manifest is not None:
+        kind = "empty" if partition.topic_id in contents.compacted else "gap"
         for start, end in manifest.gaps:
-            findings.append(Finding("gap", str(partition), f"no segment stands for the offsets {start} to {end - 1}"))
+            findings.append(Finding(kind, str(partition), f"no segment stands for the offsets {start} to {end - 1}"))
         for segment in manifest.segments:
             wrong = list(_segment_findings(store, partition, segment, reads_objects=reads_objects))
             if wrong and _has_left(store, partition, segment):
                 continue
             findings += wrong
             bytes_read += sum(file.size_bytes for file in segment.files.values()) if reads_objects else 0
-    findings += _orphans(partition, found, manifest)
+    findings += _orphans(partition, contents.partitions[partition], manifest)
     return PartitionReport(partition, manifest, tuple(findings)), bytes_read
 
 

@@ -204,12 +204,24 @@ def test_rewritten_segments_take_the_place_of_their_originals() -> None:
     replaced = made.with_replacement({"uid-20", "uid-30"}, [segment(25, 40, "new")])
 
     assert bounds(replaced) == [(0, 20), (25, 40), (40, 50)]
-    assert bounds(made.with_replacement(["uid-0"], [])) == [(20, 30), (30, 40), (40, 50)]
     for uids in ({"uid-20", "uid-40"}, {"uid-20", "missing"}, set[str]()):
         with pytest.raises(ValueError, match="to replace"):
             made.with_replacement(uids, [])
     with pytest.raises(ValueError, match="more than the replaced offsets, 20 to 30"):
         made.with_replacement(["uid-20"], [segment(20, 31, "new")])
+
+
+def test_offsets_of_which_compaction_left_nothing_are_still_accounted_for() -> None:
+    made = manifest(segment(0, 20), segment(20, 30), segment(30, 40))
+    middle = made.with_replacement(["uid-20"], [])
+    last = made.with_replacement(["uid-20", "uid-30"], [])
+    first = made.with_replacement(["uid-0"], [])
+    everything = manifest(segment(0, 20)).with_replacement(["uid-0"], [])
+
+    assert (bounds(middle), middle.gaps) == ([(0, 30), (30, 40)], [])
+    assert (bounds(last), last.end_offset) == ([(0, 40)], 40)
+    assert (bounds(first), first.log_start_offset) == ([(20, 30), (30, 40)], 20)
+    assert (everything.segments, everything.log_start_offset) == ((), 20)
 
 
 def test_a_leader_epoch_never_goes_back() -> None:

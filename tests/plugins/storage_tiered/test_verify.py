@@ -111,6 +111,14 @@ def test_a_gap_is_told_with_its_offsets() -> None:
     assert finding.text == "no segment stands for the offsets 10 to 11"
 
 
+def test_a_compacted_topic_may_have_gaps() -> None:
+    store = MemoryObjectStore()
+    fill(store, (0, 10), (12, 20))
+    put_topic(store, StoredTopic(CLUSTER_ID, "orders", PARTITION.topic_id, 4, {"cleanup.policy": "compact,delete"}))
+
+    assert found(verify_bucket(store)) == [("empty", False)]
+
+
 def test_sizes_alone_are_compared_without_reading() -> None:
     store = MemoryObjectStore()
     fill(store, (0, 10), (10, 20))
