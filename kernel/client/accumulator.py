@@ -256,6 +256,26 @@ class Accumulator:
         queue = self._queues.get(partition)
         return queue[0].created_ms if queue else _NEVER
 
+    def open_batch(self, partition: TopicPartition, size_bytes: int) -> ProducerBatch | None:
+        """Return the batch that takes a record of this size, its memory counted; None where `append` has to see. Hot.
+
+        Args:
+            partition: Where to.
+            size_bytes: What `record_size` says of the record, which the caller then adds to the batch.
+        """
+        queue = self._queues.get(partition)
+        if not queue:
+            return None
+        batch = queue[-1]
+        if (
+            batch.is_closed
+            or batch.reserved_bytes + size_bytes > self.batch_size_bytes
+            or self.used_bytes + size_bytes > self.memory_bytes_max
+        ):
+            return None
+        self.used_bytes += size_bytes
+        return batch
+
     def append(
         self,
         partition: TopicPartition,

@@ -16,6 +16,7 @@ from .settings import load_object
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Callable
 
     from .accumulator import Accumulator
     from .cluster import Cluster, TopicInfo
@@ -32,10 +33,17 @@ class PartitionChoice:
     _accumulator: Accumulator
     _sticky: StickyPartitioner
     _partitioner: Any
+    _now_ms: Callable[[], int]
 
     @classmethod
-    def of(cls, settings: ProducerSettings, accumulator: Accumulator, random_source: random.Random) -> PartitionChoice:
-        """Read `partitioner.class` and its companions.
+    def of(
+        cls,
+        settings: ProducerSettings,
+        accumulator: Accumulator,
+        random_source: random.Random,
+        now_ms: Callable[[], int],
+    ) -> PartitionChoice:
+        """Read `partitioner.class` and its companions; `now_ms` is the monotonic clock.
 
         Raises:
             ConfigError: The partitioner cannot be imported.
@@ -46,7 +54,7 @@ class PartitionChoice:
         elif isinstance(given, str):
             given = load_object("partitioner.class", given)
         sticky = StickyPartitioner(max(settings.batch_size_bytes, 1), settings.is_adaptive, random_source)
-        return cls(settings, accumulator, sticky, given)
+        return cls(settings, accumulator, sticky, given, now_ms)
 
     def is_sticky(self, key_bytes: bytes | None) -> bool:
         """Say whether a record that names no partition goes where the others without a key go."""
@@ -77,7 +85,7 @@ class PartitionChoice:
             )
         return number
 
-    def appended(self, info: TopicInfo, size_bytes: int, *, ends_batch: bool, begins_batch: bool, now_ms: int) -> None:
+    def appended(self, info: TopicInfo, size_bytes: int, *, ends_batch: bool, begins_batch: bool) -> None:
         """Take note of a record that went where the others without a key go.
 
         Args:
@@ -85,20 +93,20 @@ class PartitionChoice:
             size_bytes: Its size.
             ends_batch: Whether another record like this would not fit into the batch.
             begins_batch: Whether it is the first of its batch.
-            now_ms: Monotonic time.
         """
         if not (ends_batch or begins_batch):
             self._sticky.appended(info, size_bytes, ends_batch=False, queue_sizes={})
             return
         sizes = self._accumulator.queue_sizes(info.name) if self._settings.is_adaptive else {}
-        excluded = self._unavailable(info, now_ms)
+        excluded = self._unavailable(info)
         self._sticky.appended(info, size_bytes, ends_batch=ends_batch, queue_sizes=sizes, excluded=excluded)
 
-    def _unavailable(self, info: TopicInfo, now_ms: int) -> frozenset[int]:
+    def _unavailable(self, info: TopicInfo) -> frozenset[int]:
         """Return partitions whose oldest batch waits longer than `partitioner.availability.timeout.ms`."""
         timeout_ms = self._settings.availability_timeout_ms
         if not timeout_ms or not self._settings.is_adaptive:
             return frozenset()
+        now_ms = self._now_ms()
         waiting = (
             (number, self._accumulator.waits_since_ms(TopicPartition(info.name, number))) for number in info.partitions
         )

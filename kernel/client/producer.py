@@ -35,7 +35,7 @@ from __future__ import annotations
 import logging
 import random
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import attrs
 import trio
@@ -124,7 +124,7 @@ class Producer(TransactionCalls):
             self._settings.compression,
             self._settings.compression_level,
         )
-        self._choice = PartitionChoice.of(self._settings, self._accumulator, self._random)
+        self._choice = PartitionChoice.of(self._settings, self._accumulator, self._random, now_ms)
         self._brokers: Brokers | None = None
         self._sender: Sender | None = None
         self._flushes_count = 0
@@ -339,16 +339,21 @@ class Producer(TransactionCalls):
         self, topic: str, value: Any, key: Any, headers: Headers, partition: int | None, timestamp: int | None
     ) -> _Prepared | None:
         """Serialize a record and choose its partition; None where too little is known of the topic."""
-        info = self._opened().cluster.topics.get(topic)
+        cluster = self._opened().cluster
+        settings = self._settings
+        info = cluster.topics.get(topic)
         if info is None or not info.partitions:
             return None
-        key_bytes = self._serialized("key", self._settings.key_serializer, topic, key)
-        value_bytes = self._serialized("value", self._settings.value_serializer, topic, value)
+        key_bytes = None
+        if key is not None or settings.key_serializer is not None:
+            key_bytes = self._serialized("key", settings.key_serializer, topic, key)
+        value_bytes = self._serialized("value", settings.value_serializer, topic, value)
         size_bytes = record_size(key_bytes, value_bytes, headers)
-        self._check_size(size_bytes)
+        if size_bytes > settings.request_size_bytes_max or size_bytes > settings.buffer_memory_bytes:
+            self._refuse_size(size_bytes)
         if partition is None:
             is_sticky = self._choice.is_sticky(key_bytes)
-            number = self._choice.choose(info, key, key_bytes, value, value_bytes, self._opened().cluster)
+            number = self._choice.choose(info, key, key_bytes, value, value_bytes, cluster)
         elif partition in info.partitions:
             is_sticky, number = False, partition
         else:
@@ -364,17 +369,19 @@ class Producer(TransactionCalls):
         if self._transactions is not None:
             self._transactions.machine.check_open()
             self._transactions.use(where)
-        time_ms = now_ms()
-        appended = self._accumulator.append(where, key_bytes, value_bytes, headers, timestamp, time_ms, size_bytes)
-        if appended is None:
-            return None
-        batch, index = appended
+        batch = self._accumulator.open_batch(where, size_bytes)
+        if batch is not None:
+            index = batch.append(key_bytes, value_bytes, timestamp, headers, size_bytes)
+        else:
+            appended = self._accumulator.append(where, key_bytes, value_bytes, headers, timestamp, now_ms(), size_bytes)
+            if appended is None:
+                return None
+            batch, index = appended
+        # How it would be with one more record of this size.
+        ends_batch = batch.reserved_bytes + size_bytes > self._settings.batch_size_bytes
         if sticky_info is not None:
-            ends_batch = batch.reserved_bytes + size_bytes > self._settings.batch_size_bytes
-            self._choice.appended(
-                sticky_info, size_bytes, ends_batch=ends_batch, begins_batch=not index, now_ms=time_ms
-            )
-        if not index or batch.reserved_bytes >= self._settings.batch_size_bytes:
+            self._choice.appended(sticky_info, size_bytes, ends_batch=ends_batch, begins_batch=not index)
+        if not index or (ends_batch and batch.reserved_bytes >= self._settings.batch_size_bytes):
             assert self._sender is not None
             self._sender.wake()
             self._is_turn_due = True
@@ -408,16 +415,12 @@ class Producer(TransactionCalls):
             return bytes(given)
         raise SerializationError(f"a {what} of type {kind.__name__}: set {what}.serializer, or give bytes or text")
 
-    def _check_size(self, size_bytes: int) -> None:
+    def _refuse_size(self, size_bytes: int) -> NoReturn:
         settings = self._settings
-        if size_bytes > settings.request_size_bytes_max:
-            raise RecordTooLargeError(
-                f"a record of {size_bytes} bytes, above max.request.size={settings.request_size_bytes_max}"
-            )
-        if size_bytes > settings.buffer_memory_bytes:
-            raise RecordTooLargeError(
-                f"a record of {size_bytes} bytes, above buffer.memory={settings.buffer_memory_bytes}"
-            )
+        limit = f"max.request.size={settings.request_size_bytes_max}"
+        if size_bytes <= settings.request_size_bytes_max:
+            limit = f"buffer.memory={settings.buffer_memory_bytes}"
+        raise RecordTooLargeError(f"a record of {size_bytes} bytes, above {limit}")
 
     # Interceptors.
 

@@ -58,6 +58,12 @@ def encode_varint(value: int) -> bytes:
     return bytes(groups)
 
 
+_NUMBERS_COUNT: Final = 1024
+_NUMBERS: Final = tuple(encode_varint(number) for number in range(_NUMBERS_COUNT))
+"""The encodings of the numbers that records are full of."""
+_ZERO: Final = _NUMBERS[0]
+
+
 def decode_varint(buffer: Buffer, position: int) -> tuple[int, int]:
     """Return the zigzag varint at `position`, an int32, and the position after it.
 
@@ -128,16 +134,33 @@ def encode_record(
         value: The value; None is a tombstone on a compacted topic.
         headers: Names and values, in order; names may repeat.
     """
-    parts: list[Buffer] = [_SMALL[0], encode_varint(timestamp_delta), encode_varint(offset_delta)]
-    parts += (_NULL,) if key is None else (encode_varint(len(key)), key)
-    parts += (_NULL,) if value is None else (encode_varint(len(value)), value)
-    parts.append(encode_varint(len(headers)))
+    key_size, value_size = (-1 if key is None else len(key)), (-1 if value is None else len(value))
+    # Nearly every number here is small: looking into the table in place saves a call each.
+    head = b"".join(
+        (
+            _ZERO,
+            _NUMBERS[timestamp_delta] if 0 <= timestamp_delta < _NUMBERS_COUNT else encode_varint(timestamp_delta),
+            _NUMBERS[offset_delta] if 0 <= offset_delta < _NUMBERS_COUNT else encode_varint(offset_delta),
+            _NUMBERS[key_size] if 0 <= key_size < _NUMBERS_COUNT else encode_varint(key_size),
+            key or b"",
+            _NUMBERS[value_size] if 0 <= value_size < _NUMBERS_COUNT else encode_varint(value_size),
+        )
+    )
+    tail = _encode_headers(headers) if headers else _ZERO
+    value = value or b""
+    size = len(head) + len(value) + len(tail)
+    length = _NUMBERS[size] if size < _NUMBERS_COUNT else encode_varint(size)
+    return b"".join((length, head, value, tail))
+
+
+def _encode_headers(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
+    """Return a record's headers, their number first."""
+    parts: list[bytes] = [encode_varint(len(headers))]
     for name, content in headers:
         encoded = name.encode("utf-8", "surrogateescape")
         parts += (encode_varint(len(encoded)), encoded)
         parts += (_NULL,) if content is None else (encode_varint(len(content)), content)
-    body = b"".join(parts)
-    return encode_varint(len(body)) + body
+    return b"".join(parts)
 
 
 def decode_records(
