@@ -317,8 +317,19 @@ class Replica:
         offset = self.log.active_base_offset
         if offset != self._active_base_offset:
             self._active_base_offset = offset
-            if offset not in self.log.sidecars(SNAPSHOT_KIND):
-                self.log.append_sidecar(offset, SNAPSHOT_KIND, encode_snapshot(self.producers.snapshot()))
+            self._keep_producers_at(offset)
+
+    def keep_producers_at_end(self) -> None:
+        """Keep the producers' state at the log's end as it is now; survives the loss of power after a flush.
+
+        Raises:
+            StorageError: It cannot be written.
+        """
+        self._keep_producers_at(self.log.log_end_offset)
+
+    def _keep_producers_at(self, offset: int) -> None:
+        if offset not in self.log.sidecars(SNAPSHOT_KIND):
+            self.log.append_sidecar(offset, SNAPSHOT_KIND, encode_snapshot(self.producers.snapshot()))
 
     def _end_transaction(self, header: BatchHeader, marker: EndTransactionMarker) -> None:
         """Take note of a marker that is staged.

@@ -54,7 +54,10 @@ class Tiers:
         if settings is not None and tiered is not None:
             tiered.reconfigure_tier(settings)
         elif settings is not None:
+            # What is there may leave once it was sent: for that it has to be closed, with a snapshot at its end.
+            replica.log.roll()
             replica.take_log(replica.log, self.wrap(replica.log, settings))
+            replica.keep_producers_at_end()
         elif tiered is not None:
             replica.take_log(tiered.unwrap(), None)
             replica.producers.advance_log_start(replica.log.log_start_offset)

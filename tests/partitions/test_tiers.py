@@ -72,6 +72,7 @@ def test_a_living_topic_is_put_under_a_tier_and_taken_out_of_it(hosted: Hosted, 
     hosted.replicas.reconfigure_topic("t", hosted.plan(tier=TIERED))
     log = tier.logs[replica.partition]
     assert (replica.log, replica.tiered_log, log.inner) == (log, log, plain)
+    assert (plain.active_base_offset, list(plain.sidecars("snapshot"))) == (3, [3]), "what is there may be sent, and go"
     hosted.produce("t", 3, 3).log.roll()
     log.send(6)
     hosted.produce("t", 6, 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from ...errors import ConfigError
 from ..options import document
 
 if TYPE_CHECKING:
@@ -20,10 +21,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "looked up by time, shown on disk, shared out among the members of a group, counted in a transaction that "
         "aborts and one that commits, and read again after the broker was killed. Every step checks itself. "
         "Other brokers on this machine are not touched, and nothing stays behind.",
-        [("demo", "a few seconds"), ("demo --keep", "keep the folder, to look around with `odradek log dump`")],
+        [
+            ("demo", "a few seconds"),
+            ("demo --keep", "keep the folder, to look around with `odradek log dump`"),
+            ("demo --tiered", "another story: old segments move to an object store, here a folder"),
+            ("demo --tiered --store s3://bucket/prefix", "a real one; AWS_ACCESS_KEY_ID, AWS_ENDPOINT, ... say how"),
+        ],
         exit_status="0 every check holds, 1 one does not, 130 interrupted",
     )
     parser.add_argument("--keep", action="store_true", help="keep the temporary folder and say where it is")
+    parser.add_argument("--tiered", action="store_true", help="show tiered storage instead")
+    parser.add_argument("--store", metavar="URL", default="", help="with --tiered: where, such as s3://bucket/prefix")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -31,9 +39,16 @@ def run(arguments: argparse.Namespace) -> int:
     from ...clock import SystemClock
     from .stage import Stage
     from .story import run_story
+    from .tiered_story import run_tiered_story
 
+    if arguments.store and not arguments.tiered:
+        raise ConfigError("--store is for the demo of tiered storage", hint="odradek demo --tiered --store URL")
     stage = Stage()
-    run_story(stage, keeps_files=arguments.keep, now_s=SystemClock().now_ms() // 1000)
+    now_s = SystemClock().now_ms() // 1000
+    if arguments.tiered:
+        run_tiered_story(stage, keeps_files=arguments.keep, now_s=now_s, store_url=arguments.store)
+    else:
+        run_story(stage, keeps_files=arguments.keep, now_s=now_s)
     for failed in stage.failed_checks:
         print(f"odradek: the demo found: {failed}", file=sys.stderr)
     return 1 if stage.failed_checks else 0

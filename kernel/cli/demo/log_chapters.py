@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from .scene import Scene
+    from .zones import Transition
 
 CONFIGS: Final = {
     "segment.bytes": str(1 << 20),
@@ -33,13 +34,18 @@ QUESTION_AT: Final = 1173594600  # 2007-03-11T06:30:00Z, half an hour before clo
 MILLISECONDS: Final = 1000
 
 
+def read_changes(now_s: int) -> list[Transition]:
+    """Return the data set, as the package `tzdata` carries it, up to a moment in seconds since the Unix epoch."""
+    zones = importlib.resources.files("tzdata")
+    files = {name: (zones / "zoneinfo" / name).read_bytes() for name in (zones / "zones").read_text("utf-8").split()}
+    return all_transitions(files, now_s)
+
+
 def load(scene: Scene) -> None:
     """Show the data set."""
     stage = scene.stage
     stage.step("A real data set")
-    zones = importlib.resources.files("tzdata")
-    files = {name: (zones / "zoneinfo" / name).read_bytes() for name in (zones / "zones").read_text("utf-8").split()}
-    transitions = all_transitions(files, scene.now_s)
+    transitions = read_changes(scene.now_s)
     scene.records = [record_of(transition) for transition in transitions]
     homes = {key: partition_of_key(key, PARTITIONS) for key in {record.key for record in scene.records}}
     for record in scene.records:
@@ -120,7 +126,7 @@ def look_at_disk(scene: Scene) -> None:
     rows, problems, records_count = [], [], 0
     sample = ""
     for number in range(PARTITIONS):
-        segments, damaged = segments_of(_dump(scene.data_dir / f"{TOPIC}-{number}"))
+        segments, damaged = segments_of(dump(scene.data_dir / f"{TOPIC}-{number}"))
         problems += damaged
         for segment in segments:
             records_count += segment.records_count
@@ -148,7 +154,7 @@ def look_at_disk(scene: Scene) -> None:
     )
 
 
-def _dump(directory: Path) -> list[str]:
+def dump(directory: Path) -> list[str]:
     """Return the lines of `odradek log dump --json`, a command that the storage plugin brings."""
     from .. import main
 

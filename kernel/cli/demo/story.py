@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,7 +17,7 @@ from .broker_process import BrokerProcess
 from .scene import Scene
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
 
     from .stage import Stage
 
@@ -33,35 +35,50 @@ CHAPTERS: Final[tuple[Callable[[Scene], None], ...]] = (
 """In the order in which they are told; each finds in the scene what those before it left."""
 
 
-def _tell(scene: Scene) -> None:
-    """Tell the whole story; the stage knows afterwards which checks failed."""
+OPENING: Final = (
+    "An event-streaming broker that speaks Kafka's protocol, in Python. In the next few seconds it starts, takes "
+    "a real data set over TCP, gives it back, shares it out among the members of a group, counts it exactly once "
+    "in a transaction, is killed, and gives everything back again."
+)
+WHAT_NOW: Final = (
+    "  odradek serve             a broker for any Kafka client\n"
+    "  odradek topics --help     and produce, consume, groups, transactions\n"
+    "  odradek demo --tiered     old segments in an object store\n"
+    "  odradek assign simulate   who of a group would read what\n"
+    "  odradek config describe   every setting, explained"
+)
+
+
+def tell(
+    stage: Stage, broker: BrokerProcess, chapters: Sequence[Callable[[], None]], *, opening: str, what_now: str
+) -> None:
+    """Tell a whole story; the stage knows afterwards which checks failed, and the broker has ended."""
     started = time.perf_counter()
-    scene.stage.open(
-        f"Odradek {__version__}",
-        "An event-streaming broker that speaks Kafka's protocol, in Python. In the next few seconds it starts, takes "
-        "a real data set over TCP, gives it back, shares it out among the members of a group, counts it exactly once "
-        "in a transaction, is killed, and gives everything back again.",
-    )
+    stage.open(f"Odradek {__version__}", opening)
     try:
-        for chapter in CHAPTERS:
-            chapter(scene)
+        for chapter in chapters:
+            chapter()
     finally:
-        scene.broker.stop()
-    _end(scene.stage, time.perf_counter() - started)
-
-
-def _end(stage: Stage, took_s: float) -> None:
+        broker.stop()
+    took_s = time.perf_counter() - started
     failed = stage.failed_checks
     if failed:
         stage.close(f"[bold]{len(failed)} of {stage.checks_count} checks failed[/] after {took_s:.1f} s.")
-        return
-    stage.close(
-        f"[bold]All {stage.checks_count} checks hold[/], after {took_s:.1f} s. What now?\n\n"
-        "  odradek serve             a broker for any Kafka client\n"
-        "  odradek topics --help     and produce, consume, groups, transactions\n"
-        "  odradek assign simulate   who of a group would read what\n"
-        "  odradek config describe   every setting, explained"
-    )
+    else:
+        stage.close(f"[bold]All {stage.checks_count} checks hold[/], after {took_s:.1f} s. What now?\n\n{what_now}")
+
+
+@contextmanager
+def temporary_folder(stage: Stage, *, keeps_files: bool) -> Iterator[Path]:
+    """Make a folder, and remove it at the end, or say where it is."""
+    folder = Path(tempfile.mkdtemp(prefix="odradek-demo-"))
+    try:
+        yield folder
+    finally:
+        if keeps_files:
+            stage.say(f"The files stay in {folder}.")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def run_story(stage: Stage, *, keeps_files: bool, now_s: int) -> None:
@@ -72,12 +89,8 @@ def run_story(stage: Stage, *, keeps_files: bool, now_s: int) -> None:
         keeps_files: Whether the folder stays.
         now_s: Seconds since the Unix epoch: changes of clocks after this are left out.
     """
-    folder = Path(tempfile.mkdtemp(prefix="odradek-demo-"))
-    broker = BrokerProcess(folder / "data", folder / "broker.log", group_work.BROKER_SETTINGS)
-    try:
-        _tell(Scene(stage, broker, folder / "data", now_s))
-    finally:
-        if keeps_files:
-            stage.say(f"The files stay in {folder}.")
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
+    with temporary_folder(stage, keeps_files=keeps_files) as folder:
+        broker = BrokerProcess(folder / "data", folder / "broker.log", group_work.BROKER_SETTINGS)
+        scene = Scene(stage, broker, folder / "data", now_s)
+        chapters = [partial(chapter, scene) for chapter in CHAPTERS]
+        tell(stage, broker, chapters, opening=OPENING, what_now=WHAT_NOW)
