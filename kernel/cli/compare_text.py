@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from rich.table import Table
 from rich.text import Text
 
-from ..compare.figures import ALL, BY_NAME, Group
+from ..compare.figures import ALL, BY_NAME, ROUNDS_MIN, Group
 from ..compare.findings import findings, is_better
 from ..compare.one_run import PHASES
 from ..compare.quantities import column_scale, quantity_text, spread_text
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from ..compare.report import Report, Row
 
 WIDTH: Final = 100
-_GAP: Final = 2
+_GAP: Final = 3
+_EDGE: Final = 2
 
 _ABOUT: Final = ("produce_records", "ack_p99", "disk")
 """The figures that the line of a finished run tells."""
@@ -116,11 +117,11 @@ def _tables(report: Report, group: Group, width: int) -> list[Table]:
     ]
     label_width = min(max(len(row.combination.label) for row in rows), width // 3)
     parts: list[list[_Column]] = [[]]
-    left = width - label_width
+    left = width - label_width - _EDGE
     for column in columns:
         if parts[-1] and column.width + _GAP > left:
             parts.append([])
-            left = width - label_width
+            left = width - label_width - _EDGE
         parts[-1].append(column)
         left -= column.width + _GAP
     return [_table(group.value if not number else "", part, rows, label_width) for number, part in enumerate(parts)]
@@ -187,5 +188,5 @@ def _print_remarks(console: Console, report: Report) -> None:
         if row.failed:
             console.print(Text(f"{row.combination.label}: not run: {row.failed}", style="red"))
     console.print(Text(report.about_ranges, style="dim"))
-    if sys.stdout.isatty() and report.rounds > 1:
+    if sys.stdout.isatty() and report.rounds >= ROUNDS_MIN:
         console.print(Text("green, yellow: better, worse than the first row, and apart from it", style="dim"))

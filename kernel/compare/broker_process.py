@@ -17,7 +17,7 @@ from ..errors import OdradekError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-START_TIMEOUT_S: Final = 30
+START_TIMEOUT_S: Final = 60
 _LOG_TAIL: Final = 400
 _READY: Final = "ready "
 

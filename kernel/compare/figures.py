@@ -194,7 +194,7 @@ _KEPT: Final = (
     Figure("wrong", "wrong", Unit.COUNT, Group.KEPT, False, "changed, doubled, or aborted and seen all the same"),
     Figure(
         "lost_by_kill",
-        "lost by kill",
+        "kill -9",
         Unit.COUNT,
         Group.KEPT,
         False,
@@ -206,6 +206,10 @@ ALL: Final = (*_SPEED, *ACK_PERCENTILES, *END_TO_END_PERCENTILES, *_COST, *_BYTE
 """Every figure, in the order in which they are shown."""
 
 BY_NAME: Final = {figure.name: figure for figure in ALL}
+
+
+ROUNDS_MIN: Final = 3
+"""With fewer, ranges lie apart by chance in one of three cases and more."""
 
 
 @attrs.frozen
@@ -242,8 +246,8 @@ class Spread:
         return max(self.values)
 
     def is_apart_from(self, other: Spread) -> bool:
-        """Whether the two ranges do not touch, and are ranges: a single round says nothing."""
-        if len(self.values) == 1 or len(other.values) == 1:
+        """Whether the two ranges do not touch, and come from so many rounds that this says something."""
+        if min(len(self.values), len(other.values)) < ROUNDS_MIN:
             return False
         return self.low > other.high or self.high < other.low
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .report import Report, Row
 
 FINDINGS_MAX: Final = 6
+OF_ONE_MAX: Final = 2
 RATIO_MIN: Final = 1.15
 """A difference below is not worth a sentence, even if it is real."""
 
@@ -61,7 +62,7 @@ def is_better(figure: Figure, spread: Spread, baseline: Spread) -> bool | None:
 
 
 def findings(report: Report) -> list[Finding]:
-    """Return the largest differences from the baseline, largest first, at most two a combination."""
+    """Return the largest differences from the baseline, largest first: one a figure, at most two a combination."""
     if not report.measured:
         return []
     baseline, *others = report.measured
@@ -74,7 +75,8 @@ def findings(report: Report) -> list[Finding]:
     found.sort(key=lambda finding: max(finding.ratio, 1 / finding.ratio), reverse=True)
     kept: list[Finding] = []
     for finding in found:
-        if sum(other.row is finding.row for other in kept) < 2 and len(kept) < FINDINGS_MAX:
+        is_new = all(other.figure is not finding.figure for other in kept)
+        if is_new and sum(other.row is finding.row for other in kept) < OF_ONE_MAX and len(kept) < FINDINGS_MAX:
             kept.append(finding)
     return kept
 

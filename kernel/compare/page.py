@@ -19,7 +19,6 @@ from .quantities import column_scale, spread_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from collections.abc import Set as AbstractSet
 
     from .figures import Figure
     from .report import Report, Row
@@ -162,7 +161,7 @@ def _kept(report: Report) -> str:
     return (
         f"<section><h2>{Group.KEPT.value}</h2>{_table('', heads, rows)}"
         '<p class="remark">Every acknowledged record was looked for where it was acknowledged. <b>removed</b>: gone as '
-        "the topic's cleanup.policy says. <b>lost</b>: gone although no setting allows it. <b>lost by kill</b>: "
+        "the topic's cleanup.policy says. <b>lost</b>: gone although no setting allows it. <b>kill -9</b>: "
         "what was lost when the process was killed (kill -9, not a loss of power) and started again.</p></section>"
     )
 
@@ -256,8 +255,6 @@ def _how(report: Report) -> str:
     figures = "".join(
         f"<dt>{escape(figure.group.value)}: {escape(figure.title)}</dt><dd>{escape(figure.text)}</dd>" for figure in ALL
     )
-    secrets = {choice.key for choice in report.fixed if choice.is_secret}
-    settings = [_settings_line(row, secrets) for row in report.rows]
     return (
         "<section><h2>How it was run</h2>"
         f"<pre>{escape(report.command)}</pre>"
@@ -265,21 +262,29 @@ def _how(report: Report) -> str:
         "<h3>The workload</h3><p class='remark'>Save it as a .toml file to run it again, or to change it.</p>"
         f"<pre>{escape(report.workload.as_toml())}</pre>"
         "<h3>The settings</h3>"
-        f"{_table('settings', '', settings)}"
+        f"{_table('settings', '', _settings(report))}"
         f"<details><summary>What each figure is</summary><dl>{figures}</dl></details></section>"
     )
 
 
-def _settings_line(row: Row, secrets_of_all: AbstractSet[str]) -> str:
-    combination = row.combination
-    secrets = secrets_of_all | {choice.key for choice in combination.varied if choice.is_secret}
-    shown = [
-        f"{scope} {key}={'(secret)' if key in secrets else text}"
-        for scope, settings in (("topic", combination.topic), ("broker", combination.broker))
-        for key, text in settings.items()
+def _settings(report: Report) -> list[str]:
+    """Return the lines of the table of settings: what all have, then what each has besides."""
+    by_row = [
+        {
+            f"{scope} {key}={text}": None
+            for scope, some in row.combination.shown_settings.items()
+            for key, text in some.items()
+        }
+        for row in report.rows
     ]
-    lines = "<br>".join(escape(line) for line in shown)
-    return f"<tr><th>{escape(combination.label)}</th><td><code>{lines}</code></td></tr>"
+    common = [line for line in by_row[0] if all(line in lines for lines in by_row)] if by_row else []
+    named = [("all", common)]
+    for row, lines in zip(report.rows, by_row, strict=True):
+        named.append((row.combination.label, [line for line in lines if line not in common]))
+    return [
+        f"<tr><th>{escape(name)}</th><td><code>{'<br>'.join(map(escape, lines))}</code></td></tr>"
+        for name, lines in named
+    ]
 
 
 def _code(text: str) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from .figures import Unit
-from .quantities import quantity_text, round_text, spread_text
+from .quantities import NOT_KNOWN, quantity_text, round_text, spread_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +36,7 @@ _ROW_GAP: Final = 10
 _TOP: Final = 6
 _AXIS: Final = 26
 _TICKS: Final = 5
+_DECADES_OF_STEPS: Final = 2.2
 _DECADES_MAX: Final = 1e9
 """How far the ends of a logarithmic scale may be apart: what is smaller stands at its left edge."""
 _STEPS: Final = (1.0, 2.0, 5.0, 10.0)
@@ -142,7 +143,7 @@ def _lane(row: PlotRow, lane: Lane, axis: _Axis, y: float, unit: Unit) -> str:
     right = _WIDTH - _VALUE_WIDTH + 10
     spread = lane.spread
     if spread is None:
-        return "".join([*parts, _text(right, y + 4, "not known", "unknown")])
+        return "".join([*parts, _text(right, y + 4, NOT_KNOWN, "unknown")])
     median, low, high = (axis.place(value) for value in (spread.median, spread.low, spread.high))
     told = f"{row.label} {lane.name}".strip()
     parts.append(f'<g class="c{row.colour % COLOURS_COUNT}"><title>{escape(_told(told, spread, unit))}</title>')
@@ -201,7 +202,7 @@ def _linear_ticks(top: float) -> list[float]:
 def _log_ticks(low: float, high: float) -> list[float]:
     """Return powers of ten, with their doubles and halves where there are few."""
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    factors = _STEPS[:1] if len(decades) > _TICKS else _STEPS[:3]
+    factors = _STEPS[:1] if math.log10(high / low) > _DECADES_OF_STEPS else _STEPS[:3]
     ticks = [factor * 10.0**decade for decade in decades for factor in factors]
     return [tick for tick in ticks if low * (1 - 1e-9) <= tick <= high * (1 + 1e-9)]
 

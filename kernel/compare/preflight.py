@@ -28,7 +28,7 @@ STORE_KEY: Final = "odradek.tiered.store"
 BROKER_SETTINGS: Final = {
     "log.cleaner.backoff.ms": "200",
     "log.retention.check.interval.ms": "500",
-    "replica.high.watermark.checkpoint.interval.ms": "500",
+    "replica.high.watermark.checkpoint.interval.ms": "1000",
 }
 """What is asked of every broker: to look after its logs often, so that nobody waits minutes for it. Segments are
 compacted and moved away once they are flushed and a checkpoint, which the last of these keys paces, says so."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from .figures import ALL, Spread, chance_apart, spreads
+from .figures import ALL, ROUNDS_MIN, Spread, chance_apart, spreads
 
 if TYPE_CHECKING:
     from .variations import Choice, Combination
@@ -96,8 +96,8 @@ class Report:
     @property
     def about_ranges(self) -> str:
         """What a reader must know of the ranges."""
-        if self.rounds == 1:
-            return "One round: there are no ranges, so no difference can be told from noise. More: --rounds 5."
+        if self.rounds < ROUNDS_MIN:
+            return f"Too few rounds for any difference to be told from noise: --rounds {ROUNDS_MIN} at least, better 5."
         return (
             "Medians of the rounds, with the smallest and the largest of them. Differences smaller than these ranges "
             f"mean nothing; and with {self.rounds} rounds, the ranges of two combinations that are the same lie apart "
@@ -153,6 +153,7 @@ def _row_as_json(row: Row) -> dict[str, Any]:
     return {
         "label": row.combination.label,
         "varied": {choice.key: choice.shown for choice in row.combination.varied},
+        "settings": row.combination.shown_settings,
         "failed": row.failed or None,
         "notes": list(row.notes),
         "figures": {name: _spread_as_json(spread) for name, spread in row.figures.items()},

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..config.registry import Registry
 
 COMBINATIONS_MAX: Final = 64
+SECRET: Final = "(secret)"
 
 OWN_KEYS: Final = frozenset(
     {
@@ -62,7 +63,7 @@ class Choice:
     @property
     def shown(self) -> str:
         """The value as a report has it."""
-        return "(secret)" if self.is_secret else self.value
+        return SECRET if self.is_secret else self.value
 
 
 @attrs.frozen
@@ -73,16 +74,27 @@ class Combination:
         varied: One choice for each `--vary`, in their order.
         topic: All settings of the topic.
         broker: All settings of the broker.
+        secrets: The keys among them whose values are to be shown to nobody.
     """
 
     varied: tuple[Choice, ...]
     topic: Mapping[str, str]
     broker: Mapping[str, str]
+    secrets: frozenset[str] = frozenset()
 
     @property
     def label(self) -> str:
         """Its name in tables: the values, with their keys where a value alone says nothing."""
         return " · ".join(_label(choice) for choice in self.varied)
+
+    @property
+    def shown_settings(self) -> dict[str, dict[str, str]]:
+        """All settings as a report has them, those of the topic and those of the broker."""
+        tables = {Scope.TOPIC: self.topic, Scope.BROKER: self.broker}
+        return {
+            scope.value: {key: SECRET if key in self.secrets else text for key, text in settings.items()}
+            for scope, settings in tables.items()
+        }
 
 
 @attrs.frozen
@@ -150,7 +162,8 @@ class Variations:
             merged: dict[Scope, dict[str, str]] = {Scope.TOPIC: dict(topic), Scope.BROKER: dict(broker)}
             for choice in (*needed, *said):
                 merged[choice.scope][choice.key] = choice.value
-            found.append(Combination(varied, merged[Scope.TOPIC], merged[Scope.BROKER]))
+            secrets = frozenset(choice.key for choice in said if choice.is_secret)
+            found.append(Combination(varied, merged[Scope.TOPIC], merged[Scope.BROKER], secrets))
         return found
 
 

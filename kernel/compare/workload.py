@@ -58,7 +58,7 @@ class Workload:
     paced_records: int = 500
     paced_rate: float = 500.0
     read_s: float = 0.5
-    quiet_s: float = 2.0
+    quiet_s: float = 2.5
     settle_s: float = 30.0
     topic: Mapping[str, str] = attrs.field(factory=dict)
     broker: Mapping[str, str] = attrs.field(factory=dict)

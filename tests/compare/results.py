@@ -42,6 +42,6 @@ def usual_report() -> Report:
     """Return a report of three combinations: a baseline, one that is twice as much of everything, one that failed."""
     return report(
         (combination("segment", "delete"), [figures(0.9), figures(1.0), figures(1.1)], ""),
-        (combination("memory", "delete"), [figures(2.0, disk=None), figures(2.2), figures(1.9, lost_by_kill=5)], ""),
+        (combination("memory", "delete"), [figures(2.0, store=None), figures(2.2), figures(1.9, lost_by_kill=5)], ""),
         (combination("zzz", "<b>"), [], "the broker did not start"),
     )

@@ -101,10 +101,16 @@ def test_a_report_without_figures_is_a_page_too() -> None:
 def test_secrets_are_not_in_the_page() -> None:
     one = combination("segment")
     choice = one.varied[0]
-    secret = type(one)((type(choice)("odradek.secret", choice.scope, "opensesame", is_secret=True),), {}, {})
-    hidden = type(one)(secret.varied, {}, {"odradek.secret": "opensesame"})
+    varied = (type(choice)("odradek.secret", choice.scope, "opensesame", is_secret=True),)
+    hidden = type(one)(varied, {}, {"odradek.secret": "opensesame"}, frozenset({"odradek.secret"}))
+    text = page(report((hidden, [figures()], "")))
 
-    assert "opensesame" not in page(report((hidden, [figures()], "")))
+    assert "opensesame" not in text
+    assert "broker odradek.secret=(secret)" in text
+
+
+def test_what_all_are_set_to_is_told_once() -> None:
+    assert page(usual_report()).count("broker log.cleaner.backoff.ms=200") == 1
 
 
 @given(
