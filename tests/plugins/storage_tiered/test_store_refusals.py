@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 import socket
+import subprocess
+import sys
 import threading
 from typing import TYPE_CHECKING
 
@@ -25,10 +28,12 @@ from odradek.plugins.storage_tiered.names import topic_file_name
 from odradek.plugins.storage_tiered.store_errors import explain
 from odradek.plugins.storage_tiered.store_settings import StoreSettings
 from odradek.plugins.storage_tiered.stores import open_store
+from tests.plugins.storage_tiered.faulty_line import Mode, faulty_line
 from tests.plugins.storage_tiered.manifest_values import PARTITION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from odradek.kernel.api import ObjectStore
     from tests.plugins.storage_tiered.s3 import S3Server
@@ -85,6 +90,36 @@ def test_the_providers_environment_variables_are_enough(s3: S3Server, monkeypatc
     store.put("a", b"x")
 
     assert store.get("a") == b"x"
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("size_bytes", [100_000, 20 << 20], ids=["in one part", "in several parts"])
+def test_an_upload_that_breaks_off_leaves_no_object(s3: S3Server, tmp_path: Path, size_bytes: int) -> None:
+    url, path = f"s3://{s3.new_bucket()}", tmp_path / "file"
+    path.write_bytes(bytes(size_bytes))
+    with faulty_line(s3.port) as line:
+        line.become(Mode.CUT)
+        options = {**s3.settings.options, "endpoint": f"http://127.0.0.1:{line.port}"}
+
+        with pytest.raises(StoreUnavailableError):
+            open_store(url, StoreSettings(retries=0, options=options)).put("a", path)
+    assert list(open_store(url, s3.settings).list("")) == []
+
+
+def test_a_plugin_that_is_not_used_imports_no_object_store() -> None:
+    script = (
+        "import sys, odradek.plugins.storage_tiered as plugin; plugin.odradek_config_keys()\n"
+        "assert 'obstore' not in sys.modules"
+    )
+
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_what_opens_a_store_can_be_sent_to_another_process(tmp_path: Path) -> None:
+    url, settings = pickle.loads(pickle.dumps((tmp_path.as_uri(), StoreSettings(timeout_ms=5))))
+    open_store(url, settings).put("a", b"x")
+
+    assert open_store(tmp_path.as_uri()).get("a") == b"x"
 
 
 def settings_for(port: int, *, retries: int = 0, timeout_ms: int = 2_000) -> StoreSettings:
