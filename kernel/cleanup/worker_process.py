@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from .compaction import compact
 from .throttle import Throttle
-from .workers import BROKER_GONE, WorkerFailure, describe
+from .workers import BROKER_GONE, WorkerFailure, describe, may_pass
 
 if TYPE_CHECKING:
     from .compaction import CompactionJob
@@ -32,7 +32,7 @@ def main() -> None:
             pickle.dump(step, target)
             target.flush()
     except Exception as error:  # whatever it is, the broker is to hear it
-        pickle.dump(WorkerFailure(describe(error), is_lasting=not isinstance(error, OSError | MemoryError)), target)
+        pickle.dump(WorkerFailure(describe(error), is_lasting=not may_pass(error)), target)
         target.flush()
 
 

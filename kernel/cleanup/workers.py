@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import attrs
 
-from ..errors import OdradekError
+from ..errors import CorruptionError, OdradekError, StorageError
 from .compaction import CompactionDone, GroupRewritten, SegmentLooked, compact
 from .throttle import Throttle
 
@@ -85,10 +85,8 @@ class ThreadWorker:
             return next(self._steps)
         except OSError:
             raise
-        except MemoryError as error:
-            raise OSError(describe(error)) from error
         except Exception as error:
-            raise UncleanableError(describe(error)) from error
+            raise (OSError if may_pass(error) else UncleanableError)(describe(error)) from error
 
     def close(self) -> None:
         """See `Worker.close`."""
@@ -169,6 +167,17 @@ def death_notice(status: int, last_words: str) -> str:
     return f"{why}: {last_words}" if last_words else why
 
 
+def may_pass(error: Exception) -> bool:
+    """Say whether trying again may help: a disk, a storage that was busy, memory; not damage, nor a bug."""
+    return isinstance(error, OSError | MemoryError | StorageError) and not isinstance(error, CorruptionError)
+
+
 def describe(error: Exception) -> str:
-    """Return an error as one line."""
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    """Return an error as one line: what was raised, and, where that is not foreseen, in which module and line."""
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    traceback = error.__traceback__
+    if traceback is None or isinstance(error, OSError | StorageError):
+        return text
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return f"{text} ({traceback.tb_frame.f_globals.get('__name__')}, line {traceback.tb_lineno})"

@@ -65,7 +65,7 @@ class SegmentSource(Protocol):
 
         Raises:
             CorruptRecordsError: There is no batch.
-            OSError: The disk fails.
+            OSError: The disk fails; also `StorageError`.
         """
         ...
 
@@ -82,7 +82,7 @@ class SegmentWriter(Protocol):
             max_timestamp: Its largest timestamp, milliseconds, -1 without one.
 
         Raises:
-            OSError: The disk fails.
+            OSError: The disk fails; also `StorageError`.
         """
         ...
 
@@ -90,7 +90,7 @@ class SegmentWriter(Protocol):
         """Make it durable, with the small files that stand beside it, by kind; it is nobody's until it replaces others.
 
         Raises:
-            OSError: The disk fails.
+            OSError: The disk fails; also `StorageError`.
         """
         ...
 
@@ -102,7 +102,7 @@ class RewritePlace(Protocol):
         """Remove what an earlier rewrite left.
 
         Raises:
-            OSError: The disk fails.
+            OSError: The disk fails; also `StorageError`.
         """
         ...
 
@@ -110,7 +110,7 @@ class RewritePlace(Protocol):
         """Begin a segment.
 
         Raises:
-            OSError: The disk fails.
+            OSError: The disk fails; also `StorageError`.
         """
         ...
 
