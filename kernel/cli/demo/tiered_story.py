@@ -38,8 +38,9 @@ WHAT_NOW: Final = (
 )
 BROKER_SETTINGS: Final = {
     "remote.log.storage.system.enable": "true",
-    # A broker takes half a minute between two looks, the demo has not so much time.
+    # A broker takes seconds, or half a minute, between two looks; the demo has not so much time.
     "remote.log.manager.task.interval.ms": "100",
+    "replica.high.watermark.checkpoint.interval.ms": "100",
     "log.cleaner.backoff.ms": "100",
 }
 

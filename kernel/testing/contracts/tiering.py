@@ -71,8 +71,7 @@ class TieringContract:
                 written = fill(host.log, 0, FIRST_OF_EPOCH_1)
                 host.log.assign_epoch(1, FIRST_OF_EPOCH_1)
                 written += fill(host.log, FIRST_OF_EPOCH_1, COUNT, epoch=1)
-                host.log.flush()
-                host.log.write_sidecar(COUNT, "snapshot", b"state of producers")
+                keep(host.log)
                 await test(host, written)
 
         trio.run(main)
@@ -256,8 +255,7 @@ class TieringContract:
             await host.send()
             border = host.log.local_log_start_offset
             more = fill(host.log, COUNT, 2 * COUNT, epoch=1)
-            host.log.flush()
-            host.log.write_sidecar(2 * COUNT, "snapshot", b"state of producers")
+            keep(host.log)
 
             await host.send()
 
@@ -279,6 +277,12 @@ class TieringContract:
             assert alone.segments()[0].base_offset == border
 
         self._run(tmp_path, check)
+
+
+def keep(log: TieredLog) -> None:
+    """Flush, and keep the producers' state where the active segment begins, as a replica does when it rolls."""
+    log.flush()
+    log.write_sidecar(log.active_base_offset, "snapshot", b"state of producers")
 
 
 async def bring_near(host: TieredHost, offset: int) -> None:

@@ -22,6 +22,8 @@ NOTHING_LOCAL = attrs.evolve(EVERYTHING_LOCAL, local_retention_bytes=0)
 
 class SendingHouse(House):
     async def send(self) -> None:
+        """Send what is closed; what leaves has to be known to be durable, which a checkpoint says."""
+        self.engine.checkpoint({})
         await self.visit()
 
     def settle(self) -> None:
