@@ -265,7 +265,7 @@ def fill(world: World) -> None:
     topic.write([wanted(b"a", b"old wins", 9), wanted(b"b", b"1", 1), wanted(b"gone", b"1", 1)], producer_id=1)
     topic.roll()
     topic.write([wanted(b"a", b"late", 3), wanted(b"gone", None, 5)], producer_id=1)
-    topic.write([wanted(b"c", b"aborted", 9)], producer_id=7, is_transactional=True)
+    topic.write([wanted(b"c", b"aborted", 0)], producer_id=7, is_transactional=True)
     topic.end(7, is_commit=False)
     topic.roll()
     topic.write([wanted(b"b", b"2", 2), wanted(b"gone", b"late", 2), wanted(b"e", b"expires", 4, 50)], producer_id=1)

@@ -50,8 +50,8 @@ OF_SOMEBODY = re.compile(r"(?<![\w.~-])/(?:work|home|root|Users)/")
 """How a path of the machine where a page was written begins."""
 
 
-NO_KEYS = frozenset({"compression.zstd", "transaction.version"})
-"""Names that look like keys of a broker and are something else: a module of the standard library, a feature."""
+NO_KEYS = frozenset({"compression.zstd", "odradek.expires.at", "transaction.version"})
+"""Names that look like keys of a broker and are something else: a module of Python's library, a header, a feature."""
 
 
 class Block(NamedTuple):
