@@ -32,6 +32,7 @@ from .bucket import StoredTopic, load_cluster_id, load_topic
 from .local_state import COLD_TRANSACTIONS_KIND, TIER_KIND, LocalState, encode_state
 from .manifests import load_newest
 from .names import SNAPSHOT, TRANSACTION_INDEX, TopicName, parse_name, segment_file_name
+from .stores import store_threads
 
 if TYPE_CHECKING:
     import uuid
@@ -84,7 +85,7 @@ def read_topics(
     Args:
         store: The bucket.
         only: The topics that are wanted, by name, or by `name/id` where there are several of a name; empty for all.
-        on_progress: Called before each partition with how many are done, how many there are, and its name.
+        on_progress: Called after each partition with how many are done, how many there are, and its name.
 
     Raises:
         RestoreError: The bucket is nobody's, a wanted topic is not there or there twice, an object is missing.
@@ -95,22 +96,22 @@ def read_topics(
         raise RestoreError(f"{store.url} holds no tiers: there is no odradek.json; is the prefix right?")
     listed, sizes = _list_bucket(store)
     topics = [_load_topic(store, cluster_id, *key, listed[key]) for key in _choose(store, listed, only)]
-    total = sum(topic.partitions for topic in topics)
-    done = 0
+    wanted = [
+        TopicIdPartition(each.topic_id, each.topic, number) for each in topics for number in range(each.partitions)
+    ]
+    read: list[tuple[Manifest | None, RestoredPartition]] = []
+    with store_threads() as threads:
+        for partition, result in zip(
+            wanted, threads.map(lambda each: _read_partition(store, each, sizes), wanted), strict=True
+        ):
+            read.append(result)
+            on_progress(len(read), len(wanted), str(partition))
     found = []
     for topic in topics:
-        manifests: list[Manifest | None] = []
-        partitions = []
-        for number in range(topic.partitions):
-            partition = TopicIdPartition(topic.topic_id, topic.topic, number)
-            on_progress(done, total, str(partition))
-            manifest = load_newest(store, partition)
-            manifests.append(manifest)
-            partitions.append(_restored_partition(store, partition, manifest, sizes))
-            done += 1
+        of_topic, read = read[: topic.partitions], read[topic.partitions :]
         configs = {**topic.configs, _TIERED: "true"}
-        found.append(FoundTopic(RestoredTopic(topic.topic, topic.topic_id, configs, partitions), manifests))
-    on_progress(total, total, "")
+        restored = RestoredTopic(topic.topic, topic.topic_id, configs, [partition for _, partition in of_topic])
+        found.append(FoundTopic(restored, [manifest for manifest, _ in of_topic]))
     return cluster_id, found
 
 
@@ -162,6 +163,13 @@ def _load_topic(store: ObjectStore, cluster_id: str, topic: str, topic_id: uuid.
     except ObjectMissingError:
         return StoredTopic(cluster_id, topic, topic_id, listed.partitions_count, {})
     return attrs.evolve(stored, partitions=max(stored.partitions, listed.partitions_count))
+
+
+def _read_partition(
+    store: ObjectStore, partition: TopicIdPartition, sizes: Mapping[str, int]
+) -> tuple[Manifest | None, RestoredPartition]:
+    manifest = load_newest(store, partition)
+    return manifest, _restored_partition(store, partition, manifest, sizes)
 
 
 def _restored_partition(

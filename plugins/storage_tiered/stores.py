@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -33,10 +34,23 @@ PART_BYTES: Final = 8 << 20
 PARTS_AT_ONCE: Final = 2
 """How many parts of a file are sent at once: with their size the bound of memory for each file."""
 
+REQUESTS_AT_ONCE: Final = 8
+"""How many requests a command makes at once."""
+
 _BACKOFF: Final = {"init_backoff": datetime.timedelta(milliseconds=100), "max_backoff": datetime.timedelta(seconds=1)}
 
 _memories: dict[str, Any] = {}
 _memories_lock = threading.Lock()
+
+
+@contextmanager
+def store_threads() -> Iterator[ThreadPoolExecutor]:
+    """Give threads for many requests at once; what has not begun when the block ends is given up."""
+    threads = ThreadPoolExecutor(REQUESTS_AT_ONCE)
+    try:
+        yield threads
+    finally:
+        threads.shutdown(cancel_futures=True)
 
 
 def open_store(url: str, settings: StoreSettings | None = None) -> ObjectStore:

@@ -22,6 +22,7 @@ nothing is lost. A broker may go on using the bucket meanwhile: what vanishes wh
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -40,11 +41,13 @@ from .names import (
     segment_file_name,
     topic_file_name,
 )
+from .stores import store_threads
 from .uploads import sum_object
 
 if TYPE_CHECKING:
     import uuid
     from collections.abc import Callable, Collection, Iterator
+    from concurrent.futures import ThreadPoolExecutor
 
     from odradek.kernel.api import ObjectStore, TopicIdPartition
 
@@ -160,11 +163,12 @@ def verify_bucket(
         findings += _topic_findings(store, name, topic_id, cluster_id, contents)
     reports = []
     bytes_read = 0
-    for number, partition in enumerate(sorted(contents.partitions, key=lambda each: (each.topic, *each))):
-        on_progress(number, len(contents.partitions), str(partition))
-        report, size = _verify_partition(store, partition, contents, reads_objects=reads_objects)
-        reports.append(report)
-        bytes_read += size
+    with store_threads() as threads:
+        for number, partition in enumerate(sorted(contents.partitions, key=lambda each: (each.topic, *each))):
+            on_progress(number, len(contents.partitions), str(partition))
+            report, size = _verify_partition(store, partition, contents, threads, reads_objects=reads_objects)
+            reports.append(report)
+            bytes_read += size
     on_progress(len(contents.partitions), len(contents.partitions), "")
     if contents.foreign and not topics:
         example = min(contents.foreign)
@@ -227,7 +231,12 @@ def _topic_findings(
 
 
 def _verify_partition(
-    store: ObjectStore, partition: TopicIdPartition, contents: _Contents, *, reads_objects: bool
+    store: ObjectStore,
+    partition: TopicIdPartition,
+    contents: _Contents,
+    threads: ThreadPoolExecutor,
+    *,
+    reads_objects: bool,
 ) -> tuple[PartitionReport, int]:
     try:
         manifest = load_newest(store, partition)
@@ -242,8 +251,8 @@ def _verify_partition(
         kind = "empty" if partition.topic_id in contents.compacted else "gap"
         for start, end in manifest.gaps:
             findings.append(Finding(kind, str(partition), f"no segment stands for the offsets {start} to {end - 1}"))
-        for segment in manifest.segments:
-            wrong = list(_segment_findings(store, partition, segment, reads_objects=reads_objects))
+        look = functools.partial(_segment_findings, store, partition, reads_objects=reads_objects)
+        for segment, wrong in zip(manifest.segments, threads.map(look, manifest.segments), strict=True):
             if wrong and _has_left(store, partition, segment):
                 continue
             findings += wrong
@@ -253,6 +262,12 @@ def _verify_partition(
 
 
 def _segment_findings(
+    store: ObjectStore, partition: TopicIdPartition, segment: StoredSegment, *, reads_objects: bool
+) -> list[Finding]:
+    return list(_look_at_files(store, partition, segment, reads_objects=reads_objects))
+
+
+def _look_at_files(
     store: ObjectStore, partition: TopicIdPartition, segment: StoredSegment, *, reads_objects: bool
 ) -> Iterator[Finding]:
     for kind, file in sorted(segment.files.items()):
