@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import trio
-
 from .config.topic import TopicConfig
 from .dispatch.handlers.admin import admin_handlers
 from .dispatch.handlers.api_01_fetch import FetchHandler
@@ -79,8 +77,6 @@ def _log_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler]:
 
     yield DeleteRecordsHandler(replicas=parts.replicas, has_delete_policy=has_delete_policy)
     yield OffsetForLeaderEpochHandler(replicas=parts.replicas)
-    yield AlterReplicaLogDirsHandler(
-        replicas=parts.replicas, limiter=trio.CapacityLimiter(1), on_moved=parts.directory_reports.wake
-    )
+    yield AlterReplicaLogDirsHandler(replicas=parts.replicas, moves=parts.log_moves)
     yield DescribeLogDirsHandler(replicas=parts.replicas)
     yield DescribeProducersHandler(replicas=parts.replicas)

@@ -29,6 +29,7 @@ from .metadata.topic_maker import TopicMaker
 from .partitions.directory_reports import DirectoryReports
 from .partitions.fetch_session import FetchSessionCache
 from .partitions.flush_service import FlushService
+from .partitions.log_moves import LogMoves
 from .partitions.marker_writer import LocalMarkerWriter
 from .partitions.replica_manager import ReplicaManager
 from .partitions.request_operation import RequestOperation
@@ -106,6 +107,7 @@ class BrokerParts:
         self.directory_reports = DirectoryReports(
             replicas=self.replicas, known_directory=self._known_directory, assign=self._assign_directories
         )
+        self.log_moves = LogMoves(self.replicas, self.directory_reports.wake)
         self.sessions = FetchSessionCache(
             slots=self.config.get_int("max.incremental.fetch.session.cache.slots"), random_source=broker.random
         )
@@ -380,6 +382,7 @@ class BrokerParts:
         """Iterate over the services that run while the broker serves, with their names."""
         yield "clockwork", self._run_clockwork
         yield "flushes", self.flushes.run
+        yield "moves of logs", self.log_moves.run
         yield "upkeep", self.upkeep.run
         yield "retention", self.retention.run
         yield "compaction", self.compactor.run

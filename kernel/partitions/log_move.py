@@ -29,25 +29,44 @@ if TYPE_CHECKING:
     from .replica_manager import ReplicaManager, TopicReplicas
 
 
-async def move_replica(replicas: ReplicaManager, replica: Replica, log_dir: str, limiter: trio.CapacityLimiter) -> None:
-    """Move a replica's log. Cancelled: the copy stops at its next chunk, and the replica goes on where it was.
+def begin_move(replicas: ReplicaManager, replica: Replica, log_dir: str) -> None:
+    """Begin to move a replica's log; `move_replica` is to follow, or `give_up`.
 
     Raises:
-        KafkaError: The replica is offline, or is moving already.
-        StorageError: A disk failed; the replica goes on where it was, unless that failed too.
+        KafkaError: The replica is offline, or moving already.
+        StorageError: There is no such directory, or a disk failed.
     """
-    topic = replicas.topics[replica.partition.topic]
-    _check_serving(replica)
+    check_serving(replica)
     if replica.future is not None:
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the replica is moving already")
-    engine = replicas.engines[topic.plan.storage]
-    move = engine.begin_move(replica.partition, log_dir)
+    engine = replicas.engines[replicas.topics[replica.partition.topic].plan.storage]
+    replica.future = FutureLog(log_dir, engine.begin_move(replica.partition, log_dir))
+
+
+def give_up(replica: Replica) -> None:
+    """Give up a move that was begun and is not being carried out."""
+    future, replica.future = replica.future, None
+    if future is not None:
+        future.move.give_up()
+
+
+async def move_replica(replicas: ReplicaManager, replica: Replica, limiter: trio.CapacityLimiter) -> None:
+    """Carry out a move that was begun. Cancelled or stopped: the replica goes on where it was, after one more chunk.
+
+    Raises:
+        KafkaError: The replica is offline.
+        StorageError: The move was stopped, or a disk failed; the replica goes on where it was, unless that failed too.
+    """
+    assert replica.future is not None
+    move, log_dir = replica.future.move, replica.future.log_dir
     try:
-        replica.future = FutureLog(log_dir, move)
+        check_serving(replica)
+        topic = replicas.topics[replica.partition.topic]
+        engine = replicas.engines[topic.plan.storage]
         await _copy(move, limiter)
         await _flush(replicas, replica, limiter)
         replicas.write_staged()
-        _check_serving(replica)
+        check_serving(replica)
         replica.pause(f"its log moves to {log_dir}")
         tier = topic.plan.tier
         try:
@@ -56,18 +75,22 @@ async def move_replica(replicas: ReplicaManager, replica: Replica, log_dir: str,
         finally:
             _resume(replicas, topic, replica, engine, tier)
     finally:
-        replica.future = None
-        move.give_up()
+        give_up(replica)
 
 
-def _check_serving(replica: Replica) -> None:
+def check_serving(replica: Replica) -> None:
+    """Refuse a replica that is offline.
+
+    Raises:
+        KafkaError: It is.
+    """
     if replica.offline_reason is not None:
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
 
 
 async def _flush(replicas: ReplicaManager, replica: Replica, limiter: trio.CapacityLimiter) -> None:
     """Flush what may be much while the replica still serves: the pause need not wait for it."""
-    _check_serving(replica)
+    check_serving(replica)
     partition_log = replica.log
     try:
         await do_on_thread(partition_log.begin_flush(), limiter)

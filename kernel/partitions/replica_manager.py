@@ -20,7 +20,6 @@ from ..errors import ErrorCode, KafkaError, PluginError, StorageError
 from ..plugin_manager import choose_offer
 from ..plugin_names import blame
 from ..types import INTERNAL_TOPICS, TopicIdPartition
-from .log_move import move_replica
 from .producer_state import ProducerStateTable
 from .recovery import recover_producers
 from .replica import Replica
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
     import random
     import uuid
     from collections.abc import Callable, Iterator, Mapping
-
-    import trio
 
     from ..clock import Clock
     from ..contracts.append_stage import AppendStage, AppendStageFactory
@@ -346,15 +343,6 @@ class ReplicaManager:
     def _take_offline(self, replica: Replica, reason: str) -> None:
         replica.go_offline(reason)
         self._on_progress(replica)
-
-    async def move(self, replica: Replica, log_dir: str, limiter: trio.CapacityLimiter) -> None:
-        """Move a replica's log to another log directory of this broker. See `log_move.py`.
-
-        Raises:
-            KafkaError: The replica is offline.
-            StorageError: A disk failed.
-        """
-        await move_replica(self, replica, log_dir, limiter)
 
     def start(self) -> None:
         """Start the storage engines and see which logs they have.

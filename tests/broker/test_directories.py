@@ -65,8 +65,11 @@ def test_the_metadata_knows_where_replicas_lie(tmp_path: Path) -> None:
         topic = alter_dirs.AlterReplicaLogDirTopic(name="t", partitions=[0])
         move = alter_dirs.AlterReplicaLogDir(path=other, topics=[topic])
         handler = parts.router.routes[34].handler
-        answer = await handler.handle_async(alter_dirs.AlterReplicaLogDirsRequest(dirs=[move]), None)
+        answer = handler.handle(alter_dirs.AlterReplicaLogDirsRequest(dirs=[move]), None)
         assert answer.results[0].partitions[0].error_code == 0
+        with trio.fail_after(30):
+            while on_disk(parts) == before:  # noqa: ASYNC110 - nobody is told when a move is done
+                await trio.sleep(0.01)
         await until_told(parts)
         assert in_metadata(parts)[1:] == before[1:]
         assert in_metadata(parts)[0] != before[0]

@@ -16,7 +16,9 @@ from odradek.kernel.dispatch.handlers.api_35_describe_log_dirs import DescribeLo
 from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
 from odradek.kernel.files import OsFiles
 from odradek.kernel.partitions.flush_service import FlushService
+from odradek.kernel.partitions.log_move import begin_move, move_replica
 from odradek.kernel.partitions.replica import Replica
+from odradek.kernel.partitions.replica_manager import ReplicaManager
 from odradek.kernel.partitions.upkeep import Upkeep, UpkeepSettings
 from odradek.kernel.wire.messages.api_35_describe_log_dirs import DescribeLogDirsRequest
 from odradek.plugins.storage_segment.moving import MoveWork, SwapWork
@@ -94,6 +96,11 @@ def run(hosted: Hosted, scenario: Callable[[FlushService, trio.Nursery], Awaitab
     trio.run(main)
 
 
+async def move(replicas: ReplicaManager, replica: Replica, log_dir: str, limiter: trio.CapacityLimiter) -> None:
+    begin_move(replicas, replica, log_dir)
+    await move_replica(replicas, replica, limiter)
+
+
 async def until(condition: Callable[[], bool]) -> None:
     with trio.fail_after(20):
         while not condition():  # noqa: ASYNC110 - what a thread did is told by a callback that sets no event
@@ -119,7 +126,7 @@ def test_a_flush_of_a_log_that_moved_meanwhile_does_not_take_the_replica_offline
         files.hold("fsync")
         ask(hosted, service, slow, moved)
         await files.wait_held()
-        await hosted.replicas.move(moved, other_dir(hosted, moved), trio.CapacityLimiter(1))
+        await move(hosted.replicas, moved, other_dir(hosted, moved), trio.CapacityLimiter(1))
         ask(hosted, service, moved)
         files.may_go_on.set()
         await until(lambda: service.flushes_count >= 2)
@@ -227,7 +234,7 @@ def test_a_move_counts_what_it_flushed_and_wakes_who_waits(hosted: Hosted, progr
     replica = hosted.produce("t", 0, 3)
     before = replica.high_watermark
     progressed.clear()
-    trio.run(hosted.replicas.move, replica, other_dir(hosted, replica), trio.CapacityLimiter(1))
+    trio.run(move, hosted.replicas, replica, other_dir(hosted, replica), trio.CapacityLimiter(1))
 
     assert (before, replica.high_watermark, replica.appended_offset) == (0, 3, 3)
     assert "t" in progressed
@@ -244,7 +251,7 @@ def test_a_replica_serves_while_it_is_copied_and_what_comes_meanwhile_moves_too(
     async def main() -> None:
         async with trio.open_nursery() as nursery:
             files.hold("pread")
-            nursery.start_soon(hosted.replicas.move, replica, target, trio.CapacityLimiter(1))
+            nursery.start_soon(move, hosted.replicas, replica, target, trio.CapacityLimiter(1))
             await files.wait_held()
             hosted.produce("t", 3, 2)
             described = DescribeLogDirsHandler(replicas=hosted.replicas).handle(
@@ -258,7 +265,7 @@ def test_a_replica_serves_while_it_is_copied_and_what_comes_meanwhile_moves_too(
                 if part.is_future_key
             )
             with pytest.raises(KafkaError):
-                await hosted.replicas.move(replica, target, trio.CapacityLimiter(1))
+                await move(hosted.replicas, replica, target, trio.CapacityLimiter(1))
             files.may_go_on.set()
 
     trio.run(main)
@@ -286,7 +293,7 @@ def test_a_replica_refuses_while_its_log_is_swapped_and_takes_new_leadership_aft
         return begin_swap(move)
 
     monkeypatch.setattr(MoveWork, "begin_swap", while_paused)
-    trio.run(hosted.replicas.move, replica, target, trio.CapacityLimiter(1))
+    trio.run(move, hosted.replicas, replica, target, trio.CapacityLimiter(1))
 
     assert codes == [ErrorCode.KAFKA_STORAGE_ERROR]
     assert (replica.log.log_dir, replica.leader_epoch, replica.is_leader) == (target, 4, True)
@@ -309,7 +316,7 @@ def test_a_topic_deleted_while_it_moves_leaves_nothing_to_its_namesake(hosted: H
 
     async def refused(replica: Replica, target: str) -> None:
         with pytest.raises((StorageError, KafkaError)):
-            await hosted.replicas.move(replica, target, trio.CapacityLimiter(1))
+            await move(hosted.replicas, replica, target, trio.CapacityLimiter(1))
 
     trio.run(main)
     namesake = hosted.replicas.get("t", 0)
@@ -328,7 +335,7 @@ def test_a_cancelled_move_stops_at_its_next_chunk_and_the_replica_goes_on_where_
     async def main() -> None:
         files.hold("pread")
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(hosted.replicas.move, replica, target, trio.CapacityLimiter(1))
+            nursery.start_soon(move, hosted.replicas, replica, target, trio.CapacityLimiter(1))
             await files.wait_held()
             nursery.cancel_scope.cancel()
             with trio.CancelScope(shield=True):
@@ -352,7 +359,7 @@ def test_a_move_cancelled_before_the_log_was_closed_counts_nothing_that_is_not_f
         limiter = trio.CapacityLimiter(1)
         files.hold("fsync")
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(hosted.replicas.move, replica, other_dir(hosted, replica), limiter)
+            nursery.start_soon(move, hosted.replicas, replica, other_dir(hosted, replica), limiter)
             await files.wait_held()
             hosted.produce("t", 1)  # while it is copied
             nursery.cancel_scope.cancel()
@@ -377,7 +384,7 @@ def test_a_move_that_fails_leaves_the_replica_where_it_was(hosted: Hosted) -> No
     (Path(target) / "t-0").mkdir()
     (Path(target) / "t-0" / "00000000000000000000.log").touch()
     with pytest.raises(StorageError):
-        trio.run(hosted.replicas.move, replica, target, trio.CapacityLimiter(1))
+        trio.run(move, hosted.replicas, replica, target, trio.CapacityLimiter(1))
 
     assert (replica.log.log_dir, replica.offline_reason) == (here, None)
     assert hosted.produce("t", 3).log.log_end_offset == 4

@@ -16,6 +16,7 @@ from odradek.kernel.dispatch.handlers.api_34_alter_replica_log_dirs import Alter
 from odradek.kernel.dispatch.handlers.api_35_describe_log_dirs import DescribeLogDirsHandler
 from odradek.kernel.dispatch.handlers.api_61_describe_producers import DescribeProducersHandler
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.partitions.log_moves import LogMoves
 from odradek.kernel.types import IsolationLevel
 from odradek.kernel.wire.messages import api_21_delete_records as delete_records
 from odradek.kernel.wire.messages import api_23_offset_for_leader_epoch as leader_epoch
@@ -153,13 +154,18 @@ def test_the_size_of_a_log_is_told(hosted: Hosted) -> None:
 
 def alter(hosted: Hosted, path: str, topic: str, *indexes: int) -> dict[int, int]:
     async def main() -> alter_dirs.AlterReplicaLogDirsResponse:
-        handler = AlterReplicaLogDirsHandler(
-            replicas=hosted.replicas, limiter=trio.CapacityLimiter(1), on_moved=lambda: None
-        )
+        moves = LogMoves(hosted.replicas, lambda: None)
+        handler = AlterReplicaLogDirsHandler(replicas=hosted.replicas, moves=moves)
         moved = alter_dirs.AlterReplicaLogDirTopic(name=topic, partitions=list(indexes))
         request = alter_dirs.AlterReplicaLogDirsRequest(dirs=[alter_dirs.AlterReplicaLogDir(path=path, topics=[moved])])
-        response = await handler.handle_async(request, CONTEXT)
+        response = handler.handle(request, CONTEXT)
         assert isinstance(response, alter_dirs.AlterReplicaLogDirsResponse)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(moves.run)
+            with trio.fail_after(20):
+                while any(replica.future is not None for replica in hosted.replicas.replicas()):  # noqa: ASYNC110
+                    await trio.sleep(0.001)
+            nursery.cancel_scope.cancel()
         return response
 
     (result,) = trio.run(main).results
@@ -267,9 +273,7 @@ def test_every_handler_can_give_every_part_an_error(hosted: Hosted) -> None:
         code,
         "",
     )
-    moving = AlterReplicaLogDirsHandler(
-        replicas=replicas, limiter=trio.CapacityLimiter(1), on_moved=lambda: None
-    ).error_response(
+    moving = AlterReplicaLogDirsHandler(replicas=replicas, moves=LogMoves(replicas, lambda: None)).error_response(
         alter_dirs.AlterReplicaLogDirsRequest(
             dirs=[
                 alter_dirs.AlterReplicaLogDir(

@@ -13,6 +13,7 @@ from odradek.kernel.contracts.cleanup import CleanupSettings
 from odradek.kernel.contracts.storage import PartitionLog
 from odradek.kernel.contracts.tiering import TieredLog, TierSettings
 from odradek.kernel.errors import ErrorCode, KafkaError
+from odradek.kernel.partitions.log_move import begin_move, move_replica
 from odradek.kernel.partitions.producer_snapshot import decode_snapshot
 from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.testing.far_tier import FarLog, FarTier
@@ -122,7 +123,8 @@ def test_a_moved_log_is_wrapped_again(hosted: Hosted, tier: FarTier) -> None:
     replica = replica_of(hosted)
     (other,) = set(hosted.dirs) - {replica.log.log_dir}
 
-    trio.run(hosted.replicas.move, replica, other, trio.CapacityLimiter(1))
+    begin_move(hosted.replicas, replica, other)
+    trio.run(move_replica, hosted.replicas, replica, trio.CapacityLimiter(1))
 
     assert (replica.log.log_dir, replica.log is replica.tiered_log) == (other, True)
     assert read_size(replica, 0) > 0

@@ -1,8 +1,8 @@
 """Shell: AlterReplicaLogDirs (key 34): moves replicas of this broker to another of its log directories.
 
-As in Kafka a replica serves while it is copied, and DescribeLogDirs tells how far its copy is. Kafka answers at once;
-here the answer comes when it is done, and for the moment in which the copy takes the log's place clients get
-KAFKA_STORAGE_ERROR, which they retry.
+As in Kafka the answer comes when the moves are begun; a replica serves while it is copied, and DescribeLogDirs tells
+how far its copy is. For the moment in which the copy takes the log's place clients get KAFKA_STORAGE_ERROR, which
+they retry.
 
 *Source:* KIP-113; error codes compared with Apache Kafka 4.3.1.
 """
@@ -12,8 +12,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-import trio
-
 from ...errors import ErrorCode, KafkaError, StorageError
 from ...wire.messages.api_34_alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -22,9 +20,8 @@ from ...wire.messages.api_34_alter_replica_log_dirs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ...contracts.api_handler import Answer, RequestContext
+    from ...partitions.log_moves import LogMoves
     from ...partitions.replica_manager import ReplicaManager
     from ...wire.messages.api_34_alter_replica_log_dirs import AlterReplicaLogDirsRequest
 
@@ -32,48 +29,31 @@ log = logging.getLogger(__name__)
 
 
 class AlterReplicaLogDirsHandler:
-    """Answers AlterReplicaLogDirs. Its tasks run on the reactor's thread; one move at a time."""
+    """Answers AlterReplicaLogDirs. Owned by the reactor's task."""
 
     api_key = 34
 
-    def __init__(
-        self, *, replicas: ReplicaManager, limiter: trio.CapacityLimiter, on_moved: Callable[[], None]
-    ) -> None:
-        """Make the handler.
-
-        Args:
-            replicas: Whose logs are moved.
-            limiter: For the worker threads that move files.
-            on_moved: Called after a move: the controller is to know of it.
-        """
+    def __init__(self, *, replicas: ReplicaManager, moves: LogMoves) -> None:
         self._replicas = replicas
-        self._limiter = limiter
-        self._on_moved = on_moved
-        self._move_lock = trio.Lock()
+        self._moves = moves
 
-    async def handle_async(self, request: AlterReplicaLogDirsRequest, context: RequestContext) -> Answer:
-        """Move what is asked for, one partition after another. If cancelled, a move under way is given up."""
+    def handle(self, request: AlterReplicaLogDirsRequest, context: RequestContext) -> Answer:
+        """Begin what is asked for."""
         codes: dict[str, dict[int, ErrorCode]] = {}
         for log_dir in request.dirs:
             for topic in log_dir.topics:
                 for index in topic.partitions:
-                    codes.setdefault(topic.name, {})[index] = await self._alter(log_dir.path, topic.name, index)
+                    codes.setdefault(topic.name, {})[index] = self._alter(log_dir.path, topic.name, index)
         return _response(codes)
 
-    async def _alter(self, path: str, topic: str, index: int) -> ErrorCode:
+    def _alter(self, path: str, topic: str, index: int) -> ErrorCode:
         try:
             self._check_dir(path)
-            async with self._move_lock:
-                replica = self._replicas.get(topic, index)
-                if replica.offline_reason is not None:
-                    return ErrorCode.KAFKA_STORAGE_ERROR
-                if replica.log.log_dir != path:
-                    await self._replicas.move(replica, path, self._limiter)
-                    self._on_moved()
+            self._moves.ask(self._replicas.get(topic, index), path)
         except KafkaError as error:
             return error.code
         except StorageError as error:
-            log.error("moving a log failed", extra={"partition": f"{topic}-{index}", "to": path, "reason": str(error)})
+            log.error("%s-%d cannot move to %s: %s", topic, index, path, error)
             return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NONE
 

@@ -1,0 +1,108 @@
+"""Shell: the moves of replicas to other log directories, one after another, while everything else goes on.
+
+A move is asked for, and answered at once; DescribeLogDirs tells how far it is. What is under way or waits when the
+broker ends is given up: the replica is where it was.
+
+*Source:* KIP-113; ReplicaManager.alterReplicaLogDirs of Kafka 4.3, which goes on with a move after a restart.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import TYPE_CHECKING
+
+import trio
+
+from ..errors import KafkaError, StorageError
+from .log_move import begin_move, check_serving, give_up, move_replica
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .replica import Replica
+    from .replica_manager import ReplicaManager
+
+log = logging.getLogger(__name__)
+
+
+class LogMoves:
+    """The service that moves logs. Owned by the broker's nursery; asked on the reactor's task."""
+
+    def __init__(self, replicas: ReplicaManager, on_moved: Callable[[], None]) -> None:
+        """Make it.
+
+        Args:
+            replicas: Whose logs are moved.
+            on_moved: Called after a move: the controller is to know of it.
+        """
+        self._replicas = replicas
+        self._on_moved = on_moved
+        self._limiter = trio.CapacityLimiter(1)
+        self._queue: deque[tuple[Replica, str]] = deque()
+        self._wanted = trio.Event()
+        self._moving: Replica | None = None
+
+    def ask(self, replica: Replica, log_dir: str) -> None:
+        """Have a replica's log moved; one that is on its way elsewhere goes here instead.
+
+        Args:
+            replica: Whose log.
+            log_dir: A log directory of this broker; the one that the log is in ends a move.
+
+        Raises:
+            KafkaError: The replica is offline.
+            StorageError: The move cannot be begun.
+        """
+        check_serving(replica)
+        wanted = replica.future.log_dir if replica.future is not None else replica.log.log_dir
+        wanted = next((to for each, to in reversed(self._queue) if each is replica), wanted)
+        if wanted == log_dir:
+            return
+        self._cancel(replica)
+        if log_dir == replica.log.log_dir:
+            return
+        if replica.future is None:
+            begin_move(self._replicas, replica, log_dir)
+        self._queue.append((replica, log_dir))
+        self._wanted.set()
+
+    def _cancel(self, replica: Replica) -> None:
+        """End a replica's move, which may take one more chunk, and forget those that wait."""
+        self._queue = deque(each for each in self._queue if each[0] is not replica)
+        if replica is not self._moving:
+            give_up(replica)
+        elif replica.future is not None:
+            replica.future.move.stop()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Move what is asked for, until cancelled."""
+        task_status.started()
+        try:
+            while True:
+                await self._wanted.wait()
+                self._wanted = trio.Event()
+                while self._queue:
+                    await self._move(*self._queue.popleft())
+        finally:
+            for replica, _ in self._queue:
+                give_up(replica)
+            self._queue.clear()
+
+    async def _move(self, replica: Replica, log_dir: str) -> None:
+        partition = replica.partition
+        if self._replicas.find(partition.topic, partition.partition) is not replica:
+            give_up(replica)  # its topic was deleted meanwhile
+            return
+        self._moving = replica
+        try:
+            if replica.future is None:
+                begin_move(self._replicas, replica, log_dir)
+            await move_replica(self._replicas, replica, self._limiter)
+        except (KafkaError, StorageError) as error:
+            log.error("%s stays where it is, and does not move to %s: %s", partition, log_dir, error)
+        else:
+            log.info("%s moved to %s", partition, log_dir)
+            self._on_moved()
+        finally:
+            self._moving = None

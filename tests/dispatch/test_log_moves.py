@@ -1,0 +1,159 @@
+"""Moves between log directories: answered at once, done one after another, changed and given up."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+import trio
+
+from odradek.kernel.errors import ErrorCode, KafkaError
+from odradek.kernel.partitions.log_moves import LogMoves
+from odradek.kernel.partitions.replica import Replica
+
+from .hosted import Hosted
+
+
+def elsewhere(hosted: Hosted, replica: Replica) -> str:
+    (other,) = [path for path in hosted.dirs if path != replica.log.log_dir]
+    return other
+
+
+def serve(moves: LogMoves, scenario: Callable[[], Awaitable[None]]) -> None:
+    """Run a scenario beside the service."""
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(moves.run)
+            await scenario()
+            nursery.cancel_scope.cancel()
+
+    trio.run(main)
+
+
+async def until_at_rest(*replicas: Replica) -> None:
+    with trio.fail_after(20):
+        while any(replica.future is not None for replica in replicas):  # noqa: ASYNC110 - nobody is told
+            await trio.sleep(0.001)
+
+
+def test_several_moves_are_begun_at_once_and_done_one_after_another(hosted: Hosted) -> None:
+    for topic in "abc":
+        hosted.open(topic)
+    replicas = [hosted.produce(topic, 0, 3) for topic in "abc"]
+    targets = [elsewhere(hosted, replica) for replica in replicas]
+    told: list[int] = []
+    moves = LogMoves(hosted.replicas, lambda: told.append(len(told)))
+
+    async def scenario() -> None:
+        for replica, target in zip(replicas, targets, strict=True):
+            moves.ask(replica, target)
+        assert [replica.future.log_dir for replica in replicas if replica.future is not None] == targets
+        await until_at_rest(*replicas)
+
+    serve(moves, scenario)
+
+    assert [replica.log.log_dir for replica in replicas] == targets
+    assert [replica.log.log_end_offset for replica in replicas] == [3, 3, 3]
+    assert told == [0, 1, 2]
+
+
+def test_a_move_that_is_asked_for_again_is_one_move(hosted: Hosted) -> None:
+    hosted.open("t")
+    replica = hosted.produce("t", 0)
+    target = elsewhere(hosted, replica)
+    told: list[str] = []
+    moves = LogMoves(hosted.replicas, lambda: told.append("moved"))
+
+    async def scenario() -> None:
+        moves.ask(replica, target)
+        moves.ask(replica, target)
+        await until_at_rest(replica)
+        moves.ask(replica, target)
+
+    serve(moves, scenario)
+
+    assert (replica.log.log_dir, replica.future, told) == (target, None, ["moved"])
+
+
+def test_asking_for_where_it_is_ends_a_move_that_waits(hosted: Hosted) -> None:
+    hosted.open("t")
+    replica = hosted.produce("t", 0)
+    here = replica.log.log_dir
+    moves = LogMoves(hosted.replicas, lambda: pytest.fail("nothing moves"))
+    moves.ask(replica, elsewhere(hosted, replica))
+    moves.ask(replica, here)
+
+    assert replica.future is None
+
+    async def scenario() -> None:
+        await trio.testing.wait_all_tasks_blocked()
+
+    serve(moves, scenario)
+
+    assert (replica.log.log_dir, replica.offline_reason) == (here, None)
+
+
+def test_a_move_under_way_can_be_called_back_and_asked_for_anew(hosted: Hosted) -> None:
+    hosted.open("t")
+    replica = hosted.produce("t", 0, 5)
+    here, there = replica.log.log_dir, elsewhere(hosted, replica)
+    moves = LogMoves(hosted.replicas, lambda: None)
+
+    async def scenario() -> None:
+        moves.ask(replica, there)
+        await trio.lowlevel.checkpoint()
+        moves.ask(replica, here)
+        moves.ask(replica, there)
+        await until_at_rest(replica)
+        while replica.log.log_dir == here:  # noqa: ASYNC110 - nobody is told
+            await trio.sleep(0.001)
+        await until_at_rest(replica)
+
+    serve(moves, scenario)
+
+    assert (replica.log.log_dir, replica.log.log_end_offset) == (there, 5)
+
+
+def test_a_topic_that_is_deleted_while_its_move_waits_is_gone(hosted: Hosted) -> None:
+    hosted.open("t")
+    replica = hosted.produce("t", 0)
+    moves = LogMoves(hosted.replicas, lambda: pytest.fail("nothing moves"))
+    moves.ask(replica, elsewhere(hosted, replica))
+    hosted.replicas.delete_topic("t", 1)
+
+    async def scenario() -> None:
+        await until_at_rest(replica)
+
+    serve(moves, scenario)
+
+    hosted.open("t")
+    assert hosted.produce("t", 0).log.log_end_offset == 1
+
+
+def test_what_waits_when_the_broker_ends_is_given_up(hosted: Hosted) -> None:
+    for topic in "ab":
+        hosted.open(topic)
+    replicas = [hosted.produce(topic, 0) for topic in "ab"]
+    moves = LogMoves(hosted.replicas, lambda: None)
+    for replica in replicas:
+        moves.ask(replica, elsewhere(hosted, replica))
+
+    async def scenario() -> None:
+        await trio.lowlevel.checkpoint()
+
+    serve(moves, scenario)
+
+    assert [replica.future for replica in replicas] == [None, None]
+    assert all(replica.offline_reason is None for replica in replicas)
+
+
+def test_a_replica_that_is_offline_does_not_move(hosted: Hosted) -> None:
+    hosted.open("t")
+    replica = hosted.produce("t", 0)
+    target = elsewhere(hosted, replica)
+    replica.go_offline("its disk failed")
+
+    with pytest.raises(KafkaError) as caught:
+        LogMoves(hosted.replicas, lambda: None).ask(replica, target)
+    assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
