@@ -94,6 +94,7 @@ class Broker:
         self.ids = RandomIds(self.random)
         self.timer = timer
         self.parts: BrokerParts | None = None
+        self._cluster = ImageView(self._image)
         self.listeners: tuple[BoundListener, ...] = ()
         self._is_serving = False
         self._stopping = trio.Event()
@@ -119,7 +120,7 @@ class Broker:
     @property
     def cluster(self) -> ImageView:
         """The committed metadata; always the newest. Empty before the broker has read it."""
-        return ImageView(self._image)
+        return self._cluster
 
     def _image(self) -> MetadataImage:
         return self.parts.image() if self.parts is not None else MetadataImage()

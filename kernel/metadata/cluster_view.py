@@ -20,6 +20,8 @@ class ImageView:
     def __init__(self, image: Callable[[], MetadataImage]) -> None:
         """Make a view of whatever `image` returns when it is looked at."""
         self._image = image
+        self._views: dict[str, TopicView] = {}
+        self._viewed: MetadataImage | None = None
 
     @property
     def version(self) -> int:
@@ -30,13 +32,22 @@ class ImageView:
         """Return a topic by its name."""
         image = self._image()
         topic = image.topics_by_name.get(name)
-        return topic_view(topic, image) if topic is not None else None
+        return self._view(topic, image) if topic is not None else None
 
     def topic_by_id(self, topic_id: uuid.UUID) -> TopicView | None:
         """Return a topic by its id."""
         image = self._image()
         topic = image.topics_by_id.get(topic_id)
-        return topic_view(topic, image) if topic is not None else None
+        return self._view(topic, image) if topic is not None else None
+
+    def _view(self, topic: TopicImage, image: MetadataImage) -> TopicView:
+        """Return the view of a topic, made once for each image: every commit of an offset asks for one."""
+        if self._viewed is not image:
+            self._views, self._viewed = {}, image
+        view = self._views.get(topic.name)
+        if view is None:
+            view = self._views[topic.name] = topic_view(topic, image)
+        return view
 
     def topic_names(self) -> Sequence[str]:
         """Return the names of all topics, in no order."""

@@ -73,8 +73,7 @@ class PartitionCommit(Protocol):
     committed_metadata: str | None
 
 
-@attrs.frozen
-class TopicCommit:
+class TopicCommit(NamedTuple):
     """What is to be committed in a topic that exists."""
 
     name: str
@@ -82,8 +81,7 @@ class TopicCommit:
     partitions: Sequence[PartitionCommit]
 
 
-@attrs.frozen
-class Committer:
+class Committer(NamedTuple):
     """Who commits.
 
     Attributes:

@@ -5,7 +5,7 @@ Kafka puts what it refuses by itself first, and what its coordinator has answere
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 import attrs
 
@@ -34,8 +34,7 @@ class TopicCodes:
     codes: list[tuple[int, ErrorCode]] = attrs.field(factory=list)
 
 
-@attrs.frozen
-class KnownTopic(Generic[P]):
+class KnownTopic(NamedTuple, Generic[P]):
     """A topic of a request that exists, with those of its partitions that do."""
 
     name: str
@@ -73,6 +72,11 @@ class SortedTopics(Generic[P]):
 
     def merged(self, codes: Iterable[Sequence[ErrorCode]]) -> list[TopicCodes]:
         """Return the answer: what is refused, then the codes of the known, given by topic and partition."""
+        if not self.refused and len(self.known) == 1:  # as nearly always
+            ((name, topic_id, partitions),) = self.known
+            (topic_codes,) = codes
+            numbers = (item.partition_index for item in partitions)
+            return [TopicCodes(name, topic_id, list(zip(numbers, topic_codes, strict=True)))]
         answers = list(self.refused)
         by_topic = {(topic.name, topic.topic_id): topic for topic in answers}
         for topic, topic_codes in zip(self.known, codes, strict=True):
