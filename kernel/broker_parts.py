@@ -13,13 +13,14 @@ from .cleanup.retention import Retention, RetentionSettings
 from .cleanup.workers import start_worker
 from .config.keys import Scope
 from .config.topic import TopicConfig
-from .contracts.storage import StorageContext
+from .contracts.storage import StorageContext, StorageEngine
 from .coordinator.runtimes import CoordinatorRuntimes
 from .dispatch.handlers.api_00_produce import ProduceHandler
 from .dispatch.handlers.api_22_init_producer_id import ProducerIdSource
 from .dispatch.handlers.controller_call import MetadataLogCall
 from .dispatch.handlers.produce_admission import AdmissionSettings, ProduceAdmission
 from .dispatch.router import Router
+from .errors import OdradekError
 from .ids import ZERO_ID
 from .metadata.cluster_view import metadata_change
 from .metadata.directory_changes import directory_of
@@ -36,7 +37,7 @@ from .partitions.request_operation import RequestOperation
 from .partitions.topic_opener import TopicOpener
 from .partitions.topic_plan import TopicPlan, plan_topic
 from .partitions.upkeep import Upkeep, UpkeepSettings
-from .plugin_manager import choose_offer
+from .plugin_manager import broken, choose_offer, missing_members
 from .purgatory import clockwork
 from .purgatory.purgatory import Purgatory
 from .purgatory.timing_wheel import TimingWheel
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 
     from .broker import Broker
     from .config.broker import BrokerConfig
-    from .contracts.storage import StorageEngine
+    from .contracts.storage import StorageFactory
     from .contracts.transactions import Transactions
     from .metadata.image import MetadataDelta, TopicImage
     from .metadata.metadata_log import MetadataLog
@@ -148,21 +149,31 @@ class BrokerParts:
         factories = broker.options.storages
         choose_offer(factories, config.storage, "storage", "odradek.storage")
         choose_offer(self.elections, config.get_text("odradek.election"), "election", "odradek.election")
-        return {
-            name: factory(
-                StorageContext(
-                    log_dirs=config.log_dirs,
-                    node_id=config.node_id,
-                    cluster_id=config.get_text("odradek.cluster.id"),
-                    settings={},
-                    now_ms=broker.clock.now_ms,
-                    random=broker.random,
-                    new_id=broker.ids.new_id,
-                    reserved_dirs=config.reserved_dirs,
-                )
-            )
-            for name, factory in factories.items()
-        }
+        return {name: self._make_engine(name, factory) for name, factory in factories.items()}
+
+    def _make_engine(self, name: str, factory: StorageFactory) -> StorageEngine:
+        broker, config = self.broker, self.config
+        plugin = self.plugins.owners.get(("storage", name), "")
+        context = StorageContext(
+            log_dirs=config.log_dirs,
+            node_id=config.node_id,
+            cluster_id=config.get_text("odradek.cluster.id"),
+            settings=broker.settings(plugin),
+            now_ms=broker.clock.now_ms,
+            random=broker.random,
+            new_id=broker.ids.new_id,
+            reserved_dirs=config.reserved_dirs,
+        )
+        try:
+            engine = factory(context)
+        except OdradekError:
+            raise
+        except Exception as error:
+            raise broken(plugin, f"the engine of storage {name!r} cannot be made: {error!r}") from error
+        missing = missing_members(engine, StorageEngine)
+        if missing:
+            raise broken(plugin, f"the engine of storage {name!r} has no {missing}")
+        return engine
 
     def _make_replicas(self) -> ReplicaManager:
         return ReplicaManager(

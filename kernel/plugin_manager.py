@@ -371,6 +371,11 @@ def missing_members(value: object, contract: type) -> str:
     return ", ".join(f"`{name}`" for name in dict.fromkeys(wanted) if not hasattr(value, name))
 
 
+def broken(plugin: str, reason: str) -> PluginError:
+    """Return the error of a plugin that an operator can do without, with what to do about it."""
+    return PluginError(plugin, f"{reason} {_remedy(plugin)}")
+
+
 def _remedy(plugin: str) -> str:
     return f'(repair it, or put it into `disable` of [plugins] as "{plugin}")'
 

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 import attrs
 
 from ..contracts.election import ElectionContext
-from ..errors import ErrorCode, KafkaError, PluginError, StorageError
-from ..plugin_manager import choose_offer
-from ..plugin_names import blame
+from ..contracts.storage import PartitionLog
+from ..errors import ErrorCode, KafkaError, OdradekError, PluginError, StorageError
+from ..plugin_manager import broken, choose_offer, missing_members
+from ..plugin_names import blame, culprit_of_error
 from ..types import INTERNAL_TOPICS, TopicIdPartition
 from .producer_state import ProducerStateTable
 from .recovery import recover_producers
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from ..clock import Clock
     from ..contracts.append_stage import AppendStage, AppendStageFactory
     from ..contracts.election import ElectionFactory, PartitionState
-    from ..contracts.storage import PartitionLog, StorageEngine
+    from ..contracts.storage import StorageEngine
     from ..contracts.tiering import Tier, TieredLog
     from .topic_plan import TopicPlan
 
@@ -138,6 +139,7 @@ class ReplicaManager:
         self._found_logs: list[tuple[StorageEngine, TopicIdPartition]] = []
         self._staged: list[Replica] = []
         self._failed_logs: dict[TopicIdPartition, str] = {}
+        self._checked_logs: set[type] = set()
         self._states_of_failed: dict[TopicIdPartition, PartitionState] = {}
 
     def __repr__(self) -> str:
@@ -200,6 +202,7 @@ class ReplicaManager:
         engine = choose_offer(self.engines, plan.storage, "storage", "odradek.storage")
         factory = choose_offer(self._elections, plan.election, "election", "odradek.election")
         partition_log = engine.open_log(partition, plan.log_config)
+        self._check_methods(plan.storage, partition_log)
         try:
             tiered_log = self.tiers.wrap(partition_log, plan.tier)
             return self._replica_over(partition_log, tiered_log, factory, plan)
@@ -207,6 +210,16 @@ class ReplicaManager:
             with suppress(StorageError):
                 partition_log.close()  # so that it can be opened when it is tried again
             raise
+
+    def _check_methods(self, storage: str, partition_log: PartitionLog) -> None:
+        """Refuse a log that lacks methods, which would be missed when they are needed; once for each class."""
+        if type(partition_log) not in self._checked_logs:
+            missing = missing_members(partition_log, PartitionLog)
+            if missing:
+                raise PluginError(
+                    "", f"a log of storage {storage!r} has no {missing}: see the contract kit for storages"
+                )
+            self._checked_logs.add(type(partition_log))
 
     def _replica_over(
         self, opened: PartitionLog, tiered_log: TieredLog | None, factory: ElectionFactory, plan: TopicPlan
@@ -351,7 +364,13 @@ class ReplicaManager:
             StorageError: An engine cannot work at all.
         """
         for name, engine in self.engines.items():
-            self._found_logs += [(engine, found.partition) for found in engine.start()]
+            try:
+                self._found_logs += [(engine, found.partition) for found in engine.start()]
+            except OdradekError:
+                raise
+            except Exception as error:
+                culprit = culprit_of_error(error)
+                raise broken(culprit.plugin if culprit else "", f"storage {name!r} cannot start: {error!r}") from error
             self._started.append(name)
             self._kept_high_watermarks.update(engine.high_watermarks())
 

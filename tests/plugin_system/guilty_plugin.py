@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import trio
 
@@ -103,6 +103,8 @@ class GuiltyEngine(EngineBase[GuiltyLog]):
     """An engine of such logs."""
 
     def open(self, partition: TopicIdPartition, config: LogConfig) -> GuiltyLog:
+        if partition.topic == "guilty.half":
+            return cast("GuiltyLog", object())
         return GuiltyLog(partition, config)
 
     def forget(self, partition: TopicIdPartition) -> None:

@@ -141,6 +141,15 @@ def test_a_storage_that_raises_takes_its_partition_offline_and_no_other(
     assert f"the stranger's bug in {fault}" in line
 
 
+def test_a_log_that_lacks_methods_takes_its_partition_offline(broker: Broker, client: Client) -> None:
+    innocent(client, "whole")
+    assert create_topic(client, "guilty.half", odradek_storage="guilty") == ErrorCode.NONE
+    line = broker.line_with("guilty.half.*offline")
+
+    assert produce(client, "guilty.half", batch_of(b"nowhere"))[0] == OFFLINE
+    assert "a log of storage 'guilty' has no `partition`, `directory`" in line
+
+
 def test_a_plugin_that_blocks_is_named_with_the_place_and_what_to_do(broker: Broker, client: Client) -> None:
     assert create_topic(client, "guilty.block", odradek_storage="guilty") == ErrorCode.NONE
     assert produce(client, "guilty.block", batch_of(b"late")) == (ErrorCode.NONE, 0)

@@ -52,6 +52,21 @@ from odradek.kernel.api import hookimpl
 def odradek_storages():
     return {"mine": "not a storage"}
 """
+STORAGE = """
+from odradek.kernel.api import hookimpl
+from odradek.plugins.storage_memory.engine import MemoryEngine
+
+def fails(context):
+    raise RuntimeError("no engine today")
+
+class Fails(MemoryEngine):
+    def start(self):
+        raise RuntimeError("no start today")
+
+@hookimpl
+def odradek_storages():
+    return {"mine": %s}
+"""
 OTHER_VERSION = "odradek_plugin_api = 99"
 FOREIGN_KEY = """
 from odradek.kernel.api import ConfigKey, ConfigType, hookimpl
@@ -115,6 +130,9 @@ def start(site: Path, config: str = "") -> tuple[int, list[str]]:
         pytest.param(NO_HOOK, "implements no hook", id="no hook"),
         pytest.param(UNMARKED_HOOK, "does not mark odradek_storages with `hookimpl`", id="unmarked hook"),
         pytest.param(NO_OFFER, "'not a storage' has no `__call__`", id="no offer"),
+        pytest.param(STORAGE % "fails", "cannot be made: RuntimeError('no engine today')", id="no engine"),
+        pytest.param(STORAGE % "lambda _: 5", "the engine of storage 'mine' has no `cluster_id`", id="half an engine"),
+        pytest.param(STORAGE % "Fails", "cannot start: RuntimeError('no start today')", id="engine that fails"),
         pytest.param(OTHER_VERSION, "version 99 of the plugin API", id="other version"),
         pytest.param(FOREIGN_KEY, "log.dirs", id="key of somebody else"),
     ],

@@ -4,10 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from odradek.kernel.broker import Broker
 from odradek.kernel.broker_options import read_broker_options
+from odradek.kernel.broker_parts import BrokerParts
 from odradek.kernel.config.toml_file import parse_toml
 from odradek.kernel.errors import ConfigError
 from odradek.kernel.plugin_settings import check_plugin_settings
+from odradek.plugins.storage_memory.engine import MemoryEngine
 
 TAKEN = {"delay": ("levels", "path"), "plain": ()}
 INSTALLED = ["delay", "plain", "asleep"]
@@ -70,3 +73,25 @@ def test_a_plugin_names_the_keys_of_its_section(tmp_path: Path, monkeypatch: pyt
     file.write_text(text + "pat = 1\n")
     with pytest.raises(ConfigError, match="takes no key 'pat'"):
         read_broker_options(config=file, environment={}, options=[], data_dir=tmp_path)
+
+
+def test_a_storage_gets_the_section_of_its_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "stranger_with_storage"
+    package.mkdir()
+    (package / "plugin.py").write_text(
+        "from odradek.kernel.api import hookimpl\n"
+        "from odradek.plugins.storage_memory.engine import MemoryEngine\n"
+        "odradek_plugin_settings = ('path',)\n"
+        "@hookimpl\ndef odradek_storages():\n    return {'mine': MemoryEngine}\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    file = tmp_path / "odradek.toml"
+    file.write_text(
+        '[plugins]\nenable = ["*", "stranger_with_storage.plugin"]\n'
+        '[plugins."stranger_with_storage.plugin"]\npath = "/mnt/fast"\n'
+    )
+    options = read_broker_options(config=file, environment={}, options=[], data_dir=tmp_path)
+    engine = BrokerParts(Broker(options)).replicas.engines["mine"]
+    assert isinstance(engine, MemoryEngine)
+
+    assert engine.context.settings == {"path": "/mnt/fast"}
