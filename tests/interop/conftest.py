@@ -42,7 +42,6 @@ def driver_of(address: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     drivers: dict[str, Driver] = {}
     missing: dict[str, str] = {}
     folder = tmp_path_factory.mktemp("drivers")
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("COV_")}
 
     def driver(name: str) -> Driver:
         if name not in drivers and name not in missing:
@@ -51,7 +50,7 @@ def driver_of(address: str, tmp_path_factory: pytest.TempPathFactory) -> Iterato
             except MissingClientError as error:
                 missing[name] = f"{name} is not on this machine; needs {error}"
             else:
-                drivers[name] = Driver(name, [*command, address], environment, folder / f"{name}.log")
+                drivers[name] = Driver(name, [*command, address], folder / f"{name}.log")
         if name in missing:
             skip_or_fail(missing[name])
         return drivers[name]

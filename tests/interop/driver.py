@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import select
 import signal
 import subprocess
@@ -12,10 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
 ROOT: Final = Path(__file__).parents[2]
 LIMIT_S: Final = 60.0
+
+
+def client_environment() -> dict[str, str]:
+    """Return the environment of a client: ours, without what has coverage measure it too."""
+    return {key: value for key, value in os.environ.items() if not key.startswith("COVERAGE_")}
 
 
 class ClientError(Exception):
@@ -29,12 +35,12 @@ class ClientError(Exception):
 class Driver:
     """One client's program; it lives until `close`, and does one operation at a time."""
 
-    def __init__(self, name: str, command: Sequence[str], environment: Mapping[str, str], log_path: Path) -> None:
+    def __init__(self, name: str, command: Sequence[str], log_path: Path) -> None:
         self.name = name
         self._log_path = log_path
         with log_path.open("wb") as log:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment, cwd=ROOT
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=client_environment(), cwd=ROOT
             )
         self._buffer = b""
 

@@ -8,10 +8,10 @@ import subprocess
 import threading
 from typing import TYPE_CHECKING, Final
 
-from .driver import ROOT
+from .driver import ROOT, client_environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
 LIMIT_S: Final = 60.0
@@ -23,8 +23,7 @@ class Members:
     All of them are watched under one lock, so that `wait_until` sees them together.
     """
 
-    def __init__(self, environment: Mapping[str, str], folder: Path) -> None:
-        self._environment = environment
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._changed = threading.Condition()
         self._members: dict[str, Member] = {}
@@ -41,7 +40,7 @@ class Members:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                env=self._environment,
+                env=client_environment(),
                 cwd=ROOT,
             )
         member = self._members[name] = Member(name, process, log)
@@ -141,9 +140,9 @@ class Member:
 
 
 @contextlib.contextmanager
-def members_in(environment: Mapping[str, str], folder: Path) -> Iterator[Members]:
+def members_in(folder: Path) -> Iterator[Members]:
     """Run members; they are ended whatever happens."""
-    members = Members(environment, folder)
+    members = Members(folder)
     try:
         yield members
     finally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -51,7 +50,7 @@ def driver_at(name: str, address: str, folder: Path) -> Iterator[Driver]:
     except MissingClientError as error:
         skip_or_fail(f"{name} is not on this machine; needs {error}")
         raise
-    driver = Driver(name, [*command, address], os.environ, folder / f"{name}.log")
+    driver = Driver(name, [*command, address], folder / f"{name}.log")
     try:
         yield driver
     finally:

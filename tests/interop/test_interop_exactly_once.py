@@ -17,7 +17,6 @@ franz-go and Java 4.3 speak version 2 of transactions (KIP-890), the others vers
 
 from __future__ import annotations
 
-import os
 import subprocess
 import time
 from typing import TYPE_CHECKING
@@ -56,7 +55,7 @@ class Job:
 
     def start(self) -> None:
         """Begin, or go on, in a new process."""
-        self.driver = Driver(self.client, self._command, os.environ, self._log)
+        self.driver = Driver(self.client, self._command, self._log)
         self.driver.begin(
             "transform", group=f"group-{self.client}", source=self.source, target=self.target, end=len(VALUES)
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +34,7 @@ CONSUMER_PROTOCOL = [name for name in MEMBERS if CLIENTS[name].has_consumer_prot
 
 @pytest.fixture
 def members(tmp_path: Path) -> Iterator[Members]:
-    with members_in(os.environ, tmp_path) as running:
+    with members_in(tmp_path) as running:
         yield running
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -33,7 +32,7 @@ def test_an_idempotent_producer_outlives_the_death_of_the_broker(client: str, tm
     records = [record(number, b"%d" % number * 20) for number in range(COUNT)]
     broker = BrokerProcess(tmp_path / "data")
     address = broker.wait_ready()
-    driver = Driver(client, [*command, address], os.environ, tmp_path / "driver.log")
+    driver = Driver(client, [*command, address], tmp_path / "driver.log")
     try:
         create_topic(address, "kept")
         with Connection(address) as connection:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,7 +31,7 @@ def transactor_command(name: str) -> list[str]:
 def transactor_at(name: str, address: str, transactional_id: str, folder: Path) -> Iterator[Driver]:
     """Run a client's transactional producer."""
     log = folder / f"transactor-{name}-{transactional_id}.log"
-    driver = Driver(name, [*transactor_command(name), address, transactional_id], os.environ, log)
+    driver = Driver(name, [*transactor_command(name), address, transactional_id], log)
     try:
         yield driver
     finally:
@@ -42,7 +41,7 @@ def transactor_at(name: str, address: str, transactional_id: str, folder: Path) 
 @contextmanager
 def reader_at(name: str, address: str, folder: Path) -> Iterator[Driver]:
     """Run a client's driver against another broker than the shared one."""
-    driver = Driver(name, [*CLIENTS[name].command(), address], os.environ, folder / f"reader-{name}.log")
+    driver = Driver(name, [*CLIENTS[name].command(), address], folder / f"reader-{name}.log")
     try:
         yield driver
     finally:
