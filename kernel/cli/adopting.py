@@ -17,6 +17,7 @@ from ..config.topic import TopicConfig
 from ..disk_threads import do_on_thread
 from ..errors import ConfigError
 from ..metadata.adoption import FoundPartition, adopt_topics
+from ..partitions.known_producers import producer_ids_end
 from ..types import METADATA_TOPIC
 
 if TYPE_CHECKING:
@@ -81,12 +82,15 @@ async def _adopt(
     is_own = _is_among(directory, parts.config.log_dirs)
     limiter = trio.CapacityLimiter(1)
     epochs: dict[object, int] = {}
+    ids_end = 0
     for number, log in enumerate(new, start=1):
         if not is_own:
             await do_on_thread(engine.begin_adoption(log.partition, str(directory)), limiter)
-        epochs[log.partition] = _latest_epoch(engine, log, parts.config)
+        epochs[log.partition], known_ids_end = _look_into(engine, log, parts.config)
+        ids_end = max(ids_end, known_ids_end)
         on_copied(str(log.partition), number, len(new))
     partitions = [_found_partition(log, epochs.get(log.partition, -1)) for log in found]
+    await parts.metadata.submit(lambda controller, _now_ms: controller.reserve_producer_ids(ids_end))
     topics = await parts.metadata.submit(lambda controller, _now_ms: controller.adopt_topics(partitions))
     return Adoption(topics, 0 if is_own else len(new))
 
@@ -108,12 +112,12 @@ def _choose(found: Sequence[FoundLog], directory: Path, only: Collection[str]) -
     return chosen
 
 
-def _latest_epoch(engine: StorageEngine, log: FoundLog, config: BrokerConfig) -> int:
-    """Open a log once, which checks and repairs it, and return the newest leader epoch in it."""
+def _look_into(engine: StorageEngine, log: FoundLog, config: BrokerConfig) -> tuple[int, int]:
+    """Open a log once, which checks and repairs it; return its newest leader epoch, and where its producer ids end."""
     opened = engine.open_log(log.partition, TopicConfig.resolve(config, {}).log_config())
-    epoch = opened.latest_epoch
+    found = opened.latest_epoch, producer_ids_end(opened)
     opened.close()
-    return epoch
+    return found
 
 
 def _found_partition(log: FoundLog, latest_epoch: int) -> FoundPartition:

@@ -84,22 +84,14 @@ async def _write(broker: Broker, topics: Sequence[RestoredTopic]) -> None:
     found = [each for topic in topics for each in _found(topic)]
     configs = {topic.topic: topic.configs for topic in topics}
     adopt_topics(parts.image(), parts.rules, found, configs)  # so that what is refused is refused before a log is made
+    ids_end = 0
     for topic in topics:
         for number, partition in enumerate(topic.partitions):
-            _make_log(broker, topic, TopicIdPartition(topic.topic_id, topic.topic, number), partition)
+            known_ids_end = _make_log(broker, topic, TopicIdPartition(topic.topic_id, topic.topic, number), partition)
+            ids_end = max(ids_end, known_ids_end)
             await trio.lowlevel.checkpoint()
-    producer_ids_end = max(map(_producer_ids_end, topics), default=0)
-    await parts.metadata.submit(lambda controller, _now_ms: controller.reserve_producer_ids(producer_ids_end))
+    await parts.metadata.submit(lambda controller, _now_ms: controller.reserve_producer_ids(ids_end))
     await parts.metadata.submit(lambda controller, _now_ms: controller.adopt_topics(found, configs))
-
-
-def _producer_ids_end(topic: RestoredTopic) -> int:
-    """Return the producer id above all that a topic's producers' states know: what one knows is given to no other."""
-    from ..partitions.producer_snapshot import SNAPSHOT_KIND, decode_snapshot
-
-    sidecars = [sidecar for partition in topic.partitions for sidecar in partition.sidecars]
-    snapshots = [decode_snapshot(sidecar.data) for sidecar in sidecars if sidecar.kind == SNAPSHOT_KIND]
-    return max((entry.producer_id + 1 for entries in snapshots for entry in entries), default=0)
 
 
 def _found(topic: RestoredTopic) -> list[FoundPartition]:
@@ -111,8 +103,10 @@ def _found(topic: RestoredTopic) -> list[FoundPartition]:
     ]
 
 
-def _make_log(broker: Broker, topic: RestoredTopic, partition: TopicIdPartition, restored: RestoredPartition) -> None:
+def _make_log(broker: Broker, topic: RestoredTopic, partition: TopicIdPartition, restored: RestoredPartition) -> int:
+    """Make a log, and return the producer id above all that it knows."""
     from ..config.topic import TopicConfig, expand_storage
+    from ..partitions.known_producers import producer_ids_end
 
     parts = broker.parts
     assert parts is not None, "the broker serves"
@@ -123,4 +117,6 @@ def _make_log(broker: Broker, topic: RestoredTopic, partition: TopicIdPartition,
         log.truncate_fully(restored.next_offset)
     for offset, kind, data in restored.sidecars:
         log.write_sidecar(offset, kind, data)
+    ids_end = producer_ids_end(log)
     log.close()
+    return ids_end

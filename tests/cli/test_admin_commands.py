@@ -1,5 +1,6 @@
 """`odradek topics` and `odradek configs` against a broker."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from odradek.kernel.cli import main
+from odradek.kernel.client import BlockingProducer
 from odradek.kernel.testing.running_broker import running_broker
 
 
@@ -165,6 +167,22 @@ def test_directories_of_another_broker_are_adopted_once(command: Any, tmp_path: 
         described = command.run("topics", "describe", "kept", "--json", "-b", broker.bootstrap).json
 
     assert described[0]["topic_id"] == first.json[0]["topic_id"]
+
+
+def test_a_new_producer_gets_no_id_that_an_adopted_log_knows(command: Any, tmp_path: Path) -> None:
+    idempotent = {"enable.idempotence": "true"}
+    for name, value in (("theirs", "first"), ("ours", "second")):
+        if name == "ours":
+            command.run("topics", "adopt", str(tmp_path / "theirs"), "--data-dir", str(tmp_path / "ours"))
+        with (
+            running_broker(data_dir=tmp_path / name) as broker,
+            BlockingProducer({"bootstrap.servers": broker.bootstrap, **idempotent}) as producer,
+        ):
+            producer.send("t", value, partition=0)
+    segment = str(tmp_path / "ours/t-0/00000000000000000000.log")
+    rows = [json.loads(line) for line in command.run("log", "dump", "--json", segment).out.splitlines()]
+
+    assert [row["producer_id"] for row in rows if row["kind"] == "batch"] == [0, 1]
 
 
 def test_directories_that_lie_in_the_brokers_own_data_are_adopted_in_place(command: Any, written: Path) -> None:

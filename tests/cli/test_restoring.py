@@ -10,7 +10,6 @@ import pytest
 
 from odradek.kernel.api import (
     ConfigError,
-    CorruptionError,
     KafkaError,
     RestoredPartition,
     RestoredSidecar,
@@ -75,11 +74,6 @@ def test_a_directory_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
             KafkaError,
             "is another topic found here",
         ),
-        (
-            (attrs.evolve(topic(), partitions=[RestoredPartition(5, 1, [RestoredSidecar(5, "snapshot", b"?")])]),),
-            CorruptionError,
-            "producer snapshot",
-        ),
     ],
 )
 def test_what_cannot_be_restored_leaves_the_directory_empty(
@@ -96,3 +90,16 @@ def test_a_wrong_setting_is_told_before_anything_is_made(tmp_path: Path) -> None
         restore(tmp_path / "data", topic(), settings=("no.such=1",))
 
     assert not (tmp_path / "data").exists()
+
+
+def test_a_damaged_state_of_producers_knows_no_ids_and_is_left_out(tmp_path: Path) -> None:
+    sidecars = [RestoredSidecar(5, "snapshot", b"?"), RestoredSidecar(3, "snapshot", SNAPSHOT)]
+    damaged = [RestoredPartition(5, 1, sidecars)]
+    restore(tmp_path / "data", attrs.evolve(topic(), partitions=damaged))
+    with (
+        running_broker(data_dir=tmp_path / "data") as broker,
+        BlockingProducer({"bootstrap.servers": broker.bootstrap}) as producer,
+    ):
+        written = producer.send("orders", b"value")
+
+    assert written.offset == 5

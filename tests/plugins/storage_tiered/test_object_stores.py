@@ -144,3 +144,27 @@ def test_a_wrong_url_is_told_and_its_secrets_are_not(url: str, told: str) -> Non
 def test_a_setting_that_means_nothing_for_a_store_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"odradek\.tiered\.store\.account\.key is set, and means nothing"):
         open_store("s3://bucket", StoreSettings(options={"account_key": "x", "region": ""}))
+
+
+@pytest.mark.parametrize(
+    ("url", "options"),
+    [
+        ("gs://bucket/prefix", {}),
+        ("az://container/prefix", {"account_name": "someone", "account_key": "eA=="}),
+        ("s3://bucket/prefix", {"region": "eu-west-1"}),
+    ],
+)
+def test_a_store_is_opened_without_being_asked(url: str, options: dict[str, str]) -> None:
+    assert open_store(url, StoreSettings(options=options)).url == url
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "told"),
+    [
+        ("az://container", {}, "Account must be specified"),
+        ("gs://bucket", {"service_account": "/missing.json"}, "/missing.json"),
+    ],
+)
+def test_what_cannot_be_opened_is_told_at_once(url: str, options: dict[str, str], told: str) -> None:
+    with pytest.raises(ConfigError, match=f"^odradek.tiered.store: the store cannot be opened: .*{told}"):
+        open_store(url, StoreSettings(options=options))
