@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import attrs
 
-from odradek.kernel.api import CorruptionError, EpochCache, read_file
+from odradek.kernel.api import CorruptionError, EpochCache, read_file, replace_file
 
 from .damage import refuse_loss
 from .directory import LogDirectory
@@ -40,6 +40,7 @@ from .formats import (
     TIME_INDEX_ENTRY,
     SegmentFile,
     decode_epochs,
+    encode_epochs,
     parse_segment_file,
     segment_file_name,
 )
@@ -56,13 +57,17 @@ _logger: Final = logging.getLogger(__name__)
 
 
 class OpenedLog(NamedTuple):
-    """A directory after recovery."""
+    """A directory after recovery.
+
+    `has_new_epochs`: the file of the epochs was written anew from the log, and is to be synced with the next flush.
+    """
 
     directory: LogDirectory
     epochs: EpochCache
     log_start_offset: int
     recovery_point: int
     was_clean: bool
+    has_new_epochs: bool = False
 
 
 @attrs.frozen
@@ -120,6 +125,7 @@ def open_directory(files: Files, path: Path, config: LogConfig, discard: Discard
             )
         directory.add_segment(known.log_start_offset, config)
     epochs = _load_epochs(files, path)
+    kept_epochs = None if epochs is None else tuple(epochs.entries())
     recovery_point = known.recovery_point or 0
     is_clean = known.is_clean and known.recovery_point is not None and epochs is not None
     epochs = epochs or EpochCache()
@@ -144,7 +150,11 @@ def open_directory(files: Files, path: Path, config: LogConfig, discard: Discard
     epochs.truncate_from_start(log_start_offset)
     epochs.truncate_from_end(log_end_offset)
     point = log_end_offset if is_clean else min(recovery_point, log_end_offset)
-    return OpenedLog(directory, epochs, log_start_offset, point, is_clean)
+    has_new_epochs = not is_clean and tuple(epochs.entries()) != kept_epochs
+    if has_new_epochs:
+        # A clean shutdown without another record would leave the old file, and the next start would trust it.
+        replace_file(files, path / EPOCH_CHECKPOINT, encode_epochs(epochs.entries()), is_durable=False)
+    return OpenedLog(directory, epochs, log_start_offset, point, is_clean, has_new_epochs)
 
 
 def _load_segments(files: Files, path: Path, entries: dict[str, FileStat]) -> list[Segment]:

@@ -93,7 +93,7 @@ class LogWriter:
         self.kept_offsets: tuple[int, int] = (-1, -1)
         self.clean_end = 0
         self._cuts_count = self._replacements_count = 0
-        self._epochs_version = self._durable_epochs = 0
+        self._epochs_version, self._durable_epochs = int(opened.has_new_epochs), 0
         self._has_unsaved_epoch = False
         self._durable_entries = 0
         self._sidecars_begun = 0

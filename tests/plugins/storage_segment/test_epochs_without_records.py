@@ -57,3 +57,22 @@ def test_an_epoch_that_got_no_record_is_forgotten_by_a_restart(tmp_path: Path) -
     assert list(again.epoch_entries()) == [(3, 0)]
     again.assign_epoch(5, 5)
     assert tuple(again.end_offset_for_epoch(4)) == (3, 5)
+
+
+def test_epochs_that_a_recovery_found_in_the_log_survive_a_clean_shutdown_without_a_record(tmp_path: Path) -> None:
+    engine, log = opened(tmp_path)
+    log.assign_epoch(3, 0)
+    fill(log, 0, 5, epoch=3)
+    before = epochs_file(log).read_bytes()
+    log.assign_epoch(4, 5)
+    fill(log, 5, 10, epoch=4)
+    engine.abandon()
+    epochs_file(log).write_bytes(before)  # what a loss of power may leave
+
+    engine, recovered = opened(tmp_path)
+    recovered.assign_epoch(5, 10)
+    assert epochs_file(log).read_bytes() == b"0\n2\n3 0\n4 5\n"
+    engine.close({})
+    _, again = opened(tmp_path)
+
+    assert list(again.epoch_entries()) == [(3, 0), (4, 5)]
