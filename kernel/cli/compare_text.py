@@ -19,6 +19,7 @@ from ..compare.figures import ALL, BY_NAME, ROUNDS_MIN, Group
 from ..compare.findings import findings, is_better
 from ..compare.one_run import PHASES
 from ..compare.quantities import column_scale, quantity_text, spread_text
+from .output import plural
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -93,8 +94,8 @@ def print_report(report: Report) -> None:
     console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
     workload = report.workload
     console.print()
-    title = f"{workload.name}: {workload.records_all:,} records, {len(report.rows)} combinations"
-    console.print(f"[bold]{title}[/], {report.rounds} round{'' if report.rounds == 1 else 's'}, seed {report.seed}")
+    title = f"{workload.name}: {workload.records_all:,} records, {plural(len(report.rows), 'combination')}"
+    console.print(f"[bold]{title}[/], {report.rounds_text}, seed {report.seed}")
     if workload.text:
         console.print(Text(workload.text, style="dim"))
     for group in Group:
@@ -188,5 +189,5 @@ def _print_remarks(console: Console, report: Report) -> None:
         if row.failed:
             console.print(Text(f"{row.combination.label}: not run: {row.failed}", style="red"))
     console.print(Text(report.about_ranges, style="dim"))
-    if sys.stdout.isatty() and report.rounds >= ROUNDS_MIN:
+    if sys.stdout.isatty() and report.rounds_done >= ROUNDS_MIN:
         console.print(Text("green, yellow: better, worse than the first row, and apart from it", style="dim"))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from .figures import ACK_PERCENTILES, ALL, BY_NAME, END_TO_END_PERCENTILES, Group
+from .figures import ACK_PERCENTILES, ALL, BY_NAME, END_TO_END_PERCENTILES, ROUNDS_MIN, Group
 from .findings import findings, is_better
 from .page_style import STYLE
 from .plots import Lane, PlotRow, plot
@@ -122,7 +122,7 @@ def _header(report: Report) -> str:
     workload = report.workload
     facts = [
         f"{len(report.rows)} combinations of {', '.join(map(_code, report.keys))}",
-        f"{report.rounds} round{'' if report.rounds == 1 else 's'}, interleaved",
+        f"{report.rounds_text}, interleaved",
         f"{workload.records_all:,} records of {workload.value_bytes:,} bytes",
         f"seed {report.seed}",
         escape(report.made_at.replace("T", " ").replace("+00:00", " UTC")),
@@ -145,7 +145,7 @@ def _summary(report: Report) -> str:
     if found:
         items = "".join(f"<li>{escape(finding.text)}</li>" for finding in found)
         parts.append(f"<ul>{items}</ul>")
-    elif report.rounds > 1:
+    elif report.rounds_done >= ROUNDS_MIN:
         parts.append("<p>No figure lies apart from the first combination's by more than its range.</p>")
     parts.append(f'<p class="remark">{escape(report.about_ranges)}</p>')
     return f"<section><h2>What stands out</h2>{''.join(parts)}</section>"

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from .variations import Choice, Combination
     from .workload import Workload
 
+_NEVER: Final = 1e-6
+
 FORMAT: Final = 1
 """Of the JSON; raised when what stands in it gets another meaning."""
 
@@ -94,14 +96,29 @@ class Report:
         return [f"{row.combination.label}: {row.failed}" for row in self.rows if row.failed]
 
     @property
+    def rounds_done(self) -> int:
+        """How many rounds were measured of the combination that was measured most: fewer when it was interrupted."""
+        return max((len(spread.values) for row in self.rows for spread in row.figures.values() if spread), default=0)
+
+    @property
+    def rounds_text(self) -> str:
+        """How often each combination was run, in words."""
+        done = self.rounds_done
+        words = f"{done} round{'' if done == 1 else 's'}"
+        return words if done == self.rounds else f"{words} of {self.rounds}"
+
+    @property
     def about_ranges(self) -> str:
         """What a reader must know of the ranges."""
-        if self.rounds < ROUNDS_MIN:
+        rounds = self.rounds_done
+        if rounds < ROUNDS_MIN:
             return f"Too few rounds for any difference to be told from noise: --rounds {ROUNDS_MIN} at least, better 5."
+        chance = chance_apart(rounds)
+        seldom = f"about one of {1 / chance:,.0f} figures" if chance > _NEVER else "hardly any figure"
         return (
             "Medians of the rounds, with the smallest and the largest of them. Differences smaller than these ranges "
-            f"mean nothing; and with {self.rounds} rounds, the ranges of two combinations that are the same lie apart "
-            f"in about one of {1 / chance_apart(self.rounds):,.0f} figures, by chance."
+            f"mean nothing; and with {rounds} rounds, the ranges of two combinations that are the same lie apart in "
+            f"{seldom}, by chance."
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -112,6 +129,7 @@ class Report:
             "command": self.command,
             "seed": self.seed,
             "rounds": self.rounds,
+            "rounds_done": self.rounds_done,
             "machine": dict(self.machine),
             "workload": {**_plain(self.workload), "toml": self.workload.as_toml()},
             "set": {choice.key: choice.shown for choice in self.fixed},

@@ -65,7 +65,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     return {
@@ -219,32 +219,24 @@ def test_workloads_are_printed_as_files_to_begin_with(command: Odradek) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_an_interruption_ends_everything(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "odradek",
-            "compare",
-            "--vary",
-            "segment.ms=1",
-            "--dir",
-            str(tmp_path),
-            "-n",
-            "300000",
-        ],
+def test_an_interruption_ends_everything_and_shows_what_was_measured(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text("records = 50\npaced_records = 0\nread_s = 0\nquiet_s = 0.1\n")
+    command = [sys.executable, "-m", "odradek", "compare", "--vary", "segment.ms=1000", "--rounds", "1000"]
+    with subprocess.Popen(
+        [*command, "-w", str(tmp_path / "mine.toml"), "--dir", str(tmp_path)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
-    while not any(tmp_path.glob("odradek-compare-*/run/data/*")):  # until its broker runs
-        assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
+    ) as process:
+        assert process.stderr is not None
+        first = process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=300)
 
+    assert first.startswith("round 1  segment.ms=1000: produce"), first
     assert process.returncode == 130
-    assert out == ""
-    assert list(tmp_path.iterdir()) == []
+    assert "mine: 50 records, 1 combination, 1 round of 1000, seed 1" in out
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]
 
 
 def test_a_terminal_shows_better_and_worse(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

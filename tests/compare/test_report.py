@@ -105,7 +105,14 @@ def test_losses_and_failures_are_told() -> None:
 
 def test_the_report_says_what_its_ranges_are_worth() -> None:
     assert "one of 10 figures" in usual_report().about_ranges
-    assert "Too few rounds" in report(rounds=2).about_ranges
+    assert "Too few rounds" in report((combination("a"), [figures()] * 2, "")).about_ranges
+    assert "hardly any figure" in report((combination("a"), [figures()] * 1000, "")).about_ranges
+
+
+def test_rounds_that_were_not_run_are_not_told_as_run() -> None:
+    assert report((combination("a"), [figures()] * 2, "")).rounds_text == "2 rounds of 3"
+    assert usual_report().rounds_text == "3 rounds"
+    assert report().rounds_text == "0 rounds of 3"
 
 
 def test_all_figures_are_in_the_json() -> None:
