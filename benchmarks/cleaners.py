@@ -62,7 +62,7 @@ CASES = [
     Case("1,000 keys", 1_000, 100, "NONE"),
     Case("150,000 keys", 150_000, 100, "NONE"),
     Case("1,000 keys, lz4", 1_000, 100, "LZ4"),
-    Case("1,000 keys, one a batch", 1_000, 1, "NONE"),
+    Case("1,000 keys, 10 a batch", 1_000, 10, "NONE"),
 ]
 
 

@@ -110,12 +110,13 @@ class BatchFilter:
     ) -> tuple[Buffer, BatchHeader] | None:
         run = RecordRun.of(batch, header)
         flags = self._flags(run, header)
-        has_gone = GOES in flags
+        gone_count = flags.count(GOES)
+        if gone_count == len(flags):
+            return self._empty(batch, header) if stays_empty else None
+        has_gone = gone_count > 0
         if not has_gone and (self.selection is None or header.delete_horizon_ms is not None):
             return batch, header
         kept = run.kept(flags)
-        if not kept.records_count:
-            return self._empty(batch, header) if stays_empty else None
         needs_horizon = self.selection is not None and kept.has_tombstones and header.delete_horizon_ms is None
         if not has_gone and not needs_horizon:
             return batch, header

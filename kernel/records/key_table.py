@@ -22,7 +22,8 @@ from enum import Enum
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
-from .run import GOES, HAS_COMPILED_RUNS, STAYS, STAYS_FOR_NOW, malformed_as_corrupt
+from .batch import CorruptRecordsError
+from .run import GOES, HAS_COMPILED_RUNS, STAYS, STAYS_FOR_NOW, compiled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,11 +103,11 @@ def numbers_in(run: RecordRun, header: str, *, takes_binary: bool, missing: int,
         CorruptRecordsError: A record is malformed.
     """
     if is_compiled:
-        from ._runs import header_numbers
-
         name = header.encode("utf-8", "surrogateescape")
-        with malformed_as_corrupt():
-            return memoryview(header_numbers(run.payload, run.count, name, takes_binary, missing)).cast("q")
+        try:
+            return memoryview(compiled.header_numbers(run.payload, run.count, name, takes_binary, missing)).cast("q")
+        except ValueError as exc:
+            raise CorruptRecordsError(str(exc)) from exc
     read = number_of if takes_binary else digits_of
     numbers = (read(last_header(record.headers, header)) for record in run.records())
     return memoryview(array("q", [missing if number is None else number for number in numbers]))
@@ -196,10 +197,8 @@ class KeyTable:
         """
         versions = self._versions(run)
         if self._is_compiled:
-            from ._runs import note_keys
-
-            with malformed_as_corrupt():
-                self._keys_count, full_at = note_keys(
+            try:
+                self._keys_count, full_at = compiled.note_keys(
                     self._table,
                     self._slot_bytes,
                     self._keys_count,
@@ -210,6 +209,8 @@ class KeyTable:
                     start_offset,
                     versions,
                 )
+            except ValueError as exc:
+                raise CorruptRecordsError(str(exc)) from exc
             return full_at if full_at >= 0 else None
         for index, record in enumerate(run.raw()):
             offset = run.base_offset + record.offset_delta
@@ -227,10 +228,11 @@ class KeyTable:
         """
         versions = self._versions(run)
         if self._is_compiled:
-            from ._runs import weigh_keys
-
-            with malformed_as_corrupt():
-                weigh_keys(self._table, self._slot_bytes, run.payload, run.count, run.base_offset, end_offset, versions)
+            table, slot_bytes = self._table, self._slot_bytes
+            try:
+                compiled.weigh_keys(table, slot_bytes, run.payload, run.count, run.base_offset, end_offset, versions)
+            except ValueError as exc:
+                raise CorruptRecordsError(str(exc)) from exc
             return
         for index, record in enumerate(run.raw()):
             offset = run.base_offset + record.offset_delta
@@ -248,10 +250,8 @@ class KeyTable:
         """
         versions = self._versions(run)
         if self._is_compiled:
-            from ._runs import keep_keys
-
-            with malformed_as_corrupt():
-                return keep_keys(
+            try:
+                return compiled.keep_keys(
                     self._table,
                     self._slot_bytes,
                     run.payload,
@@ -261,6 +261,8 @@ class KeyTable:
                     versions,
                     keeps_tombstones,
                 )
+            except ValueError as exc:
+                raise CorruptRecordsError(str(exc)) from exc
         flags = bytearray()
         for index, record in enumerate(run.raw()):
             offset = run.base_offset + record.offset_delta
@@ -282,10 +284,10 @@ class KeyTable:
         if run.append_time_ms is not None:
             return memoryview(array("q", [run.append_time_ms]) * run.count)
         if self._is_compiled:
-            from ._runs import record_times
-
-            with malformed_as_corrupt():
-                return memoryview(record_times(run.payload, run.count, run.base_timestamp)).cast("q")
+            try:
+                return memoryview(compiled.record_times(run.payload, run.count, run.base_timestamp)).cast("q")
+            except ValueError as exc:
+                raise CorruptRecordsError(str(exc)) from exc
         return memoryview(array("q", [_wrapped(run.base_timestamp + record.timestamp_delta) for record in run.raw()]))
 
     # --------------------------------------------------------------------------------------------------------- slots

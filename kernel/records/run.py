@@ -10,7 +10,6 @@ differ.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import attrs
@@ -20,21 +19,16 @@ from .reader import read_payload
 from .record import VARINT_BYTES_MAX, VARLONG_BYTES_MAX, Record, decode_records, encode_varint, long_varint
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from ..types import Buffer
-
-
-def _load_runs() -> ModuleType | None:
-    """Return the compiled functions; None where there was no compiler when the package was built."""
+    from . import _runs
+else:
     try:
         from . import _runs
-    except ImportError:
-        return None
-    return _runs
+    except ImportError:  # there was no compiler when the package was built
+        _runs = None
 
-
-HAS_COMPILED_RUNS: Final = _load_runs() is not None
+compiled = _runs
+HAS_COMPILED_RUNS: Final = compiled is not None
 GOES: Final = 0
 STAYS: Final = 1
 STAYS_FOR_NOW: Final = 2
@@ -137,10 +131,10 @@ class RecordRun:
 
     def kept_compiled(self, flags: bytes) -> Kept:
         """Do as `kept`, by the compiled function."""
-        from ._runs import copy_kept
-
-        with malformed_as_corrupt():
-            return Kept(*copy_kept(self.payload, flags))
+        try:
+            return Kept(*compiled.copy_kept(self.payload, flags))
+        except ValueError as exc:
+            raise CorruptRecordsError(str(exc)) from exc
 
     def kept_in_python(self, flags: bytes) -> Kept:
         """Do as `kept`, in Python."""
@@ -164,15 +158,6 @@ class RecordRun:
                     self.payload[record.tail : record.end],
                 )
         return b"".join(pieces)
-
-
-@contextmanager
-def malformed_as_corrupt() -> Iterator[None]:
-    """Raise what the compiled functions find as `CorruptRecordsError`."""
-    try:
-        yield
-    except ValueError as exc:
-        raise CorruptRecordsError(str(exc)) from exc
 
 
 def _joined(payload: bytes, stay: list[RawRecord]) -> bytes:
