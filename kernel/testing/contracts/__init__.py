@@ -5,4 +5,14 @@
     class TestMyEngine(StorageContract):
         def make_engine(self, context: StorageContext) -> StorageEngine:
             return MyEngine(context)
+
+What a failed promise shows is what pytest shows of its user's own tests: both sides of a comparison, and the difference.
 """
+
+from __future__ import annotations
+
+import pkgutil
+
+import pytest
+
+pytest.register_assert_rewrite(*(f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__)))
