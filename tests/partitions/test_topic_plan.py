@@ -2,7 +2,11 @@
 
 import pytest
 
-from odradek.kernel.partitions.topic_plan import decompressed_bytes_max
+from odradek.kernel.config.broker import BrokerConfig
+from odradek.kernel.config.registry import builtin_registry
+from odradek.kernel.config.topic import TopicConfig
+from odradek.kernel.partitions.topic_plan import decompressed_bytes_max, plan_topic
+from odradek.kernel.records.validation import ValidationMode
 
 MIB = 1 << 20
 
@@ -13,3 +17,21 @@ MIB = 1 << 20
 )
 def test_a_compressed_batch_may_come_to_a_bounded_multiple_of_its_size(max_message_bytes: int, expected: int) -> None:
     assert decompressed_bytes_max(max_message_bytes) == expected
+
+
+@pytest.mark.parametrize(("is_internal", "has_tier"), [(False, True), (True, False)])
+def test_the_topic_of_a_coordinator_is_never_tiered_whatever_its_configuration_says(
+    is_internal: bool, has_tier: bool
+) -> None:
+    config = TopicConfig.resolve(BrokerConfig(builtin_registry()), {"remote.storage.enable": "true"})
+    plan = plan_topic(
+        config,
+        storage="segment",
+        election="isr",
+        stages=(),
+        validation=ValidationMode.AUTO,
+        has_compiled_kernel=True,
+        is_internal=is_internal,
+    )
+
+    assert (plan.tier is not None) == has_tier

@@ -1,0 +1,187 @@
+"""Tiered topics of a real broker: put under a tier and out of it, started without the store, and without the tier."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from odradek.kernel.errors import ErrorCode
+from odradek.kernel.testing.running_broker import running_broker
+from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from odradek.kernel.wire.messages.api_02_list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from odradek.kernel.wire.messages.api_19_create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from odradek.kernel.wire.messages.api_20_delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+
+from .broker_process import Client, batch_of
+from .test_live_config import TOPIC, alter
+from .test_process import create as create_by_asking
+from .test_process import produce
+
+ON = {
+    "remote.log.storage.system.enable": "true",
+    "remote.log.manager.task.interval.ms": "50",
+    "remote.log.manager.task.retry.backoff.ms": "50",
+    "replica.high.watermark.checkpoint.interval.ms": "50",
+    "log.retention.ms": "-1",
+}
+SMALL = {"internal.segment.bytes": "300", "local.retention.bytes": "1"}
+EARLIEST, EARLIEST_LOCAL = -2, -4
+BATCHES = 6
+LIMIT_S = 30.0
+VALUES = [b"%d" % number * 100 for number in range(BATCHES)]
+
+
+def settings(directory: Path, **more: str) -> dict[str, str]:
+    return {**ON, "odradek.tiered.store": (directory / "store").as_uri(), **more}
+
+
+def create(client: Client, **configs: str) -> CreateTopicsResponse:
+    """Create the topic `t` with small segments; configs are Kafka's keys with underscores."""
+    wanted = {**SMALL, **{key.replace("_", "."): value for key, value in configs.items()}}
+    topic = CreatableTopic(
+        name="t",
+        num_partitions=1,
+        replication_factor=1,
+        configs=[CreatableTopicConfig(name=key, value=value) for key, value in wanted.items()],
+    )
+    answer = client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 5)
+    assert isinstance(answer, CreateTopicsResponse)
+    assert answer.topics[0].error_code == ErrorCode.NONE
+    return answer
+
+
+def fill(client: Client) -> None:
+    for value in VALUES:
+        assert produce(client, "t", batch_of(value))[0] == ErrorCode.NONE
+
+
+def offset(client: Client, timestamp: int) -> int:
+    part = ListOffsetsPartition(partition_index=0, timestamp=timestamp, current_leader_epoch=-1)
+    topics = [ListOffsetsTopic(name="t", partitions=[part])]
+    answer = client.ask(ListOffsetsRequest(topics=topics), 8)
+    assert isinstance(answer, ListOffsetsResponse)
+    return answer.topics[0].partitions[0].offset
+
+
+def fetch(client: Client, position: int) -> tuple[int, bytes]:
+    """Return the error and the bytes of one Fetch."""
+    part = FetchPartition(partition=0, fetch_offset=position, partition_max_bytes=1 << 20)
+    topics = [FetchTopic(topic="t", partitions=[part])]
+    answer = client.ask(FetchRequest(max_wait_ms=5_000, min_bytes=1, topics=topics), 11)
+    assert isinstance(answer, FetchResponse)
+    (topic,) = answer.responses
+    return topic.partitions[0].error_code, bytes(topic.partitions[0].records or b"")
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Ask again until it holds; the asking is the wait."""
+    deadline_s = time.monotonic() + LIMIT_S  # noqa: TID251 - a limit for a test that hangs
+    while not condition():
+        assert time.monotonic() < deadline_s, "it took too long"  # noqa: TID251 - as above
+
+
+def segments_in(store: Path) -> list[str]:
+    """Return what there is; folders may go meanwhile."""
+    return [name for _folder, _folders, names in os.walk(store) for name in names if name.endswith(".log")]
+
+
+def is_read_back(client: Client, position: int) -> bool:
+    """Whether a Fetch gives the record of an offset, now or when the store has been asked."""
+    code, data = fetch(client, position)
+    assert code in (ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR)
+    return VALUES[position] in data
+
+
+def test_tiered_is_shown_as_what_it_is_short_for(tmp_path: Path) -> None:
+    with running_broker(settings(tmp_path), data_dir=tmp_path / "data") as broker, Client(broker.bootstrap) as client:
+        shown = {
+            config.name: config.value for config in create(client, odradek_storage="tiered").topics[0].configs or []
+        }
+        fill(client)
+        until(lambda: offset(client, EARLIEST_LOCAL) == BATCHES - 1)
+
+        assert (shown["odradek.storage"], shown["remote.storage.enable"]) == ("segment", "true")
+        assert all(is_read_back(client, position) for position in range(BATCHES))
+
+
+def test_a_living_topic_goes_under_a_tier_and_out_of_it(tmp_path: Path) -> None:
+    with running_broker(settings(tmp_path), data_dir=tmp_path / "data") as broker, Client(broker.bootstrap) as client:
+        create(client)
+        fill(client)
+        assert alter(client, TOPIC, "t", "remote.storage.enable", "true") == ErrorCode.NONE
+        assert produce(client, "t", batch_of(b"later")) == (ErrorCode.NONE, BATCHES)
+        until(lambda: offset(client, EARLIEST_LOCAL) == BATCHES)
+        assert offset(client, EARLIEST) == 0
+        assert is_read_back(client, 0)
+
+        assert alter(client, TOPIC, "t", "remote.storage.enable", "false") == ErrorCode.INVALID_CONFIG
+        assert alter(client, TOPIC, "t", "remote.log.delete.on.disable", "true") == ErrorCode.NONE
+        assert alter(client, TOPIC, "t", "remote.storage.enable", "false") == ErrorCode.NONE
+
+        assert (offset(client, EARLIEST), offset(client, EARLIEST_LOCAL)) == (BATCHES, BATCHES)
+        assert fetch(client, 0)[0] == ErrorCode.OFFSET_OUT_OF_RANGE
+        assert b"later" in fetch(client, BATCHES)[1]
+        until(lambda: not segments_in(tmp_path / "store"))
+
+
+def test_a_deleted_topic_leaves_the_store(tmp_path: Path) -> None:
+    with running_broker(settings(tmp_path), data_dir=tmp_path / "data") as broker, Client(broker.bootstrap) as client:
+        create(client, remote_storage_enable="true")
+        fill(client)
+        until(lambda: len(segments_in(tmp_path / "store")) == BATCHES - 1)
+
+        answer = client.ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=30_000), 4)
+
+        assert isinstance(answer, DeleteTopicsResponse)
+        until(lambda: not segments_in(tmp_path / "store"))
+
+
+def test_a_broker_starts_and_serves_while_the_store_is_away(tmp_path: Path) -> None:
+    store, away = tmp_path / "store", tmp_path / "away"
+    with running_broker(settings(tmp_path), data_dir=tmp_path / "data") as broker, Client(broker.bootstrap) as client:
+        create(client, remote_storage_enable="true")
+        fill(client)
+        until(lambda: offset(client, EARLIEST_LOCAL) == BATCHES - 1)
+    store.rename(away)
+    store.write_text("no folder any more")
+
+    with running_broker(settings(tmp_path), data_dir=tmp_path / "data") as broker, Client(broker.bootstrap) as client:
+        assert (offset(client, EARLIEST), offset(client, EARLIEST_LOCAL)) == (0, BATCHES - 1)
+        assert produce(client, "t", batch_of(b"later")) == (ErrorCode.NONE, BATCHES)
+        assert VALUES[-1] in fetch(client, BATCHES - 1)[1]
+        until(lambda: fetch(client, 0) == (ErrorCode.KAFKA_STORAGE_ERROR, b""))
+        store.unlink()
+        away.rename(store)
+        until(lambda: is_read_back(client, 0))
+
+
+def test_without_tiered_storage_a_tiered_topic_is_offline_and_the_others_go_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with running_broker(settings(tmp_path), data_dir=tmp_path / "data") as broker, Client(broker.bootstrap) as client:
+        create(client, remote_storage_enable="true")
+        fill(client)
+        until(lambda: offset(client, EARLIEST_LOCAL) == BATCHES - 1)
+
+    with running_broker(data_dir=tmp_path / "data") as broker, Client(broker.bootstrap) as client:
+        assert produce(client, "t", batch_of(b"x"))[0] == ErrorCode.KAFKA_STORAGE_ERROR
+        create_by_asking(client, "other")
+        assert produce(client, "other", batch_of(b"x")) == (ErrorCode.NONE, 0)
+    assert "start with remote.log.storage.system.enable=true, or delete the topic" in caplog.text
+
+    with running_broker(settings(tmp_path), data_dir=tmp_path / "data") as broker, Client(broker.bootstrap) as client:
+        assert all(is_read_back(client, position) for position in range(BATCHES))
