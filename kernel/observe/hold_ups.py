@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PAUSE_S: Final = 0.5
-LIMIT_S: Final = 0.5
-SECOND_LOOK_S: Final = 0.1
+LIMIT_S: Final = 1.0
+SECOND_LOOK_S: Final = 0.25
 
 
 async def watch_hold_ups(*, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

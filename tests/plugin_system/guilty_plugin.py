@@ -31,7 +31,7 @@ from odradek.kernel.api import (
     hookimpl,
 )
 
-BLOCKS_S = 1.5
+BLOCKS_S = 2.5
 
 
 class GuiltyLog(LogBase[LogSegment]):

@@ -6,7 +6,7 @@
         def make_engine(self, context: StorageContext) -> StorageEngine:
             return MyEngine(context)
 
-What a failed promise shows is what pytest shows of its user's own tests: both sides of a comparison, and the difference.
+What a failed promise shows is what pytest shows of its user's own tests: both sides, and the difference.
 """
 
 from __future__ import annotations
