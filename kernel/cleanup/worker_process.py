@@ -22,7 +22,7 @@ NICENESS = 5
 
 def main() -> None:
     """Do one job. A failure is the last step."""
-    source, target = sys.stdin.buffer, sys.stdout.buffer
+    source, target = sys.stdin.buffer, _own_output()
     if hasattr(os, "nice"):
         os.nice(NICENESS)
     job: CompactionJob = pickle.load(source)  # from the broker that started this process
@@ -34,6 +34,13 @@ def main() -> None:
     except Exception as error:  # whatever it is, the broker is to hear it
         pickle.dump(WorkerFailure(describe(error), is_lasting=not may_pass(error)), target)
         target.flush()
+
+
+def _own_output() -> BinaryIO:
+    """Return the way to the broker, and lead everything else that is printed to the standard error."""
+    target = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return target
 
 
 def _end_with_the_broker(source: BinaryIO) -> None:

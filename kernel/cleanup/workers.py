@@ -16,6 +16,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 BROKER_GONE: Final = 3
 """The exit status of a worker whose broker is no more."""
+LAST_WORDS_S: Final = 5.0
+LAST_WORDS_BYTES: Final = 4096
 _IMPORT_FAILURES: Final = ("ImportError", "ModuleNotFoundError", "SyntaxError", "AttributeError", "NameError")
 
 
@@ -96,11 +99,13 @@ class ProcessWorker:
     """Works in a process of its own."""
 
     def __init__(self, job: CompactionJob) -> None:
+        # A file, not a pipe: whatever a policy of a stranger says there, nobody has to read it for the work to go on.
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
         self._process = subprocess.Popen(
             [sys.executable, "-m", "odradek.kernel.cleanup.worker_process"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=self._said,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
         )
         self._job: CompactionJob | None = job
@@ -124,16 +129,21 @@ class ProcessWorker:
         return step
 
     def _last_words(self) -> str:
-        stderr = self._process.stderr
-        assert stderr is not None
-        lines = stderr.read().decode(errors="replace").strip().splitlines()
-        return death_notice(self._process.wait(), lines[-1] if lines else "")
+        try:
+            status = self._process.wait(LAST_WORDS_S)
+        except subprocess.TimeoutExpired:  # it lives, and what it answers is none
+            self._process.kill()
+            status = self._process.wait()
+        self._said.seek(max(self._said.seek(0, os.SEEK_END) - LAST_WORDS_BYTES, 0))
+        lines = self._said.read().decode(errors="replace").strip().splitlines()
+        return death_notice(status, lines[-1] if lines else "")
 
     def close(self) -> None:
         """See `Worker.close`."""
         self._process.kill()
         self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+        self._said.close()
+        for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None and not pipe.closed:
                 try:
                     pipe.close()

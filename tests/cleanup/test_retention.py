@@ -14,12 +14,15 @@ from odradek.kernel.cleanup.log_states import Policies
 from odradek.kernel.cleanup.retention import Retention, RetentionSettings
 from odradek.kernel.contracts.cleanup import CleanupPlan, CleanupPolicy, CleanupSettings, Deletion, LogState
 from odradek.kernel.contracts.storage import LogConfig
+from odradek.kernel.contracts.tiering import TierSettings
 from odradek.kernel.partitions.replica import Replica
+from odradek.kernel.testing.far_tier import FarTier
 from odradek.kernel.types import IsolationLevel
 from odradek.plugins.cleanup.delete import DeletePolicy
 from tests.dispatch.hosted import Hosted
 
 SMALL = LogConfig(segment_bytes=200)
+EVERYTHING = CleanupSettings()
 UNCOMMITTED = IsolationLevel.READ_UNCOMMITTED
 
 
@@ -159,3 +162,19 @@ def test_an_aborted_transaction_that_is_deleted_is_forgotten(hosted: Hosted) -> 
 
     assert replica.producers.aborted() == ()
     assert len(replica.producers) == 1
+
+
+def test_retention_goes_through_both_tiers(tmp_path: Path) -> None:
+    tier = FarTier()
+    hosted = Hosted(tmp_path, tier=tier)
+    hosted.open("t", log_config=SMALL, tier=TierSettings(-1, -1, remote_log_copy_disable=False, cleanup=EVERYTHING))
+    replica = fill(hosted, 10)
+    bases = [segment.base_offset for segment in replica.log.segments()]
+    tier.logs[replica.partition].send(bases[3])
+
+    clean(hosted, Policies({"delete": DeletesBelow(bases[2])}))
+    assert (replica.log.log_start_offset, tier.logs[replica.partition].local_log_start_offset) == (bases[2], bases[3])
+
+    clean(hosted, Policies({"delete": DeletesBelow(10)}))
+    assert replica.log.log_start_offset == 10
+    hosted.replicas.close()

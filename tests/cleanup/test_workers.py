@@ -8,11 +8,12 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import attrs
 import pytest
 import trio
 
 from odradek.kernel.api import KeyTable
-from odradek.kernel.cleanup.compaction import CompactionJob, Step
+from odradek.kernel.cleanup.compaction import CompactionDone, CompactionJob, GroupRewritten, Step
 from odradek.kernel.cleanup.compactor import Compactor, CompactorSettings
 from odradek.kernel.cleanup.log_states import Policies
 from odradek.kernel.cleanup.metrics import cleanup_metrics
@@ -181,6 +182,22 @@ def test_a_worker_whose_package_does_not_load_tells_why(
 
     assert partition == topic.replica.partition
     assert "ImportError: half of an upgrade; was the package changed" in known.reason
+
+
+class Talks(KeyTable):
+    """A stranger's selection that was left with its author's debugging in it."""
+
+    def __init__(self, memory_bytes: int, records_max: int, load_factor: float) -> None:
+        super().__init__(memory_bytes, records_max, load_factor)
+        print("x" * 200_000)  # noqa: T201 - what it must not do
+
+
+def test_what_a_policy_prints_disturbs_nothing(topic: CompactedTopic) -> None:
+    worker = ProcessWorker(attrs.evolve(job_of(topic), compaction=Compaction(0, 3, 1.0, Talks)))
+    steps = [worker.next_step(), worker.next_step()]
+    worker.close()
+
+    assert [type(step) for step in steps] == [GroupRewritten, CompactionDone]
 
 
 def test_a_worker_ends_when_its_broker_does(topic: CompactedTopic) -> None:
