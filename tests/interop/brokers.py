@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from typing import TYPE_CHECKING, Final
 
 from ..broker.broker_process import BrokerProcess
@@ -116,7 +117,8 @@ class MortalBroker:
             self._process.end()
             return
         if self._process.process.poll() is None:
-            self._process.terminate()
+            _status, said = self._process.terminate()
+            sys.stderr.write(said)  # pytest shows it where a test failed
         self._process.close()
 
 

@@ -14,7 +14,7 @@ import (
 
 const (
 	recordsPerTransaction = 25
-	transformLimit        = 50 * time.Second
+	transformLimit        = 300 * time.Second
 	pause                 = 20 * time.Millisecond
 )
 

@@ -28,7 +28,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
 /** A transactional producer of the Java client: JSON lines as {@code tests/interop/drivers/transactor_lines.py} says. */
 public class Transactor {
     private static final int BATCH = 25;
-    private static final int LIMIT_S = 50;
+    private static final int LIMIT_S = 300;
     private static final int TIMEOUT_S = 20;
     private static final ObjectMapper JSON = new ObjectMapper();
 

@@ -5,7 +5,7 @@ const readline = require('readline')
 const { Kafka, logLevel } = require('kafkajs')
 
 const BATCH = 25
-const LIMIT_MS = 50000
+const LIMIT_MS = 300000
 const [bootstrap, transactionalId] = process.argv.slice(2)
 const kafka = new Kafka({
   clientId: 'interop',
