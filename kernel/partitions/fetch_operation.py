@@ -15,6 +15,7 @@ comparisons in a request and nothing at a wake-up, where only the replica that p
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from .fetch_target import FetchTarget
     from .replica import Replica
     from .replica_manager import ReplicaManager
+
+log = logging.getLogger(__name__)
 
 FIRST_VERSION_WITH_IDS: Final = 13
 FIRST_VERSION_WITH_LEADERS: Final = 16
@@ -216,10 +219,16 @@ def _read_one(
 
 
 def begin_cold_read(target: FetchTarget, limits: FetchLimits, done: Callable[[], None]) -> None:
-    """Have brought near what a target that was just found to be cold would read; `done` is called when it is there."""
+    """Have brought near what a target that was just found to be cold would read; `done` is called when it is there.
+
+    A tier that fails is logged, and `done` not called: whoever waits has a deadline.
+    """
     tiered_log = target.replica.tiered_log if target.replica is not None else None
     assert tiered_log is not None, "only what is tiered is cold"
-    tiered_log.begin_cold_read(target.fetch_offset, min(target.max_bytes, limits.max_bytes), done)
+    try:
+        tiered_log.begin_cold_read(target.fetch_offset, min(target.max_bytes, limits.max_bytes), done)
+    except Exception:  # a plugin's: this target pays, and no other of its request
+        log.exception("%s cannot be read from the remote store", tiered_log.partition)
 
 
 def find_replica(replicas: ReplicaManager, target: FetchTarget, version: int) -> Replica:

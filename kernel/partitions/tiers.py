@@ -12,6 +12,7 @@ Owned by the reactor's task, as the logs are.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from ..errors import StorageError
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from ..contracts.tiering import Tier, TieredLog, TierSettings
     from ..types import TopicIdPartition
     from .replica import Replica
+
+log = logging.getLogger(__name__)
 
 
 class Tiers:
@@ -64,6 +67,9 @@ class Tiers:
             self.delete(replica.partition)
 
     def delete(self, partition: TopicIdPartition) -> None:
-        """Have what a partition has in the store removed."""
+        """Have what a partition has in the store removed; a tier that fails is logged, and nothing else."""
         if self._tier is not None:
-            self._tier.delete(partition)
+            try:
+                self._tier.delete(partition)
+            except Exception:
+                log.exception("what %s has in the remote store is not removed", partition)

@@ -84,7 +84,9 @@ def fetch(client: Client, position: int) -> tuple[int, bytes]:
     answer = client.ask(FetchRequest(max_wait_ms=5_000, min_bytes=1, topics=topics), 11)
     assert isinstance(answer, FetchResponse)
     (topic,) = answer.responses
-    return topic.partitions[0].error_code, bytes(topic.partitions[0].records or b"")
+    records = topic.partitions[0].records
+    assert records is None or isinstance(records, bytes | memoryview)
+    return topic.partitions[0].error_code, bytes(records or b"")
 
 
 def until(condition: Callable[[], bool]) -> None:

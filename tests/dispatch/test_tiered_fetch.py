@@ -216,6 +216,24 @@ def test_records_that_are_gone_when_they_are_read_are_not_asked_for_again_by_the
     assert reader.answered() == [(0, [])]
 
 
+def test_a_tier_that_fails_costs_its_partition_and_no_other(
+    house: House, reader: Reader, tier: FarTier, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(offset: int, max_bytes: int, done: object) -> None:
+        raise RuntimeError("a bug of the tier's author")
+
+    filled(house, tier).begin_cold_read = fail  # type: ignore[method-assign] # the bug
+    produce(house, 1, b"hot")
+
+    reader.send(request((0, 0), (1, 0)))
+    assert reader.answered() == [(0, []), (1, [b"hot"])]
+
+    reader.send(request((0, 0)))
+    house.pass_time(COLD_WAIT_MS)
+    assert reader.answered() == [(0, [])]
+    assert "cannot be read from the remote store" in caplog.text
+
+
 def test_nobody_is_answered_whose_connection_has_ended(house: House, reader: Reader, tier: FarTier) -> None:
     filled(house, tier)
     reader.send(request((0, 0)))

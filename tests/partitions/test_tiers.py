@@ -17,7 +17,7 @@ from odradek.kernel.partitions.log_move import begin_move, move_replica
 from odradek.kernel.partitions.producer_snapshot import decode_snapshot
 from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.testing.far_tier import FarLog, FarTier
-from odradek.kernel.types import IsolationLevel
+from odradek.kernel.types import IsolationLevel, TopicIdPartition
 from tests.dispatch.hosted import Hosted
 
 TIERED = TierSettings(-1, -1, remote_log_copy_disable=False, cleanup=CleanupSettings())
@@ -99,6 +99,21 @@ def test_deleting_a_topic_reaches_the_store(hosted: Hosted, tier: FarTier) -> No
     hosted.replicas.delete_topic("plain", 1)
 
     assert tier.deleted == partitions
+
+
+def test_a_tier_that_fails_keeps_no_topic_from_being_deleted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Fails(FarTier):
+        def delete(self, partition: TopicIdPartition) -> None:
+            raise RuntimeError("a bug of the tier's author")
+
+    hosted = Hosted(tmp_path, tier=Fails())
+    hosted.open("t", tier=TIERED)
+
+    hosted.replicas.delete_topic("t", 1)
+
+    assert "t" not in hosted.replicas.topics
+    assert "in the remote store is not removed" in caplog.text
+    hosted.replicas.close()
 
 
 def test_without_tiered_storage_a_tiered_partition_is_offline_and_says_why(
