@@ -14,6 +14,7 @@ import itertools
 import os
 import shutil
 from contextlib import contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -110,17 +111,17 @@ class FolderStore:
                     break
                 folder.rmdir()
 
-    def _upload(self, data: Buffer | object) -> Path:
+    def _upload(self, data: Buffer | BufferedReader) -> Path:
         """Write a file beside, durably."""
         self._check_root()
         self._uploads.mkdir(exist_ok=True)
         upload = self._uploads / f"{os.getpid()}-{next(_numbers)}"
         try:
             with upload.open("wb") as file:
-                if hasattr(data, "read"):
+                if isinstance(data, BufferedReader):
                     shutil.copyfileobj(data, file, _COPY_BYTES)
                 else:
-                    file.write(data)  # type: ignore[arg-type] # a buffer: what is none of them has `read`
+                    file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
         except OSError:

@@ -130,6 +130,7 @@ def test_a_deleted_partition_is_gone_and_its_topic_with_the_last_of_them() -> No
 
 
 def test_a_deletion_that_is_broken_off_leaves_no_holes_and_is_finished_later() -> None:
+    fail_at = 0
     for fail_at in itertools.count(1):
         inner, made = filled_store()
         store = FaultyObjectStore(inner, fail_at=fail_at, fault=StoreFault.UNREACHABLE, lasts=True)

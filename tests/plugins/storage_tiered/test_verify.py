@@ -59,6 +59,7 @@ def test_a_sound_bucket_is_sound() -> None:
     assert seen == [(0, 1, str(PARTITION)), (1, 1, "")]
 
 
+TOPIC_FILE = topic_file_name(PARTITION.topic, PARTITION.topic_id)
 LOG = segment_file_name(PARTITION, 10, "uid-10", "log")
 
 
@@ -80,8 +81,8 @@ def store_a_later_manifest(store: MemoryObjectStore) -> None:
     [
         (lambda store: store.delete("odradek.json"), "bucket", True),
         (damage_odradek_json, "bucket", True),
-        (lambda store: store.delete(topic_file_name(*PARTITION[1::-1])), "topic", False),
-        (lambda store: store.put(topic_file_name(*PARTITION[1::-1]), b"?"), "topic", False),
+        (lambda store: store.delete(TOPIC_FILE), "topic", False),
+        (lambda store: store.put(TOPIC_FILE, b"?"), "topic", False),
         (lambda store: put_topic(store, StoredTopic("B", "orders", PARTITION.topic_id, 1, {})), "topic", False),
         (lambda store: store.put(manifest_name(PARTITION, 2), b"?"), "manifest", True),
         (store_a_later_manifest, "later-format", True),
