@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import trio
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
     from ..plugin_manager import LoadedPlugin
 
-_KIBIBYTE = 1024
+PROC: Final = Path("/proc")
+"""Where Linux tells of itself."""
+
+_KIBIBYTE: Final = 1024
 
 
 def machine_facts(folder: Path, plugins: Sequence[LoadedPlugin]) -> dict[str, str]:
@@ -45,7 +48,7 @@ def machine_facts(folder: Path, plugins: Sequence[LoadedPlugin]) -> dict[str, st
 
 def _processor() -> str:
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        lines = (PROC / "cpuinfo").read_text().splitlines()
     except OSError:
         lines = []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
@@ -54,7 +57,7 @@ def _processor() -> str:
 
 def _memory() -> str:
     try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
+        lines = (PROC / "meminfo").read_text().splitlines()
     except OSError:
         return NOT_KNOWN
     sizes = (line.split()[1] for line in lines if line.startswith("MemTotal:"))
@@ -65,7 +68,7 @@ def _memory() -> str:
 def _file_system(folder: Path) -> str:
     """Return the kind of the file system that a folder is on: the longest mount point that it is below."""
     try:
-        lines = Path("/proc/mounts").read_text().splitlines()
+        lines = (PROC / "mounts").read_text().splitlines()
     except OSError:
         return NOT_KNOWN
     mounts = [Mount(fields[1], fields[2]) for line in lines if len(fields := line.split()) > 2]

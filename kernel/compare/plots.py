@@ -36,6 +36,8 @@ _ROW_GAP: Final = 10
 _TOP: Final = 6
 _AXIS: Final = 26
 _TICKS: Final = 5
+_NOTHING: Final = 1e-12
+"""No figure is smaller, but zero."""
 _DECADES_OF_STEPS: Final = 2.2
 _DECADES_MAX: Final = 1e9
 """How far the ends of a logarithmic scale may be apart: what is smaller stands at its left edge."""
@@ -131,10 +133,10 @@ def plot(title: str, rows: Sequence[PlotRow], unit: Unit, *, is_log: bool = Fals
 
 def _axis(values: Sequence[float], left: float, right: float, *, is_log: bool) -> _Axis:
     if is_log:
-        positive = [value for value in values if value > 0] or [1.0]
+        positive = [value for value in values if value > _NOTHING] or [1.0]
         low, high = _down(max(min(positive), max(positive) / _DECADES_MAX)), _up(max(positive))
         return _Axis(left, right, low, high if high > low else low * 10, is_log=True)
-    top = max(values, default=0.0) or 1.0
+    top = max((value for value in values if value > _NOTHING), default=1.0)
     return _Axis(left, right, 0.0, _linear_ticks(top)[-1], is_log=False)
 
 

@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from odradek.kernel.compare.figures import Spread, Unit
@@ -109,6 +109,13 @@ def test_secrets_are_not_in_the_page() -> None:
     assert "broker odradek.secret=(secret)" in text
 
 
+def test_a_page_says_so_when_nothing_stands_out() -> None:
+    same = [figures(1.0), figures(1.1), figures(0.9)]
+    text = page(report((combination("a"), same, ""), (combination("b"), same, "")))
+
+    assert "No figure lies apart" in text
+
+
 def test_what_all_are_set_to_is_told_once() -> None:
     assert page(usual_report()).count("broker log.cleaner.backoff.ms=200") == 1
 
@@ -118,6 +125,8 @@ def test_what_all_are_set_to_is_told_once() -> None:
     st.sampled_from(Unit),
     st.booleans(),
 )
+@example(lanes=[[5e-324]], unit=Unit.SECONDS, is_log=True)
+@example(lanes=[[5e-324]], unit=Unit.SECONDS, is_log=False)
 def test_a_plot_is_well_formed_and_stays_within_its_bounds(
     lanes: list[list[float] | None], unit: Unit, is_log: bool
 ) -> None:

@@ -104,6 +104,15 @@ def test_facts_of_the_machine_are_texts(tmp_path: Path) -> None:
     assert all(facts.values())
 
 
+def test_a_machine_that_tells_nothing_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("odradek.kernel.compare.machine.PROC", tmp_path / "nowhere")
+    monkeypatch.delattr(os, "getloadavg", raising=False)
+    facts = machine_facts(tmp_path, [])
+
+    assert facts["memory"] == facts["file system"] == facts["load when it began"] == facts["plugins from"] == "-"
+    assert facts["processor"]
+
+
 def test_a_broker_that_does_not_start_says_why(tmp_path: Path) -> None:
     async def start() -> None:
         async with serving_broker(BrokerFolder(tmp_path), {"segment.byte": "1"}, None):

@@ -122,6 +122,7 @@ def test_a_secret_is_shown_to_nobody() -> None:
         ("segment.bytes=many", "Not a number of type INT (odradek config describe segment.bytes)"),
         ("segment.bytes=1048576,", "a value is empty"),
         ("odradek.storage=memory,memory", "the value 'memory' is given twice"),
+        ("metadata.max.retention.ms=5", "'5' is refused: "),
         ("listeners=PLAINTEXT://:9092", "every broker that is compared gets its own (leave it out)"),
         ("segment.ms=" + ",".join(map(str, range(1, 66))), f"65 combinations, more than {COMBINATIONS_MAX}"),
     ],
