@@ -59,14 +59,15 @@ class FolderStore:
 
     def put(self, name: str, data: Buffer | Path) -> None:
         """See `ObjectStore.put`."""
-        source = data.open("rb") if isinstance(data, Path) else None  # an `OSError` of this one is the caller's
-        try:
-            with self._telling("put", name):
-                upload = self._upload(data if source is None else source)
-                self._settle(upload, name, is_new=False)
-        finally:
-            if source is not None:
-                source.close()
+        if not isinstance(data, Path):
+            self._put(name, data)
+            return
+        with data.open("rb") as source:  # an `OSError` of this one is the caller's
+            self._put(name, source)
+
+    def _put(self, name: str, data: Buffer | BufferedReader) -> None:
+        with self._telling("put", name):
+            self._settle(self._upload(data), name, is_new=False)
 
     def create(self, name: str, data: Buffer) -> None:
         """See `ObjectStore.create`."""
