@@ -68,11 +68,18 @@ def test_nothing_stays_behind(told: subprocess.CompletedProcess[str]) -> None:
     assert not Path(found[1]).exists()
 
 
-def test_a_store_without_tiers_is_refused(command: Any) -> None:
-    done = command.run("demo", "--store", "s3://bucket")
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("--store", "s3://bucket"), "odradek demo --tiered --store URL"),
+        (("--tiered", "--store", "memory://here"), "leave --store out for a folder"),
+    ],
+)
+def test_a_store_that_makes_no_sense_is_refused(command: Any, words: tuple[str, ...], hint: str) -> None:
+    done = command.run("demo", *words)
 
     assert done.status == 2
-    assert "odradek demo --tiered --store URL" in done.err
+    assert hint in done.err
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.store and not arguments.tiered:
         raise ConfigError("--store is for the demo of tiered storage", hint="odradek demo --tiered --store URL")
+    if arguments.store.startswith("memory:"):
+        raise ConfigError("a store in memory is the broker's alone", hint="leave --store out for a folder")
     stage = Stage()
     now_s = SystemClock().now_ms() // 1000
     if arguments.tiered:
