@@ -99,8 +99,10 @@ def print_report(report: Report) -> None:
     if workload.text:
         console.print(Text(workload.text, style="dim"))
     for group in Group:
-        for table in _tables(report, group, console.width):
+        for number, table in enumerate(_tables(report, group, console.width)):
             console.print()
+            if not number:
+                console.print(f"[bold]{group.value}[/]")
             console.print(table)
     console.print()
     _print_remarks(console, report)
@@ -125,7 +127,7 @@ def _tables(report: Report, group: Group, width: int) -> list[Table]:
             left = width - label_width - _EDGE
         parts[-1].append(column)
         left -= column.width + _GAP
-    return [_table(group.value if not number else "", part, rows, label_width) for number, part in enumerate(parts)]
+    return [_table(part, rows, label_width) for part in parts]
 
 
 @attrs.frozen
@@ -145,15 +147,12 @@ class _Column:
         return max(len(self.heading), *(len(cell.plain) for cell in self.cells))
 
 
-def _table(title: str, columns: list[_Column], rows: list[Row], label_width: int) -> Table:
+def _table(columns: list[_Column], rows: list[Row], label_width: int) -> Table:
     table = Table(
         box=SIMPLE_HEAD,
         show_edge=False,
         padding=(0, 1),
         header_style="dim",
-        title=title or None,
-        title_justify="left",
-        title_style="bold",
     )
     table.add_column("", style="cyan", overflow="fold", max_width=label_width)
     for column in columns:

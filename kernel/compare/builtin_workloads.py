@@ -45,7 +45,7 @@ _ALL: Final = (
     ),
     Workload(
         name="read-cold",
-        text="twenty megabytes in small segments, read from the beginning when nothing of them is in memory any more",
+        text="records of 1 kB in small segments, read from the beginning when nothing of them is in memory any more",
         records=20_000,
         value_bytes=1_000,
         keys=1_000_000,
