@@ -2,7 +2,7 @@
 
 A thread asks trio's run for a sign of life, and where none comes in time it looks at what the run is doing:
 
-    thread   ── sign of life? ──>  trio's run        once a second, by `run_sync_soon`: nothing on the hot path
+    thread   ── sign of life? ──>  trio's run        twice a second, by `run_sync_soon`: nothing on the hot path
              <── here ───────────  or nothing for `LIMIT_S`:  whose code is it in? the same call still, a little later?
 
 A broker that is merely busy, or starved of its processor, is in no plugin's call for long, and is not reported.
