@@ -15,18 +15,17 @@ import attrs
 from odradek.kernel.api import (
     ObjectExistsError,
     ObjectMissingError,
-    RemoteStoreError,
     StoreRefusedError,
     id_text,
     parse_id,
 )
 
 from .documents import CorruptDocumentError, decode_document, encode_document
-from .names import BUCKET_FILE, TOPICS_PREFIX, TopicName, parse_name, topic_file_name
+from .names import BUCKET_FILE, topic_file_name
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from odradek.kernel.api import ObjectStore
 
@@ -131,18 +130,3 @@ def load_topic(store: ObjectStore, topic: str, topic_id: uuid.UUID) -> StoredTop
     if (found.topic, found.topic_id) != (topic, topic_id):
         raise CorruptDocumentError(f"{where} speaks of {found.topic} with the id {id_text(found.topic_id)}")
     return found
-
-
-def stored_topics(store: ObjectStore) -> Iterator[StoredTopic | RemoteStoreError]:
-    """Iterate over the topics that a bucket knows, or why one cannot be read. Lists the whole bucket.
-
-    Raises:
-        RemoteStoreError: The store fails.
-    """
-    for info in store.list(TOPICS_PREFIX):
-        name = parse_name(info.name)
-        if isinstance(name, TopicName):
-            try:
-                yield load_topic(store, name.topic, name.topic_id)
-            except CorruptDocumentError as exc:
-                yield exc

@@ -142,30 +142,9 @@ class Manifest:
             if segment.next_offset < later.base_offset
         ]
 
-    @property
-    def leader_epochs(self) -> list[tuple[int, int]]:
-        """The leader epochs of its records, each with the first offset of it that is in the store."""
-        epochs: list[tuple[int, int]] = []
-        for segment in self.segments:
-            epochs += [entry for entry in segment.leader_epochs if not epochs or entry[0] > epochs[-1][0]]
-        return epochs
-
-    def segment_at(self, offset: int) -> StoredSegment | None:
-        """Return the segment that stands for an offset, None when none does."""
-        index = self._first_from(offset)
-        found = self.segments[index] if index < len(self.segments) else None
-        return found if found is not None and found.base_offset <= offset else None
-
     def segments_from(self, offset: int) -> Sequence[StoredSegment]:
         """Return the segments that a reader from `offset` on meets."""
-        return self.segments[self._first_from(offset) :]
-
-    def _first_from(self, offset: int) -> int:
-        return bisect_right(self.segments, offset, key=lambda segment: segment.next_offset)
-
-    def segment_for_timestamp(self, timestamp_ms: int) -> StoredSegment | None:
-        """Return the first segment with a record of this timestamp or a later one, None when none has one."""
-        return next((segment for segment in self.segments if segment.max_timestamp >= timestamp_ms), None)
+        return self.segments[bisect_right(self.segments, offset, key=lambda segment: segment.next_offset) :]
 
     def object_names(self) -> Iterator[str]:
         """Iterate over the names of the objects that it names."""

@@ -154,29 +154,12 @@ def test_segments_do_not_overlap_and_uids_are_not_doubled() -> None:
         manifest(segment(0, 100, "x"), segment(100, 120, "x"))
 
 
-def test_a_segment_is_found_by_offset() -> None:
+def test_a_reader_meets_the_segments_from_its_offset_on() -> None:
     made = manifest(segment(10, 20), segment(20, 30), segment(40, 50), log_start_offset=10)
-    found = [made.segment_at(offset) for offset in (9, 10, 19, 20, 29, 30, 39, 40, 49, 50)]
+    met = {offset: [each.base_offset for each in made.segments_from(offset)] for offset in (0, 19, 20, 29, 30, 49, 50)}
 
-    assert [each.base_offset if each else None for each in found] == [None, 10, 10, 20, 20, None, None, 40, 40, None]
-    assert [each.base_offset for each in made.segments_from(30)] == [40]
-    assert [each.base_offset for each in made.segments_from(19)] == [10, 20, 40]
+    assert met == {0: [10, 20, 40], 19: [10, 20, 40], 20: [20, 40], 29: [20, 40], 30: [40], 49: [40], 50: []}
     assert (made.gaps, made.end_offset, made.size_bytes) == ([(30, 40)], 50, 300)
-
-
-def test_a_segment_is_found_by_timestamp() -> None:
-    made = manifest(segment(0, 20), segment(20, 30))
-
-    assert made.segment_for_timestamp(1020) == made.segments[0]
-    assert made.segment_for_timestamp(1021) == made.segments[1]
-    assert made.segment_for_timestamp(1031) is None
-
-
-def test_leader_epochs_of_segments_are_one_line() -> None:
-    first = attrs.evolve(segment(0, 20), leader_epochs=((3, 0), (4, 10)))
-    second = attrs.evolve(segment(20, 30), leader_epochs=((4, 20), (6, 25)))
-
-    assert manifest(first, second).leader_epochs == [(3, 0), (4, 10), (6, 25)]
 
 
 def test_segments_below_a_new_log_start_leave() -> None:
