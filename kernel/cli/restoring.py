@@ -110,7 +110,7 @@ def _make_log(broker: Broker, topic: RestoredTopic, partition: TopicIdPartition,
 
     parts = broker.parts
     assert parts is not None, "the broker serves"
-    config = TopicConfig.resolve(parts.config, expand_storage(parts.config, topic.configs))
+    config = TopicConfig.resolve(parts.config, expand_storage(parts.config, topic.configs, topic.topic))
     engine = parts.replicas.engines[config.odradek_storage]
     log = engine.open_log(partition, config.log_config())
     if restored.next_offset:

@@ -14,6 +14,7 @@ import attrs
 from ..contracts.cleanup import CleanupSettings
 from ..contracts.storage import LogConfig
 from ..contracts.tiering import TierSettings
+from ..types import INTERNAL_TOPICS
 from .definitions.odradek import TIERED, TIERED_OVER
 from .keys import Scope
 from .tier_checks import FOLLOWS_TOTAL, check_tiers, invalid
@@ -172,10 +173,11 @@ def resolve_key(key: ConfigKey, broker: BrokerConfig, overrides: Mapping[str, st
     return key.default if stand_in is None else stand_in
 
 
-def expand_storage(config: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, str]:
+def expand_storage(config: BrokerConfig, overrides: Mapping[str, str], topic: str) -> dict[str, str]:
     """Return what is to be set on a new topic, with `odradek.storage=tiered`, its own or the broker's, written out.
 
     So what a topic is stays what it was created as, whatever the broker's default becomes, and every client sees it.
+    Kafka's internal topics are never tiered: for them it is what it is short for, without the tier.
 
     Raises:
         KafkaError: INVALID_CONFIG: it is tiered, and is not.
@@ -187,7 +189,7 @@ def expand_storage(config: BrokerConfig, overrides: Mapping[str, str]) -> dict[s
     if not wants_tier and "odradek.storage" in own:
         raise invalid(f"odradek.storage={TIERED} is short for {TIERED_OVER} with {_REMOTE_ENABLE}=true, not false")
     own["odradek.storage"] = TIERED_OVER
-    if wants_tier:
+    if wants_tier and topic not in INTERNAL_TOPICS:
         own[_REMOTE_ENABLE] = "true"
     return own
 

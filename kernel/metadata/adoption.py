@@ -160,7 +160,7 @@ def _records(
     partitions: Sequence[FoundPartition],
     configs: Mapping[str, str],
 ) -> list[MetadataRecord]:
-    overrides = expand_storage(rules.config_at(image), configs)
+    overrides = expand_storage(rules.config_at(image), configs, name)
     if configs:
         _check_configs(rules.config_at(image), name, overrides)
     chosen = TopicConfig.resolve(rules.config_at(image), overrides)

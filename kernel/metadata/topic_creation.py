@@ -123,7 +123,7 @@ def _create(creation: _Creation, topic: CreatableTopic) -> tuple[list[MetadataRe
         )
     wanted = _overrides(topic)
     check_topic(creation.config, wanted, _chosen_by_coordinator(creation, topic.name, wanted))
-    overrides = expand_storage(creation.config, wanted)
+    overrides = expand_storage(creation.config, wanted, topic.name)
     check_topic(creation.config, overrides, _chosen_by_coordinator(creation, topic.name, overrides))
     chosen = TopicConfig.resolve(creation.config, overrides)
     election = creation.rules.election(chosen.odradek_election)

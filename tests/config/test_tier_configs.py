@@ -142,14 +142,23 @@ def test_a_tier_is_told_the_whole_logs_limits_where_the_local_ones_follow_them()
 def test_tiered_is_written_out_when_a_topic_is_created(
     default: str, overrides: dict[str, str], expected: dict[str, str]
 ) -> None:
-    assert expand_storage(broker({"odradek.storage": default}), overrides) == expected
+    assert expand_storage(broker({"odradek.storage": default}), overrides, "t") == expected
+
+
+def test_an_internal_topic_gets_the_storage_without_the_tier() -> None:
+    config = broker({"odradek.storage": "tiered"})
+
+    assert expand_storage(config, {"segment.bytes": "9"}, "__consumer_offsets") == {
+        "odradek.storage": "segment",
+        "segment.bytes": "9",
+    }
 
 
 def test_a_topic_cannot_be_tiered_and_not() -> None:
     with pytest.raises(
         KafkaError, match=r"odradek\.storage=tiered is short for segment with remote\.storage\.enable=true"
     ):
-        expand_storage(broker(), {"odradek.storage": "tiered", "remote.storage.enable": "False"})
+        expand_storage(broker(), {"odradek.storage": "tiered", "remote.storage.enable": "False"}, "t")
 
 
 @pytest.mark.parametrize(
