@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import attrs
 
-from odradek.kernel.api import CREATE, FileHandle, sync_file, write_all
+from odradek.kernel.api import CREATE, FileHandle, replace_file, sync_file, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +40,7 @@ class LogFlush:
     """What one flush makes durable. Made by the log, which also takes the outcome.
 
     Attributes:
+        epochs: Where the leader epochs are to be written before, and what; None where they stand there.
         syncables: Files, open or by path, in any order.
         directories: Whose entries are synced after the files.
         end_offset: Everything below is durable when `run` is over.
@@ -52,6 +53,7 @@ class LogFlush:
 
     owner: FlushOwner
     files: Files
+    epochs: tuple[Path, bytes] | None
     syncables: Sequence[Syncable]
     directories: Sequence[Path]
     end_offset: int
@@ -63,6 +65,9 @@ class LogFlush:
 
     def run(self) -> None:
         """See `DiskWork.run`."""
+        if self.epochs is not None:
+            path, data = self.epochs
+            replace_file(self.files, path, data, is_durable=False)
         for syncable in self.syncables:
             if isinstance(syncable, FileHandle):
                 self.files.fsync(syncable.fd)

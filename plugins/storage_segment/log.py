@@ -24,7 +24,7 @@ from odradek.kernel.api import (
 )
 
 from .flushing import LogFlush, SidecarWork
-from .formats import EPOCH_CHECKPOINT, PARTITION_METADATA
+from .formats import EPOCH_CHECKPOINT, PARTITION_METADATA, encode_epochs
 from .moving import CopyPlan, GrowingFile
 from .rewriting import FolderPlace, SwapWork, source_of
 from .segment import OFFSETS_MAX
@@ -165,7 +165,7 @@ class SegmentLog(LogWriter):
     def assign_epoch(self, leader_epoch: int, start_offset: int) -> None:
         """See `PartitionLog.assign_epoch`."""
         if self._epochs.assign(leader_epoch, start_offset):
-            # Written with the first append: an epoch without records needs no file, and a broker that starts with
+            # Counts with the first append: an epoch without records needs no file, and a broker that starts with
             # thousands of partitions gives each of them a new one.
             self._has_unsaved_epoch = True
             self._size_limit = CAREFUL
@@ -383,7 +383,15 @@ class SegmentLog(LogWriter):
     def _new_flush(self, end_offset: int, segments: Sequence[Segment], *, is_closing: bool = False) -> LogFlush:
         syncables: list[Syncable] = []
         directories: list[Path] = []
+        epochs: tuple[Path, bytes] | None = None
         if end_offset > self.recovery_point:
+            if self._is_epoch_file_behind and is_closing:
+                # Nobody else writes the file any more: the thread does, one log beside the other.
+                epochs = (self.directory / EPOCH_CHECKPOINT, encode_epochs(self._epochs.entries()))
+                self._is_epoch_file_behind = False
+                self._epochs_version += 1
+            elif self._is_epoch_file_behind:
+                self._save_epochs()
             first = self._directory.floor(self.recovery_point)
             syncables += [segment.syncable for segment in segments[first:]]
             if self._epochs_version != self._durable_epochs:
@@ -401,6 +409,7 @@ class SegmentLog(LogWriter):
         return LogFlush(
             owner=self,
             files=self._files,
+            epochs=epochs,
             syncables=syncables,
             directories=tuple(dict.fromkeys(directories)),
             end_offset=end_offset,

@@ -94,7 +94,7 @@ class LogWriter:
         self.clean_end = 0
         self._cuts_count = self._replacements_count = 0
         self._epochs_version, self._durable_epochs = int(opened.has_new_epochs), 0
-        self._has_unsaved_epoch = False
+        self._has_unsaved_epoch = self._is_epoch_file_behind = False
         self._durable_entries = 0
         self._sidecars_begun = 0
         self._grown_sidecars: set[Path] = set()
@@ -208,7 +208,9 @@ class LogWriter:
 
     def _stage(self, batch: Buffer, base_offset: int, last_offset: int, max_timestamp: int) -> None:
         if self._has_unsaved_epoch:
-            self._save_epochs()
+            # Its file follows with the flush: until then recovery finds it in the batches, which it reads anyway.
+            self._has_unsaved_epoch = False
+            self._is_epoch_file_behind = True
         if not self._is_open:
             self._open_active()
         if self._must_roll(len(batch), last_offset, max_timestamp):
@@ -257,7 +259,7 @@ class LogWriter:
         with self._disk("write the epochs of"):
             data = encode_epochs(self._epochs.entries())
             replace_file(self._files, self.directory / EPOCH_CHECKPOINT, data, is_durable=False)
-            self._has_unsaved_epoch = False
+            self._has_unsaved_epoch = self._is_epoch_file_behind = False
             self._epochs_version += 1
 
     def _add_index_entry(self, last_offset: int, position: int) -> None:

@@ -164,8 +164,8 @@ def live_through(files: FaultyFiles, directory: Path, ledger: Ledger, config: Lo
     engine = SegmentEngine(make_context(directory), files)
     try:
         live(engine, ledger, config)
-    except StorageError:
-        pass
+    except (StorageError, OSError):
+        pass  # an OSError as it comes: a cleaner writes its segments by itself, in a process that has no engine
     finally:
         engine.abandon()
         files.crash()

@@ -1,4 +1,4 @@
-"""A leader epoch is written down with its first record: a start that gives every log a new epoch writes nothing."""
+"""A leader epoch is written down when its first record is flushed: a start, which raises them all, writes nothing."""
 
 from pathlib import Path
 
@@ -21,26 +21,45 @@ def epochs_file(log: PartitionLog) -> Path:
     return log.directory / EPOCHS
 
 
-def test_an_epoch_is_written_with_its_first_record_and_not_before(tmp_path: Path) -> None:
+def test_an_epoch_is_written_with_the_flush_of_its_first_record_and_not_before(tmp_path: Path) -> None:
     engine, log = opened(tmp_path)
     log.assign_epoch(3, 0)
+    log.flush()
     assert (log.latest_epoch, epochs_file(log).exists()) == (3, False)
 
     fill(log, 0, 5, epoch=3)
+    log.flush()
     engine.abandon()
 
     assert epochs_file(log).read_bytes() == b"0\n1\n3 0\n"
 
 
-def test_a_new_epoch_of_a_log_in_use_is_written_with_its_first_record(tmp_path: Path) -> None:
+def test_an_epoch_of_records_that_were_not_flushed_is_found_in_them_after_a_death(tmp_path: Path) -> None:
     engine, log = opened(tmp_path)
     log.assign_epoch(3, 0)
     fill(log, 0, 5, epoch=3)
+    log.flush()
+    log.assign_epoch(4, 5)
+    fill(log, 5, 10, epoch=4)
+    engine.abandon()
+    assert epochs_file(log).read_bytes() == b"0\n1\n3 0\n"
+
+    _, recovered = opened(tmp_path)
+
+    assert list(recovered.epoch_entries()) == [(3, 0), (4, 5)]
+    assert epochs_file(log).read_bytes() == b"0\n2\n3 0\n4 5\n"
+
+
+def test_a_new_epoch_of_a_log_in_use_is_written_by_a_clean_shutdown(tmp_path: Path) -> None:
+    engine, log = opened(tmp_path)
+    log.assign_epoch(3, 0)
+    fill(log, 0, 5, epoch=3)
+    log.flush()
     log.assign_epoch(4, 5)
     assert epochs_file(log).read_bytes() == b"0\n1\n3 0\n"
 
     fill(log, 5, 10, epoch=4)
-    engine.abandon()
+    engine.close({})
 
     assert epochs_file(log).read_bytes() == b"0\n2\n3 0\n4 5\n"
 
@@ -63,6 +82,7 @@ def test_epochs_that_a_recovery_found_in_the_log_survive_a_clean_shutdown_withou
     engine, log = opened(tmp_path)
     log.assign_epoch(3, 0)
     fill(log, 0, 5, epoch=3)
+    log.flush()
     before = epochs_file(log).read_bytes()
     log.assign_epoch(4, 5)
     fill(log, 5, 10, epoch=4)
