@@ -4,6 +4,7 @@
 |---|---|
 | `broker` | the whole broker: small produces, ingest and fetch against bare C loops |
 | `echo` | the reactor alone against a raw epoll loop |
+| `turns` | what a turn of the broker costs on one thread, without a client beside it: for machines that others use |
 | `start` | process start to the first answer, memory when idle, 5,000 partitions, 10,000 connections |
 | `scale` | what each of 500 and 5,000 partitions costs: create, produce, stop, start clean and after a kill; idle |
 | `wide_fetch` | a consumer of a thousand partitions, one of which gets a record |
@@ -35,6 +36,7 @@ SERVE = f"{sys.executable} -m odradek serve --listen 127.0.0.1:{{port}} --data-d
 COMMANDS = {
     "broker": [sys.executable, "-m", "benchmarks.broker"],
     "echo": [sys.executable, "-m", "benchmarks.echo"],
+    "turns": [sys.executable, "-m", "benchmarks.turns"],
     "start": [sys.executable, "-m", "benchmarks.start"],
     "scale": [sys.executable, "-m", "benchmarks.scale"],
     "wide_fetch": [sys.executable, "-m", "benchmarks.wide_fetch"],
