@@ -129,6 +129,23 @@ def test_a_wrong_field_is_told(field: str, value: object, told: str) -> None:
         decode_manifest(encode_document({**fields, field: value}), "it")
 
 
+@pytest.mark.parametrize("field", ["files", "leader_epochs"])
+def test_a_wrong_field_of_a_segment_is_told(field: str) -> None:
+    fields = json.loads(STORED)
+    del fields["crc32c"]
+    fields["segments"][1][field] = [["x", "y"]] if field == "leader_epochs" else {"log": 5}
+
+    with pytest.raises(
+        CorruptDocumentError, match=rf"it, segments\[1\] is damaged: the field '{field}' holds something"
+    ):
+        decode_manifest(encode_document(fields), "it")
+
+
+def test_json_that_is_no_object_is_told() -> None:
+    with pytest.raises(CorruptDocumentError, match="it is damaged: not an object"):
+        decode_manifest(b"[]", "it")
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [

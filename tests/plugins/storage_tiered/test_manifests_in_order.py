@@ -29,6 +29,8 @@ from odradek.plugins.storage_tiered.stores import open_store
 from tests.plugins.storage_tiered.manifest_values import CLUSTER_ID, PARTITION, bounds, manifest, segment
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from odradek.kernel.api import ObjectStore
     from odradek.plugins.storage_tiered.manifest import Manifest
     from tests.plugins.storage_tiered.s3 import S3Server
@@ -171,6 +173,59 @@ def test_a_manifest_under_the_name_of_another_is_told() -> None:
 
     with pytest.raises(CorruptDocumentError, match="is version 1 of orders-3"):
         load_newest(store, PARTITION)
+
+
+def meddling(act: Callable[[MemoryObjectStore], object], when: str, times: int) -> FaultyObjectStore:
+    """Return a store in which another one acts just before an operation."""
+    inner = MemoryObjectStore()
+    put_next(inner, manifest(segment(0, 10)))
+    store, left = FaultyObjectStore(inner), [times]
+
+    def meddle(method: str, name: str) -> None:
+        if method == when and left[0]:
+            left[0] -= 1
+            act(inner)
+
+    store.before_each = meddle
+    return store
+
+
+def overtake(store: MemoryObjectStore) -> None:
+    """Put as many versions as make the newest of before disappear."""
+    made = load_newest(store, PARTITION)
+    for _ in range(KEPT_VERSIONS):
+        assert made is not None
+        made = put_next(store, made)
+
+
+def test_a_manifest_that_is_cleaned_up_while_it_is_read_is_looked_for_again() -> None:
+    found = load_newest(meddling(overtake, "get", 1), PARTITION)
+
+    assert found is not None
+    assert found.version == 1 + KEPT_VERSIONS
+
+
+def test_who_is_always_overtaken_is_told() -> None:
+    with pytest.raises(ManifestMovedError, match="faster than it can be read"):
+        load_newest(meddling(overtake, "get", 99), PARTITION)
+
+
+def test_a_new_leader_waits_until_the_old_one_stops() -> None:
+    def write_once_more(store: MemoryObjectStore) -> None:
+        newest = load_newest(store, PARTITION)
+        assert newest is not None
+        put_next(store, newest)
+
+    assert take(meddling(write_once_more, "create", 2), 9).version == 4
+    with pytest.raises(ManifestMovedError, match="faster than it can be taken over"):
+        take(meddling(write_once_more, "create", 99), 9)
+
+
+def test_a_version_that_vanishes_while_it_is_put_was_overtaken() -> None:
+    store = meddling(overtake, "get", 1)
+
+    with pytest.raises(ManifestMovedError):
+        put_next(store, manifest(segment(0, 10), version=1))
 
 
 def test_a_refusal_is_passed_on() -> None:

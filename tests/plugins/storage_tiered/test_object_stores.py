@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.kernel.api import ConfigError, StoreRefusedError
+from odradek.kernel.api import ConfigError, ObjectMissingError, StoreRefusedError, StoreUnavailableError
 from odradek.kernel.testing.contracts.remote_store import ObjectStoreContract, names_of
 from odradek.kernel.testing.object_stores import FaultyObjectStore, MemoryObjectStore
 from odradek.plugins.storage_tiered.folder_store import UPLOADS_FOLDER, FolderStore
@@ -99,6 +100,45 @@ def test_what_a_crash_left_of_an_upload_is_no_object(tmp_path: Path) -> None:
     assert names_of(FolderStore(tmp_path)) == []
 
 
+def test_a_full_disk_is_told_as_such_and_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fsync(fd: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(StoreUnavailableError, match="the disk is full"):
+        FolderStore(tmp_path).put("a", b"x")
+
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_folder_that_a_delete_takes_away_meanwhile_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, real, left = FolderStore(tmp_path), os.link, [2]
+
+    def link(source: Path, target: Path) -> None:
+        if left[0]:
+            left[0] -= 1
+            target.parent.rmdir()
+        real(source, target)
+
+    monkeypatch.setattr(os, "link", link)
+    store.create("a/b", b"x")
+    left[0] = 99
+
+    assert store.get("a/b") == b"x"
+    with pytest.raises(StoreUnavailableError):
+        store.create("c/d", b"x")
+
+
+def test_a_folder_is_no_object(tmp_path: Path) -> None:
+    store = FolderStore(tmp_path)
+    store.put("a/b", b"x")
+
+    with pytest.raises(ObjectMissingError):
+        store.size("a")
+
+
 def test_a_failing_put_leaves_no_file_behind(tmp_path: Path) -> None:
     store = FolderStore(tmp_path)
     store.put("a", b"x")
@@ -126,6 +166,7 @@ def test_a_folder_that_is_not_there_is_refused_and_not_made_anew(tmp_path: Path)
     ("url", "told"),
     [
         ("http://bucket", "is no URL of a store"),
+        ("s3://[bucket", "cannot be read"),
         ("bucket", "is no URL of a store"),
         ("s3://", "names no bucket"),
         ("file://folder", "names no folder"),

@@ -22,7 +22,7 @@ from odradek.plugins.storage_tiered.bucket import (
     load_topic,
     put_topic,
 )
-from odradek.plugins.storage_tiered.documents import CorruptDocumentError
+from odradek.plugins.storage_tiered.documents import CorruptDocumentError, encode_document
 from odradek.plugins.storage_tiered.names import topic_file_name
 from odradek.plugins.storage_tiered.store_errors import explain
 from odradek.plugins.storage_tiered.store_settings import StoreSettings
@@ -278,6 +278,33 @@ def test_a_topic_is_kept_beside_its_records() -> None:
     put_topic(store, topic)
 
     assert load_topic(store, "orders", PARTITION.topic_id) == topic
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [("configs", {"a": 1}, "holds something other than texts"), ("topic_id", "x", "an id has 22 characters")],
+)
+def test_a_topics_file_with_a_wrong_field_is_told(field: str, value: object, told: str) -> None:
+    store = MemoryObjectStore()
+    fields = {"cluster_id": "c", "topic": "orders", "topic_id": "A" * 22, "partitions": 1, "configs": {}}
+    store.put(topic_file_name("orders", PARTITION.topic_id), encode_document({**fields, field: value}))
+
+    with pytest.raises(CorruptDocumentError, match=told):
+        load_topic(store, "orders", PARTITION.topic_id)
+
+
+def test_of_two_brokers_that_claim_a_bucket_at_once_both_may_go_on() -> None:
+    inner = MemoryObjectStore()
+    store = FaultyObjectStore(inner)
+
+    def claim_in_between(method: str, name: str) -> None:
+        if method == "create" and not inner.objects:
+            claim(inner, "cluster-A")
+
+    store.before_each = claim_in_between
+    claim(store, "cluster-A")
+
+    assert load_cluster_id(inner) == "cluster-A"
 
 
 def test_a_topics_file_in_the_place_of_another_is_told() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -191,6 +192,21 @@ def test_the_command_prints_a_table_and_what_is_wrong(tmp_path: Path, capsys: py
 
     assert run("verify", "--store", tmp_path.as_uri(), "--sizes-only") == 1
     assert f"ERROR missing: {LOG}: {LOG} is not there" in capsys.readouterr().out
+
+
+def test_a_partition_of_which_no_manifest_can_be_read_stands_in_the_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = FolderStore(tmp_path)
+    fill(store, (0, 10))
+    store.put(manifest_name(PARTITION, 2), b"?")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    status = run("verify", "--store", tmp_path.as_uri(), "--set", "odradek.tiered.store.timeout.ms=5", "--set", "a=b")
+    printed = capsys.readouterr()
+
+    assert status == 1
+    assert "orders          3  -      -    -         -      1 wrong\n" in printed.out
+    assert printed.err.endswith("\r\x1b[Kverifying: 1 of 1 partitions \n")
 
 
 def test_the_command_writes_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
