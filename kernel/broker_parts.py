@@ -257,7 +257,7 @@ class BrokerParts:
 
     def _leader_changed(self, partition: TopicIdPartition, leader_id: int, leader_epoch: int) -> None:
         self.coordinators.leader_changed(partition)
-        self.plugins.leader_changed(partition, leader_id, leader_epoch)
+        self.plugins.leader_changed(self.broker, partition, leader_id, leader_epoch)
 
     def _staged(self) -> None:
         self.want_turn()

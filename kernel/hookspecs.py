@@ -212,7 +212,9 @@ def odradek_metrics(broker: BrokerHandle) -> Sequence[Metric]:  # type: ignore[e
 
 
 @hookspec
-def odradek_leader_changed(partition: TopicIdPartition, leader_id: int, leader_epoch: int) -> None:
+def odradek_leader_changed(
+    partition: TopicIdPartition, leader_id: int, leader_epoch: int, broker: BrokerHandle
+) -> None:
     """Hear that a partition this broker has a replica of got a leader, perhaps this broker.
 
     Called: after the change took effect, once for each partition and epoch, by the reactor's task: must not block.
@@ -224,4 +226,5 @@ def odradek_leader_changed(partition: TopicIdPartition, leader_id: int, leader_e
         partition: Which.
         leader_id: The broker that leads now, -1 for none.
         leader_epoch: Its epoch.
+        broker: This broker, one of perhaps several in a process, each with a task of its own.
     """

@@ -276,9 +276,17 @@ class PluginManager:
         """Return every plugin's metrics, each with the plugin's name."""
         return self._listed("odradek_metrics", broker=broker)
 
-    def leader_changed(self, partition: TopicIdPartition, leader_id: int, leader_epoch: int) -> None:
+    def leader_changed(
+        self, broker: BrokerHandle, partition: TopicIdPartition, leader_id: int, leader_epoch: int
+    ) -> None:
         """Tell plugins that a partition has a new leader."""
-        self._notify("odradek_leader_changed", partition=partition, leader_id=leader_id, leader_epoch=leader_epoch)
+        self._notify(
+            "odradek_leader_changed",
+            partition=partition,
+            leader_id=leader_id,
+            leader_epoch=leader_epoch,
+            broker=broker,
+        )
 
     # ----------------------------------------------------------------------------------------------------- machinery
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _tiers: WeakSet[TieredStorage] = WeakSet()
-"""All that live in this process: a hook that names no broker tells all of them."""
+"""All that live in this process, each of one broker."""
 
 
 @hookimpl
@@ -74,7 +74,10 @@ def odradek_metrics(broker: BrokerHandle) -> Sequence[Metric]:
 
 
 @hookimpl
-def odradek_leader_changed(partition: TopicIdPartition, leader_id: int, leader_epoch: int) -> None:
+def odradek_leader_changed(
+    partition: TopicIdPartition, leader_id: int, leader_epoch: int, broker: BrokerHandle
+) -> None:
     """Hear which logs this broker leads: it alone sends their segments."""
-    for tier in _tiers:
-        tier.note_leader(partition, leader_id, leader_epoch)
+    for tier in list(_tiers):
+        if tier.broker is broker:  # others have a task, and a thread, of their own
+            tier.note_leader(partition, leader_id, leader_epoch)

@@ -335,19 +335,19 @@ def test_hook_odradek_metrics_may_leave_out_its_argument() -> None:
 
 
 def test_hook_odradek_leader_changed_reaches_all_listeners_though_one_fails() -> None:
-    heard: list[tuple[TopicIdPartition, int]] = []
+    heard: list[tuple[TopicIdPartition, int, object]] = []
 
     def fails(partition: TopicIdPartition) -> None:
         raise RuntimeError
 
-    def listens(partition: TopicIdPartition, leader_epoch: int) -> None:
-        heard.append((partition, leader_epoch))
+    def listens(partition: TopicIdPartition, leader_epoch: int, broker: object) -> None:
+        heard.append((partition, leader_epoch, broker))
 
     manager = manager_with(
         one=plugin("one", odradek_leader_changed=named("odradek_leader_changed", listens)),
         two=plugin("two", odradek_leader_changed=named("odradek_leader_changed", fails)),
     )
 
-    manager.leader_changed(PARTITION, 1, 7)
+    manager.leader_changed(BROKER, PARTITION, 1, 7)
 
-    assert heard == [(PARTITION, 7)]
+    assert heard == [(PARTITION, 7, BROKER)]
