@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.testing.running_broker import running_broker
 from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from odradek.kernel.wire.messages.api_02_list_offsets import (
@@ -26,7 +27,7 @@ from odradek.kernel.wire.messages.api_19_create_topics import (
 )
 from odradek.kernel.wire.messages.api_20_delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 
-from .broker_process import Client, batch_of
+from .broker_process import Client, batch_of, broker_process
 from .test_live_config import TOPIC, alter
 from .test_process import create as create_by_asking
 from .test_process import produce
@@ -187,3 +188,27 @@ def test_without_tiered_storage_a_tiered_topic_is_offline_and_the_others_go_on(
 
     with running_broker(settings(tmp_path), data_dir=tmp_path / "data") as broker, Client(broker.bootstrap) as client:
         assert all(is_read_back(client, position) for position in range(BATCHES))
+
+
+def idempotent(sequence: int) -> bytes:
+    builder = BatchBuilder(producer_id=7, producer_epoch=0, base_sequence=sequence)
+    builder.append(None, b"%05d" % sequence * 40, timestamp=1_000 + sequence)
+    return bytes(builder.build())
+
+
+def test_kills_lose_no_record_of_either_tier_and_no_producer(tmp_path: Path) -> None:
+    options = [f"{key}={value}" for key, value in settings(tmp_path).items() if key != "log.retention.ms"]
+    sequence = 0
+    for number in range(3):
+        with broker_process(tmp_path / "data", *options) as broker, Client(broker.address) as client:
+            if not number:
+                create(client, remote_storage_enable="true")
+            for _ in range(4):
+                assert produce(client, "t", idempotent(sequence)) == (ErrorCode.NONE, sequence)
+                sequence += 1
+            until(lambda: offset(client, EARLIEST_LOCAL) == sequence - 1)  # noqa: B023 - called at once
+            assert produce(client, "t", idempotent(sequence - 1)) == (ErrorCode.NONE, sequence - 1), "it is known"
+            assert offset(client, EARLIEST) == 0
+            for position in range(sequence):
+                until(lambda: b"%05d" % position * 40 in fetch(client, position)[1])  # noqa: B023 - called at once
+            broker.kill()
