@@ -71,10 +71,12 @@ class TierPaths:
     Attributes:
         store_url: The store.
         cache: The folder for runs and staged segments.
+        deletions: The file with what is still to be removed from the store.
     """
 
     store_url: str
     cache: Path
+    deletions: Path
 
 
 def tier_paths(config: ConfigView) -> TierPaths:
@@ -84,4 +86,5 @@ def tier_paths(config: ConfigView) -> TierPaths:
     return TierPaths(
         store_url=config.get_text(STORE_KEY) or beside.as_uri(),
         cache=Path(config.get_text(CACHE_DIR_KEY) or data_dir.with_name(data_dir.name + "-tiered-cache")),
+        deletions=data_dir / "tiered-deletions.json",
     )

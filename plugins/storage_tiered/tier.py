@@ -23,6 +23,7 @@ from .collecting import Collected, collect_deleted, collect_partition, remove_pa
 from .log import TieredPartitionLog
 from .manifests import FencedError, ManifestMovedError
 from .passes import Passes
+from .pending import PendingDeletions
 from .rewriting import ColdRewrites
 from .settings import CACHE_BYTES_KEY, GRACE_KEY, READ_BYTES_KEY, tier_paths
 from .store_settings import client_options, parse_store_url, store_settings
@@ -112,6 +113,8 @@ class TieredStorage:
         self._tracks: dict[TopicIdPartition, _Track] = {}
         self._leading: dict[TopicIdPartition, int] = {}
         self._deletions: dict[TopicIdPartition, _Track] = {}
+        self._pending = PendingDeletions(OsFiles(), self._paths.deletions)
+        self._noted_deletions: tuple[TopicIdPartition, ...] = ()
         if store is None:
             client_options(parse_store_url(self._paths.store_url), store_settings(broker.config))
         self._given_store = self._store = store
@@ -225,9 +228,13 @@ class TieredStorage:
         """Visit every log when it is due, until cancelled; who is cancelled leaves nothing half done that counts."""
         for track in self._tracks.values():
             track.is_busy = False
+        self._noted_deletions = tuple(await trio.to_thread.run_sync(self._pending.load))
+        for partition in self._noted_deletions:
+            self._deletions.setdefault(partition, _Track())
         async with trio.open_nursery() as nursery:
             task_status.started()
             while True:
+                await self._note_deletions()
                 self._limiter.total_tokens = self.broker.config.get_int("remote.log.manager.copier.thread.pool.size")
                 self._wake = trio.Event()
                 now_ms = self.broker.clock.monotonic_ms()
@@ -244,6 +251,13 @@ class TieredStorage:
                     await self._look_at_disks(now_ms)
                 with trio.move_on_after(self._pause_s(now_ms)):
                     await self._wake.wait()
+
+    async def _note_deletions(self) -> None:
+        """Keep what is to be removed from the store, so that the next start knows."""
+        wanted = tuple(self._deletions)
+        if wanted != self._noted_deletions:
+            await trio.to_thread.run_sync(self._pending.save, wanted)
+            self._noted_deletions = wanted
 
     def _is_due(self, partition: TopicIdPartition, track: _Track, now_ms: int) -> bool:
         epoch = self._leading.get(partition)

@@ -10,10 +10,12 @@ import attrs
 import pytest
 import trio
 
+from odradek.kernel.api import OsFiles
 from odradek.kernel.testing.contracts.storage_base import PARTITION
 from odradek.kernel.testing.object_stores import FaultyObjectStore, MemoryObjectStore, StoreFault
 from odradek.plugins.storage_tiered.manifests import load_newest
 from odradek.plugins.storage_tiered.metrics import tier_metrics
+from odradek.plugins.storage_tiered.pending import PendingDeletions
 from odradek.plugins.storage_tiered.tier import TieredStorage
 from tests.plugins.storage_tiered.tiered_house import CLUSTER_ID, LITTLE_LOCAL, House
 
@@ -105,6 +107,43 @@ def test_a_deleted_partition_leaves_nothing_even_if_the_store_was_away(tmp_path:
             nursery.cancel_scope.cancel()
 
     trio.run(main)
+
+
+def test_a_deletion_that_the_store_has_not_heard_of_survives_a_restart(tmp_path: Path) -> None:
+    async def main() -> None:
+        memory = MemoryObjectStore()
+        store = FaultyObjectStore(memory)
+        (tmp_path / "data").mkdir()
+        house = House(tmp_path, store, changes={"remote.log.manager.task.interval.ms": 20})
+        house.fill(30)
+        await house.tier.visit(house.log)
+        store.fault = StoreFault.BUSY
+        house.tier.delete(PARTITION)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(house.tier.visit_logs)
+            await until(lambda: house.tier.is_away)
+            nursery.cancel_scope.cancel()
+        store.fault = None
+        following = TieredStorage(house, store=store)  # type: ignore[arg-type] # as far as it is asked
+        async with trio.open_nursery() as nursery:
+            await nursery.start(following.visit_logs)
+            await until(lambda: set(memory.objects) == {"odradek.json"})
+            await until(lambda: not PendingDeletions(OsFiles(), tmp_path / "data/tiered-deletions.json").load())
+            nursery.cancel_scope.cancel()
+
+    trio.run(main)
+
+
+def test_a_file_of_deletions_that_is_damaged_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "tiered-deletions.json"
+    path.write_bytes(b"?")
+
+    assert PendingDeletions(OsFiles(), path).load() == []
+    PendingDeletions(OsFiles(), tmp_path / "missing" / "file").save([PARTITION])
+    assert [record.message.partition(":")[0] for record in caplog.records] == [
+        "which partitions are still to be removed from the store is not known",
+        "a restart would forget 1 partitions to be removed from the store",
+    ]
 
 
 def test_a_bucket_of_another_cluster_is_left_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
