@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -123,13 +123,13 @@ class House:
         send(producer, topic, records)
 
     def consume(self, topic: str, offset: int = 0, *, is_committed: bool = False) -> list[tuple[int, Record]]:
-        """Read from an offset to the end; return records with their offsets."""
+        """Read from an offset, or `OFFSET_BEGINNING`, to the end; return records with their offsets."""
         settings = {
             "bootstrap.servers": self.broker.bootstrap,
             "group.id": "nobody",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
-            "auto.offset.reset": "error",
+            "auto.offset.reset": "earliest" if offset == OFFSET_BEGINNING else "error",
             "isolation.level": "read_committed" if is_committed else "read_uncommitted",
             **PROMPT,
         }
