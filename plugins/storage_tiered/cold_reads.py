@@ -27,6 +27,7 @@ from odradek.kernel.api import (
 from .indexes import position_of
 from .names import INDEX, LOG, segment_file_name
 from .runs import Extent, RunTooShortError, read_table
+from .small_files import get_small_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -206,6 +207,9 @@ class ColdReads:
             self.counters.bytes_got += got.size_bytes
         except (RemoteStoreError, CorruptRecordsError, OSError, KafkaError) as error:
             self._note_failure(place, error)
+        except Exception as error:  # a bug: who waits is told, and everybody else is served
+            log.exception("%s: a read from the store failed", place.partition)
+            self._note_failure(place, error)
         for done in self._waiting.pop(place.key, ()):
             done()
 
@@ -230,7 +234,7 @@ class ColdReads:
         segment = place.segment
         index = known_index
         if index is None:
-            index = store.get(index_name) if INDEX in segment.files else b""
+            index = get_small_file(store, place.partition, segment, INDEX)
         name = segment_file_name(place.partition, segment.base_offset, segment.uid, LOG)
         position = position_of(index, segment.base_offset, place.offset)
         size_bytes = run_bytes

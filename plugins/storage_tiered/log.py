@@ -197,7 +197,8 @@ class TieredPartitionLog(WrappedLog):
 
     def batches(self, start_offset: int, end_offset: int = NO_LIMIT) -> Iterator[memoryview]:
         """See `PartitionLog.batches`: those of the local log."""
-        return self.inner.batches(max(start_offset, self.inner.log_start_offset), end_offset)
+        first = max(start_offset, self.inner.log_start_offset) if self._cold else start_offset
+        return self.inner.batches(first, end_offset)
 
     # ---------------------------------------------------------------------------------------------------------- times
 

@@ -176,11 +176,11 @@ class Manifest:
         Args:
             uids: Of the segments to replace, which follow each other.
             segments: What stands for their offsets now, in order. When compaction left none, the segment before them
-                stands for their offsets too; when there is none, the log begins behind them.
+                stands for their offsets too.
 
         Raises:
             ValueError: It has no such segments, or something lies between them, or the new ones do not fit between
-                those before and after.
+                those before and after, or nothing would stand for the first offsets.
         """
         places = [index for index, segment in enumerate(self.segments) if segment.uid in uids]
         if len(places) != len(uids) or not places or places[-1] - places[0] != len(places) - 1:
@@ -189,12 +189,11 @@ class Manifest:
         start, end = self.segments[places[0]].base_offset, self.segments[places[-1]].next_offset
         if not all(start <= segment.base_offset and segment.next_offset <= end for segment in segments):
             raise ValueError(f"a segment stands for more than the replaced offsets, {start} to {end}")
-        log_start_offset = self.log_start_offset
-        if not segments and before:
+        if not segments and not before:
+            raise ValueError(f"nothing stands for the offsets from {start} up to {end} any more")
+        if not segments:
             before = (*before[:-1], attrs.evolve(before[-1], next_offset=end))
-        elif not segments:
-            log_start_offset = max(log_start_offset, end)
-        return attrs.evolve(self, log_start_offset=log_start_offset, segments=(*before, *segments, *after))
+        return attrs.evolve(self, segments=(*before, *segments, *after))
 
     def with_leader_epoch(self, leader_epoch: int) -> Manifest:
         """Return one of a leader of this epoch.

@@ -46,6 +46,10 @@ class FencedError(RemoteStoreError):
         self.leader_epoch = leader_epoch
 
 
+class OtherLogError(RemoteStoreError):
+    """What the store has of a partition was never in the local log: nothing is sent there, and nothing removed."""
+
+
 class ManifestMovedError(RemoteStoreError):
     """The newest version is another one than was thought, and not of a later leader: load it, and decide again."""
 

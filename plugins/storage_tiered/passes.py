@@ -25,9 +25,9 @@ import trio
 from odradek.kernel.api import OsFiles, StoreRefusedError, StoreUnavailableError, id_text
 
 from .manifest import new_manifest
-from .manifests import take_over
+from .manifests import OtherLogError, take_over
 from .names import SNAPSHOT, TRANSACTION_INDEX, segment_file_name
-from .planning import copy_of, plan_local_removal, plan_uploads, with_upload
+from .planning import contradiction, copy_of, plan_local_removal, plan_uploads, with_upload
 from .uploads import Upload, send
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ class Passes:
 
         Raises:
             FencedError: A later leader was there already.
+            OtherLogError: What is there was never in this log.
             RemoteStoreError: The store fails, or what is there cannot be read, or is older than what was there.
         """
         known = tiered.manifest.version if tiered.manifest is not None else 0
@@ -106,8 +107,20 @@ class Passes:
                 "`odradek tiered verify`"
             )
         if newest.version:
+            if tiered.manifest is None:
+                self._check_is_same(tiered, newest)
             tiered.line.take(newest)
             tiered.take_manifest(newest)
+
+    def _check_is_same(self, tiered: TieredPartitionLog, newest: Manifest) -> None:
+        """Refuse a store whose records a log that knows nothing of them would replace."""
+        told = contradiction(newest, tiered.inner.epoch_entries(), tiered.log_end_offset)
+        if told:
+            raise OtherLogError(
+                f"partition {tiered.partition} is another log than the one in {self._open_store().url}: {told}. Was "
+                "its folder lost? Nothing is sent or removed; `odradek tiered restore` brings back what was there, "
+                "into an empty data directory"
+            )
 
     async def run(self, tiered: TieredPartitionLog, leader_epoch: int, is_wanted: Callable[[], bool]) -> None:
         """Do one pass.

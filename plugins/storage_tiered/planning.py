@@ -132,6 +132,28 @@ def with_upload(manifest: Manifest, stored: StoredSegment) -> Manifest:
     )
 
 
+def contradiction(manifest: Manifest, epochs: Sequence[tuple[int, int]], log_end_offset: int) -> str:
+    """Say what tells that a manifest is of another log than the local one; "" when it may be of this one.
+
+    A local log that was lost begins anew at offset 0, under a later leader epoch: what it would send takes the place of
+    what was acknowledged.
+
+    Args:
+        manifest: The newest one in the store.
+        epochs: Those of the local log, each with its first offset there, in order.
+        log_end_offset: Of the local log.
+    """
+    end_offset = max(manifest.end_offset, manifest.log_start_offset)
+    if end_offset > log_end_offset:
+        return f"the store has offsets up to {end_offset}, and the local log ends at {log_end_offset}"
+    for segment in manifest.segments:
+        for epoch, offset in segment.leader_epochs:
+            local = [each for each, start in epochs if start <= offset]
+            if local and local[-1] != epoch:
+                return f"offset {offset} has the leader epoch {epoch} in the store, and {local[-1]} in the local log"
+    return ""
+
+
 def confirmed_copies(
     local: Sequence[SegmentInfo], copies: Mapping[int, LocalCopy], manifest: Manifest
 ) -> dict[int, LocalCopy]:

@@ -16,9 +16,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import attrs
-from crc32c import crc32c
 
 from odradek.kernel.api import (
+    CorruptRecordsError,
     ObjectMissingError,
     RemoteStoreError,
     RestoredPartition,
@@ -32,6 +32,7 @@ from .bucket import StoredTopic, load_cluster_id, load_topic
 from .local_state import COLD_TRANSACTIONS_KIND, TIER_KIND, LocalState, encode_state
 from .manifests import load_newest
 from .names import SNAPSHOT, TRANSACTION_INDEX, TopicName, parse_name, segment_file_name
+from .small_files import get_small_file
 from .stores import store_threads
 
 if TYPE_CHECKING:
@@ -205,12 +206,9 @@ def _check_objects(
 
 
 def _get(store: ObjectStore, partition: TopicIdPartition, segment: StoredSegment, kind: str) -> bytes:
-    name = segment_file_name(partition, segment.base_offset, segment.uid, kind)
-    data = store.get(name)
-    expected = segment.files[kind].crc32c
-    if crc32c(data) != expected:
+    try:
+        return get_small_file(store, partition, segment, kind)
+    except CorruptRecordsError as error:
         raise RestoreError(
-            f"partition {partition} cannot be restored: {name} has the CRC-32C {crc32c(data)}, and {expected} by the "
-            "manifest; --topic restores other topics"
-        )
-    return data
+            f"partition {partition} cannot be restored: {error}; --topic restores other topics"
+        ) from error

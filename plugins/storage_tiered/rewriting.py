@@ -33,6 +33,7 @@ from odradek.kernel.api import (
 from .cold_batches import iterate_object
 from .indexes import IndexBuilder, position_of
 from .names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TRANSACTION_INDEX, segment_file_name
+from .small_files import get_small_file
 from .uploads import Upload, send
 
 if TYPE_CHECKING:
@@ -105,8 +106,8 @@ class ColdSource:
         try:
             store = self.open_store()
             position = 0
-            if start_offset > stored.base_offset and INDEX in stored.files:
-                index = store.get(self._name(INDEX))
+            if start_offset > stored.base_offset:
+                index = get_small_file(store, self.partition, stored, INDEX)
                 position = position_of(index, stored.base_offset, start_offset)
             for batch in iterate_object(store, self._name(LOG), position, stored.size_bytes, buffer_bytes):
                 if read_header(batch).last_offset >= start_offset:
@@ -281,8 +282,7 @@ class ColdReplacement:
         sidecars = dict(self.sidecars)
         last = self.old[-1]
         if SNAPSHOT in last.files:
-            name = segment_file_name(self.log.partition, last.base_offset, last.uid, SNAPSHOT)
-            sidecars[SNAPSHOT] = store.get(name)
+            sidecars[SNAPSHOT] = get_small_file(store, self.log.partition, last, SNAPSHOT)
         epochs: list[tuple[int, int]] = []
         for segment in self.old:
             epochs += [entry for entry in segment.leader_epochs if not epochs or entry[0] > epochs[-1][0]]

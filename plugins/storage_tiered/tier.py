@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import attrs
 import trio
 
-from odradek.kernel.api import OdradekError, OsFiles, RemoteStoreError, StorageError, StoreRefusedError
+from odradek.kernel.api import (
+    OdradekError,
+    OsFiles,
+    RemoteStoreError,
+    StorageError,
+    StoreRefusedError,
+    StoreUnavailableError,
+)
 
 from .bucket import StoredTopic, claim, load_cluster_id, put_topic
 from .cache import IndexCache, RunCache, RunFolder
@@ -304,9 +311,11 @@ class TieredStorage:
             self._try_later(track)
         except (RemoteStoreError, StorageError, OSError) as error:
             if is_wanted():
-                self._note_failure(str(partition.topic_partition), track, error)
+                self._note_failure(str(partition), track, error)
+        except Exception as error:  # a bug, or what nobody foresaw: the other logs go on
+            self._note_bug(str(partition), track, error)
         else:
-            self._note_success(track)
+            self._note_success(track, has_asked=track.failures > 0)
             track.due_ms = self.broker.clock.monotonic_ms() + self._interval_ms
         finally:
             track.is_busy = False
@@ -347,18 +356,27 @@ class TieredStorage:
     # -------------------------------------------------------------------------------------------------------- failures
 
     def _note_failure(self, what: str, track: _Track, error: Exception) -> None:
+        """Take note of a failure: one of the store concerns all logs, any other one log, whose name is told."""
         self.passes.counters.failures += 1
-        if isinstance(error, RemoteStoreError) and self._away_since_ms < 0:
+        if isinstance(error, StoreUnavailableError | StoreRefusedError) and self._away_since_ms < 0:
             self._away_since_ms = self.broker.clock.monotonic_ms()
-            log.error("tiered storage stands still, segments stay on the local disk: %s", error)
+            log.error("tiered storage stands still, segments stay on the local disk: %s: %s", what, error)
         elif track.told != str(error):
-            log.warning("%s: tiering failed and is tried again: %s", what, error)
+            log.error("%s: tiering failed and is tried again, segments stay on the local disk: %s", what, error)
         track.told = str(error)
         self._try_later(track)
 
-    def _note_success(self, track: _Track) -> None:
+    def _note_bug(self, what: str, track: _Track, error: Exception) -> None:
+        self.passes.counters.failures += 1
+        if track.told != repr(error):
+            log.exception("%s: tiering failed and is tried again, segments stay on the local disk", what)
+        track.told = repr(error)
+        self._try_later(track)
+
+    def _note_success(self, track: _Track, *, has_asked: bool) -> None:
+        """Take note of a visit that did all there was to do; one that had not to ask the store says nothing of it."""
         track.failures, track.told = 0, ""
-        if self._away_since_ms >= 0:
+        if self._away_since_ms >= 0 and has_asked:
             seconds = (self.broker.clock.monotonic_ms() - self._away_since_ms) // 1000
             log.warning("tiered storage goes on, after %d s", seconds)
             self._away_since_ms = -1
@@ -379,7 +397,10 @@ class TieredStorage:
         if now_ms - self._told_full_ms < _TELL_AGAIN_MS and self._told_full_ms:
             return
         for folder in {tiered.log_dir for tiered in self._logs.values() if tiered.directory is not None}:
-            share = await self._in_thread(partial(self._free_share, folder))
+            try:
+                share = await self._in_thread(partial(self._free_share, folder))
+            except OSError:
+                continue  # a disk that failed: its logs are offline, and were told of
             if share < _FREE_SHARE_MIN:
                 self._told_full_ms = now_ms
                 log.error(
@@ -447,9 +468,11 @@ class TieredStorage:
         try:
             await self._in_thread(lambda: remove_partition(self.open_store(), partition))
         except OdradekError as error:
-            self._note_failure(f"deleting {partition.topic_partition}", track, error)
+            self._note_failure(f"deleting {partition}", track, error)
+        except Exception as error:  # as in `visit`
+            self._note_bug(f"deleting {partition}", track, error)
         else:
-            self._note_success(track)
+            self._note_success(track, has_asked=True)
             self._deletions.pop(partition, None)
             self._stored_topics.pop(partition.topic_id, None)
             if partition in self._tracks:

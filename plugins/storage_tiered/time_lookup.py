@@ -18,6 +18,7 @@ from odradek.kernel.api import (
 from .cold_batches import iterate_object
 from .indexes import offset_before_timestamp, position_of
 from .names import INDEX, LOG, TIME_INDEX, segment_file_name
+from .small_files import get_small_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,12 +60,9 @@ class FoundBatches:
         """
         store = self._open_store()
 
-        def part(kind: str) -> bytes:
-            name = segment_file_name(partition, segment.base_offset, segment.uid, kind)
-            return store.get(name) if kind in segment.files else b""
-
-        first = max(offset_before_timestamp(part(TIME_INDEX), segment.base_offset, timestamp), start_offset)
-        position = position_of(part(INDEX), segment.base_offset, first)
+        times = get_small_file(store, partition, segment, TIME_INDEX)
+        first = max(offset_before_timestamp(times, segment.base_offset, timestamp), start_offset)
+        position = position_of(get_small_file(store, partition, segment, INDEX), segment.base_offset, first)
         name = segment_file_name(partition, segment.base_offset, segment.uid, LOG)
         for batch in iterate_object(store, name, position, segment.size_bytes, _PIECE_BYTES):
             header = read_header(batch)

@@ -178,6 +178,32 @@ def test_an_object_that_changed_is_an_error_and_never_wrong_records(tmp_path: Pa
     trio.run(main)
 
 
+@pytest.mark.parametrize("kind", ["index", "timeindex"])
+def test_an_index_that_changed_is_an_error_and_passes_over_no_records(tmp_path: Path, kind: str) -> None:
+    async def main() -> None:
+        store = MemoryObjectStore()
+        house = House(tmp_path, store)
+        house.fill(60)
+        async with house.running():
+            await house.visit()
+            for name in [name for name in store.objects if name.endswith(f".{kind}")]:
+                store.put(name, b"\0\0\0\0\x7f\xff\xff\xff" * 3)
+            await house.bring(0)
+            work = house.log.begin_time_lookup(1_007)
+            assert work is not None
+            do_now(work)
+
+            with pytest.raises(RecordsAreRemoteError):
+                house.log.batch_for_timestamp(1_007, 0)
+            if kind == "index":
+                with pytest.raises(KafkaError, match=r"by the manifest: it was damaged; bring it back") as caught:
+                    house.log.read(0, 1_000)
+                assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+        house.close()
+
+    trio.run(main)
+
+
 def test_a_leader_that_was_deposed_changes_nothing(tmp_path: Path) -> None:
     async def main() -> None:
         store = MemoryObjectStore()
