@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -21,11 +22,19 @@ from odradek.kernel.partitions.producer_snapshot import ProducerSnapshotEntry, e
 from odradek.kernel.testing.running_broker import running_broker
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 CLUSTER_ID = "a-cluster-of-before-22"
 SNAPSHOT = encode_snapshot([ProducerSnapshotEntry(7, 0, 3, 99, 3, 1_700_000_000_000, -1, -1)])
+
+
+@pytest.fixture(autouse=True)
+def without_its_log_handler() -> Iterator[None]:
+    """Take away the handler for log lines that a command leaves: it writes to a stream that ends with the test."""
+    before = logging.getLogger().handlers[:]
+    yield
+    logging.getLogger().handlers[:] = before
 
 
 def topic(name: str = "orders", configs: Mapping[str, str] | None = None) -> RestoredTopic:

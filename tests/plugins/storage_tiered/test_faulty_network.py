@@ -136,10 +136,12 @@ def test_a_store_behind_a_bad_network_costs_no_record(line: FaultyLine, s3: S3Se
         produce(broker, end, end + 20)
         end += 20
         reader = Reader(broker)
-        for mode in AWAY:
+        for mode in (Mode.CLOSED, Mode.SILENT, Mode.BUSY):
             line.become(mode)
 
             assert reader.read_to(end, 2) < local_start, f"{mode}: what is cold cannot be had"
+        line.become(Mode.CUT)
+        reader.read_to(end, 2)  # piece by piece it may be had all the same; every record is checked
         line.become(Mode.THROUGH)
         assert reader.read_to(end, 60) == end
         reader.close()
