@@ -24,7 +24,10 @@ from odradek.kernel.wire.messages.api_09_offset_fetch import (
 )
 from odradek.kernel.wire.messages.api_10_find_coordinator import FindCoordinatorRequest
 
+from tests.plugins.groups.test_groups_read_by_kafka import dump, understood
+
 from .broker_process import Client, batch_of
+from .naive_log_reader import records_of
 from .test_live_config import TOPIC, alter
 from .test_process import create, produce
 
@@ -44,10 +47,10 @@ def data_dir(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def commit(client: Client, offset: int) -> int:
+def commit(client: Client, offset: int, *, group: str = "g") -> int:
     part = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="m" * 100)
     request = OffsetCommitRequest(
-        group_id="g", topics=[OffsetCommitRequestTopic(name="t", partitions=[part])], generation_id_or_member_epoch=-1
+        group_id=group, topics=[OffsetCommitRequestTopic(name="t", partitions=[part])], generation_id_or_member_epoch=-1
     )
     response = client.ask(request, 8)
     assert isinstance(response, OffsetCommitResponse)
@@ -96,6 +99,29 @@ def test_a_consumer_that_commits_for_ever_keeps_its_topic_small(data_dir: Path) 
     with running_broker(QUICK, data_dir=data_dir) as broker, Client(broker.bootstrap) as client:
         until(lambda: committed(client) == 999, broker)
         assert size_of(data_dir, INTERNAL) < 2 * SEGMENT_BYTES
+
+
+@pytest.mark.interop
+def test_kafka_understands_the_offsets_that_compaction_left(data_dir: Path) -> None:
+    with running_broker(QUICK, data_dir=data_dir) as broker, Client(broker.bootstrap) as client:
+        create(client, "t")
+        find_coordinator(client)
+        until(lambda: commit(client, 0) == ErrorCode.NONE, broker)
+        assert alter(client, TOPIC, INTERNAL, "internal.segment.bytes", str(SEGMENT_BYTES)) == ErrorCode.NONE
+        assert alter(client, TOPIC, INTERNAL, "file.delete.delay.ms", "0") == ErrorCode.NONE
+        for offset in range(300):
+            assert commit(client, offset, group=f"g{offset % 3}") == ErrorCode.NONE
+        until(lambda: size_of(data_dir, INTERNAL) < 2 * SEGMENT_BYTES, broker)
+    segments = sorted((data_dir / f"{INTERNAL}-0").glob("*.log"))
+    written = sum(len(records_of(segment)) for segment in segments)
+    texts = [dump(segment) for segment in segments]
+    found = [entry for text in texts for entry in understood(text)]
+
+    assert len(segments) > 1
+    assert written == len(found) < 200
+    assert not any("isvalid: false" in text for text in texts)
+    newest = {key["data"]["group"]: value["data"]["offset"] for key, value in found if str(key["type"]) == "1"}
+    assert newest == {"g": 0, "g0": 297, "g1": 298, "g2": 299}
 
 
 def test_records_go_when_their_time_is_over(data_dir: Path) -> None:
