@@ -130,6 +130,21 @@ def test_aborted_records_go_and_their_marker_stays_until_nothing_of_them_is_left
     assert latest(topic.committed()) == before
 
 
+def test_a_committed_transaction_after_an_aborted_one_that_is_clean_is_noted(topic: CompactedTopic) -> None:
+    topic.put([(b"a", b"aborted")], producer_id=7, is_transactional=True)
+    topic.end(7, is_commit=False)
+    topic.roll()
+    topic.compact()
+    topic.put([(b"a", b"1")])
+    topic.put([(b"a", b"2")], producer_id=7, is_transactional=True)
+    topic.end(7, is_commit=True)
+    topic.roll()
+    topic.put([(b"z", b"end")])
+    topic.compact()
+
+    assert shown(topic) == [(3, b"a", b"2"), (5, b"z", b"end")]
+
+
 def test_nothing_at_or_above_the_last_stable_offset_is_touched(topic: CompactedTopic) -> None:
     topic.put([(b"a", b"1"), (b"a", b"2")])
     topic.roll()

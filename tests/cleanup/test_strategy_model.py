@@ -136,6 +136,18 @@ class World:
     def told(self) -> list[Seen]:
         return self.kind.told(self.topic.committed(), self.now_ms)
 
+    def check_told(self, before: list[Seen]) -> None:
+        """A reader takes what he took before.
+
+        Where not the offset decides, an expired winner may have gone before what it would beat was compacted: that is
+        seen then, like a record that comes later.
+        """
+        told = self.told()
+        if self.kind.strategy != "offset" and "ttl" in self.kind.policies:
+            clean_end = self.topic.replica.log.clean_end
+            told = [seen for seen in told if seen in before or seen.offset < clean_end]
+        assert told == before
+
     def put(self, drawn: list[tuple[object, ...]], producer_id: int, codec: CompressionType) -> None:
         records = []
         for key, value, drift, version, life in drawn:
@@ -224,7 +236,7 @@ def check(kind: Kind, steps: list[tuple[object, ...]]) -> None:
             before = world.told()
             do[str(name)](*arguments)
             if name in ("compact", "compact in part", "restart", "roll"):
-                assert world.told() == before
+                world.check_told(before)
         settle(world)
         world.topic.hosted.replicas.close()
 
