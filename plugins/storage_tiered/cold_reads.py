@@ -76,11 +76,13 @@ class ReadSettings:
         threads: `remote.log.reader.threads`.
         pending_max: `remote.log.reader.max.pending.tasks`: more than so many that wait are refused.
         run_bytes: How much one get brings.
+        index_bytes: `remote.log.index.file.cache.total.size.bytes`.
     """
 
     threads: int
     pending_max: int
     run_bytes: int
+    index_bytes: int
 
 
 class ColdReads:
@@ -202,6 +204,7 @@ class ColdReads:
                 file_name=id_text(self._ids.new_id()),
             )
             got = await trio.to_thread.run_sync(get, limiter=self._limiter)
+            self._indexes.max_bytes = settings.index_bytes
             self._indexes.put(index_name, got.index)
             self._runs.put(segment.uid, got.run)
             self.counters.bytes_got += got.size_bytes

@@ -18,6 +18,7 @@ CACHE_DIR_KEY: Final = "odradek.tiered.cache.dir"
 CACHE_BYTES_KEY: Final = "odradek.tiered.cache.bytes"
 READ_BYTES_KEY: Final = "odradek.tiered.read.bytes"
 GRACE_KEY: Final = "odradek.tiered.garbage.grace.ms"
+INDEX_BYTES_KEY: Final = "remote.log.index.file.cache.total.size.bytes"
 
 CONFIG_KEYS: Final = (
     *STORE_CONFIG_KEYS,

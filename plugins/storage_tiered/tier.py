@@ -32,7 +32,7 @@ from .manifests import FencedError, ManifestMovedError
 from .passes import Passes
 from .pending import PendingDeletions
 from .rewriting import ColdRewrites
-from .settings import CACHE_BYTES_KEY, GRACE_KEY, READ_BYTES_KEY, tier_paths
+from .settings import CACHE_BYTES_KEY, GRACE_KEY, INDEX_BYTES_KEY, READ_BYTES_KEY, tier_paths
 from .store_settings import client_options, parse_store_url, store_settings
 from .time_lookup import FoundBatches
 
@@ -146,13 +146,14 @@ class TieredStorage:
             open_store=self.open_store,
             folder=RunFolder(OsFiles(), self._paths.cache),
             runs=RunCache(config.get_int(CACHE_BYTES_KEY)),
-            indexes=IndexCache(config.get_int("remote.log.index.file.cache.total.size.bytes")),
+            indexes=IndexCache(config.get_int(INDEX_BYTES_KEY)),
             clock=self.broker.clock,
             ids=self.broker.ids,
             settings=lambda: ReadSettings(
                 threads=config.get_int("remote.log.reader.threads"),
                 pending_max=config.get_int("remote.log.reader.max.pending.tasks"),
                 run_bytes=config.get_int(READ_BYTES_KEY),
+                index_bytes=config.get_int(INDEX_BYTES_KEY),
             ),
         )
 

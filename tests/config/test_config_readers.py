@@ -102,7 +102,7 @@ ACTS_OF_BROKER = {
     "log.flush.offset.checkpoint.interval.ms": ("kernel/partitions/upkeep.py", "settings.snapshot_interval_ms"),
     "remote.log.index.file.cache.total.size.bytes": (
         "plugins/storage_tiered/tier.py",
-        '"remote.log.index.file.cache.total.size.bytes"',
+        "index_bytes=config.get_int(INDEX_BYTES_KEY)",
     ),
     "remote.log.manager.copier.thread.pool.size": (
         "plugins/storage_tiered/tier.py",

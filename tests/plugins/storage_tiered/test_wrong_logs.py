@@ -233,3 +233,22 @@ def test_a_manifest_is_held_against_what_the_local_log_has(tmp_path: Path) -> No
         house.close()
 
     trio.run(main)
+
+
+def test_a_smaller_cache_of_indexes_is_smaller_from_the_next_read_on(tmp_path: Path) -> None:
+    async def main() -> None:
+        house = House(tmp_path)
+        house.fill(60)
+        async with house.running():
+            await house.visit()
+            for offset in (0, 12, 24):
+                await house.bring(offset)
+            indexes = house.tier.cold_reads._indexes
+            size_bytes = indexes.size_bytes
+            house.config.change("remote.log.index.file.cache.total.size.bytes", 1)
+            await house.bring(36)
+
+            assert 0 < indexes.size_bytes < size_bytes
+        house.close()
+
+    trio.run(main)

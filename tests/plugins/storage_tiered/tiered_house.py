@@ -60,6 +60,9 @@ class HouseConfig:
             **changes,
         }
 
+    def change(self, name: str, value: object) -> None:
+        self._values[name] = value
+
     def get_int(self, name: str) -> int:
         return int(str(self._values[name]))
 
