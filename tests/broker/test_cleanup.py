@@ -23,7 +23,6 @@ from odradek.kernel.wire.messages.api_09_offset_fetch import (
     OffsetFetchResponse,
 )
 from odradek.kernel.wire.messages.api_10_find_coordinator import FindCoordinatorRequest
-
 from tests.plugins.groups.test_groups_read_by_kafka import dump, understood
 
 from .broker_process import Client, batch_of

@@ -26,6 +26,12 @@ from odradek.kernel.wire.messages.api_19_create_topics import (
     CreateTopicsResponse,
 )
 from odradek.kernel.wire.messages.api_20_delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from odradek.kernel.wire.messages.api_21_delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
 
 from .broker_process import Client, batch_of, broker_process
 from .test_live_config import TOPIC, alter
@@ -40,7 +46,7 @@ ON = {
     "log.retention.ms": "-1",
 }
 SMALL = {"internal.segment.bytes": "300", "local.retention.bytes": "1"}
-EARLIEST, EARLIEST_LOCAL = -2, -4
+EARLIEST, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -2, -4, -5, -6
 BATCHES = 6
 LIMIT_S = 30.0
 VALUES = [b"%d" % number * 100 for number in range(BATCHES)]
@@ -50,32 +56,41 @@ def settings(directory: Path, **more: str) -> dict[str, str]:
     return {**ON, "odradek.tiered.store": (directory / "store").as_uri(), **more}
 
 
-def create(client: Client, **configs: str) -> CreateTopicsResponse:
-    """Create the topic `t` with small segments; configs are Kafka's keys with underscores."""
+def create(client: Client, topic: str = "t", **configs: str) -> CreateTopicsResponse:
+    """Create a topic with small segments; configs are Kafka's keys with underscores."""
     wanted = {**SMALL, **{key.replace("_", "."): value for key, value in configs.items()}}
-    topic = CreatableTopic(
-        name="t",
+    creatable = CreatableTopic(
+        name=topic,
         num_partitions=1,
         replication_factor=1,
         configs=[CreatableTopicConfig(name=key, value=value) for key, value in wanted.items()],
     )
-    answer = client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 5)
+    answer = client.ask(CreateTopicsRequest(topics=[creatable], timeout_ms=30_000), 5)
     assert isinstance(answer, CreateTopicsResponse)
     assert answer.topics[0].error_code == ErrorCode.NONE
     return answer
 
 
-def fill(client: Client) -> None:
+def fill(client: Client, topic: str = "t") -> None:
     for value in VALUES:
-        assert produce(client, "t", batch_of(value))[0] == ErrorCode.NONE
+        assert produce(client, topic, batch_of(value))[0] == ErrorCode.NONE
 
 
 def offset(client: Client, timestamp: int) -> int:
     part = ListOffsetsPartition(partition_index=0, timestamp=timestamp, current_leader_epoch=-1)
     topics = [ListOffsetsTopic(name="t", partitions=[part])]
-    answer = client.ask(ListOffsetsRequest(topics=topics), 8)
+    answer = client.ask(ListOffsetsRequest(topics=topics), 11)
     assert isinstance(answer, ListOffsetsResponse)
     return answer.topics[0].partitions[0].offset
+
+
+def delete_records(client: Client, before: int) -> tuple[int, int]:
+    """Return the error and the log start."""
+    topics = [DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(partition_index=0, offset=before)])]
+    answer = client.ask(DeleteRecordsRequest(topics=topics, timeout_ms=30_000), 2)
+    assert isinstance(answer, DeleteRecordsResponse)
+    (part,) = answer.topics[0].partitions
+    return part.error_code, part.low_watermark
 
 
 def fetch(client: Client, position: int) -> tuple[int, bytes]:
@@ -212,3 +227,68 @@ def test_kills_lose_no_record_of_either_tier_and_no_producer(tmp_path: Path) -> 
             for position in range(sequence):
                 until(lambda: b"%05d" % position * 40 in fetch(client, position)[1])  # noqa: B023 - called at once
             broker.kill()
+
+
+def test_deleted_and_expired_records_leave_both_tiers(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    quick = settings(tmp_path, **{"log.retention.check.interval.ms": "50", "log.segment.delete.delay.ms": "0"})
+    with running_broker(quick, data_dir=tmp_path / "data") as broker, Client(broker.bootstrap) as client:
+        create(client, remote_storage_enable="true")
+        assert (offset(client, LATEST_TIERED), offset(client, EARLIEST_PENDING_UPLOAD)) == (-1, -1)
+        fill(client)
+        until(lambda: offset(client, EARLIEST_LOCAL) == BATCHES - 1)
+        assert [offset(client, each) for each in (EARLIEST, LATEST_TIERED, EARLIEST_PENDING_UPLOAD)] == [
+            0,
+            BATCHES - 2,
+            BATCHES - 1,
+        ]
+
+        assert delete_records(client, 2) == (ErrorCode.NONE, 2)
+        until(lambda: len(segments_in(store)) == BATCHES - 3)
+        assert (offset(client, EARLIEST), fetch(client, 1)[0]) == (2, ErrorCode.OFFSET_OUT_OF_RANGE)
+        assert is_read_back(client, 2)
+
+        one = sum(path.stat().st_size for path in (tmp_path / "data" / "t-0").glob("*.log"))
+        assert alter(client, TOPIC, "t", "retention.bytes", str(2 * one + 1)) == ErrorCode.NONE
+        until(lambda: len(segments_in(store)) == 2)
+        assert (offset(client, EARLIEST), offset(client, EARLIEST_LOCAL)) == (BATCHES - 3, BATCHES - 1)
+        assert is_read_back(client, BATCHES - 3)
+
+        assert delete_records(client, BATCHES - 1) == (ErrorCode.NONE, BATCHES - 1)
+        until(lambda: not segments_in(store))
+        assert VALUES[-1] in fetch(client, BATCHES - 1)[1]
+
+        assert alter(client, TOPIC, "t", "retention.ms", "0") == ErrorCode.NONE
+        until(lambda: offset(client, EARLIEST) == BATCHES)
+        assert produce(client, "t", batch_of(b"later")) == (ErrorCode.NONE, BATCHES)
+
+    with running_broker(quick, data_dir=tmp_path / "data") as broker, Client(broker.bootstrap) as client:
+        assert offset(client, EARLIEST) >= BATCHES
+        assert produce(client, "t", batch_of(b"and later")) == (ErrorCode.NONE, BATCHES + 1)
+
+
+def test_a_topic_whose_manifest_is_of_a_later_version_costs_no_other(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = tmp_path / "store"
+    with running_broker(settings(tmp_path), data_dir=tmp_path / "data") as broker, Client(broker.bootstrap) as client:
+        create(client, remote_storage_enable="true")
+        create(client, topic="u", remote_storage_enable="true")
+        fill(client)
+        fill(client, "u")
+        until(lambda: len(segments_in(store)) == 2 * (BATCHES - 1))
+    for path in store.rglob("t/**/manifest/*.json"):
+        path.write_bytes(path.read_bytes().replace(b'"format_version": 1', b'"format_version": 9'))
+
+    with running_broker(settings(tmp_path), data_dir=tmp_path / "data") as broker, Client(broker.bootstrap) as client:
+        fill(client)
+        fill(client, "u")
+        until(lambda: len(segments_in(store / "topics" / "u")) == 2 * BATCHES - 1)
+        until(lambda: "t-0: tiering failed" in caplog.text)
+        assert len(segments_in(store / "topics" / "t")) == BATCHES - 1
+        assert produce(client, "t", batch_of(b"later")) == (ErrorCode.NONE, 2 * BATCHES)
+        until(lambda: is_read_back(client, 0))
+    told = next(record.getMessage() for record in caplog.records if "t-0: tiering failed" in record.getMessage())
+    assert "the manifest of partition t-0" in told
+    assert "a later odradek wrote it; upgrade this one" in told
+    assert "u-0" not in told
