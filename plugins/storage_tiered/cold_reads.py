@@ -242,14 +242,15 @@ class ColdReads:
         position = position_of(index, segment.base_offset, place.offset)
         size_bytes = run_bytes
         while True:
-            data = store.get(name, position, min(size_bytes, segment.size_bytes - position))
+            left = segment.size_bytes - position
+            data = store.get(name, position, min(size_bytes, left)) if left else b""
             extent = Extent(place.offset, position, size_bytes)
             try:
                 table = read_table(
                     data, extent, segment_size_bytes=segment.size_bytes, segment_next_offset=segment.next_offset
                 )
             except RunTooShortError as error:
-                if len(data) < min(size_bytes, segment.size_bytes - position):
+                if len(data) < min(size_bytes, left):
                     raise CorruptRecordsError(f"{name} ends at {position + len(data)}", position=position) from error
                 size_bytes = error.size_bytes
                 continue

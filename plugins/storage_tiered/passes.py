@@ -293,11 +293,11 @@ def _source_of(tiered: TieredPartitionLog, segment: SegmentInfo) -> SegmentSourc
 
 def _epochs_of(tiered: TieredPartitionLog, segment: SegmentInfo) -> tuple[tuple[int, int], ...]:
     """Return the epochs of a segment's records, each with the first offset that it has there."""
-    entries = list(tiered.epoch_entries())
-    ends = [start for _, start in entries[1:]] + [segment.next_offset]
+    entries = tiered.epoch_entries()
+    ends = [*[start for _, start in entries[1:]], segment.next_offset]
     return tuple(
         (epoch, max(start, segment.base_offset))
-        for (epoch, start), end in zip(entries, ends, strict=True)
+        for (epoch, start), end in zip(entries, ends, strict=False)
         if start < segment.next_offset and end > segment.base_offset
     )
 

@@ -269,11 +269,17 @@ class ColdReplacement:
             raise ValueError("the manifest is gone")
         return newest.with_replacement([each.uid for each in self.old], [stored] if stored is not None else [])
 
+    @property
+    def _is_first(self) -> bool:
+        """Whether the log begins here: somebody has to stand for its first offsets."""
+        newest = self.log.line.newest
+        return newest is not None and newest.segments[:1] == tuple(self.old[:1])
+
     def _send(self, store: ObjectStore) -> StoredSegment | None:
-        """Send the staged segment; None when compaction left nothing of it."""
+        """Send the staged segment; None when nothing is left of it, and another one can stand for its offsets."""
         base_offset, next_offset = self.old[0].base_offset, self.old[-1].next_offset
         facts = json.loads(read_file(self.place.files, self.place.path(base_offset, _FACTS)))
-        if not facts["size_bytes"]:
+        if not facts["size_bytes"] and not self._is_first:
             return None
         paths = {kind: self.place.path(base_offset, kind) for kind in (LOG, INDEX, TIME_INDEX)}
         with suppress(FileNotFoundError):

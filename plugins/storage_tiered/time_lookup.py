@@ -12,6 +12,7 @@ from odradek.kernel.api import (
     CorruptRecordsError,
     OdradekError,
     is_crc_valid,
+    read_batch,
     read_header,
 )
 
@@ -23,7 +24,7 @@ from .small_files import get_small_file
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.kernel.api import DiskWork, ObjectStore, TopicIdPartition
+    from odradek.kernel.api import BatchHeader, DiskWork, ObjectStore, TopicIdPartition
 
     from .manifest import StoredSegment
 
@@ -69,8 +70,18 @@ class FoundBatches:
             if header.max_timestamp >= timestamp and header.last_offset >= start_offset:
                 if not is_crc_valid(batch, 0, header):
                     raise CorruptRecordsError(f"{store.url}: {name}: the batch at {header.base_offset} is damaged")
-                return bytes(batch)
+                if header.base_offset >= start_offset or _has_record(batch, header, timestamp, start_offset):
+                    return bytes(batch)
         return NOTHING
+
+
+def _has_record(batch: memoryview, header: BatchHeader, timestamp: int, start_offset: int) -> bool:
+    """Say whether a batch that begins below an offset has a record as late at or behind it."""
+    if header.timestamp_type:
+        return True  # all have the batch's
+    return any(
+        record.timestamp >= timestamp and record.offset >= start_offset for record in read_batch(batch, 0, header)
+    )
 
 
 @attrs.frozen(eq=False)

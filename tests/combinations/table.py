@@ -98,7 +98,6 @@ class Storage:
         make_engine: Makes its engine, for what only a follower does to a log; None where it is not one by itself.
         cool: Makes reads of a topic cold.
         survives: Whether records outlive the broker.
-        start_moves: Whether the log's start moves when compaction leaves nothing of its first segments; not in Kafka.
         broker_settings: What the broker needs beside `QUICK`.
         topic_settings: What a topic needs beside `odradek.storage`.
     """
@@ -107,7 +106,6 @@ class Storage:
     make_engine: Callable[[StorageContext], StorageEngine] | None
     cool: Callable[[House, str], None] = drop_pages
     survives: bool = True
-    start_moves: bool = False
     broker_settings: Mapping[str, object] = attrs.field(factory=dict)
     topic_settings: Mapping[str, str] = attrs.field(factory=dict)
 
@@ -120,7 +118,6 @@ STORAGES = (
         "tiered",
         None,
         send_away,
-        start_moves=True,
         broker_settings={"remote.log.storage.system.enable": True, "remote.log.manager.task.interval.ms": 100},
         topic_settings={"local.retention.bytes": "1"},
     ),

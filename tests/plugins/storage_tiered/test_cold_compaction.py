@@ -133,6 +133,29 @@ def test_cold_segments_are_compacted_and_readers_notice_nothing_but_the_gaps(tmp
     trio.run(main)
 
 
+def test_segments_of_which_nothing_is_left_move_no_end_of_the_log(tmp_path: Path) -> None:
+    async def main() -> None:
+        house = House(tmp_path, settings=attrs.evolve(LITTLE_LOCAL, local_retention_bytes=300))
+        put(house, [(b"k", b"%d" % number) for number in range(60)])
+        async with house.running():
+            await house.visit()
+            end = house.log.tiered_end_offset
+            compact_all(house)
+            latest = await seen(house)
+            await house.visit()
+
+            assert len(latest) < 20
+            assert (house.log.log_start_offset, house.log.tiered_end_offset) == (0, end)
+            assert house.log.segments()[0].base_offset == 0
+            house = house.reopened()
+            assert house.log.log_start_offset == 0
+        async with house.running():
+            assert await seen(house) == latest
+        house.close()
+
+    trio.run(main)
+
+
 def test_a_deleted_key_does_not_come_back_out_of_the_store(tmp_path: Path) -> None:
     async def main() -> None:
         house = House(tmp_path, settings=attrs.evolve(LITTLE_LOCAL, local_retention_bytes=900))

@@ -9,7 +9,16 @@ import attrs
 import pytest
 import trio
 
-from odradek.kernel.api import EpochEnd, ErrorCode, KafkaError, RecordsAreRemoteError, StorageError, do_now
+from odradek.kernel.api import (
+    EpochEnd,
+    ErrorCode,
+    KafkaError,
+    RecordsAreRemoteError,
+    StorageError,
+    do_now,
+    read_header,
+)
+from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.testing.contracts.storage_base import PARTITION
 from odradek.kernel.testing.object_stores import FaultyObjectStore, MemoryObjectStore, StoreFault
 from odradek.plugins.storage_memory.engine import MemoryEngine
@@ -313,6 +322,35 @@ def test_times_are_found_in_the_store(tmp_path: Path) -> None:
                 assert house.log.batch_for_timestamp(1_000 + offset, 0) == written[offset]
             assert house.log.batch_for_timestamp(1_059, 0) == written[59]
             assert house.log.batch_for_timestamp(9_999, 0) is None
+        house.close()
+
+    trio.run(main)
+
+
+def test_a_time_is_found_behind_the_start_of_a_log_that_begins_within_a_batch(tmp_path: Path) -> None:
+    async def main() -> None:
+        house = House(tmp_path)
+        builder = BatchBuilder(partition_leader_epoch=1)
+        for stamp in (9_000, 1_000, 2_000):
+            builder.append(None, b"v", timestamp=stamp)
+        house.log.assign_epoch(1, 0)
+        house.log.append(builder.build(), 0, 2, 9_000)
+        written = house.fill(60)
+        async with house.running():
+            await house.visit()
+            house.log.advance_log_start(1)
+            lookup = house.log.begin_time_lookup(1_003)
+            assert lookup is not None
+            do_now(lookup)
+            found = house.log.batch_for_timestamp(1_003, 1)
+
+            assert found is not None
+            assert read_header(found).base_offset == 0
+            lookup = house.log.begin_time_lookup(8_000)
+            assert lookup is not None
+            do_now(lookup)
+            assert house.log.batch_for_timestamp(8_000, 1) is None
+            assert len(await house.read_all()) == len(written) + 1
         house.close()
 
     trio.run(main)

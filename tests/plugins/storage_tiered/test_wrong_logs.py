@@ -210,6 +210,32 @@ def test_a_read_that_meets_a_bug_is_an_error_and_the_next_ones_are_served(
     assert "a bug of the store's author" in caplog.text
 
 
+def test_an_object_that_is_missing_is_a_retriable_error_that_names_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        store = MemoryObjectStore()
+        house = House(tmp_path, store)
+        written = house.fill(60)
+        async with house.running():
+            await house.visit()
+            name = min(name for name in store.objects if name.endswith(".log"))
+            lost = store.objects.pop(name)
+            await house.bring(0)
+            with pytest.raises(KafkaError, match=name) as caught:
+                house.log.read(0, 1_000)
+            assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+            store.objects[name] = lost
+            house.clock.advance(1_001)
+
+            assert await house.read_all() == written
+        house.close()
+
+    trio.run(main)
+
+    assert "orders-3: offset 0 cannot be read from the store" in caplog.text
+
+
 def test_a_manifest_is_held_against_what_the_local_log_has(tmp_path: Path) -> None:
     async def main() -> None:
         house = House(tmp_path, epoch=3)
