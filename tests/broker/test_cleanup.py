@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.testing.running_broker import RunningBroker, running_broker
 from odradek.kernel.wire.messages.api_08_offset_commit import (
     OffsetCommitRequest,
@@ -23,6 +24,12 @@ from odradek.kernel.wire.messages.api_09_offset_fetch import (
     OffsetFetchResponse,
 )
 from odradek.kernel.wire.messages.api_10_find_coordinator import FindCoordinatorRequest
+from odradek.kernel.wire.messages.api_19_create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from tests.plugins.groups.test_groups_read_by_kafka import dump, understood
 
 from .broker_process import Client, batch_of
@@ -54,6 +61,26 @@ def commit(client: Client, offset: int, *, group: str = "g") -> int:
     response = client.ask(request, 8)
     assert isinstance(response, OffsetCommitResponse)
     return response.topics[0].partitions[0].error_code
+
+
+def create_with(client: Client, topic: str, **configs: str) -> tuple[int, str]:
+    """Create a topic of one partition; configs are Kafka's keys with underscores; return error and its text."""
+    named = {key.replace("_", "."): value for key, value in configs.items()}
+    wanted = CreatableTopic(
+        name=topic,
+        num_partitions=1,
+        replication_factor=1,
+        configs=[CreatableTopicConfig(name=key, value=value) for key, value in named.items()],
+    )
+    response = client.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=30_000), 5)
+    assert isinstance(response, CreateTopicsResponse)
+    return response.topics[0].error_code, response.topics[0].error_message or ""
+
+
+def keyed(key: bytes, value: bytes) -> bytes:
+    builder = BatchBuilder()
+    builder.append(key, value, timestamp=time.time_ns() // 1_000_000)
+    return bytes(builder.build())
 
 
 def committed(client: Client) -> int:
@@ -121,6 +148,30 @@ def test_kafka_understands_the_offsets_that_compaction_left(data_dir: Path) -> N
     assert not any("isvalid: false" in text for text in texts)
     newest = {key["data"]["group"]: value["data"]["offset"] for key, value in found if str(key["type"]) == "1"}
     assert newest == {"g": 0, "g0": 297, "g1": 298, "g2": 299}
+
+
+def test_a_damaged_segment_costs_its_partition_its_compaction_and_nothing_else(
+    data_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    compacted = {"cleanup_policy": "compact", "internal_segment_bytes": "1000", "min_cleanable_dirty_ratio": "0.01"}
+    with running_broker(data_dir=data_dir) as broker, Client(broker.bootstrap) as client:
+        for topic in ("bad", "good"):
+            assert create_with(client, topic, **compacted, file_delete_delay_ms="0")[0] == ErrorCode.NONE
+            for number in range(40):
+                assert produce(client, topic, keyed(b"k", b"%099d" % number)) == (ErrorCode.NONE, number)
+    segment = min((data_dir / "bad-0").glob("*.log"))
+    damaged = bytearray(segment.read_bytes())
+    damaged[-1] ^= 1
+    segment.write_bytes(damaged)
+
+    with running_broker(QUICK, data_dir=data_dir) as broker, Client(broker.bootstrap) as client:
+        until(lambda: size_of(data_dir, "good") < 2_500, broker)
+        until(lambda: "bad-0 is not compacted, and grows" in caplog.text, broker)
+        assert produce(client, "bad", keyed(b"k", b"on it goes")) == (ErrorCode.NONE, 40)
+        assert size_of(data_dir, "bad") > 4_000
+    told = next(record.getMessage() for record in caplog.records if "bad-0 is not compacted" in record.getMessage())
+    assert "CRC does not match" in told
+    assert "tried again in an hour, or when its topic's cleanup settings are changed; see `odradek log dump`" in told
 
 
 def test_records_go_when_their_time_is_over(data_dir: Path) -> None:

@@ -11,15 +11,9 @@ import pytest
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.testing.running_broker import running_broker
-from odradek.kernel.wire.messages.api_19_create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
 
 from .broker_process import Client
-from .test_cleanup import QUICK, find_coordinator, size_of, until
+from .test_cleanup import QUICK, create_with, find_coordinator, size_of, until
 from .test_live_config import TOPIC, alter
 from .test_process import create, fetch, produce
 
@@ -30,19 +24,6 @@ SMALL = {
     "odradek.ttl.lag.ms": "0",
 }
 WITHOUT_CLEANUP = '[plugins]\ndisable = ["cleanup"]\n'
-
-
-def create_with(client: Client, topic: str, **configs: str) -> tuple[int, str]:
-    named = {key.replace("_", "."): value for key, value in configs.items()}
-    wanted = CreatableTopic(
-        name=topic,
-        num_partitions=1,
-        replication_factor=1,
-        configs=[CreatableTopicConfig(name=key, value=value) for key, value in named.items()],
-    )
-    response = client.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=30_000), 5)
-    assert isinstance(response, CreateTopicsResponse)
-    return response.topics[0].error_code, response.topics[0].error_message or ""
 
 
 def now_ms() -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 import attrs
 import pytest
 import trio
+import trio.testing
 
 from odradek.kernel.api import KeyTable
 from odradek.kernel.cleanup.compaction import CompactionDone, CompactionJob, GroupRewritten, Step
@@ -248,6 +249,24 @@ def test_metrics_tell_what_was_done(topic: CompactedTopic) -> None:
     assert told["odradek_cleaner_compactions_total"] == 1
     assert told["kafka_log_LogCleanerManager_uncleanable_partitions_count"] == 0
     assert told["kafka_log_LogCleanerManager_max_dirty_percent"] == 100
+
+
+def test_how_long_no_log_was_looked_at_is_known(topic: CompactedTopic) -> None:
+    compactor = compactor_of(topic, ThreadWorker)
+    topic.hosted.clock.advance(20_000)
+    before_ms = compactor.silence_ms()
+
+    async def work() -> None:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(compactor.run)
+            with trio.fail_after(3_600):
+                while compactor.silence_ms():  # noqa: ASYNC110 - the clock is a mock: this is no polling
+                    await trio.sleep(1)
+            nursery.cancel_scope.cancel()
+
+    trio.run(work, clock=trio.testing.MockClock(autojump_threshold=0.01))
+
+    assert (before_ms, compactor.silence_ms()) == (20_000, 0)
 
 
 def test_the_throttle_sleeps_until_the_rate_is_kept() -> None:
