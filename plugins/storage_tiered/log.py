@@ -401,6 +401,8 @@ class TieredPartitionLog(WrappedLog):
 
     def take_manifest(self, manifest: Manifest, copies: dict[int, LocalCopy] | None = None) -> None:
         """Take the newest manifest, which was put or found; `copies` are noted with it where segments were sent."""
+        if self.manifest is None and copies is None:
+            self._adopt_start(manifest)
         if self.manifest is None or manifest.version >= self.manifest.version:
             self.manifest = manifest  # compaction may have put a later one meanwhile
         manifest = self.manifest
@@ -411,6 +413,13 @@ class TieredPartitionLog(WrappedLog):
             self.advance_log_start(min(manifest.log_start_offset, self.log_end_offset))
         self.state_version += 1
         self._settle()
+
+    def _adopt_start(self, manifest: Manifest) -> None:
+        """Begin where a manifest does that this log knew nothing of: its folder was lost, what is far was not deleted."""
+        border = self.inner.log_start_offset
+        ends = [segment.next_offset for segment in manifest.segments if segment.next_offset <= border]
+        if ends and ends[-1] == border == self._log_start_offset:
+            self._log_start_offset = min(border, manifest.log_start_offset)
 
     @property
     def is_state_saved(self) -> bool:

@@ -22,16 +22,16 @@ from typing import TYPE_CHECKING, TypeVar
 import attrs
 import trio
 
-from odradek.kernel.api import OsFiles, StoreRefusedError, StoreUnavailableError, id_text
+from odradek.kernel.api import HEADER_SIZE, OsFiles, StoreRefusedError, StoreUnavailableError, id_text
 
 from .manifest import new_manifest
 from .manifests import OtherLogError, take_over
-from .names import SNAPSHOT, TRANSACTION_INDEX, segment_file_name
+from .names import LOG, SNAPSHOT, TRANSACTION_INDEX, segment_file_name
 from .planning import contradiction, copy_of, plan_local_removal, plan_uploads, with_upload
-from .uploads import Upload, send
+from .uploads import CHUNK_BYTES, Upload, send
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from odradek.kernel.api import BrokerHandle, DiskWork, Files, ObjectStore, SegmentInfo, SegmentSource
@@ -108,13 +108,16 @@ class Passes:
             )
         if newest.version:
             if tiered.manifest is None:
-                self._check_is_same(tiered, newest)
+                await self._check_is_same(tiered, newest)
             tiered.line.take(newest)
             tiered.take_manifest(newest)
 
-    def _check_is_same(self, tiered: TieredPartitionLog, newest: Manifest) -> None:
+    async def _check_is_same(self, tiered: TieredPartitionLog, newest: Manifest) -> None:
         """Refuse a store whose records a log that knows nothing of them would replace."""
-        told = contradiction(newest, tiered.inner.epoch_entries(), tiered.log_end_offset)
+        sources = tiered.inner.begin_rewrite(tiered.log_end_offset).sources
+        told = contradiction(newest, tiered.inner.epoch_entries(), tiered.log_end_offset) or await self._in_thread(
+            lambda: _difference(self._open_store(), newest, sources)
+        )
         if told:
             raise OtherLogError(
                 f"partition {tiered.partition} is another log than the one in {self._open_store().url}: {told}. Was "
@@ -278,6 +281,23 @@ class Passes:
 
     async def _in_thread(self, function: Callable[[], _T]) -> _T:
         return await trio.to_thread.run_sync(function, limiter=self._limiter)
+
+
+def _difference(store: ObjectStore, manifest: Manifest, sources: Sequence[SegmentSource]) -> str:
+    """Say whether the first segment that both have begins with another batch; "" when not. Blocks.
+
+    Two logs may have the same offsets under the same leader epoch; the CRC of a batch tells them apart.
+    """
+    stored = {segment.base_offset: segment for segment in manifest.segments if segment.size_bytes}
+    for source in sources:
+        segment = stored.get(source.base_offset)
+        if segment is not None:
+            name = segment_file_name(manifest.topic_id_partition, segment.base_offset, segment.uid, LOG)
+            here = next((bytes(batch[:HEADER_SIZE]) for batch in source.batches(source.base_offset, CHUNK_BYTES)), b"")
+            if here != store.get(name, 0, HEADER_SIZE):
+                return f"the batch at offset {source.base_offset} is another one in the store"
+            break
+    return ""
 
 
 def _segments_at(tiered: TieredPartitionLog, base_offset: int) -> list[SegmentInfo]:

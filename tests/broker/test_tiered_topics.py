@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -292,3 +293,40 @@ def test_a_topic_whose_manifest_is_of_a_later_version_costs_no_other(
     assert "the manifest of partition t-0" in told
     assert "a later odradek wrote it; upgrade this one" in told
     assert "u-0" not in told
+
+
+def lose_folder(tmp_path: Path) -> dict[Path, bytes]:
+    """Run a broker, lose the topic's folder; return the segments in the store."""
+    with running_broker(settings(tmp_path), data_dir=tmp_path / "data") as broker, Client(broker.bootstrap) as client:
+        create(client, remote_storage_enable="true")
+        fill(client)
+        until(lambda: offset(client, EARLIEST_LOCAL) == BATCHES - 1)
+    shutil.rmtree(tmp_path / "data" / "t-0")
+    return {path: path.read_bytes() for path in (tmp_path / "store").rglob("segments/*")}
+
+
+def test_a_topic_whose_folder_was_lost_goes_on_behind_what_is_in_the_store(tmp_path: Path) -> None:
+    before = lose_folder(tmp_path)
+    end = BATCHES - 1
+
+    with running_broker(settings(tmp_path), data_dir=tmp_path / "data") as broker, Client(broker.bootstrap) as client:
+        for number in range(BATCHES):
+            assert produce(client, "t", batch_of(b"anew%d" % number * 20)) == (ErrorCode.NONE, end + number)
+        until(lambda: offset(client, EARLIEST_LOCAL) == end + BATCHES - 1)
+        assert offset(client, EARLIEST) == 0
+        assert all(is_read_back(client, position) for position in range(end))
+
+    assert before.items() <= {path: path.read_bytes() for path in (tmp_path / "store").rglob("segments/*")}.items()
+
+
+def test_a_log_that_begins_anew_replaces_nothing_in_the_store(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    before = lose_folder(tmp_path)
+    (tmp_path / "data" / "log-start-offset-checkpoint").unlink()
+
+    with running_broker(settings(tmp_path), data_dir=tmp_path / "data") as broker, Client(broker.bootstrap) as client:
+        for number in range(2 * BATCHES):
+            assert produce(client, "t", batch_of(b"anew%d" % number * 20)) == (ErrorCode.NONE, number)
+        until(lambda: "t-0: tiering failed" in caplog.text)
+
+    assert {path: path.read_bytes() for path in (tmp_path / "store").rglob("segments/*")} == before
+    assert "Was its folder lost?" in caplog.text
