@@ -415,7 +415,7 @@ class TieredPartitionLog(WrappedLog):
         self._settle()
 
     def _adopt_start(self, manifest: Manifest) -> None:
-        """Begin where a manifest does that this log knew nothing of: its folder was lost, what is far was not deleted."""
+        """Begin where a manifest does that is new to this log: its folder was lost, what is far was not deleted."""
         border = self.inner.log_start_offset
         ends = [segment.next_offset for segment in manifest.segments if segment.next_offset <= border]
         if ends and ends[-1] == border == self._log_start_offset:
