@@ -106,7 +106,7 @@ class TieredLog(PartitionLog, Protocol):
 class Tier(Protocol):
     """What a plugin offers in `odradek_tier`. One for each broker, owned by the reactor's task."""
 
-    def wrap(self, log: PartitionLog, settings: TierSettings) -> TieredLog:
+    def wrap(self, partition_log: PartitionLog, settings: TierSettings) -> TieredLog:
         """Wrap a log that was just opened, or whose topic begins to be tiered. Waits for nothing but local files.
 
         Raises:

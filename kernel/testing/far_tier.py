@@ -150,10 +150,10 @@ class FarTier:
         self.logs: dict[TopicIdPartition, FarLog] = {}
         self.deleted: list[TopicIdPartition] = []
 
-    def wrap(self, log: PartitionLog, settings: TierSettings) -> TieredLog:
+    def wrap(self, partition_log: PartitionLog, settings: TierSettings) -> TieredLog:
         """See `Tier.wrap`."""
-        self.logs[log.partition] = FarLog(log, settings)
-        return cast("TieredLog", self.logs[log.partition])
+        self.logs[partition_log.partition] = FarLog(partition_log, settings)
+        return cast("TieredLog", self.logs[partition_log.partition])
 
     def delete(self, partition: TopicIdPartition) -> None:
         """See `Tier.delete`."""

@@ -1,5 +1,8 @@
 """A broker with one storage, and what a client does with it, through librdkafka."""
 
+# pyright: reportPrivateImportUsage=false
+# confluent_kafka.admin has no __all__: nothing in it counts as public.
+
 from __future__ import annotations
 
 import itertools

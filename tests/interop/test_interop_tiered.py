@@ -1,5 +1,8 @@
 """Tiered topics: librdkafka gets the same from every storage, hot and cold, whatever happens to broker and store."""
 
+# pyright: reportPrivateImportUsage=false
+# confluent_kafka.admin has no __all__: nothing in it counts as public.
+
 from __future__ import annotations
 
 import time

@@ -153,9 +153,9 @@ def test_a_start_reads_nothing_that_is_far(hosted: Hosted, tier: FarTier, tmp_pa
     class Begun(FarTier):
         """The same far part, from the first moment on."""
 
-        def wrap(self, log: PartitionLog, settings: TierSettings) -> TieredLog:
-            wrapped = super().wrap(log, settings)
-            self.logs[log.partition].send(6)
+        def wrap(self, partition_log: PartitionLog, settings: TierSettings) -> TieredLog:
+            wrapped = super().wrap(partition_log, settings)
+            self.logs[partition_log.partition].send(6)
             return wrapped
 
     again = Hosted(tmp_path, tier=Begun())
