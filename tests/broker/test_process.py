@@ -113,7 +113,10 @@ def test_a_topic_of_the_configuration_is_there_at_start(tmp_path: Path) -> None:
     assert len(response.topics[0].partitions) == 3
     warned = [line for line in said.splitlines() if "unclean.leader.election.enable" in line]
     assert len(warned) == 1, said
-    assert f"{config}, line 3: topic orders: unclean.leader.election.enable belongs to the cluster" in warned[0]
+    assert (
+        f"{config}, line 3: topic orders: unclean.leader.election.enable belongs to a cluster of several brokers"
+        in warned[0]
+    )
 
 
 @pytest.mark.parametrize(
