@@ -1,4 +1,4 @@
-"""What tiered storage takes: `python -m benchmarks tiered [--gigabytes N]`.
+"""What tiered storage takes: `python -m benchmarks.tiered [--gigabytes N] [--store folder|s3]`.
 
     upload    a topic of segments of 64 MiB goes to the store: MB/s from the first byte produced to the last confirmed,
               processor time of the broker, the most memory it held
@@ -195,10 +195,15 @@ def main() -> None:
     """Measure with a folder, and with an S3 server if there is one."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gigabytes", type=float, default=2.0, help="how large the topic is (default 2)")
-    gigabytes = parser.parse_args().gigabytes
-    with tempfile.TemporaryDirectory() as name:
-        store = Path(name) / "store"
-        measure("folder", store.as_uri(), {}, Path(name) / "folder", gigabytes)
+    parser.add_argument("--store", choices=["folder", "s3"], help="only this one (default both)")
+    arguments = parser.parse_args()
+    gigabytes = arguments.gigabytes
+    if arguments.store != "s3":
+        with tempfile.TemporaryDirectory() as name:
+            store = Path(name) / "store"
+            measure("folder", store.as_uri(), {}, Path(name) / "folder", gigabytes)
+    if arguments.store == "folder":
+        return
     try:
         build()
     except ServerMissingError as error:

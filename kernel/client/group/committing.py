@@ -248,7 +248,8 @@ class Committer:
         self, wanted: list[TopicPartition]
     ) -> tuple[ClientError | None, dict[TopicPartition, OffsetAndMetadata | None]]:
         group_id = self._settings.group_id
-        member = self.member.metadata if self.member is not None and self._settings.is_consumer_protocol else None
+        asking = self.member if self._settings.is_consumer_protocol else None
+        member = asking.metadata if asking is not None else None
         ids = self._ids_of(wanted)
         try:
             response = await self._link.request(
@@ -259,7 +260,7 @@ class Committer:
         outcome, found = fetch_outcome(response, group_id, ids)
         self._heed(outcome)
         if isinstance(outcome.error, BrokerError) and outcome.code in MEMBERSHIP_REFUSALS and member is not None:
-            assert self.member is not None
-            self.member.on_commit_refused(member, outcome.code, now_ms())
+            if asking is not None and asking is self.member:  # it may have left meanwhile
+                asking.on_commit_refused(member, outcome.code, now_ms())
             outcome.error.retriable = True  # the member's next heartbeat settles who it is
         return outcome.error, found
