@@ -42,6 +42,7 @@ class LogMoves:
         self._queue: deque[tuple[Replica, str]] = deque()
         self._wanted = trio.Event()
         self._moving: Replica | None = None
+        self._is_called_back = False
 
     def ask(self, replica: Replica, log_dir: str) -> None:
         """Have a replica's log moved; one that is on its way elsewhere goes here instead.
@@ -55,7 +56,8 @@ class LogMoves:
             StorageError: The move cannot be begun.
         """
         check_serving(replica)
-        wanted = replica.future.log_dir if replica.future is not None else replica.log.log_dir
+        is_stopping = replica is self._moving and self._is_called_back
+        wanted = replica.log.log_dir if replica.future is None or is_stopping else replica.future.log_dir
         wanted = next((to for each, to in reversed(self._queue) if each is replica), wanted)
         if wanted == log_dir:
             return
@@ -73,6 +75,7 @@ class LogMoves:
         if replica is not self._moving:
             give_up(replica)
         elif replica.future is not None:
+            self._is_called_back = True
             replica.future.move.stop()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -94,7 +97,7 @@ class LogMoves:
         if self._replicas.find(partition.topic, partition.partition) is not replica:
             give_up(replica)  # its topic was deleted meanwhile
             return
-        self._moving = replica
+        self._moving, self._is_called_back = replica, False
         try:
             if replica.future is None:
                 begin_move(self._replicas, replica, log_dir)
