@@ -161,7 +161,7 @@ def test_what_is_missing_is_told_by_name() -> None:
             return {}
 
     engine = HalfEngine(make_context(Path("nowhere")))
-    with pytest.raises(TypeError, match=r"abstract.* Half .*cut_segment, drop_segments"):
+    with pytest.raises(TypeError, match=r"abstract.* Half .*cut_segment'?, '?drop_segments"):
         engine.open_log(PARTITION, SMALL)
     engine.set_aside(PARTITION)
 
