@@ -330,6 +330,46 @@ class FileHandle:
         return f"<FileHandle {self.fd}>"
 
 
+class OpenSlice:
+    """Bytes of an open file. See `FileSlice`. Holding it holds the file open, also when its name is gone meanwhile."""
+
+    __slots__ = ("_files", "_handle", "_is_recent", "position", "size_bytes")
+
+    def __init__(
+        self, files: Files, handle: FileHandle, position: int, size_bytes: int, *, is_recent: bool = False
+    ) -> None:
+        """Make one.
+
+        Args:
+            files: Where the file is.
+            handle: The file.
+            position: Where the bytes begin.
+            size_bytes: How many, > 0.
+            is_recent: Whether this process wrote them a moment ago: then nobody asks whether they are cached.
+        """
+        self._files = files
+        self._handle = handle
+        self._is_recent = is_recent
+        self.position = position
+        self.size_bytes = size_bytes
+
+    def fileno(self) -> int:
+        """See `FileSlice.fileno`."""
+        return self._handle.fd
+
+    def read(self) -> bytes:
+        """See `FileSlice.read`."""
+        return self._files.pread(self._handle.fd, self.size_bytes, self.position)
+
+    @property
+    def is_cached(self) -> bool:
+        """See `FileSlice.is_cached`."""
+        return self._is_recent or self._files.is_cached(self._handle.fd, self.position, self.size_bytes)
+
+    def __repr__(self) -> str:
+        return f"<OpenSlice of {self._handle!r} at {self.position}, {self.size_bytes} bytes>"
+
+
 class _OsLock:
     """A lock file. POSIX locks do not keep a process from itself, so the paths held are remembered too."""
 

@@ -20,6 +20,7 @@ from odradek.kernel.api import (
     CorruptionError,
     CorruptRecordsError,
     FileHandle,
+    OpenSlice,
     is_crc_valid,
     read_header,
 )
@@ -45,35 +46,6 @@ POSITION_MAX: Final = (1 << 31) - 1
 _HEADERS_CHUNK: Final = 4096
 _begin_of_header = struct.Struct(">qiibIhi").unpack_from
 _BATCHES_CHUNK: Final = 256 << 10
-
-
-class SegmentSlice:
-    """Bytes of a segment's file. Holding it holds the file open, also when the segment is deleted meanwhile."""
-
-    __slots__ = ("_files", "_handle", "_is_recent", "position", "size_bytes")
-
-    def __init__(self, files: Files, handle: FileHandle, position: int, size_bytes: int, *, is_recent: bool) -> None:
-        self._files = files
-        self._handle = handle
-        self._is_recent = is_recent
-        self.position = position
-        self.size_bytes = size_bytes
-
-    def fileno(self) -> int:
-        """See `FileSlice.fileno`."""
-        return self._handle.fd
-
-    def read(self) -> bytes:
-        """See `FileSlice.read`."""
-        return self._files.pread(self._handle.fd, self.size_bytes, self.position)
-
-    @property
-    def is_cached(self) -> bool:
-        """See `FileSlice.is_cached`; bytes that this process wrote a moment ago are not asked for."""
-        return self._is_recent or self._files.is_cached(self._handle.fd, self.position, self.size_bytes)
-
-    def __repr__(self) -> str:
-        return f"<SegmentSlice of {self._handle!r} at {self.position}, {self.size_bytes} bytes>"
 
 
 class Segment:
@@ -409,9 +381,9 @@ class Segment:
         self.index.forget()
         self.time_index.forget()
 
-    def slice(self, position: int, size_bytes: int, *, is_recent: bool) -> SegmentSlice:
+    def slice(self, position: int, size_bytes: int, *, is_recent: bool) -> OpenSlice:
         """Return bytes of the file."""
-        return SegmentSlice(self._files, self.handle(), position, size_bytes, is_recent=is_recent)
+        return OpenSlice(self._files, self.handle(), position, size_bytes, is_recent=is_recent)
 
     def __repr__(self) -> str:
         return f"<Segment {self.base_offset}, {self.size_bytes} bytes>"

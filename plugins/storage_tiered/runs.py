@@ -18,6 +18,7 @@ from odradek.kernel.api import (
     LOG_OVERHEAD,
     CorruptRecordsError,
     LogRead,
+    OpenSlice,
     is_crc_valid,
     iterate_batches,
     read_header,
@@ -127,31 +128,6 @@ def _needed(data: Buffer, end: int) -> int:
     return end + read_header(data, end).length_bytes
 
 
-class RunSlice:
-    """Bytes of a run's file. See `FileSlice`."""
-
-    __slots__ = ("_files", "_handle", "position", "size_bytes")
-
-    def __init__(self, files: Files, handle: FileHandle, position: int, size_bytes: int) -> None:
-        self._files = files
-        self._handle = handle
-        self.position = position
-        self.size_bytes = size_bytes
-
-    def fileno(self) -> int:
-        """See `FileSlice.fileno`."""
-        return self._handle.fd
-
-    def read(self) -> bytes:
-        """See `FileSlice.read`."""
-        return self._files.pread(self._handle.fd, self.size_bytes, self.position)
-
-    @property
-    def is_cached(self) -> bool:
-        """See `FileSlice.is_cached`."""
-        return self._files.is_cached(self._handle.fd, self.position, self.size_bytes)
-
-
 @attrs.frozen(eq=False)
 class Run:
     """A run that is at hand, in a file that has no name any more, or soon: holding it keeps it.
@@ -171,4 +147,4 @@ class Run:
         start, size, next_offset = self.table.find(offset, max_bytes, end_offset, at_least_one=at_least_one)
         if not size:
             return EMPTY_READ
-        return LogRead(RunSlice(self.files, self.handle, start, size), size, next_offset)
+        return LogRead(OpenSlice(self.files, self.handle, start, size), size, next_offset)
