@@ -8,6 +8,7 @@ A round asks the policies about every log that may be compacted, gives the most 
 | a damaged batch, a policy that fails | the partition is uncleanable: log line, metric, tried again much later |
 | a segment deleted meanwhile, a disk that refuses | the new segments are given up; tried again after a growing pause |
 | a worker that dies | the same; after some in a row the partition is uncleanable; see `setbacks.py` |
+| a worker that gives nothing for long | a log line every ten minutes: it may wait for a disk, or be throttled |
 | this service fails | restarted with a growing pause (`services.py`) |
 
 *Source:* Kafka 4.3: LogCleaner, LogCleanerManager.
@@ -16,6 +17,7 @@ A round asks the policies about every log that may be compacted, gives the most 
 from __future__ import annotations
 
 import logging
+from itertools import count
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -43,13 +45,15 @@ if TYPE_CHECKING:
     from ..contracts.storage import PartitionLog
     from ..partitions.replica import Replica
     from ..partitions.replica_manager import ReplicaManager, TopicReplicas
-    from ..types import TopicIdPartition
+    from ..types import TopicIdPartition, TopicPartition
     from .log_states import JoinedPlan, Policies
     from .workers import Worker
 
 log = logging.getLogger(__name__)
 
 PAUSE_S_MIN: Final = 0.05
+SILENCE_S: Final = 600.0
+"""How long a worker may give nothing before that is told."""
 
 
 @attrs.frozen
@@ -98,6 +102,13 @@ class _Candidate:
     replica: Replica
     plan: JoinedPlan
     urgency: float
+
+
+@attrs.define(eq=False)
+class _Heard:
+    """When a worker last gave something, in trio's time."""
+
+    at_s: float
 
 
 class Compactor:
@@ -154,7 +165,7 @@ class Compactor:
         async with trio.open_nursery() as nursery:
             for candidate in chosen:
                 partition = candidate.replica.partition
-                nursery.start_soon(self._compact_guarded, candidate, settings, name=f"compaction of {partition}")
+                nursery.start_soon(self._compact_watched, candidate, settings, name=f"compaction of {partition}")
         return bool(chosen)
 
     async def _candidates(self) -> list[_Candidate]:
@@ -214,11 +225,18 @@ class Compactor:
             return _Candidate(topic, replica, plan, _share_of(state, plan.segments))
         return None
 
-    async def _compact_guarded(self, candidate: _Candidate, settings: CompactorSettings) -> None:
+    async def _compact_watched(self, candidate: _Candidate, settings: CompactorSettings) -> None:
+        heard = _Heard(trio.current_time())
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_tell_of_silence, candidate.replica.topic_partition, heard)
+            await self._compact_guarded(candidate, settings, heard)
+            nursery.cancel_scope.cancel()
+
+    async def _compact_guarded(self, candidate: _Candidate, settings: CompactorSettings, heard: _Heard) -> None:
         partition = candidate.replica.partition
         begun_ms = self._clock.monotonic_ms()
         try:
-            await self._compact(candidate, settings)
+            await self._compact(candidate, settings, heard)
         except UncleanableError as error:
             self._note(candidate.topic, candidate.replica, Failure.LASTING, str(error))
         except WorkerDiedError as error:
@@ -257,12 +275,13 @@ class Compactor:
                 reason,
             )
 
-    async def _compact(self, candidate: _Candidate, settings: CompactorSettings) -> None:
+    async def _compact(self, candidate: _Candidate, settings: CompactorSettings, heard: _Heard) -> None:
         replica, partition_log = candidate.replica, candidate.replica.log
         worker = self._start_worker(self._job_of(candidate, settings))
         try:
             while True:
                 step = await trio.to_thread.run_sync(worker.next_step, limiter=self._limiter, abandon_on_cancel=True)
+                heard.at_s = trio.current_time()
                 if replica.log is not partition_log:
                     raise StorageError("the log was moved")
                 if isinstance(step, CompactionDone):
@@ -318,6 +337,21 @@ class Compactor:
             now_ms=self._clock.now_ms(),
             expiries=wanted.expiries,
         )
+
+
+async def _tell_of_silence(partition: TopicPartition, heard: _Heard) -> None:
+    while True:
+        since_s = heard.at_s
+        for number in count(1):
+            await trio.sleep_until(since_s + number * SILENCE_S)
+            if heard.at_s != since_s:
+                break
+            log.warning(
+                "compaction of %s: its worker has given nothing for %d minutes, and the log grows: its disk may hang, "
+                "or log.cleaner.io.max.bytes.per.second be too low",
+                partition,
+                number * SILENCE_S / 60,
+            )
 
 
 def circumstances_of(topic: TopicReplicas, replica: Replica) -> Circumstances:

@@ -147,11 +147,11 @@ class CompactedTopic:
     def roll(self) -> None:
         self.replica.log.roll()
 
-    def compact(self, compactor: Compactor | None = None) -> bool:
+    def compact(self, compactor: Compactor | None = None, clock: trio.abc.Clock | None = None) -> bool:
         """Make closed segments durable and compact them; return whether there was anything to do."""
         self.replica.log.flush()
         self.hosted.replicas.engines["segment"].checkpoint({})
-        return trio.run((compactor or self.compactor).round)
+        return trio.run((compactor or self.compactor).round, clock=clock)
 
     def compact_again(self) -> None:
         """Compact all closed segments once more, as if nothing were clean."""

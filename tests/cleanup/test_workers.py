@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,6 +57,16 @@ class FullDisk(ThreadWorker):
 
     def next_step(self) -> Step:
         raise OSError(28, "No space left on device")
+
+
+class Hanging(ThreadWorker):
+    """Gives nothing until somebody has told of it."""
+
+    told = threading.Event()
+
+    def next_step(self) -> Step:
+        assert self.told.wait(60)
+        return super().next_step()
 
 
 class Unpicklable(CleanupPolicy):
@@ -125,6 +137,21 @@ def test_dead_workers_are_told_of_and_started_again_after_growing_pauses(
     assert [reason in line for line in told] == [True] * (DEATHS_MAX + 1)
     assert "is not compacted, and grows" in told[-1]
     assert offsets(topic) == [0, 1, 2]
+
+
+def test_a_worker_that_gives_nothing_is_told_of_and_waited_for(
+    topic: CompactedTopic, caplog: pytest.LogCaptureFixture
+) -> None:
+    def note(record: logging.LogRecord) -> bool:
+        if "has given nothing for 20 minutes" in record.getMessage():
+            Hanging.told.set()
+        return True
+
+    caplog.handler.addFilter(note)
+
+    assert topic.compact(compactor_of(topic, Hanging), trio.testing.MockClock(autojump_threshold=0))
+    assert "compaction of t-0: its worker has given nothing for 10 minutes" in caplog.text
+    assert offsets(topic) == [1, 2]
 
 
 def test_a_log_that_was_given_up_is_tried_again_later_and_at_once_under_other_settings(topic: CompactedTopic) -> None:
