@@ -31,6 +31,12 @@ def test_a_wheel_holds_every_module_the_marker_of_types_and_nothing_else(wheel: 
     assert modules() | {"odradek/py.typed"} == packed(wheel)
 
 
+def test_a_wheel_holds_the_module_that_spark_looks_for(wheel: Path) -> None:
+    top = {name for name in files_of(wheel) if "/" not in name}
+
+    assert top == {"pyspark_odradek.py"}
+
+
 def test_a_wheel_holds_the_licenses_and_the_compiled_kernel(wheel: Path) -> None:
     licenses = {Path(name).name for name in files_of(wheel) if "/licenses/" in name}
 

@@ -1,0 +1,128 @@
+"""One Spark session for every test of this folder, in one process, beside a broker of ours.
+
+Only one Spark runs at a time on a small machine: a planner has ten seconds to connect back, hard-coded. Each test takes
+topics and checkpoints of its own, and streams end by themselves (`availableNow`).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from odradek.kernel.testing.running_broker import RunningBroker, running_broker
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+HAS_PYSPARK = importlib.util.find_spec("pyspark") is not None
+STREAM_TIMEOUT_S = 60
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.numRecentProgressUpdates": "1000",
+}
+
+collect_ignore_glob = [] if HAS_PYSPARK else ["test_*.py"]
+
+
+def pytest_report_header() -> list[str]:
+    return [] if HAS_PYSPARK else ["tests/spark_plugin/session is left out: pip install 'odradek[spark]'"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Return the session; nothing is registered: Spark finds the format by itself."""
+    if shutil.which("java") is None and "CI" not in os.environ:
+        pytest.skip("needs Java 17")
+    from pyspark.sql import SparkSession
+
+    # Workers run what PATH calls python3, unless they are told.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder: Any = SparkSession.builder
+    builder = builder.master("local[2]").appName("odradek's tests")
+    builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+    for key, value in SETTINGS.items():
+        builder = builder.config(key, value)
+    session: SparkSession = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[RunningBroker]:
+    """Run one broker for all tests; topics have two partitions unless they are made with others."""
+    with running_broker({"num.partitions": 2, "transaction.state.log.replication.factor": 1}) as broker:
+        yield broker
+
+
+@pytest.fixture
+def topic() -> str:
+    """Return a topic's name that nobody else has."""
+    return f"t-{uuid.uuid4().hex[:8]}"  # noqa: TID251  # apart from other tests, not repeatable
+
+
+@pytest.fixture
+def read(spark: SparkSession, broker: RunningBroker) -> Callable[..., DataFrame]:
+    """Return what reads a topic as a batch: `read(topic, {option: value}, schema)`."""
+
+    def read(topic: str, options: Mapping[str, object] | None = None, schema: str | None = None) -> DataFrame:
+        reader = spark.read.format("odradek").option("kafka.bootstrap.servers", broker.bootstrap)
+        reader = reader.option("subscribe", topic).options(
+            **{key: str(value) for key, value in (options or {}).items()}
+        )
+        return (reader if schema is None else reader.schema(schema)).load()
+
+    return read
+
+
+@pytest.fixture
+def read_stream(spark: SparkSession, broker: RunningBroker) -> Callable[..., DataFrame]:
+    """Return what reads a topic as a stream, likewise."""
+
+    def read_stream(topic: str, options: Mapping[str, object] | None = None, schema: str | None = None) -> DataFrame:
+        reader = spark.readStream.format("odradek").option("kafka.bootstrap.servers", broker.bootstrap)
+        reader = reader.option("subscribe", topic).options(
+            **{key: str(value) for key, value in (options or {}).items()}
+        )
+        return (reader if schema is None else reader.schema(schema)).load()
+
+    return read_stream
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Callable[..., StreamingQuery]:
+    """Return what runs a stream over what is there now, to its end: `run(frame, sink)`; one checkpoint for each test.
+
+    `sink` is called with each micro-batch's frame and number.
+    """
+
+    def run(frame: DataFrame, sink: Callable[[DataFrame, int], None]) -> StreamingQuery:
+        writer = frame.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        query = writer.foreachBatch(sink).trigger(availableNow=True).start()
+        assert query.awaitTermination(STREAM_TIMEOUT_S), "the stream does not end"
+        return query
+
+    return run
