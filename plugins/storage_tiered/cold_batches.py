@@ -1,13 +1,14 @@
-"""Shell: walks over the batches of a cold segment, piece by piece. Blocks; for worker threads and processes."""
+"""Shell: walks over the batches of a segment, piece by piece. Blocks; for worker threads and processes."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.kernel.api import HEADER_SIZE, LOG_OVERHEAD, CorruptRecordsError, iterate_batches, read_header
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from odradek.kernel.api import ObjectStore
 
@@ -28,15 +29,33 @@ def iterate_object(
         RemoteStoreError: The store fails.
         CorruptRecordsError: There is no batch.
     """
+    return iterate_pieces(f"{store.url}: {name}", partial(store.get, name), position, size_bytes, piece_bytes)
+
+
+def iterate_pieces(
+    name: str, get: Callable[[int, int], bytes], position: int, size_bytes: int, piece_bytes: int
+) -> Iterator[memoryview]:
+    """Iterate over the batches of whatever `get` reads; see `iterate_object`.
+
+    Args:
+        name: What it is, for errors.
+        get: Takes a position and a size, and returns the bytes there, fewer at the end.
+        position: Where a batch begins.
+        size_bytes: Of it all.
+        piece_bytes: How much is got at a time, at least.
+
+    Raises:
+        CorruptRecordsError: There is no batch.
+    """
     wanted = piece_bytes
     while position < size_bytes:
-        data = memoryview(store.get(name, position, min(wanted, size_bytes - position)))
+        data = memoryview(get(position, min(wanted, size_bytes - position)))
         end = 0
         for at, header in iterate_batches(data):
             end = at + header.length_bytes
             yield data[at:end]
         if not end and (len(data) < wanted or position + len(data) >= size_bytes):
-            raise CorruptRecordsError(f"{store.url}: {name} ends within a batch", position=position)
+            raise CorruptRecordsError(f"{name} ends within a batch", position=position)
         wanted = piece_bytes if end else max(wanted * 2, _length(data))
         position += end
 

@@ -22,7 +22,15 @@ from typing import TYPE_CHECKING, TypeVar
 import attrs
 import trio
 
-from odradek.kernel.api import HEADER_SIZE, OsFiles, StoreRefusedError, StoreUnavailableError, id_text
+from odradek.kernel.api import (
+    HEADER_SIZE,
+    CorruptRecordsError,
+    OsFiles,
+    StorageError,
+    StoreRefusedError,
+    StoreUnavailableError,
+    id_text,
+)
 
 from .manifest import new_manifest
 from .manifests import OtherLogError, take_over
@@ -42,6 +50,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
+
+
+class DamagedSegmentError(StorageError):
+    """A local segment cannot be sent: its records are not what was written."""
 
 
 @attrs.define
@@ -136,12 +148,16 @@ class Passes:
         Raises:
             FencedError: This broker was deposed.
             RemoteStoreError: The store fails.
-            StorageError: The log does.
+            StorageError: The log does. A damaged segment is told when everything else is done.
             OSError: Its disk does.
         """
-        for segment in self._due(tiered):
-            if not is_wanted() or not await self._upload(tiered, segment, leader_epoch):
-                break
+        damage: DamagedSegmentError | None = None
+        try:
+            for segment in self._due(tiered):
+                if not is_wanted() or not await self._upload(tiered, segment, leader_epoch):
+                    break
+        except DamagedSegmentError as error:
+            damage = error
         if not is_wanted():
             return
         await self._expire(tiered)
@@ -149,6 +165,8 @@ class Passes:
             await self.save(tiered)
         if is_wanted():
             self._remove_local(tiered)
+        if damage is not None:
+            raise damage
 
     def has_due(self, tiered: TieredPartitionLog) -> bool:
         """Say whether something is to be sent.
@@ -186,7 +204,14 @@ class Passes:
             stored = await self._in_thread(lambda: send(self._open_store(), upload, self._files, self._staging))
         except FileNotFoundError:
             return False  # it was deleted, or rewritten, meanwhile
-        if not any(copy_of(now) == copy_of(segment) for now in _segments_at(tiered, segment.base_offset)):
+        except CorruptRecordsError as error:
+            if not _is_unchanged(tiered, segment):
+                return False
+            raise DamagedSegmentError(
+                f"segment {segment.base_offset} is damaged on the local disk: {error}. It is not sent, and stays here "
+                "with what is behind it, until retention or DeleteRecords is past it"
+            ) from error
+        if not _is_unchanged(tiered, segment):
             return False
         start_offset = tiered.log_start_offset
 
@@ -300,8 +325,11 @@ def _difference(store: ObjectStore, manifest: Manifest, sources: Sequence[Segmen
     return ""
 
 
-def _segments_at(tiered: TieredPartitionLog, base_offset: int) -> list[SegmentInfo]:
-    return [segment for segment in tiered.inner.segments() if segment.base_offset == base_offset]
+def _is_unchanged(tiered: TieredPartitionLog, segment: SegmentInfo) -> bool:
+    """Say whether the log still has a segment as it was."""
+    return any(
+        now.base_offset == segment.base_offset and copy_of(now) == copy_of(segment) for now in tiered.inner.segments()
+    )
 
 
 def _source_of(tiered: TieredPartitionLog, segment: SegmentInfo) -> SegmentSource | None:

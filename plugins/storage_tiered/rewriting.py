@@ -21,6 +21,7 @@ import attrs
 
 from odradek.kernel.api import (
     CREATE,
+    READ,
     RemoteStoreError,
     SegmentInfo,
     StorageError,
@@ -30,7 +31,7 @@ from odradek.kernel.api import (
     write_all,
 )
 
-from .cold_batches import iterate_object
+from .cold_batches import iterate_object, iterate_pieces
 from .indexes import IndexBuilder, position_of
 from .names import INDEX, LOG, SNAPSHOT, TIME_INDEX, TRANSACTION_INDEX, segment_file_name
 from .small_files import get_small_file
@@ -220,6 +221,7 @@ class StagedSegment:
 class _StagedSource:
     """The staged files as a source: what `send` asks of one."""
 
+    files: Files
     base_offset: int
     next_offset: int
     size_bytes: int
@@ -227,7 +229,15 @@ class _StagedSource:
     index_bytes: int = 0
 
     def batches(self, start_offset: int, buffer_bytes: int) -> Iterator[memoryview]:
-        raise AssertionError("staged segments are sent as files")
+        assert start_offset == self.base_offset, "staged segments are read as a whole"
+        path = self.paths[LOG]
+        fd = self.files.open(path, READ)
+        try:
+            yield from iterate_pieces(
+                str(path), lambda at, size: self.files.pread(fd, size, at), 0, self.size_bytes, buffer_bytes
+            )
+        finally:
+            self.files.close(fd)
 
 
 @attrs.define(eq=False)
@@ -297,7 +307,7 @@ class ColdReplacement:
             partition=self.log.partition,
             uid=self.uid,
             segment=SegmentInfo(base_offset, next_offset, size_bytes, facts["max_timestamp"], 0, is_active=False),
-            source=_StagedSource(base_offset, next_offset, size_bytes, paths),
+            source=_StagedSource(self.place.files, base_offset, next_offset, size_bytes, paths),
             leader_epochs=tuple(epochs),
             sidecars=sidecars,
         )

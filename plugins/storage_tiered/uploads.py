@@ -1,4 +1,7 @@
-"""Shell: sends a closed segment to the store, and reads back what arrived. Blocks; for worker threads.
+"""Shell: checks a closed segment, sends it to the store, and reads back what arrived. Blocks; for worker threads.
+
+What a manifest names may leave the local disk: so every batch's checksum is looked at before, and what was looked at is
+what has to arrive.
 
 Nothing names the objects yet: the manifest comes after, and what is left of an upload that failed is garbage.
 """
@@ -11,7 +14,15 @@ from typing import TYPE_CHECKING, Final
 import attrs
 from crc32c import crc32c
 
-from odradek.kernel.api import CREATE, READ, StoreUnavailableError, read_header, write_all
+from odradek.kernel.api import (
+    CREATE,
+    READ,
+    CorruptRecordsError,
+    StoreUnavailableError,
+    is_crc_valid,
+    read_header,
+    write_all,
+)
 
 from .indexes import IndexBuilder
 from .manifest import StoredFile, StoredSegment
@@ -60,16 +71,18 @@ def send(store: ObjectStore, upload: Upload, files: Files, staging: Path) -> Sto
     Raises:
         RemoteStoreError: The store failed, or gave back something else.
         OSError: The segment is gone, or the disk fails.
-        CorruptRecordsError: The segment is damaged.
+        CorruptRecordsError: The segment is damaged, or was rewritten meanwhile; nothing was sent.
     """
     base_offset = upload.segment.base_offset
     stored: dict[str, StoredFile] = {}
+    records = check_records(upload)
     with _as_files(upload, files, staging) as paths:
         contents: dict[str, bytes | Path] = {**upload.sidecars, **paths}
         # The records last: objects without them are plainly left over.
         for kind in sorted(contents, key=lambda each: each == LOG):
             name = segment_file_name(upload.partition, base_offset, upload.uid, kind)
-            stored[kind] = _send_one(store, name, contents[kind], files)
+            content = contents[kind]
+            stored[kind] = _send_one(store, name, content, records if kind == LOG else _sum(files, content))
     segment = upload.segment
     return StoredSegment(
         uid=upload.uid,
@@ -81,8 +94,30 @@ def send(store: ObjectStore, upload: Upload, files: Files, staging: Path) -> Sto
     )
 
 
-def _send_one(store: ObjectStore, name: str, content: bytes | Path, files: Files) -> StoredFile:
-    expected = StoredFile(len(content), crc32c(content)) if isinstance(content, bytes) else _sum_file(files, content)
+def check_records(upload: Upload) -> StoredFile:
+    """Walk over a segment's batches, and return size and checksum of them all.
+
+    Raises:
+        OSError: The segment is gone, or the disk fails.
+        CorruptRecordsError: A batch is damaged, missing, or out of place.
+    """
+    segment = upload.segment
+    size_bytes = crc = 0
+    next_offset = segment.base_offset
+    for batch in upload.source.batches(segment.base_offset, CHUNK_BYTES):
+        header = read_header(batch)
+        is_in_order = next_offset <= header.base_offset <= header.last_offset < segment.next_offset
+        if not is_in_order or not is_crc_valid(batch, 0, header):
+            raise CorruptRecordsError(f"the batch behind offset {next_offset} is damaged", position=size_bytes)
+        next_offset = header.next_offset
+        crc = crc32c(batch, crc)
+        size_bytes += len(batch)
+    if size_bytes != segment.size_bytes:
+        raise CorruptRecordsError(f"{segment.size_bytes} bytes of batches should be there", position=size_bytes)
+    return StoredFile(size_bytes, crc)
+
+
+def _send_one(store: ObjectStore, name: str, content: bytes | Path, expected: StoredFile) -> StoredFile:
     store.put(name, content)
     arrived = sum_object(store, name)
     if arrived != expected:
@@ -111,8 +146,10 @@ def sum_object(store: ObjectStore, name: str) -> StoredFile:
     return StoredFile(position, crc)
 
 
-def _sum_file(files: Files, path: Path) -> StoredFile:
-    fd = files.open(path, READ)
+def _sum(files: Files, content: bytes | Path) -> StoredFile:
+    if isinstance(content, bytes):
+        return StoredFile(len(content), crc32c(content))
+    fd = files.open(content, READ)
     try:
         position = crc = 0
         while piece := files.pread(fd, CHUNK_BYTES, position):
