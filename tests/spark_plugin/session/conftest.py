@@ -84,16 +84,20 @@ def topic() -> str:
     return f"t-{uuid.uuid4().hex[:8]}"  # noqa: TID251  # apart from other tests, not repeatable
 
 
+def loaded(reader: Any, broker: RunningBroker, options: Mapping[str, object], schema: str | None) -> DataFrame:
+    """Load what a reader of Spark's gives for these options."""
+    texts = {"kafka.bootstrap.servers": broker.bootstrap, **{key: str(value) for key, value in options.items()}}
+    reader = reader.format("odradek").options(**texts)
+    frame: DataFrame = (reader if schema is None else reader.schema(schema)).load()
+    return frame
+
+
 @pytest.fixture
 def read(spark: SparkSession, broker: RunningBroker) -> Callable[..., DataFrame]:
     """Return what reads a topic as a batch: `read(topic, {option: value}, schema)`."""
 
     def read(topic: str, options: Mapping[str, object] | None = None, schema: str | None = None) -> DataFrame:
-        reader = spark.read.format("odradek").option("kafka.bootstrap.servers", broker.bootstrap)
-        reader = reader.option("subscribe", topic).options(
-            **{key: str(value) for key, value in (options or {}).items()}
-        )
-        return (reader if schema is None else reader.schema(schema)).load()
+        return loaded(spark.read, broker, {"subscribe": topic, **(options or {})}, schema)
 
     return read
 
@@ -103,11 +107,7 @@ def read_stream(spark: SparkSession, broker: RunningBroker) -> Callable[..., Dat
     """Return what reads a topic as a stream, likewise."""
 
     def read_stream(topic: str, options: Mapping[str, object] | None = None, schema: str | None = None) -> DataFrame:
-        reader = spark.readStream.format("odradek").option("kafka.bootstrap.servers", broker.bootstrap)
-        reader = reader.option("subscribe", topic).options(
-            **{key: str(value) for key, value in (options or {}).items()}
-        )
-        return (reader if schema is None else reader.schema(schema)).load()
+        return loaded(spark.readStream, broker, {"subscribe": topic, **(options or {})}, schema)
 
     return read_stream
 
