@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..records.aborted import AbortedTransactions
 from ..records.batch import CorruptRecordsError, is_crc_valid, iterate_batches
-from ..records.control import ControlRecordType, EndTransactionMarker, read_control_record
 from ..records.reader import read_batch
 from ..types import TopicPartition
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Self
 
-    from ..records.batch import BatchHeader
     from ..types import Buffer
 
 
@@ -84,8 +83,7 @@ class FetchedRecords:
         self.next_offset = position
         self._partition = partition
         self._position = position
-        self._aborted = aborted
-        self._aborted_ids: set[int] = set()
+        self._aborted = None if aborted is None else AbortedTransactions(aborted)
         self._checks_crcs = checks_crcs
         self._iterator = self._iterate(records)
 
@@ -108,7 +106,9 @@ class FetchedRecords:
             has_batch = True
             if self._checks_crcs and not is_crc_valid(records, place, header):
                 raise CorruptRecordsError(f"checksum of the batch at offset {header.base_offset}", position=place)
-            if header.next_offset > position and not self._is_hidden(records, place, header):
+            # Batches before the position count too: a marker among them ends a transaction that was named.
+            is_hidden = header.is_control if self._aborted is None else self._aborted.hides(records, place, header)
+            if header.next_offset > position and not is_hidden:
                 is_by_broker = bool(header.timestamp_type)
                 epoch = header.partition_leader_epoch
                 for offset, timestamp, key, value, headers in read_batch(records, place, header):
@@ -118,18 +118,3 @@ class FetchedRecords:
         if not has_batch:
             # KIP-74: a broker sends the first batch whole, however large: less than a batch is no progress.
             raise CorruptRecordsError("a fetched batch is cut off")
-
-    def _is_hidden(self, records: Buffer, place: int, header: BatchHeader) -> bool:
-        """Say whether a batch is none of the consumer's business: control records, or an aborted transaction's."""
-        aborted = self._aborted
-        if header.is_control:
-            if aborted is not None and header.has_producer_id and header.records_count:  # none where compaction took it
-                marker = read_control_record(records, header, place)
-                if isinstance(marker, EndTransactionMarker) and marker.type is ControlRecordType.ABORT:
-                    self._aborted_ids.discard(header.producer_id)
-            return True
-        if aborted is None or not header.is_transactional:
-            return False
-        while aborted and aborted[0][0] <= header.last_offset:
-            self._aborted_ids.add(aborted.pop(0)[1])
-        return header.producer_id in self._aborted_ids

@@ -1,0 +1,307 @@
+"""Pure core: record batches as columns, in the layout of Apache Arrow, and columns as record batches.
+
+No object is made of a record: its key, value, headers, offset and timestamp are copied into buffers that any Arrow
+library takes as they are. The buffers are plain bytes of this machine's byte order; nothing here knows such a library.
+
+| column | buffers |
+| --- | --- |
+| key, value | validity bitmap or None, offsets int32, data |
+| offset | int64 |
+| timestamp | int64, microseconds since the Unix epoch (a record without one has -1 ms) |
+| timestamp type | int32: 0 CreateTime, 1 LogAppendTime |
+| headers | validity (null: a record without headers) and offsets of the lists; keys and values of all headers |
+
+The walk over records is compiled (`_columns.c`) where that was built, else Python's (`column_walk.py`): same answers.
+
+*Source:* Arrow columnar format, "Physical Memory Layout"; Kafka documentation, "Message Format"; KIP-98.
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntFlag
+from typing import TYPE_CHECKING, Final
+
+import attrs
+from crc32c import crc32c
+
+from .aborted import AbortedTransactions
+from .batch import (
+    ATTRIBUTES_POSITION,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAGIC_POSITION,
+    CorruptRecordsError,
+    read_header,
+)
+from .column_walk import INT64_MAX, PythonColumnBuilder
+from .compression import DECOMPRESSED_BYTES_MAX, decompress
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Sequence
+
+    from ..types import Buffer
+    from .batch import BatchHeader
+    from .column_walk import BinaryBuffers, ColumnBuilder, TakenColumns
+
+ROWS_MAX: Final = 20_000
+BYTES_MAX: Final = 4 * 1024 * 1024
+_START: Final = struct.Struct(">qi")
+"""What batches of every format begin with: base offset, and the bytes that follow."""
+_INT32_BYTES: Final = 4
+_BASE_OFFSET_MAX: Final = INT64_MAX - 2**31
+
+
+class Column(IntFlag):
+    """What of a record is wanted. Topic and partition are constants of a whole range: nothing decodes them."""
+
+    KEY = 1
+    VALUE = 2
+    OFFSET = 4
+    TIMESTAMP = 8
+    TIMESTAMP_TYPE = 16
+    HEADERS = 32
+
+
+ALL_COLUMNS: Final = (
+    Column.KEY | Column.VALUE | Column.OFFSET | Column.TIMESTAMP | Column.TIMESTAMP_TYPE | Column.HEADERS
+)
+
+
+@attrs.frozen
+class BinaryColumn:
+    """Nullable bytes, or text in UTF-8, a value for each row.
+
+    Row `i` is `data[offsets[first + i] : offsets[first + i + 1]]`, and null when bit `first + i` of the bitmap is 0;
+    bits count from a byte's least.
+
+    Attributes:
+        offsets: int32 each, one more than there are values.
+        data: The values, one after the other.
+        validity: A bit for each value; None where nothing is null.
+        first: Where row 0 stands: more than 0 in a slice of a column.
+    """
+
+    offsets: Buffer
+    data: Buffer
+    validity: Buffer | None = None
+    first: int = 0
+
+
+@attrs.frozen
+class HeadersColumn:
+    """Nullable lists of headers: row `i` has the headers from `offsets[first + i]` to `offsets[first + i + 1]`.
+
+    Attributes:
+        offsets: int32 each, one more than there are lists.
+        keys: Of all headers, text in UTF-8, never null.
+        values: Of all headers.
+        validity: A bit for each list, 0 where a record has no headers; None where each has some.
+        first: As in `BinaryColumn`.
+    """
+
+    offsets: Buffer
+    keys: BinaryColumn
+    values: BinaryColumn
+    validity: Buffer | None = None
+    first: int = 0
+
+    @property
+    def headers_count(self) -> int:
+        """How many headers there are in all lists."""
+        return len(memoryview(self.keys.offsets).cast("B")) // _INT32_BYTES - 1 - self.keys.first
+
+
+@attrs.frozen
+class Columns:
+    """Rows of records, rising by offset; None for a column that is not wanted.
+
+    Attributes:
+        rows: How many.
+        keys: The keys.
+        values: The values.
+        offsets: int64 each.
+        timestamps: int64 each, microseconds since the Unix epoch.
+        timestamp_types: int32 each.
+        headers: The headers.
+    """
+
+    rows: int
+    keys: BinaryColumn | None = None
+    values: BinaryColumn | None = None
+    offsets: Buffer | None = None
+    timestamps: Buffer | None = None
+    timestamp_types: Buffer | None = None
+    headers: HeadersColumn | None = None
+
+
+class ColumnReader:
+    """Makes columns of one range of a partition, from bytes that come piece by piece; one owner.
+
+    It is fed pieces of the partition in order: first one that holds `start`, then each from `position` on. Control
+    records, records outside the range and, for a read-committed reader, those of aborted transactions are left out; so
+    is a record whose offset does not rise.
+
+    Attributes:
+        position: The next offset that is missing, at most the range's end: all before it was given out, or is none of
+            the reader's business (gaps, control batches, aborted records).
+    """
+
+    def __init__(
+        self,
+        start: int,
+        end: int,
+        wanted: Column,
+        *,
+        is_read_committed: bool,
+        checks_crc: bool = True,
+        rows_max: int = ROWS_MAX,
+        bytes_max: int = BYTES_MAX,
+        decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
+    ) -> None:
+        """Read nothing yet.
+
+        Args:
+            start: First offset of the range.
+            end: The offset after its last.
+            wanted: Which columns.
+            is_read_committed: Whether records of aborted transactions are left out.
+            checks_crc: Whether each batch's checksum is verified.
+            rows_max: Rows of one `Columns`, at most.
+            bytes_max: Bytes of keys, values and headers of one `Columns`, at most 1 GiB; a row with more stands alone.
+            decompressed_bytes_max: Bound of one batch's decompressed size.
+        """
+        assert 0 <= start <= end, "a range is not negative"
+        assert rows_max >= 1, "a row is the least"
+        assert 0 <= bytes_max <= 2**30, "Arrow's offsets are int32"
+        self.position = start
+        self._end = end
+        self._is_read_committed = is_read_committed
+        self._checks_crc = checks_crc
+        self._decompressed_bytes_max = decompressed_bytes_max
+        self._builder: ColumnBuilder = PythonColumnBuilder(int(wanted), rows_max, bytes_max)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is missing any more."""
+        return self.position >= self._end
+
+    def feed(self, data: Buffer, aborted: Sequence[tuple[int, int]] = ()) -> Iterator[Columns]:
+        """Yield the rows in whole batches of the partition.
+
+        `position` is moved as rows are given out: after the last one, past everything in `data`. An iterator that is
+        not used up leaves it after the rows that it gave; feed from there.
+
+        Args:
+            data: The batches; the last one may be cut off, and is then no part of it. Not kept.
+            aborted: First offset and producer id of each aborted transaction that has records or its marker in `data`,
+                rising by offset: what a Fetch response or a segment's transaction index says.
+
+        Raises:
+            CorruptRecordsError: While iterating: a batch or record is damaged, or is of an older format than v2; or
+                there are bytes, but not one whole batch. Rows of `data` not yet given out are lost with it.
+        """
+        view = memoryview(data).cast("B")
+        self._builder.clear()
+        hidden = AbortedTransactions(aborted) if self._is_read_committed else None
+        following = self.position
+        for place, header in self._batches(view):
+            if header.base_offset >= self._end:
+                following = self._end
+                break
+            # An abort marker before the position counts too: it ends a transaction that `aborted` may name.
+            is_hidden = header.is_control if hidden is None else hidden.hides(view, place, header)
+            if not is_hidden and header.next_offset > following:
+                following = yield from self._rows(view, place, header, following)
+            following = max(following, header.next_offset)
+        self.position = min(following, self._end)
+        if self._builder.rows:
+            yield columns_of(self._builder.take())
+
+    def _batches(self, view: memoryview) -> Iterator[tuple[int, BatchHeader]]:
+        """Yield place and header of each whole batch.
+
+        Raises:
+            CorruptRecordsError: See `feed`.
+        """
+        place, end = 0, len(view)
+        while place + MAGIC_POSITION < end:
+            header = _checked_header(view, place)
+            if header is None or place + header.length_bytes > end:
+                break
+            if self._checks_crc:
+                crc = crc32c(view[place + ATTRIBUTES_POSITION : place + header.length_bytes])
+                if crc != header.crc:
+                    raise CorruptRecordsError(
+                        f"batch at offset {header.base_offset}: its checksum is {crc:#010x}, not {header.crc:#010x}",
+                        position=place,
+                    )
+            yield place, header
+            place += header.length_bytes
+        if place == 0 and end:
+            # KIP-74: a broker sends the first batch whole, however large: less than a batch would be no progress, ever.
+            raise CorruptRecordsError(f"{end} bytes, but not one whole batch")
+
+    def _rows(self, view: memoryview, place: int, header: BatchHeader, start: int) -> Generator[Columns, None, int]:
+        """Collect records of a batch from offset `start` on, yield what is full, return the offset after the last."""
+        is_by_broker = bool(header.timestamp_type)
+        base_timestamp = header.max_timestamp if is_by_broker else header.base_timestamp
+        builder, position, index = self._builder, 0, 0
+        try:
+            payload: Buffer = view[place + HEADER_SIZE : place + header.length_bytes]
+            if header.compression_id and payload:
+                payload = decompress(header.compression_id, payload, self._decompressed_bytes_max)
+            while True:
+                position, index, start = builder.add(
+                    payload,
+                    position,
+                    index,
+                    header.records_count,
+                    header.base_offset,
+                    base_timestamp,
+                    is_by_broker,
+                    start,
+                    self._end,
+                )
+                if index >= header.records_count:
+                    return start
+                self.position = start
+                yield columns_of(builder.take())
+        except (CorruptRecordsError, ValueError) as exc:
+            raise CorruptRecordsError(f"batch at offset {header.base_offset}: {exc}", position=place) from exc
+
+
+def _checked_header(view: memoryview, place: int) -> BatchHeader | None:
+    """Return the header at `place`, or None when it is cut off.
+
+    Raises:
+        CorruptRecordsError: Nothing that begins so can be read.
+    """
+    base_offset, length = _START.unpack_from(view, place)
+    magic = view[place + MAGIC_POSITION]
+    if magic != MAGIC:
+        known = "an old message format, which is not supported" if magic < MAGIC else "no message format"
+        raise CorruptRecordsError(f"batch at offset {base_offset}: v{magic} is {known}; v{MAGIC} is", position=place)
+    if length < HEADER_SIZE - LOG_OVERHEAD:
+        raise CorruptRecordsError(f"batch at offset {base_offset}: {length} bytes are too few", position=place)
+    if place + HEADER_SIZE > len(view):
+        return None
+    header = read_header(view, place)
+    if not 0 <= base_offset <= _BASE_OFFSET_MAX or header.last_offset_delta < 0:
+        raise CorruptRecordsError(f"batch at offset {base_offset}: impossible offsets", position=place)
+    return header
+
+
+def columns_of(taken: TakenColumns) -> Columns:
+    """Return what a builder gave as columns."""
+    rows, keys, values, offsets, timestamps, types, headers = taken
+    lists = headers and HeadersColumn(headers[1], _binary(headers[2]), _binary(headers[3]), headers[0])
+    return Columns(rows, keys and _binary(keys), values and _binary(values), offsets, timestamps, types, lists)
+
+
+def _binary(buffers: BinaryBuffers) -> BinaryColumn:
+    validity, offsets, data = buffers
+    return BinaryColumn(offsets, data, validity)
