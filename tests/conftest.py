@@ -1,4 +1,4 @@
-"""What all tests share: how hard Hypothesis looks.
+"""What all tests share: how hard Hypothesis looks, and that a test which is `async` runs under trio.
 
 | profile | for | examples |
 |---|---|---|
@@ -11,9 +11,24 @@ No deadline anywhere: a slow machine is no failing test.
 
 from __future__ import annotations
 
+import inspect
+from functools import partial
+
+import pytest
+import trio
 from hypothesis import settings
 
 settings.register_profile("default", deadline=None)
 settings.register_profile("gate", deadline=None, derandomize=True, database=None, print_blob=True)
 settings.register_profile("sweep", deadline=None, max_examples=2_000)
 settings.load_profile("default")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that is a coroutine function under trio."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    wanted = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    trio.run(partial(pyfuncitem.obj, **wanted))
+    return True

@@ -102,76 +102,67 @@ def updates(rounds: int, keys: int = 5) -> list[tuple[bytes, bytes | None]]:
     return [(b"k%d" % key, b"value %d of %d" % (number, key)) for number in range(rounds) for key in range(keys)]
 
 
-def test_cold_segments_are_compacted_and_readers_notice_nothing_but_the_gaps(tmp_path: Path) -> None:
-    async def main() -> None:
-        house = House(tmp_path, settings=attrs.evolve(LITTLE_LOCAL, local_retention_bytes=900))
-        put(house, updates(20))
-        async with house.running():
-            await house.visit()
-            before = await seen(house)
-            cold_bytes = sum(segment.size_bytes for segment in house.log.cold_segments)
-            border = house.log.local_log_start_offset
+async def test_cold_segments_are_compacted_and_readers_notice_nothing_but_the_gaps(tmp_path: Path) -> None:
+    house = House(tmp_path, settings=attrs.evolve(LITTLE_LOCAL, local_retention_bytes=900))
+    put(house, updates(20))
+    async with house.running():
+        await house.visit()
+        before = await seen(house)
+        cold_bytes = sum(segment.size_bytes for segment in house.log.cold_segments)
+        border = house.log.local_log_start_offset
 
-            groups = compact_all(house)
+        groups = compact_all(house)
 
-            assert all(each.end_offset <= border or each.base_offsets[0] >= border for each in groups)
-            after = await seen(house)
-            assert set(after) < set(before)
-            assert {key: value for _, key, value in after} == {key: value for _, key, value in before}
-            assert [offset for offset, _, _ in after] == sorted({offset for offset, _, _ in after})
-            assert sum(segment.size_bytes for segment in house.log.cold_segments) < cold_bytes / 2
-            assert load_newest(house.store, PARTITION) == house.log.manifest
+        assert all(each.end_offset <= border or each.base_offsets[0] >= border for each in groups)
+        after = await seen(house)
+        assert set(after) < set(before)
+        assert {key: value for _, key, value in after} == {key: value for _, key, value in before}
+        assert [offset for offset, _, _ in after] == sorted({offset for offset, _, _ in after})
+        assert sum(segment.size_bytes for segment in house.log.cold_segments) < cold_bytes / 2
+        assert load_newest(house.store, PARTITION) == house.log.manifest
 
-            compact_all(house)
-            assert await seen(house) == after
-            await house.visit()
-            house = house.reopened()
-        async with house.running():
-            assert await seen(house) == after
-        house.close()
-
-    trio.run(main)
+        compact_all(house)
+        assert await seen(house) == after
+        await house.visit()
+        house = house.reopened()
+    async with house.running():
+        assert await seen(house) == after
+    house.close()
 
 
-def test_segments_of_which_nothing_is_left_move_no_end_of_the_log(tmp_path: Path) -> None:
-    async def main() -> None:
-        house = House(tmp_path, settings=attrs.evolve(LITTLE_LOCAL, local_retention_bytes=300))
-        put(house, [(b"k", b"%d" % number) for number in range(60)])
-        async with house.running():
-            await house.visit()
-            end = house.log.tiered_end_offset
-            compact_all(house)
-            latest = await seen(house)
-            await house.visit()
+async def test_segments_of_which_nothing_is_left_move_no_end_of_the_log(tmp_path: Path) -> None:
+    house = House(tmp_path, settings=attrs.evolve(LITTLE_LOCAL, local_retention_bytes=300))
+    put(house, [(b"k", b"%d" % number) for number in range(60)])
+    async with house.running():
+        await house.visit()
+        end = house.log.tiered_end_offset
+        compact_all(house)
+        latest = await seen(house)
+        await house.visit()
 
-            assert len(latest) < 20
-            assert (house.log.log_start_offset, house.log.tiered_end_offset) == (0, end)
-            assert house.log.segments()[0].base_offset == 0
-            house = house.reopened()
-            assert house.log.log_start_offset == 0
-        async with house.running():
-            assert await seen(house) == latest
-        house.close()
-
-    trio.run(main)
+        assert len(latest) < 20
+        assert (house.log.log_start_offset, house.log.tiered_end_offset) == (0, end)
+        assert house.log.segments()[0].base_offset == 0
+        house = house.reopened()
+        assert house.log.log_start_offset == 0
+    async with house.running():
+        assert await seen(house) == latest
+    house.close()
 
 
-def test_a_deleted_key_does_not_come_back_out_of_the_store(tmp_path: Path) -> None:
-    async def main() -> None:
-        house = House(tmp_path, settings=attrs.evolve(LITTLE_LOCAL, local_retention_bytes=900))
-        put(house, updates(12))
-        async with house.running():
-            await house.visit()
-            put(house, [(b"k0", None), *updates(4, keys=0), *[(b"other", b"x") for _ in range(20)]])
-            compact_all(house)
-            house.clock.advance(86_400_001)
-            house.log.note_clean_end(0)
-            compact_all(house)
+async def test_a_deleted_key_does_not_come_back_out_of_the_store(tmp_path: Path) -> None:
+    house = House(tmp_path, settings=attrs.evolve(LITTLE_LOCAL, local_retention_bytes=900))
+    put(house, updates(12))
+    async with house.running():
+        await house.visit()
+        put(house, [(b"k0", None), *updates(4, keys=0), *[(b"other", b"x") for _ in range(20)]])
+        compact_all(house)
+        house.clock.advance(86_400_001)
+        house.log.note_clean_end(0)
+        compact_all(house)
 
-            assert b"k0" not in {key for _, key, _ in await seen(house)}
-        house.close()
-
-    trio.run(main)
+        assert b"k0" not in {key for _, key, _ in await seen(house)}
+    house.close()
 
 
 @pytest.mark.parametrize("fault", [StoreFault.UNREACHABLE, StoreFault.ANSWER_LOST, StoreFault.BYTES_CHANGED])
@@ -204,21 +195,18 @@ def test_a_store_that_fails_leaves_the_old_segments_or_the_new_ones(tmp_path: Pa
         n += 3
 
 
-def test_a_compaction_can_be_done_by_another_process(tmp_path: Path) -> None:
-    async def main() -> None:
-        folder = (tmp_path / "store").as_uri()
-        opener = StoreOpener(folder, StoreSettings())
-        house = House(tmp_path / "broker", opener())
-        put(house, updates(20))
-        async with house.running():
-            await house.visit()
-        source = ColdSource(opener, PARTITION, house.log.cold_segments[1])
+async def test_a_compaction_can_be_done_by_another_process(tmp_path: Path) -> None:
+    folder = (tmp_path / "store").as_uri()
+    opener = StoreOpener(folder, StoreSettings())
+    house = House(tmp_path / "broker", opener())
+    put(house, updates(20))
+    async with house.running():
+        await house.visit()
+    source = ColdSource(opener, PARTITION, house.log.cold_segments[1])
 
-        copy = pickle.loads(pickle.dumps(source))
+    copy = pickle.loads(pickle.dumps(source))
 
-        assert list(copy.batches(0, 100)) == list(source.batches(0, 100)) != []
-        later = list(source.batches(source.base_offset + 2, 100))
-        assert [bytes(batch) for batch in later] == [bytes(batch) for batch in copy.batches(0, 100)][2:]
-        house.close()
-
-    trio.run(main)
+    assert list(copy.batches(0, 100)) == list(source.batches(0, 100)) != []
+    later = list(source.batches(source.base_offset + 2, 100))
+    assert [bytes(batch) for batch in later] == [bytes(batch) for batch in copy.batches(0, 100)][2:]
+    house.close()

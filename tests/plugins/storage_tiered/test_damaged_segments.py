@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-import trio
 
 from odradek.kernel.api import HEADER_SIZE, StorageError
 from odradek.kernel.testing.object_stores import MemoryObjectStore
@@ -40,43 +39,37 @@ def empty(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [turn_over, tear, empty])
-def test_a_damaged_segment_is_told_of_and_not_sent(tmp_path: Path, damage: Callable[[Path], None]) -> None:
-    async def main() -> None:
-        store = MemoryObjectStore()
-        house = House(tmp_path, store)
-        house.fill(60)
-        damaged = house.log.segments()[2].base_offset
-        async with house.running():
-            damage(file_of(tmp_path, damaged))
+async def test_a_damaged_segment_is_told_of_and_not_sent(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    store = MemoryObjectStore()
+    house = House(tmp_path, store)
+    house.fill(60)
+    damaged = house.log.segments()[2].base_offset
+    async with house.running():
+        damage(file_of(tmp_path, damaged))
 
-            with pytest.raises(StorageError, match=f"segment {damaged} is damaged on the local disk"):
-                await house.visit()
-
-            assert house.log.tiered_end_offset == damaged  # what is before it went, also from the local disk
-            assert house.log.local_log_start_offset == damaged
-            assert not [name for name in store.objects if f"{damaged:020}" in name]
-        house.engine.close({})
-
-    trio.run(main)
-
-
-def test_once_retention_is_past_a_damaged_segment_the_tier_goes_on(tmp_path: Path) -> None:
-    async def main() -> None:
-        house = House(tmp_path, settings=EVERYTHING_LOCAL)
-        written = house.fill(60)
-        damaged = house.log.segments()[0]
-        async with house.running():
-            turn_over(file_of(tmp_path, damaged.base_offset))
-            with pytest.raises(StorageError, match="is damaged on the local disk"):
-                await house.visit()
-            house.log.advance_log_start(damaged.next_offset)
-            house.log.delete_segments_below(damaged.next_offset)
-            house.log.reconfigure_tier(LITTLE_LOCAL)
-
+        with pytest.raises(StorageError, match=f"segment {damaged} is damaged on the local disk"):
             await house.visit()
 
-            assert house.log.tiered_end_offset == house.log.active_base_offset
-            assert await house.read_all() == written[damaged.next_offset :]
-        house.close()
+        assert house.log.tiered_end_offset == damaged  # what is before it went, also from the local disk
+        assert house.log.local_log_start_offset == damaged
+        assert not [name for name in store.objects if f"{damaged:020}" in name]
+    house.engine.close({})
 
-    trio.run(main)
+
+async def test_once_retention_is_past_a_damaged_segment_the_tier_goes_on(tmp_path: Path) -> None:
+    house = House(tmp_path, settings=EVERYTHING_LOCAL)
+    written = house.fill(60)
+    damaged = house.log.segments()[0]
+    async with house.running():
+        turn_over(file_of(tmp_path, damaged.base_offset))
+        with pytest.raises(StorageError, match="is damaged on the local disk"):
+            await house.visit()
+        house.log.advance_log_start(damaged.next_offset)
+        house.log.delete_segments_below(damaged.next_offset)
+        house.log.reconfigure_tier(LITTLE_LOCAL)
+
+        await house.visit()
+
+        assert house.log.tiered_end_offset == house.log.active_base_offset
+        assert await house.read_all() == written[damaged.next_offset :]
+    house.close()

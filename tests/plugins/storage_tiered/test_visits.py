@@ -64,74 +64,65 @@ def test_a_store_that_is_away_is_asked_less_and_less_and_told_of_once(
     assert "goes on, after" in told[1]
 
 
-def test_disks_that_fill_while_the_store_is_away_are_told_of_early(
+async def test_disks_that_fill_while_the_store_is_away_are_told_of_early(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
-        store = FaultyObjectStore(MemoryObjectStore())
-        store.fault = StoreFault.UNREACHABLE
-        house = House(tmp_path, store)
-        house.tier = TieredStorage(house, store=store, free_share=lambda folder: 0.1)  # type: ignore[arg-type] # enough
-        house.log = house.tier.wrap(house.inner, LITTLE_LOCAL)
-        house.tier.note_leader(PARTITION, 1, 1)
-        house.fill(30)
-        await house.tier.visit(house.log)
-        async with trio.open_nursery() as nursery:
-            await nursery.start(house.tier.visit_logs)
-            await until(lambda: "has 10 % left" in caplog.text)
-            nursery.cancel_scope.cancel()
-        house.close()
-
-    trio.run(main)
+    store = FaultyObjectStore(MemoryObjectStore())
+    store.fault = StoreFault.UNREACHABLE
+    house = House(tmp_path, store)
+    house.tier = TieredStorage(house, store=store, free_share=lambda folder: 0.1)  # type: ignore[arg-type] # enough
+    house.log = house.tier.wrap(house.inner, LITTLE_LOCAL)
+    house.tier.note_leader(PARTITION, 1, 1)
+    house.fill(30)
+    await house.tier.visit(house.log)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(house.tier.visit_logs)
+        await until(lambda: "has 10 % left" in caplog.text)
+        nursery.cancel_scope.cancel()
+    house.close()
 
     assert str(tmp_path / "logs0") in caplog.text
     assert "bring the store back" in caplog.text
 
 
-def test_a_deleted_partition_leaves_nothing_even_if_the_store_was_away(tmp_path: Path) -> None:
-    async def main() -> None:
-        memory = MemoryObjectStore()
-        store = FaultyObjectStore(memory)
-        house = House(tmp_path, store, changes={"remote.log.manager.task.interval.ms": 20})
-        house.fill(30)
-        await house.tier.visit(house.log)
-        assert load_newest(memory, PARTITION) is not None
-        store.fault = StoreFault.BUSY
-        house.tier.delete(PARTITION)
-        async with trio.open_nursery() as nursery:
-            await nursery.start(house.tier.visit_logs)
-            await until(lambda: house.tier.is_away)
-            store.fault = None
-            house.clock.advance(60_000)
-            await until(lambda: set(memory.objects) == {"odradek.json"})
-            nursery.cancel_scope.cancel()
-
-    trio.run(main)
-
-
-def test_a_deletion_that_the_store_has_not_heard_of_survives_a_restart(tmp_path: Path) -> None:
-    async def main() -> None:
-        memory = MemoryObjectStore()
-        store = FaultyObjectStore(memory)
-        (tmp_path / "data").mkdir()
-        house = House(tmp_path, store, changes={"remote.log.manager.task.interval.ms": 20})
-        house.fill(30)
-        await house.tier.visit(house.log)
-        store.fault = StoreFault.BUSY
-        house.tier.delete(PARTITION)
-        async with trio.open_nursery() as nursery:
-            await nursery.start(house.tier.visit_logs)
-            await until(lambda: house.tier.is_away)
-            nursery.cancel_scope.cancel()
+async def test_a_deleted_partition_leaves_nothing_even_if_the_store_was_away(tmp_path: Path) -> None:
+    memory = MemoryObjectStore()
+    store = FaultyObjectStore(memory)
+    house = House(tmp_path, store, changes={"remote.log.manager.task.interval.ms": 20})
+    house.fill(30)
+    await house.tier.visit(house.log)
+    assert load_newest(memory, PARTITION) is not None
+    store.fault = StoreFault.BUSY
+    house.tier.delete(PARTITION)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(house.tier.visit_logs)
+        await until(lambda: house.tier.is_away)
         store.fault = None
-        following = TieredStorage(house, store=store)  # type: ignore[arg-type] # as far as it is asked
-        async with trio.open_nursery() as nursery:
-            await nursery.start(following.visit_logs)
-            await until(lambda: set(memory.objects) == {"odradek.json"})
-            await until(lambda: not PendingDeletions(OsFiles(), tmp_path / "data/tiered-deletions.json").load())
-            nursery.cancel_scope.cancel()
+        house.clock.advance(60_000)
+        await until(lambda: set(memory.objects) == {"odradek.json"})
+        nursery.cancel_scope.cancel()
 
-    trio.run(main)
+
+async def test_a_deletion_that_the_store_has_not_heard_of_survives_a_restart(tmp_path: Path) -> None:
+    memory = MemoryObjectStore()
+    store = FaultyObjectStore(memory)
+    (tmp_path / "data").mkdir()
+    house = House(tmp_path, store, changes={"remote.log.manager.task.interval.ms": 20})
+    house.fill(30)
+    await house.tier.visit(house.log)
+    store.fault = StoreFault.BUSY
+    house.tier.delete(PARTITION)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(house.tier.visit_logs)
+        await until(lambda: house.tier.is_away)
+        nursery.cancel_scope.cancel()
+    store.fault = None
+    following = TieredStorage(house, store=store)  # type: ignore[arg-type] # as far as it is asked
+    async with trio.open_nursery() as nursery:
+        await nursery.start(following.visit_logs)
+        await until(lambda: set(memory.objects) == {"odradek.json"})
+        await until(lambda: not PendingDeletions(OsFiles(), tmp_path / "data/tiered-deletions.json").load())
+        nursery.cancel_scope.cancel()
 
 
 def test_a_file_of_deletions_that_is_damaged_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -146,116 +137,106 @@ def test_a_file_of_deletions_that_is_damaged_is_told(tmp_path: Path, caplog: pyt
     ]
 
 
-def test_a_bucket_of_another_cluster_is_left_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        store = MemoryObjectStore()
-        first = House(tmp_path / "first", store)
-        first.fill(30)
-        await first.tier.visit(first.log)
-        objects = dict(store.objects)
-        other = House(tmp_path / "other", store)
-        other.cluster_id = "another-cluster"
-        other.fill(30)
+async def test_a_bucket_of_another_cluster_is_left_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    store = MemoryObjectStore()
+    first = House(tmp_path / "first", store)
+    first.fill(30)
+    await first.tier.visit(first.log)
+    objects = dict(store.objects)
+    other = House(tmp_path / "other", store)
+    other.cluster_id = "another-cluster"
+    other.fill(30)
 
-        await other.tier.visit(other.log)
+    await other.tier.visit(other.log)
 
-        assert store.objects == objects
-        assert len(other.inner.segments()) > 4
-
-    trio.run(main)
+    assert store.objects == objects
+    assert len(other.inner.segments()) > 4
 
     assert f"the cluster {CLUSTER_ID}, and this cluster is another-cluster" in caplog.text
 
 
-def test_a_store_that_was_emptied_is_not_taken_for_a_new_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async def main() -> None:
-        house = House(tmp_path)
-        written = house.fill(30)
-        await house.tier.visit(house.log)
-        house = house.reopened()
-        assert isinstance(house.store, MemoryObjectStore)
-        objects = dict(house.store.objects)
-        house.store.objects.clear()
-        house.fill(30)
-        local = house.inner.segments()
-        await house.tier.visit(house.log)
+async def test_a_store_that_was_emptied_is_not_taken_for_a_new_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    house = House(tmp_path)
+    written = house.fill(30)
+    await house.tier.visit(house.log)
+    house = house.reopened()
+    assert isinstance(house.store, MemoryObjectStore)
+    objects = dict(house.store.objects)
+    house.store.objects.clear()
+    house.fill(30)
+    local = house.inner.segments()
+    await house.tier.visit(house.log)
 
-        assert house.store.objects == {}
-        assert house.inner.segments() == local
-        house.store.objects.update({name: each for name, each in objects.items() if "manifest" not in name})
-        house.clock.advance(60_000)
-        await house.tier.visit(house.log)
-        assert house.inner.segments() == local
-        house.store.objects.update(objects)
-        house.clock.advance(60_000)
-        await house.tier.visit(house.log)
-        assert house.log.tiered_end_offset == house.log.active_base_offset
-        async with house.running():
-            assert (await house.read_all())[:30] == written
-        house.close()
-
-    trio.run(main)
+    assert house.store.objects == {}
+    assert house.inner.segments() == local
+    house.store.objects.update({name: each for name, each in objects.items() if "manifest" not in name})
+    house.clock.advance(60_000)
+    await house.tier.visit(house.log)
+    assert house.inner.segments() == local
+    house.store.objects.update(objects)
+    house.clock.advance(60_000)
+    await house.tier.visit(house.log)
+    assert house.log.tiered_end_offset == house.log.active_base_offset
+    async with house.running():
+        assert (await house.read_all())[:30] == written
+    house.close()
 
     assert "is empty, and this broker has sent segments" in caplog.text
     assert "it lost something, or is another store" in caplog.text
 
 
-def test_what_a_failed_upload_left_is_collected_after_the_grace_time(tmp_path: Path) -> None:
-    async def main() -> None:
-        memory = MemoryObjectStore()
-        store = FaultyObjectStore(memory)
-        house = House(tmp_path, store, changes={"odradek.tiered.garbage.grace.ms": 60_000})
-        house.fill(30)
-        memory.now_ms = house.clock.now_ms()
-        memory.put("topics/orders/AAAAAAAAAAAAAAAAAAAATQ/3/segments/00000000000000000000-left.log", b"half")
+async def test_what_a_failed_upload_left_is_collected_after_the_grace_time(tmp_path: Path) -> None:
+    memory = MemoryObjectStore()
+    store = FaultyObjectStore(memory)
+    house = House(tmp_path, store, changes={"odradek.tiered.garbage.grace.ms": 60_000})
+    house.fill(30)
+    memory.now_ms = house.clock.now_ms()
+    memory.put("topics/orders/AAAAAAAAAAAAAAAAAAAATQ/3/segments/00000000000000000000-left.log", b"half")
+    await house.tier.visit(house.log)
+    named = set(house.log.manifest.object_names()) if house.log.manifest is not None else set()
+    house.clock.advance(60_001)
+    memory.put("topics/orders/AAAAAAAAAAAAAAAAAAAATQ/3/segments/00000000000000000000-fresh.log", b"half")
+    memory.now_ms = house.clock.now_ms()
+    memory.put("topics/orders/AAAAAAAAAAAAAAAAAAAATQ/3/segments/00000000000000000000-new.log", b"half")
+    await house.tier.visit(house.log)
+
+    left = {name for name in memory.objects if "/segments/" in name} - named
+    assert [name[-7:] for name in left] == ["new.log"]
+    assert house.tier.garbage_objects == 2
+    house.close()
+
+
+async def test_metrics_tell_what_was_sent_got_and_waits(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    house.fill(60)
+    house.last_stable_offset = 20
+    async with house.running():
         await house.tier.visit(house.log)
-        named = set(house.log.manifest.object_names()) if house.log.manifest is not None else set()
-        house.clock.advance(60_001)
-        memory.put("topics/orders/AAAAAAAAAAAAAAAAAAAATQ/3/segments/00000000000000000000-fresh.log", b"half")
-        memory.now_ms = house.clock.now_ms()
-        memory.put("topics/orders/AAAAAAAAAAAAAAAAAAAATQ/3/segments/00000000000000000000-new.log", b"half")
+        house.tier.passes.has_due(house.log)
+        house.last_stable_offset = None
+        house.tier.passes.has_due(house.log)
+        waits = {metric.name: dict(metric.read()) for metric in tier_metrics(house.tier)}
         await house.tier.visit(house.log)
+        await house.read_all()
+    found = {metric.name: dict(metric.read()) for metric in tier_metrics(house.tier)}
+    topics = "kafka_server_brokertopicmetrics_"
 
-        left = {name for name in memory.objects if "/segments/" in name} - named
-        assert [name[-7:] for name in left] == ["new.log"]
-        assert house.tier.garbage_objects == 2
-        house.close()
-
-    trio.run(main)
-
-
-def test_metrics_tell_what_was_sent_got_and_waits(tmp_path: Path) -> None:
-    async def main() -> None:
-        house = House(tmp_path)
-        house.fill(60)
-        house.last_stable_offset = 20
-        async with house.running():
-            await house.tier.visit(house.log)
-            house.tier.passes.has_due(house.log)
-            house.last_stable_offset = None
-            house.tier.passes.has_due(house.log)
-            waits = {metric.name: dict(metric.read()) for metric in tier_metrics(house.tier)}
-            await house.tier.visit(house.log)
-            await house.read_all()
-        found = {metric.name: dict(metric.read()) for metric in tier_metrics(house.tier)}
-        topics = "kafka_server_brokertopicmetrics_"
-
-        assert waits[f"{topics}remotecopylagsegments"][("orders",)] > 3
-        assert found[f"{topics}remotecopylagsegments"] == {("orders",): 0}
-        assert found[f"{topics}remotecopylagbytes"] == {("orders",): 0}
-        manifest = house.log.manifest
-        assert manifest is not None
-        assert found[f"{topics}remotelogsizebytes"] == {("orders",): manifest.size_bytes}
-        assert found[f"{topics}remotecopybytes_total"] == {(): manifest.size_bytes}
-        assert found[f"{topics}remotecopyrequests_total"] == {(): len(manifest.segments)}
-        assert found[f"{topics}remotefetchrequests_total"][()] > 3
-        assert found[f"{topics}remotefetchbytes_total"][()] > 3_000
-        assert found["odradek_tiered_local_segments_removed_total"][()] > 3
-        assert found["odradek_tiered_store_away"] == {(): 0}
-        assert found["odradek_tiered_cache_bytes"][()] > 3_000
-        house.close()
-
-    trio.run(main)
+    assert waits[f"{topics}remotecopylagsegments"][("orders",)] > 3
+    assert found[f"{topics}remotecopylagsegments"] == {("orders",): 0}
+    assert found[f"{topics}remotecopylagbytes"] == {("orders",): 0}
+    manifest = house.log.manifest
+    assert manifest is not None
+    assert found[f"{topics}remotelogsizebytes"] == {("orders",): manifest.size_bytes}
+    assert found[f"{topics}remotecopybytes_total"] == {(): manifest.size_bytes}
+    assert found[f"{topics}remotecopyrequests_total"] == {(): len(manifest.segments)}
+    assert found[f"{topics}remotefetchrequests_total"][()] > 3
+    assert found[f"{topics}remotefetchbytes_total"][()] > 3_000
+    assert found["odradek_tiered_local_segments_removed_total"][()] > 3
+    assert found["odradek_tiered_store_away"] == {(): 0}
+    assert found["odradek_tiered_cache_bytes"][()] > 3_000
+    house.close()
 
 
 def test_every_metric_stands_in_the_reference(tmp_path: Path) -> None:

@@ -140,141 +140,123 @@ def test_what_is_wrong_with_one_log_stops_no_other(
     assert re.search(told, caplog.text)
 
 
-def test_a_log_that_had_nothing_to_ask_says_nothing_of_the_store(tmp_path: Path) -> None:
-    async def main() -> None:
-        store = FaultyObjectStore(MemoryObjectStore())
-        house = House(tmp_path, store)
-        idle = add_log(house)
-        house.fill(30)
-        store.fault = StoreFault.UNREACHABLE
-        await house.tier.visit(house.log)
-        await house.tier.visit(idle)
-        is_away = house.tier.is_away
-        store.fault = None
-        await house.tier.visit(house.log)
+async def test_a_log_that_had_nothing_to_ask_says_nothing_of_the_store(tmp_path: Path) -> None:
+    store = FaultyObjectStore(MemoryObjectStore())
+    house = House(tmp_path, store)
+    idle = add_log(house)
+    house.fill(30)
+    store.fault = StoreFault.UNREACHABLE
+    await house.tier.visit(house.log)
+    await house.tier.visit(idle)
+    is_away = house.tier.is_away
+    store.fault = None
+    await house.tier.visit(house.log)
 
-        assert (is_away, house.tier.is_away) == (True, False)
-        idle.close()
-        house.close()
-
-    trio.run(main)
+    assert (is_away, house.tier.is_away) == (True, False)
+    idle.close()
+    house.close()
 
 
-def test_a_disk_that_is_gone_while_the_store_is_away_stops_nothing(tmp_path: Path) -> None:
+async def test_a_disk_that_is_gone_while_the_store_is_away_stops_nothing(tmp_path: Path) -> None:
     asked = []
 
     def free_share(folder: str) -> float:
         asked.append(folder)
         raise FileNotFoundError(folder)
 
-    async def main() -> None:
-        store = FaultyObjectStore(MemoryObjectStore())
-        store.fault = StoreFault.UNREACHABLE
-        house = House(tmp_path, store, changes={"remote.log.manager.task.interval.ms": 20})
-        house.tier = TieredStorage(house, store=store, free_share=free_share)  # type: ignore[arg-type] # enough
-        house.log = house.tier.wrap(house.inner, LITTLE_LOCAL)
-        house.tier.note_leader(PARTITION, 1, 1)
-        house.fill(30)
-        await house.tier.visit(house.log)
-        async with trio.open_nursery() as nursery:
-            await nursery.start(house.tier.visit_logs)
-            await until(lambda: len(asked) > 1)
-            nursery.cancel_scope.cancel()
-        house.close()
-
-    trio.run(main)
+    store = FaultyObjectStore(MemoryObjectStore())
+    store.fault = StoreFault.UNREACHABLE
+    house = House(tmp_path, store, changes={"remote.log.manager.task.interval.ms": 20})
+    house.tier = TieredStorage(house, store=store, free_share=free_share)  # type: ignore[arg-type] # enough
+    house.log = house.tier.wrap(house.inner, LITTLE_LOCAL)
+    house.tier.note_leader(PARTITION, 1, 1)
+    house.fill(30)
+    await house.tier.visit(house.log)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(house.tier.visit_logs)
+        await until(lambda: len(asked) > 1)
+        nursery.cancel_scope.cancel()
+    house.close()
 
 
-def test_a_read_that_meets_a_bug_is_an_error_and_the_next_ones_are_served(
+async def test_a_read_that_meets_a_bug_is_an_error_and_the_next_ones_are_served(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
-        store = BuggyStore()
-        house = House(tmp_path, store)
-        written = house.fill(60)
-        async with house.running():
-            await house.visit()
-            store.is_buggy = True
-            await house.bring(0)
-            with pytest.raises(KafkaError) as caught:
-                house.log.read(0, 1_000)
-            assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
-            store.is_buggy = False
-            house.clock.advance(1_001)
+    store = BuggyStore()
+    house = House(tmp_path, store)
+    written = house.fill(60)
+    async with house.running():
+        await house.visit()
+        store.is_buggy = True
+        await house.bring(0)
+        with pytest.raises(KafkaError) as caught:
+            house.log.read(0, 1_000)
+        assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+        store.is_buggy = False
+        house.clock.advance(1_001)
 
-            assert await house.read_all() == written
-        house.close()
-
-    trio.run(main)
+        assert await house.read_all() == written
+    house.close()
 
     assert "a bug of the store's author" in caplog.text
 
 
-def test_an_object_that_is_missing_is_a_retriable_error_that_names_it(
+async def test_an_object_that_is_missing_is_a_retriable_error_that_names_it(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def main() -> None:
-        store = MemoryObjectStore()
-        house = House(tmp_path, store)
-        written = house.fill(60)
-        async with house.running():
-            await house.visit()
-            name = min(name for name in store.objects if name.endswith(".log"))
-            lost = store.objects.pop(name)
-            await house.bring(0)
-            with pytest.raises(KafkaError, match=name) as caught:
-                house.log.read(0, 1_000)
-            assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
-            store.objects[name] = lost
-            house.clock.advance(1_001)
+    store = MemoryObjectStore()
+    house = House(tmp_path, store)
+    written = house.fill(60)
+    async with house.running():
+        await house.visit()
+        name = min(name for name in store.objects if name.endswith(".log"))
+        lost = store.objects.pop(name)
+        await house.bring(0)
+        with pytest.raises(KafkaError, match=name) as caught:
+            house.log.read(0, 1_000)
+        assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+        store.objects[name] = lost
+        house.clock.advance(1_001)
 
-            assert await house.read_all() == written
-        house.close()
-
-    trio.run(main)
+        assert await house.read_all() == written
+    house.close()
 
     assert "orders-3: offset 0 cannot be read from the store" in caplog.text
 
 
-def test_a_manifest_is_held_against_what_the_local_log_has(tmp_path: Path) -> None:
-    async def main() -> None:
-        house = House(tmp_path, epoch=3)
-        house.fill(30)
-        await house.tier.visit(house.log)
-        manifest = house.log.manifest
-        assert manifest is not None
-        end = manifest.end_offset
+async def test_a_manifest_is_held_against_what_the_local_log_has(tmp_path: Path) -> None:
+    house = House(tmp_path, epoch=3)
+    house.fill(30)
+    await house.tier.visit(house.log)
+    manifest = house.log.manifest
+    assert manifest is not None
+    end = manifest.end_offset
 
-        assert contradiction(manifest, [(3, 0)], end) == ""
-        assert contradiction(manifest, [(3, 0), (4, end)], end + 5) == ""
-        assert contradiction(manifest, [(4, end)], end + 5) == "", "what is cold is not in the local log"
-        assert contradiction(manifest, [], end) == ""
-        assert contradiction(manifest, [(3, 0)], end - 1) == (
-            f"the store has offsets up to {end}, and the local log ends at {end - 1}"
-        )
-        assert contradiction(attrs.evolve(manifest, segments=(), log_start_offset=end), [], 0) != ""
-        assert contradiction(manifest, [(4, 0)], end + 5) == (
-            "offset 0 has the leader epoch 3 in the store, and 4 in the local log"
-        )
-        house.close()
-
-    trio.run(main)
+    assert contradiction(manifest, [(3, 0)], end) == ""
+    assert contradiction(manifest, [(3, 0), (4, end)], end + 5) == ""
+    assert contradiction(manifest, [(4, end)], end + 5) == "", "what is cold is not in the local log"
+    assert contradiction(manifest, [], end) == ""
+    assert contradiction(manifest, [(3, 0)], end - 1) == (
+        f"the store has offsets up to {end}, and the local log ends at {end - 1}"
+    )
+    assert contradiction(attrs.evolve(manifest, segments=(), log_start_offset=end), [], 0) != ""
+    assert contradiction(manifest, [(4, 0)], end + 5) == (
+        "offset 0 has the leader epoch 3 in the store, and 4 in the local log"
+    )
+    house.close()
 
 
-def test_a_smaller_cache_of_indexes_is_smaller_from_the_next_read_on(tmp_path: Path) -> None:
-    async def main() -> None:
-        house = House(tmp_path)
-        house.fill(60)
-        async with house.running():
-            await house.visit()
-            for offset in (0, 12, 24):
-                await house.bring(offset)
-            indexes = house.tier.cold_reads._indexes
-            size_bytes = indexes.size_bytes
-            house.config.change("remote.log.index.file.cache.total.size.bytes", 1)
-            await house.bring(36)
+async def test_a_smaller_cache_of_indexes_is_smaller_from_the_next_read_on(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    house.fill(60)
+    async with house.running():
+        await house.visit()
+        for offset in (0, 12, 24):
+            await house.bring(offset)
+        indexes = house.tier.cold_reads._indexes
+        size_bytes = indexes.size_bytes
+        house.config.change("remote.log.index.file.cache.total.size.bytes", 1)
+        await house.bring(36)
 
-            assert 0 < indexes.size_bytes < size_bytes
-        house.close()
-
-    trio.run(main)
+        assert 0 < indexes.size_bytes < size_bytes
+    house.close()
