@@ -361,7 +361,8 @@ class TieredPartitionLog(WrappedLog):
         here = self.inner.sidecars(kind)
         if kind != TRANSACTION_INDEX:
             return here
-        return sorted({*here, *self.inner.sidecars(COLD_TRANSACTIONS_KIND)})
+        border = self.inner.log_start_offset  # what is kept for a segment that has not left yet does not count
+        return sorted({*here, *(at for at in self.inner.sidecars(COLD_TRANSACTIONS_KIND) if at < border)})
 
     def _kept_kind(self, offset: int, kind: str) -> str:
         is_cold = kind == TRANSACTION_INDEX and offset < self.inner.log_start_offset
@@ -440,18 +441,20 @@ class TieredPartitionLog(WrappedLog):
     def remove_local(self, below: int) -> int:
         """Remove local segments that are in the store, whose state was made durable; return how many.
 
+        What transactions need of them is kept already, as `COLD_TRANSACTIONS_KIND`.
+
         Raises:
             StorageError: The log is offline.
         """
-        for base_offset in self.inner.sidecars(TRANSACTION_INDEX):
-            if base_offset < below:
-                data = self.inner.read_sidecar(base_offset, TRANSACTION_INDEX)
-                self.inner.write_sidecar(base_offset, COLD_TRANSACTIONS_KIND, data)
+        # A segment that was to leave earlier, and was rewritten first, may have no transactions any more.
+        outdated = {segment.base_offset for segment in self.inner.segments() if segment.base_offset < below}
+        outdated.difference_update(self.inner.sidecars(TRANSACTION_INDEX))
+        for base_offset in self.inner.sidecars(COLD_TRANSACTIONS_KIND):
+            is_gone = base_offset < self._log_start_offset and self._place(base_offset) is None
+            if is_gone or base_offset in outdated:
+                self.inner.delete_sidecar(base_offset, COLD_TRANSACTIONS_KIND)
         count = self.inner.delete_segments_below(below)
         self.copies = {base: copy for base, copy in self.copies.items() if base >= self.inner.log_start_offset}
-        for base_offset in self.inner.sidecars(COLD_TRANSACTIONS_KIND):
-            if base_offset < self._log_start_offset and self._place(base_offset) is None:
-                self.inner.delete_sidecar(base_offset, COLD_TRANSACTIONS_KIND)
         self._settle()
         return count
 

@@ -32,6 +32,7 @@ from odradek.kernel.api import (
     id_text,
 )
 
+from .local_state import COLD_TRANSACTIONS_KIND
 from .manifest import new_manifest
 from .manifests import OtherLogError, take_over
 from .names import LOG, SNAPSHOT, TRANSACTION_INDEX, segment_file_name
@@ -164,7 +165,7 @@ class Passes:
         if not tiered.is_state_saved:
             await self.save(tiered)
         if is_wanted():
-            self._remove_local(tiered)
+            await self._remove_local(tiered, is_wanted)
         if damage is not None:
             raise damage
 
@@ -256,15 +257,31 @@ class Passes:
         """
         version = tiered.state_version
         await self._do(tiered.begin_saving())
+        await self._sync_folder(tiered)
+        tiered.note_saved(version)
+
+    async def _sync_folder(self, tiered: TieredPartitionLog) -> None:
         directory = tiered.directory
         if directory is not None:
             await self._in_thread(lambda: self._files.fsync_directory(directory))
-        tiered.note_saved(version)
 
-    def _remove_local(self, tiered: TieredPartitionLog) -> None:
+    def _removable(self, tiered: TieredPartitionLog) -> int | None:
         below = plan_local_removal(tiered.planning_state(tiered.log_end_offset, self._broker.clock.now_ms()))
-        if below is None or not tiered.is_state_saved:
+        return below if tiered.is_state_saved else None
+
+    async def _remove_local(self, tiered: TieredPartitionLog, is_wanted: Callable[[], bool]) -> None:
+        below = self._removable(tiered)
+        if below is None:
             return
+        keeping = _keep_transactions(tiered, below)
+        for work in keeping:
+            await self._do(work)
+        if keeping:
+            await self._sync_folder(tiered)
+            now = self._removable(tiered) if is_wanted() else None
+            if now is None:
+                return
+            below = min(below, now)  # compaction may have rewritten one of them meanwhile: that stays
         count = tiered.remove_local(below)
         self.counters.segments_removed_locally += count
         log.info(
@@ -323,6 +340,16 @@ def _difference(store: ObjectStore, manifest: Manifest, sources: Sequence[Segmen
                 return f"the batch at offset {source.base_offset} is another one in the store"
             break
     return ""
+
+
+def _keep_transactions(tiered: TieredPartitionLog, below: int) -> list[DiskWork]:
+    """Begin to keep what transactions need of local segments that are about to leave."""
+    inner = tiered.inner
+    return [
+        inner.begin_sidecar(at, COLD_TRANSACTIONS_KIND, inner.read_sidecar(at, TRANSACTION_INDEX))
+        for at in inner.sidecars(TRANSACTION_INDEX)
+        if at < below
+    ]
 
 
 def _is_unchanged(tiered: TieredPartitionLog, segment: SegmentInfo) -> bool:
