@@ -8,7 +8,7 @@
 
 Counted are offsets, not records: gaps that compaction and transactions leave count too.
 
-*Source:* `KafkaMicroBatchStream` of Spark's Kafka connector 4.2.0; the tests hold its answers to `maxOffsetsPerTrigger`.
+*Source:* `KafkaMicroBatchStream` of Spark's Kafka connector 4.2.0; the tests hold its answers.
 """
 
 from __future__ import annotations
