@@ -265,8 +265,18 @@ def encode_batch(header: BatchHeader, payload: Buffer) -> bytearray:
 
     Length and CRC are computed, and `header` is changed to what was written.
     """
-    header.length_bytes = HEADER_SIZE + len(payload)
-    batch = bytearray(header.length_bytes)
+    batch = bytearray(HEADER_SIZE + len(payload))
+    batch[HEADER_SIZE:] = payload
+    put_header(batch, header)
+    return batch
+
+
+def put_header(batch: bytearray, header: BatchHeader) -> None:
+    """Write `header`'s fields before the payload that `batch` holds from `HEADER_SIZE` on.
+
+    Length and CRC are computed, and `header` is changed to what was written.
+    """
+    header.length_bytes = len(batch)
     _HEADER.pack_into(
         batch,
         0,
@@ -284,7 +294,5 @@ def encode_batch(header: BatchHeader, payload: Buffer) -> bytearray:
         header.base_sequence,
         header.records_count,
     )
-    batch[HEADER_SIZE:] = payload
     header.crc = compute_crc(batch, 0, header.length_bytes)
     _CRC.pack_into(batch, CRC_POSITION, header.crc)
-    return batch

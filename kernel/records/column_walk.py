@@ -11,7 +11,8 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from .record import VARINT_BYTES_MAX, decode_varint, decode_varlong, long_varint
+from .batch import HEADER_SIZE
+from .record import VARINT_BYTES_MAX, decode_varint, decode_varlong, encode_record, long_varint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +34,11 @@ TakenColumns: TypeAlias = """tuple[
 ]"""
 """Rows, then a column for each flag of `columns.Column`, in their order; None for those that are not wanted."""
 
+BinarySource: TypeAlias = "tuple[Buffer, Buffer, Buffer | None, int]"
+"""Offsets, data, validity, where row 0 stands: the attributes of a `columns.BinaryColumn`."""
+HeadersSource: TypeAlias = "tuple[Buffer, BinarySource, BinarySource, Buffer | None, int]"
+"""The attributes of a `columns.HeadersColumn`."""
+
 KEY: Final = 1
 VALUE: Final = 2
 OFFSET: Final = 4
@@ -42,6 +48,7 @@ HEADERS: Final = 32
 
 INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
+INT32_MAX: Final = 2**31 - 1
 _MICROSECONDS: Final = 1_000
 
 
@@ -316,3 +323,111 @@ def pack_bits(flags: Sequence[int]) -> bytes:
         if flag:
             bits[index >> 3] |= 1 << (index & 7)
     return bytes(bits)
+
+
+class _BinarySource:
+    """A column to read rows from; see `columns.BinaryColumn`."""
+
+    def __init__(self, source: BinarySource) -> None:
+        offsets, data, validity, self._first = source
+        self._offsets = memoryview(offsets).cast("B").cast("i")
+        self._data = memoryview(data).cast("B")
+        self._validity = None if validity is None else memoryview(validity).cast("B")
+
+    def at(self, row: int) -> memoryview | None:
+        index = self._first + row
+        if self._validity is not None and not self._validity[index >> 3] >> (index & 7) & 1:
+            return None
+        start, end = self._offsets[index], self._offsets[index + 1]
+        if not 0 <= start <= end <= len(self._data):
+            raise ValueError("offsets that do not fit the data")
+        return self._data[start:end]
+
+
+class _HeadersSource:
+    """A column to read headers from; see `columns.HeadersColumn`."""
+
+    def __init__(self, source: HeadersSource) -> None:
+        offsets, keys, values, validity, self._first = source
+        self._offsets = memoryview(offsets).cast("B").cast("i")
+        self._keys, self._values = _BinarySource(keys), _BinarySource(values)
+        self._validity = None if validity is None else memoryview(validity).cast("B")
+
+    def at(self, row: int) -> list[tuple[str, bytes | None]]:
+        index = self._first + row
+        if self._validity is not None and not self._validity[index >> 3] >> (index & 7) & 1:
+            return []
+        headers: list[tuple[str, bytes | None]] = []
+        for number in range(self._offsets[index], self._offsets[index + 1]):
+            key, value = self._keys.at(number), self._values.at(number)
+            if key is None:
+                raise ValueError(f"row {row} has a header without a key")
+            name = bytes(key).decode("utf-8", "surrogateescape")
+            headers.append((name, None if value is None else bytes(value)))
+        return headers
+
+
+def encode_rows_in_python(
+    rows_count: int,
+    keys: BinarySource | None,
+    values: BinarySource | None,
+    timestamps: Buffer | None,
+    headers: HeadersSource | None,
+    rows: Buffer | None,
+    position: int,
+    bytes_max: int,
+    timestamp_ms: int,
+    /,
+) -> tuple[bytearray, int, int, int]:
+    """Write records one after the other, behind the room for a batch's header.
+
+    Args:
+        rows_count: How many rows the columns have.
+        keys: None: no record has a key.
+        values: None: no record has a value.
+        timestamps: int64 each, microseconds; None: `timestamp_ms` for every record.
+        headers: None: no record has headers.
+        rows: Which rows, int32 each; None: all of them.
+        position: Which of `rows` is the first.
+        bytes_max: A record that would make more than so many bytes is not written, unless it is the first.
+        timestamp_ms: See `timestamps`.
+
+    Returns:
+        The bytes, the position after the last row written, its first record's timestamp and the greatest.
+
+    Raises:
+        ValueError: A header has no key; a record is longer than a batch can be; the buffers do not belong together.
+    """
+    chosen = range(rows_count) if rows is None else memoryview(rows).cast("B").cast("i")
+    of_key = _BinarySource(keys) if keys else None
+    of_value = _BinarySource(values) if values else None
+    of_headers = _HeadersSource(headers) if headers else None
+    times = None if timestamps is None else memoryview(timestamps).cast("B").cast("q")
+    written = bytearray(HEADER_SIZE)
+    base = greatest = 0
+    start = position
+    try:
+        while position < len(chosen):
+            row = chosen[position]
+            if not 0 <= row < rows_count:
+                raise ValueError(f"there is no row {row}")
+            timestamp = timestamp_ms if times is None else times[row] // _MICROSECONDS
+            if position == start:
+                base = greatest = timestamp
+            record = encode_record(
+                timestamp - base,
+                position - start,
+                of_key.at(row) if of_key else None,
+                of_value.at(row) if of_value else None,
+                of_headers.at(row) if of_headers else (),
+            )
+            if len(written) + len(record) > (bytes_max if position > start else INT32_MAX):
+                break
+            written += record
+            greatest = max(greatest, timestamp)
+            position += 1
+    except IndexError:
+        raise ValueError("buffers that are too short for the rows") from None
+    if position == start:
+        raise ValueError("a record that is too large for a batch, or no row at all")
+    return written, position, base, greatest

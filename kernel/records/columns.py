@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 from crc32c import crc32c
 
+from ..types import NO_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP
 from .aborted import AbortedTransactions
 from .batch import (
     ATTRIBUTES_POSITION,
@@ -34,18 +35,22 @@ from .batch import (
     LOG_OVERHEAD,
     MAGIC,
     MAGIC_POSITION,
+    TRANSACTIONAL_FLAG,
+    BatchHeader,
     CorruptRecordsError,
+    put_header,
     read_header,
 )
+from .batch import encode_batch as whole_batch
 from .column_walk import INT64_MAX, PythonColumnBuilder
-from .compression import DECOMPRESSED_BYTES_MAX, decompress
+from .column_walk import encode_rows_in_python as encode_rows
+from .compression import DECOMPRESSED_BYTES_MAX, CompressionType, compress, decompress
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
     from ..types import Buffer
-    from .batch import BatchHeader
-    from .column_walk import BinaryBuffers, ColumnBuilder, TakenColumns
+    from .column_walk import BinaryBuffers, BinarySource, ColumnBuilder, HeadersSource, TakenColumns
 
 ROWS_MAX: Final = 20_000
 BYTES_MAX: Final = 4 * 1024 * 1024
@@ -272,6 +277,82 @@ class ColumnReader:
                 yield columns_of(builder.take())
         except (CorruptRecordsError, ValueError) as exc:
             raise CorruptRecordsError(f"batch at offset {header.base_offset}: {exc}", position=place) from exc
+
+
+def encode_batch(
+    columns: Columns,
+    rows: Buffer | None = None,
+    position: int = 0,
+    *,
+    timestamp_ms: int,
+    bytes_max: int,
+    compression: CompressionType = CompressionType.NONE,
+    compression_level: int | None = None,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    is_transactional: bool = False,
+) -> tuple[bytearray, int]:
+    """Return one record batch of rows, and the position after the last of them; called again from there for the rest.
+
+    Args:
+        columns: Keys, values, timestamps (none is null) and headers; offsets and timestamp types mean nothing here.
+            A column that is missing is null in every record. Slices of Arrow's columns are taken as they are (`first`).
+        rows: Which rows, int32 each, in the order of the batch; None for all. Rows may repeat.
+        position: Which of `rows` is the batch's first; less than there are.
+        timestamp_ms: Timestamp of every record, where `columns` has none.
+        bytes_max: Size of the batch before compression, at most 1 GiB; a record that is larger goes alone.
+        compression: The codec.
+        compression_level: Its level; None is the codec's default.
+        producer_id: -1 without an idempotent producer, and so the next two.
+        producer_epoch: The producer's epoch.
+        base_sequence: Sequence of the first record.
+        is_transactional: Whether the batch belongs to a transaction.
+
+    Raises:
+        ValueError: A header has no key, a record is longer than a batch can be (2 GiB), or `rows` or `columns` are not
+            what they should be.
+    """
+    assert 0 <= bytes_max <= 2**30, "a batch's length is an int32"
+    batch, following, base_timestamp, max_timestamp = encode_rows(
+        columns.rows,
+        None if columns.keys is None else _source(columns.keys),
+        None if columns.values is None else _source(columns.values),
+        columns.timestamps,
+        None if columns.headers is None else _headers_source(columns.headers),
+        rows,
+        position,
+        bytes_max,
+        timestamp_ms,
+    )
+    header = BatchHeader(
+        0,
+        0,
+        NO_EPOCH,
+        MAGIC,
+        0,
+        compression | (TRANSACTIONAL_FLAG if is_transactional else 0),
+        following - position - 1,
+        base_timestamp,
+        max(max_timestamp, NO_TIMESTAMP),
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        following - position,
+    )
+    if compression is CompressionType.NONE:
+        put_header(batch, header)
+    else:
+        batch = whole_batch(header, compress(compression, bytes(memoryview(batch)[HEADER_SIZE:]), compression_level))
+    return batch, following
+
+
+def _source(column: BinaryColumn) -> BinarySource:
+    return column.offsets, column.data, column.validity, column.first
+
+
+def _headers_source(column: HeadersColumn) -> HeadersSource:
+    return column.offsets, _source(column.keys), _source(column.values), column.validity, column.first
 
 
 def _checked_header(view: memoryview, place: int) -> BatchHeader | None:
