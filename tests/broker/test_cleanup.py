@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.builder import BatchBuilder
-from odradek.kernel.testing.running_broker import RunningBroker, running_broker
+from odradek.kernel.testing.running_broker import running_broker
 from odradek.kernel.wire.messages.api_08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -31,6 +30,7 @@ from odradek.kernel.wire.messages.api_19_create_topics import (
     CreateTopicsResponse,
 )
 from tests.plugins.groups.test_groups_read_by_kafka import dump, understood
+from tests.waiting import until
 
 from .broker_process import Client, batch_of
 from .naive_log_reader import records_of
@@ -44,7 +44,6 @@ QUICK = {
     "replica.high.watermark.checkpoint.interval.ms": 100,
 }
 INTERNAL = "__consumer_offsets"
-PATIENCE_S = 30.0
 SEGMENT_BYTES = 20_000
 
 
@@ -91,14 +90,6 @@ def committed(client: Client) -> int:
     return topics[0].partitions[0].committed_offset if topics else -1
 
 
-def until(condition: Callable[[], bool], broker: RunningBroker) -> None:
-    deadline = time.perf_counter() + PATIENCE_S
-    while not condition():
-        broker.check()
-        assert time.perf_counter() < deadline, "it never became true"
-        time.sleep(0.02)
-
-
 def size_of(data_dir: Path, topic: str) -> int:
     return sum(path.stat().st_size for path in (data_dir / f"{topic}-0").glob("*.log"))
 
@@ -111,19 +102,19 @@ def test_a_consumer_that_commits_for_ever_keeps_its_topic_small(data_dir: Path) 
     with running_broker(QUICK, data_dir=data_dir) as broker, Client(broker.bootstrap) as client:
         create(client, "t")
         find_coordinator(client)
-        until(lambda: commit(client, 0) == ErrorCode.NONE, broker)
+        until(lambda: commit(client, 0) == ErrorCode.NONE, broker.check)
         assert alter(client, TOPIC, INTERNAL, "internal.segment.bytes", str(SEGMENT_BYTES)) == ErrorCode.NONE
         assert alter(client, TOPIC, INTERNAL, "file.delete.delay.ms", "0") == ErrorCode.NONE
         written = 0
         for offset in range(1_000):
             assert commit(client, offset) == ErrorCode.NONE
             written += 150
-        until(lambda: size_of(data_dir, INTERNAL) < 2 * SEGMENT_BYTES, broker)
+        until(lambda: size_of(data_dir, INTERNAL) < 2 * SEGMENT_BYTES, broker.check)
         assert written > 5 * SEGMENT_BYTES
         assert committed(client) == 999
 
     with running_broker(QUICK, data_dir=data_dir) as broker, Client(broker.bootstrap) as client:
-        until(lambda: committed(client) == 999, broker)
+        until(lambda: committed(client) == 999, broker.check)
         assert size_of(data_dir, INTERNAL) < 2 * SEGMENT_BYTES
 
 
@@ -132,12 +123,12 @@ def test_kafka_understands_the_offsets_that_compaction_left(data_dir: Path) -> N
     with running_broker(QUICK, data_dir=data_dir) as broker, Client(broker.bootstrap) as client:
         create(client, "t")
         find_coordinator(client)
-        until(lambda: commit(client, 0) == ErrorCode.NONE, broker)
+        until(lambda: commit(client, 0) == ErrorCode.NONE, broker.check)
         assert alter(client, TOPIC, INTERNAL, "internal.segment.bytes", str(SEGMENT_BYTES)) == ErrorCode.NONE
         assert alter(client, TOPIC, INTERNAL, "file.delete.delay.ms", "0") == ErrorCode.NONE
         for offset in range(300):
             assert commit(client, offset, group=f"g{offset % 3}") == ErrorCode.NONE
-        until(lambda: size_of(data_dir, INTERNAL) < 2 * SEGMENT_BYTES, broker)
+        until(lambda: size_of(data_dir, INTERNAL) < 2 * SEGMENT_BYTES, broker.check)
     segments = sorted((data_dir / f"{INTERNAL}-0").glob("*.log"))
     written = sum(len(records_of(segment)) for segment in segments)
     texts = [dump(segment) for segment in segments]
@@ -165,8 +156,8 @@ def test_a_damaged_segment_costs_its_partition_its_compaction_and_nothing_else(
     segment.write_bytes(damaged)
 
     with running_broker(QUICK, data_dir=data_dir) as broker, Client(broker.bootstrap) as client:
-        until(lambda: size_of(data_dir, "good") < 2_500, broker)
-        until(lambda: "bad-0 is not compacted, and grows" in caplog.text, broker)
+        until(lambda: size_of(data_dir, "good") < 2_500, broker.check)
+        until(lambda: "bad-0 is not compacted, and grows" in caplog.text, broker.check)
         assert produce(client, "bad", keyed(b"k", b"on it goes")) == (ErrorCode.NONE, 40)
         assert size_of(data_dir, "bad") > 4_000
     told = next(record.getMessage() for record in caplog.records if "bad-0 is not compacted" in record.getMessage())
@@ -179,5 +170,5 @@ def test_records_go_when_their_time_is_over(data_dir: Path) -> None:
         create(client, "t")
         assert produce(client, "t", batch_of(b"an old timestamp")) == (ErrorCode.NONE, 0)
         assert alter(client, TOPIC, "t", "file.delete.delay.ms", "0") == ErrorCode.NONE
-        until(lambda: not size_of(data_dir, "t"), broker)
+        until(lambda: not size_of(data_dir, "t"), broker.check)
         assert produce(client, "t", batch_of(b"another")) == (ErrorCode.NONE, 1)

@@ -10,6 +10,7 @@ from odradek.kernel.broker import Broker, read_broker_options
 from odradek.kernel.metadata.directory_changes import directory_of
 from odradek.kernel.wire.messages import api_34_alter_replica_log_dirs as alter_dirs
 from odradek.kernel.wire.messages.api_19_create_topics import CreatableTopic, CreateTopicsRequest
+from tests.waiting import until_async
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -47,8 +48,7 @@ def on_disk(parts: BrokerParts) -> list[UUID]:
 
 
 async def until_told(parts: BrokerParts) -> None:
-    while in_metadata(parts) != on_disk(parts):  # noqa: ASYNC110 - the metadata log tells nobody outside
-        await trio.sleep(0.01)
+    await until_async(lambda: in_metadata(parts) == on_disk(parts))
 
 
 def test_the_metadata_knows_where_replicas_lie(tmp_path: Path) -> None:
@@ -67,9 +67,7 @@ def test_the_metadata_knows_where_replicas_lie(tmp_path: Path) -> None:
         handler = parts.router.routes[34].handler
         answer = handler.handle(alter_dirs.AlterReplicaLogDirsRequest(dirs=[move]), None)
         assert answer.results[0].partitions[0].error_code == 0
-        with trio.fail_after(30):
-            while on_disk(parts) == before:  # noqa: ASYNC110 - nobody is told when a move is done
-                await trio.sleep(0.01)
+        await until_async(lambda: on_disk(parts) != before)
         await until_told(parts)
         assert in_metadata(parts)[1:] == before[1:]
         assert in_metadata(parts)[0] != before[0]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -33,6 +31,7 @@ from odradek.kernel.wire.messages.api_21_delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
+from tests.waiting import until
 
 from .broker_process import Client, batch_of, broker_process
 from .test_live_config import TOPIC, alter
@@ -49,7 +48,6 @@ ON = {
 SMALL = {"internal.segment.bytes": "300", "local.retention.bytes": "1"}
 EARLIEST, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -2, -4, -5, -6
 BATCHES = 6
-LIMIT_S = 30.0
 VALUES = [b"%d" % number * 100 for number in range(BATCHES)]
 
 
@@ -104,13 +102,6 @@ def fetch(client: Client, position: int) -> tuple[int, bytes]:
     records = topic.partitions[0].records
     assert records is None or isinstance(records, bytes | memoryview)
     return topic.partitions[0].error_code, bytes(records or b"")
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Ask again until it holds; the asking is the wait."""
-    deadline_s = time.monotonic() + LIMIT_S  # noqa: TID251 - a limit for a test that hangs
-    while not condition():
-        assert time.monotonic() < deadline_s, "it took too long"  # noqa: TID251 - as above
 
 
 def segments_in(store: Path) -> list[str]:

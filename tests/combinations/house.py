@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,10 +23,10 @@ from confluent_kafka.admin import (
 )
 
 from odradek.kernel.testing.running_broker import RunningBroker, running_broker
+from tests.waiting import PATIENCE_S, until
 
 from .table import QUICK, Combination, Storage
 
-PATIENCE_S = 60.0
 SPEC: Any = OffsetSpec
 """Its constructors have no types."""
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -162,11 +161,7 @@ class House:
 
     def until(self, condition: Callable[[], bool]) -> None:
         """Wait for what the broker does by itself."""
-        deadline = time.perf_counter() + PATIENCE_S
-        while not condition():
-            self.broker.check()
-            assert time.perf_counter() < deadline, "it never became true"
-            time.sleep(0.02)
+        until(condition, self.broker.check)
 
 
 PROMPT_PRODUCER = {"reconnect.backoff.ms": 10, "log_level": 0}

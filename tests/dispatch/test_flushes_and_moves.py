@@ -22,6 +22,7 @@ from odradek.kernel.partitions.replica_manager import ReplicaManager
 from odradek.kernel.partitions.upkeep import Upkeep, UpkeepSettings
 from odradek.kernel.wire.messages.api_35_describe_log_dirs import DescribeLogDirsRequest
 from odradek.plugins.storage_segment.moving import MoveWork, SwapWork
+from tests.waiting import until_async
 
 from .hosted import Hosted
 
@@ -101,12 +102,6 @@ async def move(replicas: ReplicaManager, replica: Replica, log_dir: str, limiter
     await move_replica(replicas, replica, limiter)
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    with trio.fail_after(20):
-        while not condition():  # noqa: ASYNC110 - what a thread did is told by a callback that sets no event
-            await trio.sleep(0.001)
-
-
 def ask(hosted: Hosted, service: FlushService, *replicas: Replica) -> None:
     hosted.replicas.flush_queue += replicas
     service.wake()
@@ -129,7 +124,7 @@ def test_a_flush_of_a_log_that_moved_meanwhile_does_not_take_the_replica_offline
         await move(hosted.replicas, moved, other_dir(hosted, moved), trio.CapacityLimiter(1))
         ask(hosted, service, moved)
         files.may_go_on.set()
-        await until(lambda: service.flushes_count >= 2)
+        await until_async(lambda: service.flushes_count >= 2)
 
     run(hosted, scenario)
 
@@ -149,10 +144,10 @@ def test_who_waits_for_a_flush_does_not_wait_for_closed_segments_of_others(hoste
         service.flush_closed_segments([large])
         await files.wait_held()
         ask(hosted, service, urgent)
-        await until(lambda: urgent.high_watermark == 1)
+        await until_async(lambda: urgent.high_watermark == 1)
         assert large.log.recovery_point == 0
         files.may_go_on.set()
-        await until(lambda: large.log.recovery_point == 1)
+        await until_async(lambda: large.log.recovery_point == 1)
 
     run(hosted, scenario)
 
@@ -169,10 +164,10 @@ def test_a_flush_is_told_before_its_round_is_over(hosted: Hosted, files: HeldFil
         second.log.begin_flush = lambda **options: Held(begin(**options), files)  # type: ignore[method-assign]
         ask(hosted, service, first, second)
         await files.wait_held()
-        await until(lambda: first.high_watermark == 1)
+        await until_async(lambda: first.high_watermark == 1)
         assert second.high_watermark == 0
         files.may_go_on.set()
-        await until(lambda: second.high_watermark == 1)
+        await until_async(lambda: second.high_watermark == 1)
 
     run(hosted, scenario)
 
@@ -218,7 +213,7 @@ def test_a_storage_with_a_bug_loses_its_own_partition_and_no_other_flush(hosted:
     async def scenario(service: FlushService, nursery: trio.Nursery) -> None:
         buggy.log.begin_flush = begin_flush  # type: ignore[method-assign, assignment]
         ask(hosted, service, buggy, sound)
-        await until(lambda: sound.high_watermark == 1)
+        await until_async(lambda: sound.high_watermark == 1)
 
     run(hosted, scenario)
 
@@ -370,7 +365,7 @@ def test_a_move_cancelled_before_the_log_was_closed_counts_nothing_that_is_not_f
 
     async def later(service: FlushService, nursery: trio.Nursery) -> None:
         service.wake()
-        await until(lambda: replica.appended_offset == 2)
+        await until_async(lambda: replica.appended_offset == 2)
 
     run(hosted, later)
 

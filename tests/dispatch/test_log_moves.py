@@ -10,6 +10,7 @@ import trio
 from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.partitions.log_moves import LogMoves
 from odradek.kernel.partitions.replica import Replica
+from tests.waiting import until_async
 
 from .hosted import Hosted
 
@@ -32,9 +33,7 @@ def serve(moves: LogMoves, scenario: Callable[[], Awaitable[None]]) -> None:
 
 
 async def until_at_rest(*replicas: Replica) -> None:
-    with trio.fail_after(20):
-        while any(replica.future is not None for replica in replicas):  # noqa: ASYNC110 - nobody is told
-            await trio.sleep(0.001)
+    await until_async(lambda: all(replica.future is None for replica in replicas))
 
 
 def test_several_moves_are_begun_at_once_and_done_one_after_another(hosted: Hosted) -> None:
@@ -106,8 +105,7 @@ def test_a_move_under_way_can_be_called_back_and_asked_for_anew(hosted: Hosted) 
         moves.ask(replica, here)
         moves.ask(replica, there)
         await until_at_rest(replica)
-        while replica.log.log_dir == here:  # noqa: ASYNC110 - nobody is told
-            await trio.sleep(0.001)
+        await until_async(lambda: replica.log.log_dir != here)
         await until_at_rest(replica)
 
     serve(moves, scenario)

@@ -23,6 +23,7 @@ from odradek.kernel.wire.messages import api_23_offset_for_leader_epoch as leade
 from odradek.kernel.wire.messages import api_34_alter_replica_log_dirs as alter_dirs
 from odradek.kernel.wire.messages import api_35_describe_log_dirs as describe_dirs
 from odradek.kernel.wire.messages import api_61_describe_producers as describe_producers
+from tests.waiting import until_async
 
 from .hosted import Hosted
 
@@ -162,9 +163,7 @@ def alter(hosted: Hosted, path: str, topic: str, *indexes: int) -> dict[int, int
         assert isinstance(response, alter_dirs.AlterReplicaLogDirsResponse)
         async with trio.open_nursery() as nursery:
             await nursery.start(moves.run)
-            with trio.fail_after(20):
-                while any(replica.future is not None for replica in hosted.replicas.replicas()):  # noqa: ASYNC110
-                    await trio.sleep(0.001)
+            await until_async(lambda: all(replica.future is None for replica in hosted.replicas.replicas()))
             nursery.cancel_scope.cancel()
         return response
 

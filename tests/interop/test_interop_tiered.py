@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -14,11 +13,12 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.waiting import PATIENCE_S, until
+
 from ..broker.broker_process import BrokerProcess, broker_process
 
 pytestmark = pytest.mark.interop
 
-PATIENCE_S = 60.0
 SEGMENT_BYTES = 1 << 20
 STAMP_MS = 1_700_000_000_000
 COUNT = 6_000
@@ -112,14 +112,6 @@ def local_start(data_dir: Path, topic: str) -> int:
 @pytest.fixture
 def data_dir(tmp_path: Path) -> Path:
     return tmp_path / "data"
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait until something holds that the broker's services bring about."""
-    deadline = time.monotonic() + PATIENCE_S  # noqa: TID251 - a limit for a test that hangs
-    while not condition():
-        assert time.monotonic() < deadline, "it never came about"  # noqa: TID251 - as above
-        time.sleep(0.05)
 
 
 def is_cold(data_dir: Path, topic: str, at_least: int) -> Callable[[], bool]:

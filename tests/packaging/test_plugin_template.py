@@ -7,12 +7,14 @@ import signal
 import sqlite3
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.waiting import PATIENCE_S, until
 
 from .building import ROOT, Environment, plain_environment
 
@@ -42,7 +44,6 @@ enable = ["assignors", "cleanup", "election_isr", "groups", "storage_segment", "
 "flush.messages" = 1
 """
 TOPICS = ("in_sqlite", "in_segments")
-PATIENCE_S = 30.0
 
 
 @pytest.fixture(scope="module")
@@ -155,13 +156,6 @@ def test_real_clients_use_it_beside_segments_and_a_kill_costs_nothing(
     assert batches > 0
     assert not (tmp_path / "data/in_sqlite-0").exists()
     assert (tmp_path / "data/in_segments-0").exists()
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.perf_counter() + PATIENCE_S
-    while not condition():
-        assert time.perf_counter() < deadline, "it never became true"
-        time.sleep(0.05)
 
 
 def test_its_policy_and_its_stage_act_on_their_topics(environment: Environment, project: Path, tmp_path: Path) -> None:

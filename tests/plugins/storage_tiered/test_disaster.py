@@ -5,15 +5,14 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import time
 from typing import TYPE_CHECKING
 
 import pytest
 
 from odradek.kernel.testing.running_broker import RunningBroker, running_broker
+from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from tests.plugins.storage_tiered.s3 import S3Server
@@ -25,7 +24,6 @@ pytestmark = pytest.mark.interop
 
 TOPIC = "orders"
 PARTITIONS = 2
-PATIENCE_S = 60.0
 TOPIC_CONFIG = {
     "remote.storage.enable": "true",
     "internal.segment.bytes": "20000",
@@ -54,15 +52,6 @@ def settings(url: str, tmp_path: Path) -> dict[str, object]:
         "remote.log.manager.task.interval.ms": 100,
         "log.segment.delete.delay.ms": 0,
     }
-
-
-def until(is_done: Callable[[], bool], broker: RunningBroker) -> None:
-    for _ in range(int(PATIENCE_S / 0.05)):
-        broker.check()
-        if is_done():
-            return
-        time.sleep(0.05)
-    pytest.fail("it did not happen in time")
 
 
 def write(broker: RunningBroker) -> None:
@@ -135,7 +124,7 @@ def test_topics_come_back_from_the_bucket_alone(url: str, tmp_path: Path) -> Non
     lost, restored = tmp_path / "lost", tmp_path / "restored"
     with running_broker(settings(url, tmp_path), data_dir=lost) as broker:
         write(broker)
-        until(lambda: bool(local_starts(lost)) and min(local_starts(lost)) > 0, broker)
+        until(lambda: bool(local_starts(lost)) and min(local_starts(lost)) > 0, broker.check)
         before = {isolation: read(broker, isolation) for isolation in ("read_committed", "read_uncommitted")}
     ends = local_starts(lost)
     shutil.rmtree(lost)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,9 +10,10 @@ from odradek.kernel.testing.running_broker import RunningBroker, running_broker
 from odradek.plugins.storage_tiered.stores import open_store
 from odradek.plugins.storage_tiered.verify import verify_bucket
 from tests.plugins.storage_tiered.faulty_line import FaultyLine, Mode, faulty_line
+from tests.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.plugins.storage_tiered.s3 import S3Server
@@ -24,7 +24,6 @@ admin = pytest.importorskip("confluent_kafka.admin")
 pytestmark = pytest.mark.interop
 
 TOPIC = "orders"
-PATIENCE_S = 60.0
 TOPIC_CONFIG = {
     "remote.storage.enable": "true",
     "internal.segment.bytes": "20000",
@@ -39,15 +38,6 @@ def line(s3: S3Server) -> Iterator[FaultyLine]:
     """The way to the S3 server."""
     with faulty_line(s3.port) as made:
         yield made
-
-
-def until(is_done: Callable[[], bool], broker: RunningBroker) -> None:
-    for _ in range(int(PATIENCE_S / 0.05)):
-        broker.check()
-        if is_done():
-            return
-        time.sleep(0.05)
-    pytest.fail("it did not happen in time")
 
 
 def settings(url: str, line: FaultyLine, s3: S3Server, tmp_path: Path) -> dict[str, object]:
@@ -119,14 +109,14 @@ def test_a_store_behind_a_bad_network_costs_no_record(line: FaultyLine, s3: S3Se
             line.become(mode)
             produce(broker, end, end + 200)
             end += 200
-            until(lambda: line.connections >= 4, broker)
+            until(lambda: line.connections >= 4, broker.check)
 
             assert segments(data_dir)[0] == 0, f"{mode}: what the store has not got stays"
             reader = Reader(broker)
             assert reader.read_to(end, 30) == end
             reader.close()
         line.become(Mode.THROUGH)
-        until(lambda: segments(data_dir)[0] > 600, broker)
+        until(lambda: segments(data_dir)[0] > 600, broker.check)
         report = verify_bucket(open_store(url, s3.settings))
 
         assert [each for each in report.all_findings if each.kind != "orphan"] == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import attrs
 import pytest
@@ -18,16 +17,7 @@ from odradek.plugins.storage_tiered.metrics import tier_metrics
 from odradek.plugins.storage_tiered.pending import PendingDeletions
 from odradek.plugins.storage_tiered.tier import TieredStorage
 from tests.plugins.storage_tiered.tiered_house import CLUSTER_ID, LITTLE_LOCAL, House
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait until something holds that worker threads bring about."""
-    with trio.fail_after(10):
-        while not condition():  # noqa: ASYNC110 - what a thread did is told by a callback that sets no event
-            await trio.sleep(0.001)
+from tests.waiting import until_async
 
 
 def test_a_store_that_is_away_is_asked_less_and_less_and_told_of_once(
@@ -77,7 +67,7 @@ async def test_disks_that_fill_while_the_store_is_away_are_told_of_early(
     await house.tier.visit(house.log)
     async with trio.open_nursery() as nursery:
         await nursery.start(house.tier.visit_logs)
-        await until(lambda: "has 10 % left" in caplog.text)
+        await until_async(lambda: "has 10 % left" in caplog.text)
         nursery.cancel_scope.cancel()
     house.close()
 
@@ -96,10 +86,10 @@ async def test_a_deleted_partition_leaves_nothing_even_if_the_store_was_away(tmp
     house.tier.delete(PARTITION)
     async with trio.open_nursery() as nursery:
         await nursery.start(house.tier.visit_logs)
-        await until(lambda: house.tier.is_away)
+        await until_async(lambda: house.tier.is_away)
         store.fault = None
         house.clock.advance(60_000)
-        await until(lambda: set(memory.objects) == {"odradek.json"})
+        await until_async(lambda: set(memory.objects) == {"odradek.json"})
         nursery.cancel_scope.cancel()
 
 
@@ -114,14 +104,14 @@ async def test_a_deletion_that_the_store_has_not_heard_of_survives_a_restart(tmp
     house.tier.delete(PARTITION)
     async with trio.open_nursery() as nursery:
         await nursery.start(house.tier.visit_logs)
-        await until(lambda: house.tier.is_away)
+        await until_async(lambda: house.tier.is_away)
         nursery.cancel_scope.cancel()
     store.fault = None
     following = TieredStorage(house, store=store)  # type: ignore[arg-type] # as far as it is asked
     async with trio.open_nursery() as nursery:
         await nursery.start(following.visit_logs)
-        await until(lambda: set(memory.objects) == {"odradek.json"})
-        await until(lambda: not PendingDeletions(OsFiles(), tmp_path / "data/tiered-deletions.json").load())
+        await until_async(lambda: set(memory.objects) == {"odradek.json"})
+        await until_async(lambda: not PendingDeletions(OsFiles(), tmp_path / "data/tiered-deletions.json").load())
         nursery.cancel_scope.cancel()
 
 

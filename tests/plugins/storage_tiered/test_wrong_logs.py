@@ -18,6 +18,7 @@ from odradek.plugins.storage_tiered.names import manifest_prefix
 from odradek.plugins.storage_tiered.planning import contradiction
 from odradek.plugins.storage_tiered.tier import TieredStorage
 from tests.plugins.storage_tiered.tiered_house import LITTLE_LOCAL, House
+from tests.waiting import until_async
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,13 +63,6 @@ def fill_log(house: House, other: TieredPartitionLog, count: int) -> None:
     other.flush()
     other.write_sidecar(other.active_base_offset, "snapshot", b"state of producers")
     house.engine.checkpoint({})
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait until something holds that worker threads bring about."""
-    with trio.fail_after(20):
-        while not condition():  # noqa: ASYNC110 - what a thread did is told by a callback that sets no event
-            await trio.sleep(0.005)
 
 
 def change_newest(store: MemoryObjectStore, old: bytes, new: bytes) -> None:
@@ -122,7 +116,7 @@ def test_what_is_wrong_with_one_log_stops_no_other(
 
         async with trio.open_nursery() as nursery:
             await nursery.start(house.tier.visit_logs)
-            await until(lambda: house.tier.passes.counters.failures > 0 and other.local_log_start_offset > 0)
+            await until_async(lambda: house.tier.passes.counters.failures > 0 and other.local_log_start_offset > 0)
             nursery.cancel_scope.cancel()
 
         assert {name: each for name, each in store.objects.items() if "/3/segments/" in name} == objects
@@ -174,7 +168,7 @@ async def test_a_disk_that_is_gone_while_the_store_is_away_stops_nothing(tmp_pat
     await house.tier.visit(house.log)
     async with trio.open_nursery() as nursery:
         await nursery.start(house.tier.visit_logs)
-        await until(lambda: len(asked) > 1)
+        await until_async(lambda: len(asked) > 1)
         nursery.cancel_scope.cancel()
     house.close()
 

@@ -1,0 +1,42 @@
+"""How tests wait for what services, worker threads and other processes bring about: they look until it holds.
+
+Nobody sleeps for a time that should be enough. The limit is for a test that hangs: a slow machine does not reach it.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PATIENCE_S: Final = 60.0
+_PAUSE_S: Final = 0.02
+_SHORT_PAUSE_S: Final = 0.001
+
+
+def until(condition: Callable[[], bool], check: Callable[[], object] | None = None) -> None:
+    """Wait until something holds.
+
+    Args:
+        condition: What.
+        check: Called before each look; raises when it cannot come about any more, as `RunningBroker.check`.
+    """
+    deadline = time.perf_counter() + PATIENCE_S
+    while True:
+        if check is not None:
+            check()
+        if condition():
+            return
+        assert time.perf_counter() < deadline, "it never came about"
+        time.sleep(_PAUSE_S)
+
+
+async def until_async(condition: Callable[[], bool]) -> None:
+    """Wait in a trio task until something holds; the other tasks run meanwhile."""
+    with trio.fail_after(PATIENCE_S):
+        while not condition():  # noqa: ASYNC110 - what a thread or a service did is told by no event
+            await trio.sleep(_SHORT_PAUSE_S)
