@@ -20,6 +20,8 @@ from odradek.kernel.records.columns import ColumnReader
 from .arrow import record_batch
 from .client import client_for
 from .client.errors import OffsetOutOfRangeError, TopicRecreatedError, UnknownPartitionError
+from .data_loss import Outcome, out_of_range, topic_gone
+from .data_loss import settle as settle_losses
 from .direct.pieces import BrokerPiece, PieceGoneError
 from .errors import DataLossError
 from .worker import settle
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from odradek.kernel.types import Buffer
 
     from .client import ClientSettings
+    from .data_loss import Loss
     from .direct.pieces import Piece
     from .ranges import OffsetRange
     from .schema import Projection
@@ -77,14 +80,7 @@ def read(task: ReadTask) -> Iterator[pa.RecordBatch]:
     """
     settle(freezes=task.freezes_garbage)
     for piece in task.pieces:
-        reader = ColumnReader(
-            piece.range.start,
-            piece.range.end,
-            task.projection.columns,
-            is_read_committed=task.is_read_committed,
-            checks_crc=task.client.checks_crcs,
-        )
-        yield from _read_piece(task, piece, reader)
+        yield from _read_piece(task, piece, _reader(task, piece.range))
 
 
 def _read_piece(task: ReadTask, piece: Piece, reader: ColumnReader) -> Iterator[pa.RecordBatch]:
@@ -117,9 +113,8 @@ def _read_from_broker(task: ReadTask, wanted: OffsetRange, reader: ColumnReader)
         except OffsetOutOfRangeError as error:
             reader = _after_the_loss(task, rest, error)
         except (TopicRecreatedError, UnknownPartitionError) as error:
-            if task.fails_on_data_loss:
-                raise _loss(rest, reader.position, str(error)) from error
-            _log.warning("%s: offsets from %d on are passed over: %s", rest, reader.position, error)
+            is_recreated = isinstance(error, TopicRecreatedError)
+            _settle(task, topic_gone(wanted, reader.position, is_recreated=is_recreated), error)
             return
         else:
             return
@@ -148,19 +143,26 @@ def _after_the_loss(task: ReadTask, rest: OffsetRange, error: OffsetOutOfRangeEr
     Raises:
         DataLossError: That is to be an error.
     """
-    if task.fails_on_data_loss:
-        raise _loss(rest, rest.start, str(error)) from error
-    start = error.log_start_offset
-    if not rest.start < start < rest.end:  # all of it is gone, or nobody can say where the log begins
-        start = rest.end
-    _log.warning("%s: offsets from %d to %d are passed over: %s", rest, rest.start, start, error)
-    return ColumnReader(start, rest.end, task.projection.columns, is_read_committed=task.is_read_committed)
+    start, loss = out_of_range(rest, rest.start, error.log_start_offset, error.log_end_offset)
+    _settle(task, loss, error)
+    return _reader(task, attrs.evolve(rest, start=start))
 
 
-def _loss(wanted: OffsetRange, position: int, cause: str) -> DataLossError:
-    return DataLossError(
-        f"Some data may have been lost because they are not available in Kafka any more: could not read records in "
-        f"offset [{position}, {wanted.end}) of {wanted.topic_partition}: {cause}. They were there when the batch was "
-        "planned; repeating the task does not bring them back. To go on with what is there set the option "
-        "failOnDataLoss=false"
+def _settle(task: ReadTask, loss: Loss, cause: Exception) -> None:
+    """Make an error or a warning of a loss, as the task says."""
+    try:
+        warnings = settle_losses(Outcome((), (loss,)), fails=task.fails_on_data_loss)
+    except DataLossError as error:
+        raise error from cause
+    for warning in warnings:
+        _log.warning("%s", warning)
+
+
+def _reader(task: ReadTask, wanted: OffsetRange) -> ColumnReader:
+    return ColumnReader(
+        wanted.start,
+        wanted.end,
+        task.projection.columns,
+        is_read_committed=task.is_read_committed,
+        checks_crc=task.client.checks_crcs,
     )
