@@ -1,0 +1,40 @@
+"""Compares what came of an input here with what the connector does, and knows the differences that are meant."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from .observe import Outcome
+
+HERE: Final = Path(__file__).parent
+RECORDED: Final[dict[str, dict[str, Outcome]]] = json.loads((HERE / "connector.json").read_text(encoding="utf-8"))
+MEANT: Final[dict[str, dict[str, Any]]] = tomllib.loads((HERE / "differences.toml").read_text(encoding="utf-8"))
+COMPARED: Final = ("rows", "tasks", "digest", "batches", "offsets", "written", "records")
+
+
+def essence(outcome: Outcome) -> dict[str, Any]:
+    """Return what is compared of an outcome: what was read or written, or that it was refused.
+
+    At which stage and in which words something is refused is not compared: we refuse most of it earlier, and say more.
+    """
+    if "refused" in outcome:
+        return {"refused": True} | {key: outcome[key] for key in ("records",) if outcome.get(key)}
+    return {key: outcome[key] for key in COMPARED if key in outcome}
+
+
+def expected(kind: str, name: str) -> dict[str, Any]:
+    """Return the essence that we are to show: the connector's, or what the list of differences says instead."""
+    meant = MEANT.get(kind, {}).get(name)
+    theirs = essence(RECORDED[kind][name])
+    return theirs if meant is None else merged(theirs, meant["here"])
+
+
+def merged(theirs: dict[str, Any], here: dict[str, Any]) -> dict[str, Any]:
+    """Return what differs put over the connector's essence; a refusal replaces it, and replaces nothing else."""
+    if here.get("refused"):
+        return here
+    return {key: value for key, value in theirs.items() if key != "refused"} | here
