@@ -1,0 +1,176 @@
+"""Pure core: which of Kafka's client keys have an effect here, which are known and have none, and what values mean.
+
+A job that ran with the JVM connector brings keys of Kafka's Java clients along. Those that this client has are read and
+checked; the others of Kafka's own pass without effect, so that the job runs; a name that Kafka does not have either is
+probably a slip, and whoever reads options warns of it (`unknown_keys`).
+
+*Source:* `ConsumerConfig`, `ProducerConfig`, `AdminClientConfig`, `SslConfigs`, `SaslConfigs` of Kafka 4.3.
+
+.. versionadded:: 0.3
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from odradek.kernel.client.consumer_settings import CONSUMER_KEYS
+from odradek.kernel.client.producer_settings import PRODUCER_KEYS
+from odradek.kernel.client.settings import (
+    TlsClientSettings,
+    nearest_hint,
+    read_bootstrap,
+    read_values,
+)
+from odradek.kernel.errors import ConfigError
+
+from .jaas import read_sasl
+from .settings import FETCH_BYTES, ClientSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from odradek.kernel.client.settings import ClientKey
+
+_ROWS: Final = {key.name: key for key in CONSUMER_KEYS}
+
+
+def _text(name: str, default: str | None, doc: str, template: str = "client.id") -> ClientKey:
+    return attrs.evolve(_ROWS[template], name=name, default=default, doc=doc)
+
+
+_PASSWORD: Final = "ssl.key.password"  # the name of a key, whose type is wanted
+_SAME: Final = (
+    "bootstrap.servers",
+    "client.id",
+    "client.rack",
+    "request.timeout.ms",
+    "default.api.timeout.ms",
+    "retry.backoff.ms",
+    "retry.backoff.max.ms",
+    "metadata.max.age.ms",
+    "connections.max.idle.ms",
+    "socket.connection.setup.timeout.ms",
+    "security.protocol",
+    "ssl.truststore.type",
+    "ssl.truststore.location",
+    "ssl.truststore.certificates",
+    "ssl.keystore.type",
+    "ssl.keystore.location",
+    "ssl.keystore.certificate.chain",
+    "ssl.keystore.key",
+    "ssl.key.password",
+    "ssl.endpoint.identification.algorithm",
+    "ssl.enabled.protocols",
+    "fetch.min.bytes",
+    "fetch.max.bytes",
+    "fetch.max.wait.ms",
+    "isolation.level",
+    "check.crcs",
+)
+
+EFFECTIVE_KEYS: Final[tuple[ClientKey, ...]] = (
+    *(_ROWS[name] for name in _SAME),
+    attrs.evolve(_ROWS["max.partition.fetch.bytes"], default=FETCH_BYTES),
+    attrs.evolve(_ROWS["send.buffer.bytes"], default=-1),
+    attrs.evolve(_ROWS["receive.buffer.bytes"], default=-1),
+    _text("sasl.mechanism", "GSSAPI", "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER."),
+    _text("sasl.jaas.config", None, "The credentials, as a login module of Kafka.", _PASSWORD),
+    _text("sasl.username", None, "The user, for who would rather not write a JAAS line.", "ssl.keystore.location"),
+    _text("sasl.password", None, "The user's password.", _PASSWORD),
+    _text("sasl.oauthbearer.token", None, "The token itself.", _PASSWORD),
+    _text("sasl.oauthbearer.token.endpoint.url", None, "file:///... names a file with the token.", _PASSWORD),
+)
+"""What this client reads; `max.partition.fetch.bytes` and the sizes of socket buffers have defaults of their own."""
+
+_OTHER_NAMES: Final = """
+auto.include.jmx.reporter bootstrap.controllers client.dns.lookup config.providers enable.metrics.push
+metadata.recovery.strategy metadata.recovery.rebootstrap.trigger.ms metric.reporters metrics.num.samples
+metrics.recording.level metrics.sample.window.ms reconnect.backoff.max.ms reconnect.backoff.ms
+socket.connection.setup.timeout.max.ms security.providers share.acknowledgement.mode share.acquire.mode
+sasl.client.callback.handler.class sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
+sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor
+sasl.login.callback.handler.class sasl.login.class sasl.login.connect.timeout.ms sasl.login.read.timeout.ms
+sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor
+sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
+sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud sasl.oauthbearer.assertion.claim.exp.seconds
+sasl.oauthbearer.assertion.claim.iss sasl.oauthbearer.assertion.claim.jti.include
+sasl.oauthbearer.assertion.claim.nbf.seconds sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file
+sasl.oauthbearer.assertion.private.key.file sasl.oauthbearer.assertion.private.key.passphrase
+sasl.oauthbearer.assertion.template.file sasl.oauthbearer.client.credentials.client.id
+sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.clock.skew.seconds
+sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer sasl.oauthbearer.header.urlencode
+sasl.oauthbearer.jwks.endpoint.refresh.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
+sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url
+sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope
+sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
+ssl.cipher.suites ssl.engine.factory.class ssl.keymanager.algorithm ssl.keystore.password ssl.protocol ssl.provider
+ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.password
+"""
+
+KNOWN_NAMES: Final[frozenset[str]] = frozenset(
+    {key.name for key in (*EFFECTIVE_KEYS, *CONSUMER_KEYS, *PRODUCER_KEYS)} | set(_OTHER_NAMES.split())
+)
+"""Every key that a client of Kafka has."""
+
+
+def unknown_keys(names: Iterable[str]) -> dict[str, str]:
+    """Return the names that no client of Kafka has, each with the name that was probably meant, as a question or empty.
+
+    Args:
+        names: Keys without the prefix `kafka.`.
+    """
+    return {name: nearest_hint(name.lower(), KNOWN_NAMES) for name in names if name.lower() not in KNOWN_NAMES}
+
+
+def read_settings(options: Mapping[str, object]) -> ClientSettings:
+    """Do as `ClientSettings.of`.
+
+    Raises:
+        ConfigError: As there.
+    """
+    given = {name.lower(): value for name, value in options.items() if value is not None}
+    effective = {key.name for key in EFFECTIVE_KEYS}
+    values = read_values({name: value for name, value in given.items() if name in effective}, EFFECTIVE_KEYS, "kafka")
+    defaults = ClientSettings(bootstrap=read_bootstrap(values["bootstrap.servers"]))
+    protocol: str = values["security.protocol"]
+    level = str(values["isolation.level"])
+    if level not in {"read_committed", "read_uncommitted"}:
+        raise ConfigError(f"isolation.level: {level!r} is neither read_committed nor read_uncommitted")
+    return attrs.evolve(
+        defaults,
+        client_id=values["client.id"] or defaults.client_id,
+        rack=values["client.rack"] or "",
+        api_timeout_ms=values["default.api.timeout.ms"],
+        request_timeout_ms=values["request.timeout.ms"],
+        setup_timeout_ms=values["socket.connection.setup.timeout.ms"],
+        retry_backoff_ms=values["retry.backoff.ms"],
+        retry_backoff_max_ms=values["retry.backoff.max.ms"],
+        metadata_max_age_ms=values["metadata.max.age.ms"],
+        connections_max_idle_ms=values["connections.max.idle.ms"],
+        send_buffer_bytes=values["send.buffer.bytes"],
+        receive_buffer_bytes=values["receive.buffer.bytes"],
+        fetch_bytes=max(values["max.partition.fetch.bytes"], 1),
+        fetch_bytes_max=max(values["fetch.max.bytes"], 1),
+        fetch_min_bytes=max(values["fetch.min.bytes"], 1),  # 0 would be a busy loop
+        fetch_wait_ms=values["fetch.max.wait.ms"],
+        is_read_committed=level == "read_committed",
+        checks_crcs=values["check.crcs"],
+        tls=_tls(values) if protocol.endswith("SSL") else None,
+        sasl=read_sasl(values) if protocol.startswith("SASL") else None,
+        given=tuple(sorted((name, str(value)) for name, value in given.items())),
+    )
+
+
+def _tls(values: Mapping[str, Any]) -> TlsClientSettings:
+    return TlsClientSettings(
+        truststore_location=values["ssl.truststore.location"],
+        truststore_certificates=values["ssl.truststore.certificates"],
+        keystore_location=values["ssl.keystore.location"],
+        keystore_certificate_chain=values["ssl.keystore.certificate.chain"],
+        keystore_key=values["ssl.keystore.key"],
+        key_password=values["ssl.key.password"],
+        is_host_checked=values["ssl.endpoint.identification.algorithm"] == "https",
+        enabled_protocols=tuple(values["ssl.enabled.protocols"]),
+    )
