@@ -289,7 +289,7 @@ def _gone(one: TopicPartition, start: int | None) -> Outcome:
 
 def _appeared(one: TopicPartition, end: int, ends: LogEnds) -> Outcome:
     earliest = ends.earliest[one]
-    losses = ()
+    losses: tuple[Loss, ...] = ()
     if earliest:
         detail = f"Added partition {one} starts from {earliest} instead of 0: {earliest} offsets are lost."
         losses = (Loss(Event.NEW_PARTITION_CUT, one, earliest, detail),)

@@ -134,7 +134,7 @@ class SinkOptions:
     warnings: tuple[str, ...] = ()
 
 
-def read_source_options(options: Mapping[str, str], *, is_stream: bool | None) -> SourceOptions:
+def read_source_options(options: Mapping[str, str | None], *, is_stream: bool | None) -> SourceOptions:
     """Read what a source is to do.
 
     Args:
@@ -188,7 +188,7 @@ def read_source_options(options: Mapping[str, str], *, is_stream: bool | None) -
     )
 
 
-def read_sink_options(options: Mapping[str, str]) -> SinkOptions:
+def read_sink_options(options: Mapping[str, str | None]) -> SinkOptions:
     """Read where a sink is to write.
 
     Args:
@@ -223,7 +223,7 @@ def read_sink_options(options: Mapping[str, str]) -> SinkOptions:
     )
 
 
-def _sorted_out(options: Mapping[str, str], use: Use) -> tuple[dict[str, str], dict[str, str], list[str]]:
+def _sorted_out(options: Mapping[str, str | None], use: Use) -> tuple[dict[str, str], dict[str, str], list[str]]:
     """Return our options and Kafka's keys, in small letters, and warnings of names that nobody knows."""
     known = by_lower_name()
     given: dict[str, str] = {}

@@ -98,17 +98,17 @@ def assign(
     Raises:
         AssignmentError: A topic or a partition is not there.
     """
-    match subscription:
-        case Pattern(text):
-            pattern = compile_pattern(text)
-            names = [name for name in found if name not in INTERNAL_TOPICS and pattern.search(name)]
-        case Topics(names):
-            _check_topics([name for name in names if name not in may_lack], found, others)
-        case Assigned(partitions):
-            wanted = [one for one in partitions if one.topic not in may_lack]
-            _check_topics(sorted({one.topic for one in wanted}), found, others)
-            _check_partitions(wanted, found)
-            return tuple(sorted(one for one in partitions if one.partition in found.get(one.topic, ())))
+    if isinstance(subscription, Assigned):
+        wanted = [one for one in subscription.partitions if one.topic not in may_lack]
+        _check_topics(sorted({one.topic for one in wanted}), found, others)
+        _check_partitions(wanted, found)
+        return tuple(sorted(one for one in subscription.partitions if one.partition in found.get(one.topic, ())))
+    if isinstance(subscription, Pattern):
+        pattern = compile_pattern(subscription.text)
+        names = [name for name in found if name not in INTERNAL_TOPICS and pattern.search(name)]
+    else:
+        names = list(subscription.names)
+        _check_topics([name for name in names if name not in may_lack], found, others)
     return tuple(sorted(TopicPartition(name, number) for name in names for number in found.get(name, ())))
 
 
