@@ -10,7 +10,7 @@ from odradek.kernel.broker import Broker, read_broker_options
 from odradek.kernel.metadata.directory_changes import directory_of
 from odradek.kernel.wire.messages import api_34_alter_replica_log_dirs as alter_dirs
 from odradek.kernel.wire.messages.api_19_create_topics import CreatableTopic, CreateTopicsRequest
-from tests.waiting import until_async
+from tests.waiting import PATIENCE_S, until_async
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -26,7 +26,7 @@ def served(directory: Path, work: Callable[[BrokerParts], Awaitable[None]]) -> N
 
     async def main() -> None:
         broker = Broker(options)
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE_S):
             async with trio.open_nursery() as nursery:
                 await nursery.start(broker.run)
                 assert broker.parts is not None

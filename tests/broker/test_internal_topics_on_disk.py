@@ -8,6 +8,7 @@ import trio
 
 from odradek.kernel.client import Admin, Consumer, NewTopic, OffsetAndMetadata, Producer, TopicPartition
 from odradek.kernel.testing.running_broker import running_broker
+from tests.waiting import PATIENCE_S
 
 from .naive_log_reader import group_metadata, offset_commit, records_of, transaction_state
 
@@ -45,7 +46,7 @@ def test_groups_and_transactions_stand_on_disk_as_kafka_would_have_written_them(
     with running_broker(SETTINGS, data_dir=tmp_path) as broker:
 
         async def limited() -> None:
-            with trio.fail_after(30):
+            with trio.fail_after(PATIENCE_S):
                 await live(broker.bootstrap)
 
         trio.run(limited)

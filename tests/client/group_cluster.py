@@ -15,6 +15,7 @@ import trio
 
 from odradek.kernel.client import Admin, NewTopic, Producer
 from odradek.kernel.testing.running_broker import running_broker
+from tests.waiting import PATIENCE_S
 
 QUICK = {
     "group.initial.rebalance.delay.ms": 0,
@@ -50,7 +51,7 @@ def cluster() -> Iterator[str]:
         yield broker.bootstrap
 
 
-def run(test: Callable[[], Awaitable[None]], limit_s: float = 30) -> None:
+def run(test: Callable[[], Awaitable[None]], limit_s: float = PATIENCE_S) -> None:
     """Run a test in trio, not for ever."""
 
     async def limited() -> None:

@@ -28,6 +28,7 @@ from odradek.kernel.client import (
 from odradek.kernel.client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.testing.running_broker import RunningBroker, running_broker
+from tests.waiting import PATIENCE_S
 
 FAST = {"linger.ms": 0}
 EARLIEST = {"auto.offset.reset": "earliest"}
@@ -41,7 +42,7 @@ def broker() -> Iterator[RunningBroker]:
 
 def run(test: Callable[[], Awaitable[None]]) -> None:
     async def limited() -> None:
-        with trio.fail_after(20):
+        with trio.fail_after(PATIENCE_S):
             await test()
 
     trio.run(limited)

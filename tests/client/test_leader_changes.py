@@ -11,6 +11,7 @@ import trio
 
 from odradek.kernel.client import Consumer, LogTruncationError, Producer, TopicPartition
 from odradek.kernel.errors import ErrorCode
+from tests.waiting import PATIENCE_S
 
 from .fake_cluster import FakeCluster, fake_cluster
 
@@ -25,7 +26,7 @@ FETCH, PRODUCE, METADATA, END_OF_EPOCH = 1, 0, 3, 23
 
 def with_cluster(test: Callable[[FakeCluster], Awaitable[None]], **values: Any) -> None:
     async def run() -> None:
-        with trio.fail_after(20):
+        with trio.fail_after(PATIENCE_S):
             async with fake_cluster(**values) as cluster:
                 await test(cluster)
 

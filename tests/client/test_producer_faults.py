@@ -23,6 +23,7 @@ from odradek.kernel.client import (
     SerializationError,
 )
 from odradek.kernel.errors import ErrorCode
+from tests.waiting import PATIENCE_S
 
 from .fake_broker import DROP_AFTER, DROP_BEFORE, SILENT, TIMED_OUT_AFTER, FakeBroker, fake_broker
 
@@ -52,7 +53,7 @@ def producer_of(broker: FakeBroker, **settings: object) -> Producer:
 
 def with_broker(test: Callable[[FakeBroker], Awaitable[None]], **values: Any) -> None:
     async def run() -> None:
-        with trio.fail_after(20):
+        with trio.fail_after(PATIENCE_S):
             async with fake_broker(**values) as broker:
                 await test(broker)
 

@@ -17,6 +17,7 @@ from odradek.kernel.client.fetch_session import FINAL_EPOCH, FetchSession
 from odradek.kernel.wire.messages.api_01_fetch import FetchResponse
 from odradek.kernel.wire.messages.api_08_offset_commit import OffsetCommitRequest
 from odradek.kernel.wire.messages.api_09_offset_fetch import OffsetFetchRequest
+from tests.waiting import PATIENCE_S
 
 from .group_cluster import FAST, QUICK
 
@@ -46,7 +47,7 @@ def address(broker: Broker) -> dict[str, object]:
 
 def run(test: Callable[[], Awaitable[None]]) -> None:
     async def limited() -> None:
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE_S):
             await test()
 
     trio.run(limited)

@@ -43,6 +43,7 @@ from odradek.kernel.wire.messages.api_75_describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
     TopicRequest,
 )
+from tests.waiting import PATIENCE_S
 
 from .toy import CounterCoordinator
 
@@ -108,7 +109,7 @@ async def serving(broker: Broker) -> AsyncIterator[Client]:
 
 def run(main: Callable[[], Any]) -> None:
     async def bounded() -> None:
-        with trio.fail_after(30):
+        with trio.fail_after(PATIENCE_S):
             await main()
 
     trio.run(bounded)

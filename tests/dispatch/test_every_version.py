@@ -23,6 +23,7 @@ from odradek.kernel.wire.fields import FieldSpec
 from odradek.kernel.wire.headers import decode_response_header, encode_request
 from odradek.kernel.wire.message import Message
 from odradek.kernel.wire.messages.api_19_create_topics import CreatableTopic, CreateTopicsRequest
+from tests.waiting import PATIENCE_S
 
 TOPICS_COUNT: Final = 10
 """More than DeleteTopics has versions: each deletes one."""
@@ -183,7 +184,7 @@ def serve(tmp_path: Path, work: Any) -> None:
             config=None, environment={}, options=(), listen=["127.0.0.1:0"], data_dir=tmp_path / "data"
         )
         broker = Broker(options)
-        with trio.fail_after(60):
+        with trio.fail_after(PATIENCE_S):
             async with trio.open_nursery() as nursery:
                 first, *_ = await nursery.start(broker.run)
                 assert broker.parts is not None

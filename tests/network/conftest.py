@@ -15,6 +15,7 @@ from odradek.kernel.network import reactor
 from odradek.kernel.network.connection import Connection, ReplySlot
 from odradek.kernel.network.server import NetworkServer
 from odradek.kernel.network.settings import ListenerSettings, LoopKind, NetworkSettings
+from tests.waiting import PATIENCE_S
 
 
 def framed(body: bytes) -> bytes:
@@ -129,7 +130,7 @@ def serve() -> Serve:
         service = Service()
         chosen = listeners or (ListenerSettings("PLAINTEXT", "127.0.0.1", 0),)
         server = NetworkServer(service, NetworkSettings(chosen, loop=loop, **settings), SystemClock())
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE_S):
             async with trio.open_nursery() as nursery:
                 addresses = await nursery.start(server.run)
                 yield Serving(server, service, dict(addresses))

@@ -18,7 +18,7 @@ aiokafka_admin: Any = importlib.import_module("aiokafka.admin")
 resources: Any = importlib.import_module("aiokafka.admin.config_resource")
 
 BOOTSTRAP = sys.argv[1] if len(sys.argv) > 1 else ""
-LIMIT_S = 20
+LIMIT_S = 50
 ACKS = {"0": 0, "1": 1, "all": "all"}
 
 

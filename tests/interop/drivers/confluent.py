@@ -17,7 +17,7 @@ kafka: Any = importlib.import_module("confluent_kafka")
 kafka_admin: Any = importlib.import_module("confluent_kafka.admin")
 
 BOOTSTRAP = sys.argv[1] if len(sys.argv) > 1 else ""
-LIMIT_S = 20
+LIMIT_S = 50
 
 
 def error_of(error: Exception) -> DriverError:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 BOOTSTRAP = sys.argv[1] if len(sys.argv) > 1 else ""
-LIMIT_S = 20
+LIMIT_S = 50
 KEY_ENDS = b"\x1e<key|\x1f"
 RECORD_ENDS = b"\x1e<record|\x1f"
 MESSAGE_TOO_LARGE = 10

@@ -23,6 +23,7 @@ from odradek.kernel.testing.contracts.storage_base import NOW_MS, PARTITION, SMA
 from odradek.kernel.testing.object_stores import MemoryObjectStore
 from odradek.plugins.storage_segment.engine import SegmentEngine
 from odradek.plugins.storage_tiered.tier import TieredStorage
+from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -168,7 +169,7 @@ class House:
         is_there = trio.Event()
         self.log.begin_cold_read(offset, 4_096, is_there.set)
         assert not is_there.is_set(), "nobody is called before the call returns"
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE_S):
             await is_there.wait()
 
     async def read_all(self, max_bytes: int = 500) -> list[bytes]:
