@@ -25,7 +25,7 @@ from .login import greet
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
     from odradek.kernel.types import TopicPartition
     from odradek.kernel.wire import Message
@@ -107,6 +107,8 @@ class Brokers:
         self._leased: set[Connection] = set()
         self._failed_ms: dict[int, int] = {}
         self._is_closed = False
+        self._features_epoch = -1
+        self._features: Mapping[str, int] = {}
 
     def attempts(self, what: str, timeout_ms: int | None = None) -> Attempts:
         """Return the time for a call: `default.api.timeout.ms` unless given."""
@@ -164,7 +166,13 @@ class Brokers:
             self._failed_ms[node_id] = self.clock.monotonic_ms()
             raise
         self._failed_ms.pop(node_id, None)
+        if connection.features_epoch >= self._features_epoch:
+            self._features_epoch, self._features = connection.features_epoch, connection.features
         return connection
+
+    def finalized_level(self, feature: str) -> int:
+        """Return the level that is finalized for a feature, as the best informed broker said; 0 is none."""
+        return self._features.get(feature, 0)
 
     def _node(self, node_id: int) -> Node:
         node = self.cluster.nodes.get(node_id)
@@ -207,7 +215,7 @@ class Brokers:
     # Requests.
 
     def request(
-        self, node_id: int, message: Message, *, timeout_ms: int | None = None, version: int | None = None
+        self, node_id: int, message: Message, *, timeout_ms: int | None = None, version_max: int | None = None
     ) -> Any:
         """Send a request to one broker and return its answer.
 
@@ -215,20 +223,21 @@ class Brokers:
             node_id: A broker of the metadata.
             message: The request.
             timeout_ms: For the answer; at most `request.timeout.ms`.
-            version: Which version to speak; the newest common one when None.
+            version_max: Speak no newer version.
 
         Raises:
             ConnectionFailedError: The broker cannot be reached, or the connection broke.
             ClientError: As `lease`.
         """
         with self.leased(node_id) as connection:
+            version = connection.version_of(type(message), version_max)
             return connection.request(message, timeout_ms=self._request_ms(timeout_ms), version=version)
 
     def _request_ms(self, timeout_ms: int | None) -> int:
         longest = self._settings.request_timeout_ms
         return longest if timeout_ms is None else min(timeout_ms, longest)
 
-    def request_any(self, message: Message, *, timeout_ms: int | None = None) -> Any:
+    def request_any(self, message: Message, *, timeout_ms: int | None = None, version_max: int | None = None) -> Any:
         """Send a request to some broker, one after the other until one answers.
 
         Raises:
@@ -238,7 +247,7 @@ class Brokers:
         failures: dict[str, None] = {}
         for node_id in self._candidates():
             try:
-                return self.request(node_id, message, timeout_ms=timeout_ms)
+                return self.request(node_id, message, timeout_ms=timeout_ms, version_max=version_max)
             except ConnectionFailedError as error:
                 failures[str(error)] = None
         raise ConnectionFailedError(

@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from odradek.kernel.client.tls import client_context
 from odradek.kernel.errors import ErrorCode
 
+from .answers import LEADER_MOVED, codes_in
 from .brokers import Brokers
 from .clock import SystemPausingClock
-from .errors import BrokerError
+from .coordinators import Coordinators
+from .errors import BrokerError, ConnectionFailedError
 from .fetch_loop import POLL_TIMEOUT_MS, FetchLoop
 from .fetch_progress import FetchProgress
 from .leaders import FATAL_TOPIC_ERRORS, GONE_MS, Leaders
@@ -26,10 +28,13 @@ if TYPE_CHECKING:
 
     from odradek.kernel.client.cluster import TopicInfo as KnownTopic
     from odradek.kernel.types import TopicPartition
+    from odradek.kernel.wire import Message
 
     from ..ranges import OffsetRange
     from .brokers import Attempts
     from .clock import PausingClock
+    from .connection import Connection
+    from .errors import ClientError
     from .offset_lists import ListedOffset
     from .settings import ClientSettings
     from .transport import Connector
@@ -61,6 +66,7 @@ class Client:
             connector = SocketConnector(context, settings.send_buffer_bytes, settings.receive_buffer_bytes)
         self._brokers = Brokers(settings, connector, clock or SystemPausingClock(), random.SystemRandom())
         self._leaders = Leaders(self._brokers, settings)
+        self._coordinators = Coordinators(self._brokers, settings)
 
     def __enter__(self) -> Self:
         return self
@@ -177,6 +183,129 @@ class Client:
         return FetchLoop(
             self._brokers, self._leaders, self.settings, progress, poll_timeout_ms=poll_timeout_ms, topic_id=topic_id
         )
+
+    # Groups.
+
+    def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit offsets to a group that nobody subscribes with; durable once this returns.
+
+        Raises:
+            BrokerError: The group has members of its own, or may not be used.
+            ClientTimeoutError: The coordinator did not answer in time.
+        """
+        if offsets:
+            self._coordinators.commit(group, offsets)
+
+    def committed_offsets(
+        self, group: str, partitions: Collection[TopicPartition], *, require_stable: bool = False
+    ) -> dict[TopicPartition, int]:
+        """Return what a group has committed; partitions without an offset are left out.
+
+        Args:
+            group: Its id.
+            partitions: Which.
+            require_stable: Whether to wait while a transaction has offsets pending (KIP-447).
+
+        Raises:
+            BrokerError: The group may not be seen.
+            UnsupportedVersionError: The coordinator is too old for `require_stable`.
+            ClientTimeoutError: Offsets were pending for too long, or nobody answered.
+        """
+        return self._coordinators.committed(group, partitions, require_stable=require_stable) if partitions else {}
+
+    # What a writer builds on.
+
+    def call_any(self, message: Message, *, version_max: int | None = None) -> Any:
+        """Send a request that any broker can answer; return the answer, whatever it says.
+
+        Raises:
+            ClientTimeoutError: None answered within `default.api.timeout.ms`.
+            ClientError: Credentials or versions do not fit.
+        """
+        attempts = self._brokers.attempts(f"asking any broker ({type(message).__name__})")
+        while True:
+            try:
+                return self._brokers.request_any(message, timeout_ms=attempts.left_ms, version_max=version_max)
+            except ConnectionFailedError as error:
+                attempts.failed(error)
+
+    def call_leader(self, partition: TopicPartition, message: Message, *, version_max: int | None = None) -> Any:
+        """Send a request to a partition's leader; repeated where another broker leads, or the connection breaks.
+
+        Returns:
+            The answer, whatever else it says.
+
+        Raises:
+            UnknownPartitionError: There is no such partition.
+            ClientTimeoutError: No leader answered within `default.api.timeout.ms`.
+            ClientError: Credentials or versions do not fit.
+        """
+        attempts = self._brokers.attempts(f"asking the leader of {partition} ({type(message).__name__})")
+        while True:
+            node_id = self._leaders.find(partition, timeout_ms=attempts.left_ms)
+            try:
+                response = self._brokers.request(node_id, message, timeout_ms=attempts.left_ms, version_max=version_max)
+            except ConnectionFailedError as error:
+                failure: ClientError = error
+            else:
+                code = next((code for code in codes_in(response) if code in LEADER_MOVED), None)
+                if code is None:
+                    return response
+                failure = BrokerError(code, f"broker {node_id} about {partition}: {code.text}")
+            self._leaders.doubt()
+            attempts.failed(failure)
+
+    def call_coordinator(self, key: str, kind: int, message: Message, *, version_max: int | None = None) -> Any:
+        """Send a request to a coordinator; repeated where another broker coordinates, or the connection breaks.
+
+        Args:
+            key: The group or the transactional id.
+            kind: 0 for a group, 1 for a transactional id (`coordinators.CoordinatorKind`).
+            message: The request.
+            version_max: Speak no newer version.
+
+        Returns:
+            The answer, whatever else it says.
+
+        Raises:
+            BrokerError: The coordinator may not be looked for.
+            ClientTimeoutError: It did not answer within `default.api.timeout.ms`.
+            ClientError: Credentials or versions do not fit.
+        """
+        return self._coordinators.call(
+            kind, key, lambda connection: (message, connection.version_of(type(message), version_max))
+        )
+
+    def finalized_level(self, feature: str) -> int:
+        """Return the level of a feature of the cluster, such as `transaction.version`; 0 is none.
+
+        Raises:
+            ClientTimeoutError: No broker was reached yet, and none can be.
+        """
+        if not self._brokers.cluster.nodes:
+            self._leaders.learn(set(), self._brokers.attempts("asking for the cluster's features"))
+        return self._brokers.finalized_level(feature)
+
+    def leader_of(self, partition: TopicPartition) -> int:
+        """Return the id of a partition's leader; raises as `call_leader`."""
+        return self._leaders.find(partition)
+
+    def doubt_leaders(self) -> None:
+        """Ask for metadata again before the next use: an answer said that it is wrong."""
+        self._leaders.doubt()
+
+    def lease(self, node_id: int) -> Connection:
+        """Return a connection that nobody else uses until `release`: for requests in a pipeline.
+
+        Raises:
+            ConnectionFailedError: The broker cannot be reached.
+            ClientError: Credentials or versions do not fit.
+        """
+        return self._brokers.lease(node_id)
+
+    def release(self, connection: Connection) -> None:
+        """Give a connection back; it is closed if answers are due on it."""
+        self._brokers.release(connection)
 
 
 def _info(topic: KnownTopic) -> TopicInfo:

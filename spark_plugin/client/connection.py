@@ -90,6 +90,8 @@ class Connection:
         versions: What the broker speaks; None until it has said so.
         retire_at_ms: When it should be replaced, in monotonic time; infinite unless credentials expire.
         used_ms: When it was last used.
+        features_epoch: How new `features` is; -1 when the broker does not say.
+        features: The cluster's finalized features and their levels.
     """
 
     def __init__(self, transport: Transport, clock: PausingClock, client_id: str, address: str, node_id: int) -> None:
@@ -98,6 +100,8 @@ class Connection:
         self.versions: Mapping[int, Versions] | None = None
         self.retire_at_ms = float("inf")
         self.used_ms = clock.monotonic_ms()
+        self.features_epoch = -1
+        self.features: Mapping[str, int] = {}
         self._transport = transport
         self._clock = clock
         self._client_id = client_id

@@ -67,6 +67,8 @@ def _negotiate(connection: Connection, timeout_ms: int) -> None:
         code = error_code(response.error_code)
         raise UnsupportedVersionError(f"{connection.address} refuses ApiVersions: {code.name}: {code.text}")
     connection.versions = {item.api_key: Versions(item.min_version, item.max_version) for item in response.api_keys}
+    connection.features_epoch = response.finalized_features_epoch
+    connection.features = {item.name: item.max_version_level for item in response.finalized_features}
 
 
 def _authenticate(

@@ -1,0 +1,47 @@
+"""Pure core: the error codes in an answer, wherever they stand.
+
+.. versionadded:: 0.3
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from odradek.kernel.errors import ErrorCode, error_code
+from odradek.kernel.wire import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+COORDINATOR_MOVED: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
+"""Another broker coordinates now: ask for it."""
+COORDINATOR_LOADS: Final = frozenset({ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
+"""The right broker, but a moment too early."""
+LEADER_MOVED: Final = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
+"""Another broker leads now, or this one does not know yet that it does: look at the metadata."""
+
+
+def codes_in(message: Message) -> Iterator[ErrorCode]:
+    """Yield the error codes of an answer and of everything in it; those that say "no error" are left out."""
+    for spec in message.__fields__:
+        value = getattr(message, spec.name)
+        if spec.name.endswith("error_code"):
+            if value:
+                yield error_code(value)
+        elif isinstance(value, Message):
+            yield from codes_in(value)
+        elif isinstance(value, list) and value and isinstance(value[0], Message):
+            for item in value:
+                yield from codes_in(item)
