@@ -10,8 +10,7 @@ committed offset of a deleted topic does not have.
 
 from __future__ import annotations
 
-from itertools import chain
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from odradek.kernel.errors import ErrorCode, error_code
 from odradek.kernel.types import TopicPartition
@@ -92,9 +91,10 @@ def fetched_offsets(response: OffsetFetchResponse) -> tuple[ErrorCode, dict[Topi
     """Return the first error of an answer, and the offsets that are committed."""
     codes = [response.error_code, *(group.error_code for group in response.groups)]
     offsets: dict[TopicPartition, int] = {}
-    older = ((topic.name, item) for topic in response.topics for item in topic.partitions)
-    newer = ((topic.name, item) for group in response.groups for topic in group.topics for item in topic.partitions)
-    for name, item in chain(older, newer):
+    answered: list[tuple[str, Any]] = [(topic.name, item) for topic in response.topics for item in topic.partitions]
+    for group in response.groups:
+        answered += [(topic.name, item) for topic in group.topics for item in topic.partitions]
+    for name, item in answered:
         codes.append(item.error_code)
         if not item.error_code and item.committed_offset >= 0:
             offsets[TopicPartition(name, item.partition_index)] = item.committed_offset
