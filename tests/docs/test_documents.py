@@ -246,7 +246,8 @@ def test_every_configuration_file_shown_would_start_a_broker() -> None:
 
 
 def is_known_key(name: str) -> bool:
-    return name in CLIENT_KEYS or any(name in keys for keys in REGISTRY.keys.values())
+    of_client = name.removeprefix("kafka.")  # as options of Spark's are called
+    return of_client in CLIENT_KEYS or any(name in keys for keys in REGISTRY.keys.values())
 
 
 def test_every_key_that_is_named_is_known() -> None:
