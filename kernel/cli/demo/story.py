@@ -44,6 +44,7 @@ WHAT_NOW: Final = (
     "  odradek serve             a broker for any Kafka client\n"
     "  odradek topics --help     and produce, consume, groups, transactions\n"
     "  odradek demo --tiered     old segments in an object store\n"
+    "  odradek demo --spark      streams of PySpark, exactly once\n"
     "  odradek assign simulate   who of a group would read what\n"
     "  odradek config describe   every setting, explained"
 )

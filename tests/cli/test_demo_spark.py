@@ -1,0 +1,189 @@
+"""`odradek demo --spark`: its parts without Spark; the whole of it where Spark is."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odradek.kernel.cli.demo import spark_chapters, spark_job, spark_process, spark_story
+from odradek.kernel.cli.demo.broker_process import BrokerProcess
+from odradek.kernel.cli.demo.data import record_of
+from odradek.kernel.cli.demo.spark_process import SparkJob, check_installed
+from odradek.kernel.cli.demo.spark_scene import SparkScene, week_of
+from odradek.kernel.cli.demo.stage import Stage
+from odradek.kernel.cli.demo.zones import Transition
+from odradek.kernel.errors import ConfigError, OdradekError
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> SparkScene:
+    """Return a scene with three records in two weeks, without a broker."""
+    broker = BrokerProcess(tmp_path / "data", tmp_path / "log", {})
+    records = [record_of(Transition("Europe/Paris", at, 0, 60, "X", True)) for at in (0, 10, 10 * 86_400)]
+    return SparkScene(Stage(io.StringIO()), broker, tmp_path, 0, records=records, folder=tmp_path)
+
+
+def job_of(monkeypatch: pytest.MonkeyPatch, folder: Path, program: str) -> SparkJob:
+    """Return a job whose program is another one."""
+    (folder / "another_job.py").write_text(textwrap.dedent(program))
+    monkeypatch.setattr(spark_process, "MODULE", "another_job")
+    return SparkJob([], folder)
+
+
+def test_what_a_job_tells_is_read_and_other_lines_are_not(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    job = job_of(monkeypatch, tmp_path, """print("a line of a library's")\nprint('{"kind": "batch"}')""")
+
+    assert list(job.lines()) == [{"kind": "batch"}]
+
+    job.close()
+
+
+def test_a_job_that_fails_says_of_what(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    job = job_of(monkeypatch, tmp_path, "raise SystemExit('no such topic')")
+
+    with pytest.raises(OdradekError, match="status 1: no such topic"):
+        list(job.lines())
+
+    job.close()
+
+
+SLOW = """
+    import pathlib, subprocess, sys, time
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    pathlib.Path("child").write_text(str(child.pid))
+    pathlib.Path("child").rename("ready")
+    time.sleep(600)
+"""
+
+
+def test_a_job_is_killed_with_its_children_as_soon_as_something_holds(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ready = tmp_path / "ready"
+    job = job_of(monkeypatch, tmp_path, SLOW)
+    watcher = job.kill_when(ready.exists)
+
+    assert list(job.lines()) == []
+
+    watcher.join()
+    job.close()
+    child = Path("/proc", ready.read_text())
+
+    assert not child.exists() or "Z" in (child / "stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_a_job_that_is_given_up_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    job = job_of(monkeypatch, tmp_path, "import time; time.sleep(600)")
+    job.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(job.process_id, 0)
+
+
+def test_the_checkpoint_says_what_was_planned_and_what_is_done(scene: SparkScene) -> None:
+    assert scene.planned_and_done() == (0, 0)
+
+    for name in ("offsets/0", "offsets/1", "commits/0", "commits/.0.crc"):
+        path = scene.checkpoint / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+
+    assert scene.planned_and_done() == (2, 1)
+
+
+def test_weeks_begin_on_monday() -> None:
+    thursday = record_of(Transition("Europe/Paris", 0, 0, 60, "X", True))
+    sunday = record_of(Transition("Europe/Paris", -4 * 86_400, 0, 60, "X", True))
+
+    assert (week_of(thursday), week_of(sunday)) == ("1969-12-29", "1969-12-22")
+
+
+PROOF = {"changes": 3, "updates": 2, "distinct": 2, "weeks": {"1969-12-29": 2, "1970-01-05": 1}}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "failed"),
+    [
+        ({}, []),
+        ({"changes": 2}, ["Spark read all 3 records"]),
+        ({"weeks": {"1969-12-29": 2}}, ["each of 2 weeks"]),
+        ({"weeks": {**PROOF["weeks"], "1970-01-12": 1}}, ["each of 2 weeks"]),  # type: ignore[dict-item]  # see PROOF
+        ({"updates": 3}, ["2 updates were written"]),
+        ({"updates": 3, "distinct": 3}, ["2 updates were written"]),
+    ],
+)
+def test_what_spark_did_wrong_is_found(scene: SparkScene, wrong: dict[str, Any], failed: list[str]) -> None:
+    scene.batches = [{"id": 0, "weeks": 2}]
+    scene.proof = {**PROOF, **wrong}
+    spark_chapters.prove(scene)
+
+    assert len(scene.stage.failed_checks) == len(failed)
+    assert all(map(str.startswith, scene.stage.failed_checks, failed))
+
+
+def test_what_the_demo_shows_of_a_micro_batch() -> None:
+    event = {
+        "batchId": 3,
+        "numInputRows": 5,
+        "observedMetrics": {"read": {"until": "1967-11-01T00:00:00.000Z"}},
+        "sink": {"numOutputRows": 4},
+        "durationMs": {"triggerExecution": 250},
+    }
+
+    assert spark_job.batch_of(event) == {"id": 3, "records": 5, "until": "1967-11-01", "weeks": 4, "took_ms": 250}
+
+
+def test_a_missing_package_is_told_in_one_line(command: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    done = command.run("demo", "--spark")
+
+    assert done.status == 2
+    assert done.err == "odradek: --spark needs pyspark and pyarrow (pip install 'odradek[spark]')\n"
+
+
+def test_missing_java_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+
+    with pytest.raises(ConfigError, match="needs Java 17"):
+        check_installed()
+
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/java").touch()
+    check_installed()
+
+
+def test_chapters_are_told_in_a_folder_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    scenes: list[SparkScene] = []
+    monkeypatch.setattr(spark_story, "check_installed", lambda: None)
+    monkeypatch.setattr(spark_story, "CHAPTERS", (scenes.append,))
+    spark_story.run_spark_story(Stage(io.StringIO()), keeps_files=False, now_s=7)
+
+    (scene,) = scenes
+
+    assert scene.now_s == 7
+    assert not scene.folder.exists()
+
+
+@pytest.mark.spark
+def test_the_whole_of_it() -> None:
+    pytest.importorskip("pyspark", reason="pip install 'odradek[spark]'")
+    if shutil.which("java") is None:
+        pytest.skip("needs Java 17")
+    command = [sys.executable, "-m", "odradek", "demo", "--spark"]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert re.search(r"All \d+ checks hold", told.stdout)
+    assert "died where it stood: 4 micro-batches planned, 3 done" in told.stdout
+    assert "\x1b" not in told.stdout
