@@ -336,7 +336,7 @@ def _find_again(
             from .tier import TierReader
 
             partition = TopicIdPartition(piece.topic_id, rest.topic, rest.partition)
-            reader = TierReader(open_store(settings), lambda: 0.0)
+            reader = TierReader(open_store(settings), monotonic=lambda: 0.0)
             tier = reader.read(partition, [rest], facts, wants_aborted=False)
     found = plan_range(rest, facts, settings, local=local, tier=tier)
     return [

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.kernel.files import OsFiles
 from odradek.kernel.types import TopicIdPartition
+from odradek.plugins.storage_tiered.stores import store_threads
 
 from .local import CannotReadError, find_log, read_local
 from .pieces import BrokerPiece, DirectReadError
@@ -19,6 +20,7 @@ from .tier import TierReader, store_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from odradek.kernel.contracts.remote_store import ObjectStore
     from odradek.kernel.files import Files
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from .pieces import Piece
     from .planning import LocalView, PartitionFacts, TierView
     from .settings import DirectSettings
+    from .tier import SmallThreads
 
 _log: Final = logging.getLogger(__name__)
 
@@ -46,6 +49,7 @@ class Sources:
         open_store: Callable[[DirectSettings], ObjectStore] = store_of,
         warn: Callable[[str], None] = _log.warning,
         monotonic: Callable[[], float] = time.monotonic,  # noqa: TID251 # the edge: cores are given it
+        threads: Callable[[], AbstractContextManager[SmallThreads]] = store_threads,
     ) -> None:
         """Look at nothing yet.
 
@@ -55,7 +59,9 @@ class Sources:
             open_store: Opens the store that settings name.
             warn: Told why brokers are asked instead.
             monotonic: Seconds, rising.
+            threads: Gives threads for many small requests at once.
         """
+        self._threads = threads
         self._settings = settings
         self._files = files or OsFiles()
         self._open_store = open_store
@@ -146,7 +152,9 @@ class Sources:
         if ranges and self._settings.store_url and not self._is_tier_refused:
             try:
                 if self._tier is None:
-                    self._tier = TierReader(self._open_store(self._settings), self._monotonic)
+                    self._tier = TierReader(
+                        self._open_store(self._settings), monotonic=self._monotonic, threads=self._threads
+                    )
                 of_topic = TopicIdPartition(facts.topic_id, partition.topic, partition.partition)
                 tier = self._tier.read(of_topic, ranges, facts, wants_aborted=is_read_committed, max_bytes=max_bytes)
             except CannotReadError as exc:

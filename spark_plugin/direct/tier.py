@@ -11,7 +11,7 @@ then nothing in the bucket tells how. Which these are, the producers' state at t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from odradek.kernel.contracts.remote_store import ObjectMissingError, RemoteStoreError
 from odradek.kernel.errors import ConfigError, CorruptionError
@@ -32,7 +32,8 @@ from .planning import TierView, needs_index
 from .sparse_index import SparseIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from contextlib import AbstractContextManager
 
     from odradek.kernel.contracts.remote_store import ObjectStore
     from odradek.plugins.storage_tiered.manifest import Manifest, StoredSegment
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from ..ranges import OffsetRange
     from .planning import PartitionFacts
     from .settings import DirectSettings
+
+_In = TypeVar("_In")
+_Out = TypeVar("_Out")
 
 MANIFEST_KEPT_S: Final = 30.0
 """How long the newest manifest known is taken for the newest, by readers from behind its end."""
@@ -69,16 +73,32 @@ def store_of(settings: DirectSettings) -> ObjectStore:
         raise CannotReadError(f"tieredStore: {exc}") from exc
 
 
+class SmallThreads(Protocol):
+    """What of an executor is used."""
+
+    def map(self, call: Callable[[_In], _Out], arguments: Iterable[_In], /) -> Iterator[_Out]:
+        """See `concurrent.futures.Executor.map`."""
+        ...
+
+
 class TierReader:
     """Reads manifests and small files of one bucket, and keeps them. Owned by the driver's sources."""
 
-    def __init__(self, store: ObjectStore, monotonic: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        store: ObjectStore,
+        *,
+        monotonic: Callable[[], float],
+        threads: Callable[[], AbstractContextManager[SmallThreads]] = store_threads,
+    ) -> None:
         """Ask nothing yet.
 
         Args:
             store: The bucket.
             monotonic: Seconds, rising.
+            threads: Gives threads for many small requests at once.
         """
+        self._threads = threads
         self._store = store
         self._monotonic = monotonic
         self._cluster_id: str | None = None
@@ -209,7 +229,7 @@ class TierReader:
             self._small = {
                 (each.uid, kind): data for each, kind in needed if (data := self._small.get((each.uid, kind)))
             }
-        with store_threads() as threads:
+        with self._threads() as threads:
             got = threads.map(lambda one: get_small_file(self._store, partition, *one), missing)
             for (each, kind), data in zip(missing, got, strict=True):
                 self._small[each.uid, kind] = data
