@@ -103,7 +103,7 @@ class Projection:
     @property
     def ddl(self) -> str:
         """The schema as Spark reads it."""
-        return ", ".join(f"{name} {FIELDS[name].type.upper()}" for name in self.names)
+        return ", ".join(f"{name} {FIELDS[name].type}" for name in self.names)
 
 
 def projection_of(

@@ -115,7 +115,8 @@ class FilteringTopicReader(TopicReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Trim the ranges, and return every filter whose rows Spark still has to test."""
-        return self._reader.push(filters)
+        self._reader.push(filters)
+        return filters
 
 
 def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:

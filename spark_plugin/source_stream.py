@@ -53,8 +53,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return where the next micro-batch ends; `start` itself when there is nothing for one."""
-        rows_max = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        return self._reader.latest_offset(start, rows_max, takes_all=isinstance(limit, ReadAllAvailable))
+        return self._reader.latest_offset(start, is_limited=not isinstance(limit, ReadAllAvailable))
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """Return the ends of the partitions, for the query's progress."""

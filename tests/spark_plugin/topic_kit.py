@@ -91,6 +91,11 @@ class Kit:
         self.admin.create_topic(NewTopic(name, partitions_count, configs={**SMALL_SEGMENTS, **named}))
         return name
 
+    def make_again(self, topic: str) -> None:
+        """Delete a topic, and create one of the same name."""
+        self.admin.delete_topic(topic)
+        self.admin.create_topic(NewTopic(topic, 1, configs=SMALL_SEGMENTS))
+
     def write(self, topic: str, *all_writes: Write) -> None:
         """Send, each write after the other."""
         for write in all_writes:

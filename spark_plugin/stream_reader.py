@@ -1,0 +1,210 @@
+"""Shell: a stream of topics on the driver: where each micro-batch begins and ends, and which tasks read it.
+
+One process keeps a `StreamReader` for the whole run of a query. Spark asks, in this order:
+
+    initial_offset   twice in the first batch of a new query, and again where that batch is repeated
+    latest_offset    where the next batch ends; the same offsets as it was given mean that there is none
+    plan             which tasks read it: after latest_offset, or after a restart for the batch that is repeated
+    commit           the end of the batch before, when the next one is planned
+
+A start that cannot be found again (the latest offset, the earliest, a timestamp) is carried in the end of the first
+batch (`offsets.START`), for Spark does not keep it and asks anew when the batch is repeated.
+
+*Source:* `MicroBatchExecution` and `PythonMicroBatchStream` of Spark 4.3, by running them.
+
+.. versionadded:: 0.3
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+import attrs
+
+from .client import client_for
+from .client.errors import ClientError
+from .data_loss import TopicIds, check_start, settle, stream_outcome, went_back
+from .offsets import START, from_json_object, json_object, json_object_with_start, start_in
+from .options import read_source_options
+from .planner import topics_to_describe
+from .positions import EachOffset
+from .ranges import EARLIEST, LATEST
+from .rate_limit import TriggerPlanner
+from .survey import log_ends, offsets_at, offsets_of, survey
+from .task_planning import TaskPlanner, task_planner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from .client import Client
+    from .offsets import JsonOffsets
+    from .options import SourceOptions
+    from .ranges import Offsets, TopicPartition
+    from .read_task import ReadTask
+    from .survey import Survey
+
+_log = logging.getLogger(__name__)
+
+
+def monotonic_ms() -> int:
+    """Return milliseconds of a clock that never goes back."""
+    return time.monotonic_ns() // 1_000_000
+
+
+@attrs.define
+class StreamReader:
+    """What a streaming query reads of topics, for one run of it; one owner, the process that Spark keeps for it."""
+
+    options: SourceOptions
+    _planner: TaskPlanner
+    _triggers: TriggerPlanner
+    _topic_ids: TopicIds = attrs.field(factory=TopicIds)
+    _initial: dict[TopicPartition, int] | None = None
+    _is_first: bool = False
+    _known_ends: Offsets | None = None
+    _now_ms: Callable[[], int] = monotonic_ms
+    _sleep: Callable[[float], None] = time.sleep
+
+    @classmethod
+    def of(cls, options: Mapping[str, str], schema: Sequence[tuple[str, str]]) -> StreamReader:
+        """Read what a user says; arguments and errors as `BatchReader.of`."""
+        read = read_source_options(options, is_stream=True)
+        for warning in read.warnings:
+            _log.warning("%s", warning)
+        return cls(read, task_planner(read, options, schema), TriggerPlanner(read.limits))
+
+    @property
+    def _client(self) -> Client:
+        return client_for(self._planner.client)
+
+    @property
+    def _is_read_committed(self) -> bool:
+        return self._planner.client.is_read_committed
+
+    def initial_offset(self) -> JsonOffsets:
+        """Return where a new query begins; asked of the brokers once, for Spark asks twice.
+
+        Raises:
+            AssignmentError: A topic or partition is not there, or the options name others than there are.
+            OptionError: A start lies beyond the end, or no record is as late as a timestamp.
+            ClientError: No broker answers, or one refuses.
+        """
+        if self._initial is None:
+            options = self.options
+            found = survey(self._client, options.subscription)
+            ends = log_ends(self._client, found.partitions, is_read_committed=self._is_read_committed)
+            self._initial = offsets_of(
+                self._client,
+                options.starting,
+                ends,
+                options.starting_option,
+                is_read_committed=self._is_read_committed,
+                fails_without_match=options.fails_without_match,
+            )
+            if isinstance(options.starting, EachOffset):
+                for one, offset in options.starting.offsets.items():
+                    if offset not in {EARLIEST, LATEST}:
+                        check_start(one, offset, ends)
+            self._topic_ids.changed(found.topic_ids)
+            self._is_first = True
+        return json_object(self._initial)
+
+    def latest_offset(self, start: JsonOffsets, *, is_limited: bool) -> JsonOffsets:
+        """Return where the next micro-batch ends.
+
+        Args:
+            start: Where it begins.
+            is_limited: Whether the limits of the options count; Spark overrides them where it reads all there is.
+
+        Returns:
+            The end; `start` itself when there is nothing to read, or not yet enough.
+
+        Raises:
+            AssignmentError: A topic that was never read is not there.
+            ClientError: No broker answers, or one refuses.
+        """
+        begin = from_json_object(start)
+        found = survey(self._client, self.options.subscription, may_lack={one.topic for one in begin})
+        latest = self._ends_now(begin, found)
+        self._known_ends = latest
+        new = [one for one in found.partitions if one not in begin]
+        earliest = offsets_at(self._client, dict.fromkeys(new, EARLIEST), is_read_committed=self._is_read_committed)
+        end = self._triggers.end(begin, latest, earliest=earliest, now_ms=self._now_ms(), is_limited=is_limited)
+        is_first, self._is_first = self._is_first and begin == self._initial and START not in start, False
+        if is_first and not self._begins_where_the_user_says():
+            return json_object_with_start(end, begin)
+        return start if end == begin else json_object(end)
+
+    def _begins_where_the_user_says(self) -> bool:
+        """Say whether options alone tell where the first batch begins, so that asking again gives the same."""
+        starting = self.options.starting
+        return isinstance(starting, EachOffset) and not {EARLIEST, LATEST} & set(starting.offsets.values())
+
+    def _ends_now(self, begin: Offsets, found: Survey) -> dict[TopicPartition, int]:
+        """Return where the logs end; an end that went back is asked for again before it is believed."""
+        wanted = dict.fromkeys(found.partitions, LATEST)
+        latest = offsets_at(self._client, wanted, is_read_committed=self._is_read_committed)
+        for _ in range(self.options.offset_attempts - 1):
+            if not went_back(begin, latest) or self._topic_ids.changed(found.topic_ids):
+                break
+            self._sleep(self.options.offset_retry_interval_ms / 1_000)
+            latest = offsets_at(self._client, wanted, is_read_committed=self._is_read_committed)
+        return latest
+
+    def known_ends(self) -> JsonOffsets | None:
+        """Return where the logs ended when that was last asked; None before."""
+        return None if self._known_ends is None else json_object(self._known_ends)
+
+    def prepare_available_now(self) -> None:
+        """Fix where this run ends: where the logs end now; raises as `latest_offset`."""
+        options = self.options
+        # A deleted topic is told, or passed over, when it is known what was read of it.
+        may_lack = () if options.fail_on_data_loss else topics_to_describe(options.subscription) or ()
+        found = survey(self._client, options.subscription, may_lack=may_lack)
+        latest = offsets_at(
+            self._client, dict.fromkeys(found.partitions, LATEST), is_read_committed=self._is_read_committed
+        )
+        self._triggers.prepare_available_now(latest)
+
+    def plan(self, start: JsonOffsets, end: JsonOffsets) -> list[ReadTask]:
+        """Return what the tasks of a micro-batch read; empty when there is nothing.
+
+        Args:
+            start: Where it begins, as Spark says; the end may know better.
+            end: Where it ends.
+
+        Raises:
+            DataLossError: Records that were to be read are gone.
+            OptionError: The offsets are those of another source.
+            ClientError: No broker answers, or one refuses.
+        """
+        carried = start_in(end)
+        begin = from_json_object(start) if carried is None else carried
+        until = from_json_object(end)
+        if begin == until:
+            return []
+        topics = {one.topic for one in (*begin, *until)}
+        found = survey(self._client, self.options.subscription, may_lack=topics)
+        there = [one for one in found.partitions if one in until]
+        ends = log_ends(self._client, there, is_read_committed=self._is_read_committed)
+        recreated = self._topic_ids.changed(found.topic_ids)
+        outcome = stream_outcome(begin, until, ends, recreated=recreated)
+        for warning in settle(outcome, fails=self.options.fail_on_data_loss):
+            _log.warning("%s", warning)
+        self._topic_ids.accept(found.topic_ids)
+        return self._planner.tasks(self._client, outcome.ranges, found.topic_ids)
+
+    def commit(self, end: JsonOffsets) -> None:
+        """Copy to a group how far the query is, where `commitOffsetsTo` names one.
+
+        What the group says is for people who watch; so a failure is a warning, and the query goes on.
+        """
+        group = self.options.commit_offsets_to
+        if group is None:
+            return
+        try:
+            self._client.commit_offsets(group, from_json_object(end))
+        except ClientError as error:
+            _log.warning("the offsets of the query were not copied to the group %r: %s", group, error)
