@@ -22,6 +22,7 @@ from .session import start_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed: tox -e spark-parity")
 pytestmark = pytest.mark.spark_parity
@@ -91,3 +92,19 @@ def test_progress_has_the_same_offsets_and_the_lag_can_be_computed(observers: di
 
         assert behind is not None
         assert behind.as_metrics() == other["metrics"]
+
+
+@pytest.mark.parametrize(("first", "second"), [("kafka", "odradek"), ("odradek", "kafka")])
+def test_one_goes_on_from_the_others_checkpoint(
+    observers: dict[str, Observer], tmp_path: Path, first: str, second: str
+) -> None:
+    topic = f"handed-from-{first}-to-{second}"
+    bootstrap = observers[first].bootstrap
+    options = {"subscribe": topic, "startingOffsets": "earliest", "maxOffsetsPerTrigger": "100"}
+    topics.create_topic(bootstrap, topic, 2)
+    topics.produce_numbers(bootstrap, topic, 2, 100)
+    before = observers[first].stream(options, tmp_path)
+    topics.produce_numbers(bootstrap, topic, 2, 50)
+    after = observers[second].stream(options, tmp_path)
+
+    assert (before.get("batches"), after.get("batches")) == ([100, 100], [100]), after
