@@ -7,6 +7,7 @@ from setuptools import Distribution, Extension, find_packages, setup
 
 ROOMS = ("kernel", "plugins", "spark_plugin")
 ROOT = Path(__file__).parent
+WALKING = "kernel/records/_walking.h"
 HAS_EPOLL = sys.platform == "linux"
 IMPORT_NAME = ROOT / "src" / "odradek"
 
@@ -33,8 +34,10 @@ setup(
     distclass=CheckoutDistribution,
     ext_modules=[
         # Optional: where it cannot be compiled, a warning is printed and records are walked in Python.
-        Extension("odradek.kernel.records._kernel", ["kernel/records/_kernel.c"], optional=True),
-        Extension("odradek.kernel.records._runs", ["kernel/records/_runs.c"], optional=True),
+        *(
+            Extension(f"odradek.kernel.records.{name}", [f"kernel/records/{name}.c"], depends=[WALKING], optional=True)
+            for name in ("_columns", "_kernel", "_runs")
+        ),
         # Likewise: without it the reactor calls its sockets one by one.
         *([Extension("odradek.kernel.network._pump", ["kernel/network/_pump.c"], optional=True)] if HAS_EPOLL else []),
     ],

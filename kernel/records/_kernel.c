@@ -2,54 +2,18 @@
  * twins give the same answers: tests hold them together.
  *
  * Optional: without a compiler the package installs all the same and Python does the work.
- * Everything read is checked against the end of the buffer first; lengths are compared with what is left, never added to a
- * pointer before.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
 
-#define VARINT_BYTES_MAX 5
-#define VARLONG_BYTES_MAX 10
-
-typedef struct {
-    const uint8_t *at;
-    const uint8_t *end;
-    const char *error; /* NULL while all is well */
-} Reader;
-
-/* Return the zigzag varint at the reader, which has at most bytes_max bytes; surplus bits are dropped as Kafka drops them. */
-static int64_t read_zigzag(Reader *reader, int bytes_max)
-{
-    uint64_t result = 0;
-    for (int index = 0; index < bytes_max; index++) {
-        if (reader->at >= reader->end) {
-            reader->error = "record cut off";
-            return 0;
-        }
-        uint8_t byte = *reader->at++;
-        result |= (uint64_t)(byte & 0x7F) << (7 * index);
-        if (byte < 0x80) {
-            if (bytes_max == VARINT_BYTES_MAX)
-                result &= UINT32_MAX;
-            return (int64_t)(result >> 1) ^ -(int64_t)(result & 1);
-        }
-    }
-    reader->error = "varint too long";
-    return 0;
-}
+#include "_walking.h"
 
 /* Step over nullable bytes and return their length, negative for null. */
 static int64_t skip_bytes(Reader *reader)
 {
-    int64_t length = read_zigzag(reader, VARINT_BYTES_MAX);
-    if (reader->error || length < 0)
-        return length;
-    if (length > reader->end - reader->at) {
-        reader->error = "record cut off";
-        return length;
-    }
-    reader->at += length;
+    int64_t length;
+    read_bytes(reader, &length);
     return length;
 }
 

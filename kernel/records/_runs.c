@@ -2,26 +2,19 @@
  * of winners, header_due.py's look at a header. The twins give the same answers, down to the table's bytes: tests hold them
  * together.
  *
- * Optional, like _kernel.c. Everything read is checked against the end of the buffer first; lengths are compared with what is
- * left, never added to a pointer before.
+ * Optional, like _kernel.c.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
 #include <string.h>
 
-#define VARINT_BYTES_MAX 5
-#define VARLONG_BYTES_MAX 10
+#include "_walking.h"
+
 #define HASH_BYTES 16
 #define SLOT_BYTES 24
 #define DIGITS_MAX 19
 enum { GOES = 0, STAYS = 1, STAYS_FOR_NOW = 2 };
-
-typedef struct {
-    const uint8_t *at;
-    const uint8_t *end;
-    const char *error; /* NULL while all is well */
-} Reader;
 
 typedef struct {
     const uint8_t *start; /* of its length */
@@ -35,38 +28,6 @@ typedef struct {
 } Record;
 
 /* ---------------------------------------------------------------------------------------------------------- walking */
-
-static int64_t read_zigzag(Reader *reader, int bytes_max)
-{
-    uint64_t result = 0;
-    for (int index = 0; index < bytes_max; index++) {
-        if (reader->at >= reader->end) {
-            reader->error = "record cut off";
-            return 0;
-        }
-        uint8_t byte = *reader->at++;
-        result |= (uint64_t)(byte & 0x7F) << (7 * index);
-        if (byte < 0x80) {
-            if (bytes_max == VARINT_BYTES_MAX)
-                result &= UINT32_MAX;
-            return (int64_t)(result >> 1) ^ -(int64_t)(result & 1);
-        }
-    }
-    reader->error = "varint too long";
-    return 0;
-}
-
-/* Step over nullable bytes; return where they begin and set *length, negative for null. */
-static const uint8_t *read_bytes(Reader *reader, int64_t *length)
-{
-    *length = read_zigzag(reader, VARINT_BYTES_MAX);
-    const uint8_t *start = reader->at;
-    if (!reader->error && *length > reader->end - reader->at)
-        reader->error = "record cut off";
-    if (!reader->error && *length > 0)
-        reader->at += *length;
-    return start;
-}
 
 /* Read a record up to its value; the reader goes on at the next one. Return 0 when it is malformed. */
 static int next_record(Reader *reader, Record *record)

@@ -358,7 +358,10 @@ class _HeadersSource:
         if self._validity is not None and not self._validity[index >> 3] >> (index & 7) & 1:
             return []
         headers: list[tuple[str, bytes | None]] = []
-        for number in range(self._offsets[index], self._offsets[index + 1]):
+        start, end = self._offsets[index], self._offsets[index + 1]
+        if not 0 <= start <= end:
+            raise ValueError("offsets that do not fit the data")
+        for number in range(start, end):
             key, value = self._keys.at(number), self._values.at(number)
             if key is None:
                 raise ValueError(f"row {row} has a header without a key")

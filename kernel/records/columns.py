@@ -42,8 +42,7 @@ from .batch import (
     read_header,
 )
 from .batch import encode_batch as whole_batch
-from .column_walk import INT64_MAX, PythonColumnBuilder
-from .column_walk import encode_rows_in_python as encode_rows
+from .column_walk import INT64_MAX, PythonColumnBuilder, encode_rows_in_python
 from .compression import DECOMPRESSED_BYTES_MAX, CompressionType, compress, decompress
 
 if TYPE_CHECKING:
@@ -51,6 +50,16 @@ if TYPE_CHECKING:
 
     from ..types import Buffer
     from .column_walk import BinaryBuffers, BinarySource, ColumnBuilder, HeadersSource, TakenColumns
+
+if TYPE_CHECKING:
+    from . import _columns
+else:
+    try:
+        from . import _columns
+    except ImportError:  # there was no compiler when the package was built
+        _columns = None
+
+HAS_COMPILED_COLUMNS: Final = _columns is not None
 
 ROWS_MAX: Final = 20_000
 BYTES_MAX: Final = 4 * 1024 * 1024
@@ -166,6 +175,7 @@ class ColumnReader:
         rows_max: int = ROWS_MAX,
         bytes_max: int = BYTES_MAX,
         decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
+        is_compiled: bool = HAS_COMPILED_COLUMNS,
     ) -> None:
         """Read nothing yet.
 
@@ -178,6 +188,7 @@ class ColumnReader:
             rows_max: Rows of one `Columns`, at most.
             bytes_max: Bytes of keys, values and headers of one `Columns`, at most 1 GiB; a row with more stands alone.
             decompressed_bytes_max: Bound of one batch's decompressed size.
+            is_compiled: Whether the compiled walk is taken.
         """
         assert 0 <= start <= end, "a range is not negative"
         assert rows_max >= 1, "a row is the least"
@@ -187,7 +198,8 @@ class ColumnReader:
         self._is_read_committed = is_read_committed
         self._checks_crc = checks_crc
         self._decompressed_bytes_max = decompressed_bytes_max
-        self._builder: ColumnBuilder = PythonColumnBuilder(int(wanted), rows_max, bytes_max)
+        builder = _columns.ColumnBuilder if is_compiled else PythonColumnBuilder
+        self._builder: ColumnBuilder = builder(int(wanted), rows_max, bytes_max)
 
     @property
     def is_done(self) -> bool:
@@ -292,6 +304,7 @@ def encode_batch(
     producer_epoch: int = NO_EPOCH,
     base_sequence: int = NO_SEQUENCE,
     is_transactional: bool = False,
+    is_compiled: bool = HAS_COMPILED_COLUMNS,
 ) -> tuple[bytearray, int]:
     """Return one record batch of rows, and the position after the last of them; called again from there for the rest.
 
@@ -308,12 +321,14 @@ def encode_batch(
         producer_epoch: The producer's epoch.
         base_sequence: Sequence of the first record.
         is_transactional: Whether the batch belongs to a transaction.
+        is_compiled: Whether the compiled twin writes.
 
     Raises:
         ValueError: A header has no key, a record is longer than a batch can be (2 GiB), or `rows` or `columns` are not
             what they should be.
     """
     assert 0 <= bytes_max <= 2**30, "a batch's length is an int32"
+    encode_rows = _columns.encode_rows if is_compiled else encode_rows_in_python
     batch, following, base_timestamp, max_timestamp = encode_rows(
         columns.rows,
         None if columns.keys is None else _source(columns.keys),

@@ -43,6 +43,7 @@ def test_a_wheel_holds_the_licenses_and_the_compiled_kernel(wheel: Path) -> None
     assert licenses == LICENSES
     assert [name.partition(".")[0] for name in sorted(compiled(wheel))] == [
         "odradek/kernel/network/_pump",
+        "odradek/kernel/records/_columns",
         "odradek/kernel/records/_kernel",
         "odradek/kernel/records/_runs",
     ]
@@ -54,7 +55,8 @@ def test_a_source_distribution_builds_the_same_wheel(wheel: Path, checkout: Path
         archive.extractall(tmp_path, filter="data")
     (unpacked,) = tmp_path.glob("odradek-*")
 
-    sources = {"kernel/network/_pump.c", "kernel/records/_kernel.c", "kernel/records/_runs.c"}
+    sources = {str(path.relative_to(ROOT)) for path in (ROOT / "kernel").rglob("*.[ch]")}
+    assert {"kernel/records/_columns.c", "kernel/records/_walking.h"} <= sources
     assert {*LICENSES, "README.md", *sources} <= files_of(source)
     assert files_of(wheel) == files_of(build(unpacked, "wheel"))
 

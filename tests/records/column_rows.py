@@ -5,14 +5,18 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 
+import pytest
 from hypothesis import strategies as st
 
 from odradek.kernel.records.batch import TimestampType
 from odradek.kernel.records.builder import BatchBuilder
-from odradek.kernel.records.columns import BinaryColumn, Columns, HeadersColumn
+from odradek.kernel.records.columns import HAS_COMPILED_COLUMNS, BinaryColumn, Columns, HeadersColumn
 from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.records.control import ControlRecordType, EndTransactionMarker, build_control_batch
 from odradek.kernel.types import Buffer
+
+needs_compiled = pytest.mark.skipif(not HAS_COMPILED_COLUMNS, reason="the compiled functions were not built")
+twins = pytest.mark.parametrize("is_compiled", [False, pytest.param(True, marks=needs_compiled)])
 
 Row = tuple[object, ...]
 """Key, value, offset, timestamp in microseconds, timestamp type, headers: None for what is not wanted."""
@@ -64,6 +68,8 @@ def all_rows(several: Iterable[Columns]) -> list[Row]:
     return [row for columns in several for row in rows_of(columns)]
 
 
+Run = tuple[bytes, list[tuple[int, int]], int]
+"""Batches, the aborted transactions in them, the offset after the last."""
 Drawn = tuple[int, int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]
 
 BYTES = st.none() | st.binary(max_size=8) | st.integers(60, 200).map(lambda size: b"x" * size)
@@ -72,8 +78,8 @@ RECORD = st.tuples(st.sampled_from([0, 0, 0, 1, 70]), st.integers(-70, 2**40), B
 
 
 @st.composite
-def runs(draw: st.DrawFn) -> tuple[bytes, list[tuple[int, int]], int]:
-    """Draw batches that follow each other, the aborted transactions in them, and the offset after the last."""
+def runs(draw: st.DrawFn) -> Run:
+    """Draw batches that follow each other."""
     following = draw(st.sampled_from([0, 5, 2**33]))
     parts: list[bytes] = []
     aborted: list[tuple[int, int]] = []

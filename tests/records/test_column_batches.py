@@ -6,7 +6,7 @@ from array import array
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.kernel.records.batch import HEADER_SIZE, is_crc_valid, read_header
@@ -15,7 +15,7 @@ from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.records.reader import read_batch
 from odradek.kernel.records.validation import ValidationRules, validate_batch
 
-from .column_rows import rows_of, runs
+from .column_rows import Run, rows_of, runs, twins
 
 NOW = 1_700_000_000_000
 
@@ -40,6 +40,8 @@ def numbers(*rows: int) -> bytes:
     return array("i", rows).tobytes()
 
 
+@twins
+@settings(max_examples=50)
 @given(
     run=runs(),
     compression=st.sampled_from(CompressionType),
@@ -48,7 +50,8 @@ def numbers(*rows: int) -> bytes:
     data=st.data(),
 )
 def test_what_was_read_as_columns_is_written_and_read_again(
-    run: tuple[bytes, list[tuple[int, int]], int],
+    is_compiled: bool,
+    run: Run,
     compression: CompressionType,
     bytes_max: int,
     is_transactional: bool,
@@ -70,6 +73,7 @@ def test_what_was_read_as_columns_is_written_and_read_again(
             None if chosen is None else numbers(*chosen),
             position,
             timestamp_ms=NOW,
+            is_compiled=is_compiled,
             bytes_max=bytes_max,
             compression=compression,
             producer_id=7,
@@ -98,12 +102,15 @@ def test_what_was_read_as_columns_is_written_and_read_again(
     assert expected == found
 
 
-def test_slices_of_columns_are_taken_as_they_are_and_rows_in_any_order() -> None:
+@twins
+def test_slices_of_columns_are_taken_as_they_are_and_rows_in_any_order(is_compiled: bool) -> None:
     headers = HeadersColumn(
         numbers(9, 1, 3, 3), binary([b"a", b"b", b"c"], 1), binary([b"1", None, b"3"], 2), b"\x06", first=1
     )
     columns = Columns(2, binary([b"k", None], 9), binary([None, b"v"], 3), timestamps=times(1, 2), headers=headers)
-    batch, position = encode_batch(columns, numbers(1, 0, 1), timestamp_ms=NOW, bytes_max=10_000)
+    batch, position = encode_batch(
+        columns, numbers(1, 0, 1), timestamp_ms=NOW, is_compiled=is_compiled, bytes_max=10_000
+    )
     records = [tuple(record)[1:] for record in read_batch(batch, 0, read_header(batch))]
 
     assert position == 3
@@ -114,41 +121,48 @@ def test_slices_of_columns_are_taken_as_they_are_and_rows_in_any_order() -> None
     ]
 
 
-def test_columns_that_are_missing_are_null_and_the_time_is_the_callers() -> None:
-    batch, _ = encode_batch(Columns(2), timestamp_ms=NOW, bytes_max=0)
+@twins
+def test_columns_that_are_missing_are_null_and_the_time_is_the_callers(is_compiled: bool) -> None:
+    batch, _ = encode_batch(Columns(2), timestamp_ms=NOW, is_compiled=is_compiled, bytes_max=0)
     (record,) = read_batch(batch, 0, read_header(batch))
 
     assert (record.timestamp, record.key, record.value, record.headers) == (NOW, None, None, ())
 
 
+@twins
 @pytest.mark.parametrize("compression", CompressionType)
-def test_a_brokers_validation_takes_the_batch(compression: CompressionType) -> None:
+def test_a_brokers_validation_takes_the_batch(is_compiled: bool, compression: CompressionType) -> None:
     values = binary([b"v" * 500, None, b""])
     columns = Columns(3, binary([b"a", b"b", b"c"]), values, timestamps=times(NOW, NOW - 9, NOW))
-    batch, _ = encode_batch(columns, timestamp_ms=NOW, bytes_max=10_000, compression=compression)
+    batch, _ = encode_batch(
+        columns, timestamp_ms=NOW, is_compiled=is_compiled, bytes_max=10_000, compression=compression
+    )
     rules = ValidationRules(walks_records=True)
     answer = validate_batch(batch, 0, len(batch), rules, now_ms=NOW, produce_version=9)
 
     assert answer is not None
 
 
-def test_rows_before_1970_keep_their_milliseconds() -> None:
+@twins
+def test_rows_before_1970_keep_their_milliseconds(is_compiled: bool) -> None:
     columns = Columns(1, timestamps=array("q", [-1]).tobytes())
-    batch, _ = encode_batch(columns, timestamp_ms=NOW, bytes_max=0)
+    batch, _ = encode_batch(columns, timestamp_ms=NOW, is_compiled=is_compiled, bytes_max=0)
 
     assert [record.timestamp for record in read_batch(batch, 0, read_header(batch))] == [-1]
     assert read_header(batch).max_timestamp == -1
 
 
-def test_a_header_without_a_key_is_an_error_with_its_row() -> None:
+@twins
+def test_a_header_without_a_key_is_an_error_with_its_row(is_compiled: bool) -> None:
     columns = Columns(2, headers=HeadersColumn(numbers(0, 0, 1), binary([None]), binary([b"v"])))
     with pytest.raises(ValueError, match="row 1 has a header without a key"):
-        encode_batch(columns, timestamp_ms=NOW, bytes_max=10_000)
+        encode_batch(columns, timestamp_ms=NOW, is_compiled=is_compiled, bytes_max=10_000)
 
 
 SHORT = BinaryColumn(numbers(0, 1), b"a")
 
 
+@twins
 @pytest.mark.parametrize(
     ("columns", "rows"),
     [
@@ -167,16 +181,19 @@ SHORT = BinaryColumn(numbers(0, 1), b"a")
         (Columns(0), None),
     ],
 )
-def test_buffers_that_do_not_belong_together_are_refused(columns: Columns, rows: bytes | None) -> None:
+def test_buffers_that_do_not_belong_together_are_refused(
+    is_compiled: bool, columns: Columns, rows: bytes | None
+) -> None:
     with pytest.raises(ValueError, match=r"short|fit|row|large"):
-        encode_batch(columns, rows, timestamp_ms=NOW, bytes_max=10_000)
+        encode_batch(columns, rows, timestamp_ms=NOW, is_compiled=is_compiled, bytes_max=10_000)
 
 
-def test_the_first_record_goes_however_large_and_the_next_waits() -> None:
+@twins
+def test_the_first_record_goes_however_large_and_the_next_waits(is_compiled: bool) -> None:
     columns = Columns(3, values=binary([b"v" * 1000, b"w" * 1000, b"x"]))
-    batch, position = encode_batch(columns, timestamp_ms=NOW, bytes_max=HEADER_SIZE)
+    batch, position = encode_batch(columns, timestamp_ms=NOW, is_compiled=is_compiled, bytes_max=HEADER_SIZE)
     assert position == 1
     assert len(batch) > 1000
-    batch, position = encode_batch(columns, None, 1, timestamp_ms=NOW, bytes_max=1100)
+    batch, position = encode_batch(columns, None, 1, timestamp_ms=NOW, is_compiled=is_compiled, bytes_max=1100)
 
     assert position == 3

@@ -1,0 +1,37 @@
+"""Pure core: the compiled twins of `column_walk.py`; may be missing."""
+
+from ..types import Buffer
+from .column_walk import BinarySource, HeadersSource, TakenColumns
+
+class ColumnBuilder:
+    def __new__(cls, wanted: int, rows_max: int, bytes_max: int, /) -> ColumnBuilder: ...
+    @property
+    def rows(self) -> int: ...
+    def add(
+        self,
+        payload: Buffer,
+        position: int,
+        index: int,
+        count: int,
+        base_offset: int,
+        base_timestamp: int,
+        timestamp_type: int,
+        start: int,
+        end: int,
+        /,
+    ) -> tuple[int, int, int]: ...
+    def take(self) -> TakenColumns: ...
+    def clear(self) -> None: ...
+
+def encode_rows(
+    rows_count: int,
+    keys: BinarySource | None,
+    values: BinarySource | None,
+    timestamps: Buffer | None,
+    headers: HeadersSource | None,
+    rows: Buffer | None,
+    position: int,
+    bytes_max: int,
+    timestamp_ms: int,
+    /,
+) -> tuple[bytearray, int, int, int]: ...

@@ -1,0 +1,62 @@
+/* What the compiled twins share: a reader that never leaves its bytes, and Kafka's varints.
+ *
+ * Everything read is checked against the end of the buffer first; lengths are compared with what is left, never added to a
+ * pointer before.
+ */
+#ifndef ODRADEK_WALKING_H
+#define ODRADEK_WALKING_H
+
+#include <stdint.h>
+
+#define VARINT_BYTES_MAX 5
+#define VARLONG_BYTES_MAX 10
+
+typedef struct {
+    const uint8_t *at;
+    const uint8_t *end;
+    const char *error; /* NULL while all is well */
+} Reader;
+
+static int64_t read_long_zigzag(Reader *reader, int bytes_max)
+{
+    uint64_t result = 0;
+    for (int index = 0; index < bytes_max; index++) {
+        if (reader->at >= reader->end) {
+            reader->error = "record cut off";
+            return 0;
+        }
+        uint8_t byte = *reader->at++;
+        result |= (uint64_t)(byte & 0x7F) << (7 * index);
+        if (byte < 0x80) {
+            if (bytes_max == VARINT_BYTES_MAX)
+                result &= UINT32_MAX;
+            return (int64_t)(result >> 1) ^ -(int64_t)(result & 1);
+        }
+    }
+    reader->error = "varint too long";
+    return 0;
+}
+
+/* Return the zigzag varint at the reader, which has at most bytes_max bytes; surplus bits are dropped as Kafka drops them. */
+static inline int64_t read_zigzag(Reader *reader, int bytes_max)
+{
+    if (reader->at < reader->end && *reader->at < 0x80) { /* most are one byte */
+        uint8_t byte = *reader->at++;
+        return (int64_t)(byte >> 1) ^ -(int64_t)(byte & 1);
+    }
+    return read_long_zigzag(reader, bytes_max);
+}
+
+/* Step over nullable bytes; return where they begin and set *length, negative for null. */
+static inline const uint8_t *read_bytes(Reader *reader, int64_t *length)
+{
+    *length = read_zigzag(reader, VARINT_BYTES_MAX);
+    const uint8_t *start = reader->at;
+    if (!reader->error && *length > reader->end - reader->at)
+        reader->error = "record cut off";
+    if (!reader->error && *length > 0)
+        reader->at += *length;
+    return start;
+}
+
+#endif
