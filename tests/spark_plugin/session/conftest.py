@@ -21,7 +21,7 @@ from odradek.kernel.testing.running_broker import RunningBroker, running_broker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 HAS_PYSPARK = importlib.util.find_spec("pyspark") is not None
 STREAM_TIMEOUT_S = 60

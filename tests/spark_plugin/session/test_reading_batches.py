@@ -169,5 +169,5 @@ def test_what_is_wrong_with_the_cluster_is_told_when_the_query_is_planned(
 def test_a_column_that_there_is_not_is_refused(read: Callable[..., DataFrame], kit: Kit) -> None:
     frame = read(kit.new_topic(), schema="offset LONG, valeu BINARY")
 
-    with pytest.raises(Exception, match="valeu.*value"):
+    with pytest.raises(Exception, match=r"valeu.*value"):
         frame.collect()

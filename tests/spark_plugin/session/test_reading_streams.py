@@ -14,7 +14,7 @@ from tests.spark_plugin.topic_kit import Kit, open_kit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 EARLIEST = {"startingOffsets": "earliest"}
 

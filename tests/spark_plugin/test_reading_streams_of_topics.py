@@ -1,0 +1,339 @@
+"""What a stream reader says to Spark: where batches begin and end, over restarts, losses and new partitions."""
+
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from odradek.kernel.client import TopicPartition
+from odradek.kernel.testing.running_broker import RunningBroker, running_broker
+from odradek.spark_plugin.errors import AssignmentError, DataLossError, OptionError
+from odradek.spark_plugin.offsets import JsonOffsets
+from odradek.spark_plugin.read_task import read
+from odradek.spark_plugin.stream_reader import StreamReader
+from tests.spark_plugin.topic_kit import Kit, Record, Write, open_kit
+
+EARLIEST = {"startingOffsets": "earliest"}
+LENIENT = {**EARLIEST, "failOnDataLoss": "false"}
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[RunningBroker]:
+    with running_broker({"transaction.state.log.replication.factor": 1}) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def kit(broker: RunningBroker) -> Iterator[Kit]:
+    with open_kit(broker.bootstrap) as kit:
+        yield kit
+
+
+@pytest.fixture
+def topic(kit: Kit) -> str:
+    """Return a topic of one partition with 20 records."""
+    topic = kit.new_topic()
+    kit.fill(topic, 20)
+    return topic
+
+
+def reader_of(kit: Kit, topic: str, options: Mapping[str, Any] | None = None) -> StreamReader:
+    given_options = {"kafka.bootstrap.servers": kit.bootstrap, "subscribe": topic}
+    given_options |= {key: str(value) for key, value in (options or {}).items()}
+    return StreamReader.of(given_options, [("partition", "int"), ("offset", "bigint")])
+
+
+def through_json(offset: JsonOffsets) -> JsonOffsets:
+    """Hand offsets over as Spark does: as text."""
+    loaded: JsonOffsets = json.loads(json.dumps(offset))
+    return loaded
+
+
+def batch(reader: StreamReader, start: JsonOffsets, end: JsonOffsets) -> list[tuple[int, int]]:
+    """Read a micro-batch: partitions and offsets."""
+    found: list[tuple[int, int]] = []
+    for task in pickle.loads(pickle.dumps(reader.plan(through_json(start), through_json(end)))):
+        for rows in read(task):
+            found += zip(rows.column(0).to_pylist(), rows.column(1).to_pylist(), strict=True)
+    return found
+
+
+def latest(reader: StreamReader, start: JsonOffsets) -> JsonOffsets:
+    return reader.latest_offset(through_json(start), is_limited=True)
+
+
+def offsets(count: int, start: int = 0, partition: int = 0) -> list[tuple[int, int]]:
+    return [(partition, offset) for offset in range(start, count)]
+
+
+def test_the_initial_offset_is_asked_for_once(kit: Kit, topic: str) -> None:
+    reader = reader_of(kit, topic)
+    first = reader.initial_offset()
+    kit.fill(topic, 10)
+
+    assert reader.initial_offset() == first == {topic: {"0": 20}}
+
+
+def test_batches_follow_each_other(kit: Kit, topic: str) -> None:
+    reader = reader_of(kit, topic, EARLIEST)
+    start = reader.initial_offset()
+    first = latest(reader, start)
+    kit.fill(topic, 5)
+    second = latest(reader, first)
+
+    assert batch(reader, start, first) == offsets(20)
+    assert batch(reader, first, second) == offsets(25, 20)
+    assert json.dumps(second) == f'{{"{topic}": {{"0": 25}}}}'
+
+
+def test_the_end_of_the_first_batch_carries_its_start(kit: Kit, topic: str) -> None:
+    reader = reader_of(kit, topic, EARLIEST)
+    start = reader.initial_offset()
+
+    assert latest(reader, start) == {topic: {"0": 20}, "@start": {topic: {"0": 0}}}
+
+
+def test_an_explicit_start_need_not_be_carried(kit: Kit, topic: str) -> None:
+    reader = reader_of(kit, topic, {"startingOffsets": f'{{"{topic}":{{"0":3}}}}'})
+    start = reader.initial_offset()
+
+    assert latest(reader, start) == {topic: {"0": 20}}
+
+
+def test_a_repeated_first_batch_begins_where_it_began(kit: Kit, topic: str) -> None:
+    reader = reader_of(kit, topic, {"startingOffsets": f'{{"{topic}":{{"0":-1}}}}'})
+    start = reader.initial_offset()
+    kit.fill(topic, 5)
+    end = latest(reader, start)
+    kit.fill(topic, 30)
+
+    again = reader_of(kit, topic)
+    elsewhere = again.initial_offset()
+
+    assert elsewhere == {topic: {"0": 55}}
+    assert batch(again, elsewhere, end) == offsets(25, 20)
+    assert latest(again, end) == {topic: {"0": 55}}
+
+
+def test_nothing_new_is_the_start_itself(kit: Kit, topic: str) -> None:
+    reader = reader_of(kit, topic, EARLIEST)
+    end = latest(reader, reader.initial_offset())
+
+    assert latest(reader, end) == end
+    assert latest(reader_of(kit, topic), {topic: {"0": 20}}) == {topic: {"0": 20}}
+
+
+def test_a_restart_without_news_right_after_the_first_batch_is_no_new_first_batch(kit: Kit, topic: str) -> None:
+    end = {topic: {"0": 20}, "@start": {topic: {"0": 5}}}
+    again = reader_of(kit, topic)
+    elsewhere = again.initial_offset()
+
+    assert batch(again, elsewhere, end) == offsets(20, 5)
+    assert latest(again, end) == end
+
+
+def test_limits_cut_batches(kit: Kit, topic: str) -> None:
+    reader = reader_of(kit, topic, {**EARLIEST, "maxOffsetsPerTrigger": 8})
+    ends = [reader.initial_offset()]
+    for _ in range(4):
+        ends.append(latest(reader, ends[-1]))
+
+    assert [end[topic]["0"] for end in ends] == [0, 8, 16, 20, 20]
+    assert reader.latest_offset(ends[1], is_limited=False)[topic] == {"0": 20}
+
+
+def test_a_batch_waits_for_enough_offsets_but_not_for_ever(kit: Kit, topic: str) -> None:
+    now_ms = [0]
+    reader = reader_of(kit, topic, {**EARLIEST, "minOffsetsPerTrigger": 10, "maxTriggerDelay": "1m"})
+    reader._now_ms = lambda: now_ms[0]
+    first = latest(reader, reader.initial_offset())
+    kit.fill(topic, 5)
+
+    assert latest(reader, first) == first
+    now_ms[0] = 60_000
+    assert latest(reader, first) == {topic: {"0": 25}}
+
+
+def test_available_now_keeps_to_what_was_there(kit: Kit, topic: str) -> None:
+    reader = reader_of(kit, topic, {**EARLIEST, "maxOffsetsPerTrigger": 15})
+    reader.prepare_available_now()
+    start = reader.initial_offset()
+    kit.fill(topic, 20)
+    first = latest(reader, start)
+    second = latest(reader, first)
+
+    assert [first[topic], second[topic]] == [{"0": 15}, {"0": 20}]
+    assert latest(reader, second) == second
+
+
+def test_progress_knows_the_true_ends(kit: Kit, topic: str) -> None:
+    reader = reader_of(kit, topic, {**EARLIEST, "maxOffsetsPerTrigger": 5})
+
+    assert reader.known_ends() is None
+    latest(reader, reader.initial_offset())
+    assert reader.known_ends() == {topic: {"0": 20}}
+
+
+def test_a_new_partition_is_read_from_its_first_record(kit: Kit, topic: str) -> None:
+    reader = reader_of(kit, topic, EARLIEST)
+    first = latest(reader, reader.initial_offset())
+    kit.admin.create_partitions(topic, 2)
+    kit.fill(topic, 10, partition=1)
+    second = latest(reader, first)
+
+    assert batch(reader, first, second) == offsets(10, partition=1)
+    assert second == {topic: {"0": 20, "1": 10}}
+
+
+def test_a_new_topic_is_found_by_the_pattern(kit: Kit, topic: str) -> None:
+    options = {"kafka.bootstrap.servers": kit.bootstrap, "subscribePattern": f"^{topic}(-more)?$", **EARLIEST}
+    reader = StreamReader.of(options, [("partition", "int"), ("offset", "bigint")])
+    first = latest(reader, reader.initial_offset())
+    from odradek.kernel.client import NewTopic
+
+    kit.admin.create_topic(NewTopic(f"{topic}-more", 1))
+    kit.fill(f"{topic}-more", 3)
+
+    assert latest(reader, first) == {topic: {"0": 20}, f"{topic}-more": {"0": 3}}
+
+
+def test_a_reader_can_be_pickled(kit: Kit, topic: str) -> None:
+    reader = pickle.loads(pickle.dumps(reader_of(kit, topic, EARLIEST)))
+
+    assert reader.initial_offset() == {topic: {"0": 0}}
+
+
+# ------------------------------------------------------------------------------------------------------------ data loss
+
+
+def test_what_retention_took_before_a_batch_is_an_error_or_a_warning(
+    kit: Kit, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    kit.admin.delete_records({TopicPartition(topic, 0): 15})
+    start, end = {topic: {"0": 5}}, {topic: {"0": 20}}
+
+    with pytest.raises(DataLossError, match="10 offsets are lost"):
+        reader_of(kit, topic, EARLIEST).plan(start, end)
+    with caplog.at_level(logging.WARNING):
+        assert batch(reader_of(kit, topic, LENIENT), start, end) == offsets(20, 15)
+    assert "10 offsets are lost" in caplog.text
+
+
+def test_a_topic_made_again_is_recognised_and_read_from_its_beginning(kit: Kit, topic: str) -> None:
+    readers = [reader_of(kit, topic, options) for options in (EARLIEST, LENIENT)]
+    firsts = [latest(reader, reader.initial_offset()) for reader in readers]
+    for reader, first in zip(readers, firsts, strict=True):
+        batch(reader, {topic: {"0": 0}}, first)
+    kit.make_again(topic)
+    kit.fill(topic, 30)  # more than before: offsets alone would not tell
+
+    seconds = [latest(reader, first) for reader, first in zip(readers, firsts, strict=True)]
+
+    with pytest.raises(DataLossError, match="topic id of .* changed"):
+        readers[0].plan(firsts[0], seconds[0])
+    assert batch(readers[1], firsts[1], seconds[1]) == offsets(30)
+
+
+def test_a_log_that_ends_before_the_checkpoint_is_an_error_or_a_warning(kit: Kit, topic: str) -> None:
+    quick = {"fetchOffset.retryIntervalMs": 0}
+    failing, lenient = reader_of(kit, topic, {**EARLIEST, **quick}), reader_of(kit, topic, {**LENIENT, **quick})
+    start = {topic: {"0": 1000}}
+    end = latest(failing, start)
+
+    assert end == {topic: {"0": 20}}
+    with pytest.raises(DataLossError, match="changed from 1000 to 20"):
+        failing.plan(start, end)
+    assert batch(lenient, start, end) == []
+    assert latest(lenient, end) == end
+
+
+def test_a_deleted_topic_is_an_error_or_dropped(kit: Kit) -> None:
+    gone, kept = kit.new_topic(), kit.new_topic()
+    for name in (gone, kept):
+        kit.fill(name, 5)
+    failing, lenient = (reader_of(kit, f"{gone},{kept}", options) for options in (EARLIEST, LENIENT))
+    start = {gone: {"0": 5}, kept: {"0": 0}}
+    kit.admin.delete_topic(gone)
+
+    with pytest.raises(DataLossError, match=f"{gone}-0 has been deleted"):
+        failing.plan(start, latest(failing, start))
+    lenient.prepare_available_now()
+    end = latest(lenient, start)
+    assert end == {kept: {"0": 5}}
+    assert batch(lenient, start, end) == offsets(5)
+
+
+def test_compaction_gaps_and_markers_are_never_a_loss(kit: Kit) -> None:
+    topic = kit.new_topic()
+    kit.write(topic, *[Write(0, (Record(b"k", b"v"),), is_committed=flag) for flag in (True, False, True)])
+    reader = reader_of(kit, topic, {**EARLIEST, "kafka.isolation.level": "read_committed"})
+    start = reader.initial_offset()
+    end = latest(reader, start)
+
+    assert end[topic] == {"0": 6}
+    assert batch(reader, start, end) == [(0, 0), (0, 4)]
+    assert latest(reader, end) == end
+
+
+# ------------------------------------------------------------------------------------------------------ groups and input
+
+
+def test_what_spark_is_done_with_is_copied_to_a_group(kit: Kit, topic: str) -> None:
+    reader = reader_of(kit, topic, {**EARLIEST, "commitOffsetsTo": f"group-{topic}"})
+    end = latest(reader, reader.initial_offset())
+
+    reader.commit(through_json(end))
+
+    committed = kit.admin.list_group_offsets(f"group-{topic}")
+    assert {partition: found.offset for partition, found in committed.items()} == {TopicPartition(topic, 0): 20}
+
+
+def test_a_group_that_cannot_be_written_does_not_end_the_query(
+    kit: Kit, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    reader = reader_of(kit, topic, {**EARLIEST, "commitOffsetsTo": ""})
+    reader.commit({topic: {"0": 5}})
+    unknown = reader_of(kit, topic, {**EARLIEST, "commitOffsetsTo": "g", "kafka.default.api.timeout.ms": 500})
+    with caplog.at_level(logging.WARNING):
+        unknown.commit({"there-is-no-such-topic": {"0": 5}})
+
+    assert "were not copied to the group 'g'" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"endingOffsets": "latest"}, "not valid in streaming"),
+        ({"endingTimestamp": "5"}, "not valid in streaming"),
+        ({"minOffsetsPerTrigger": "9", "maxOffsetsPerTrigger": "5"}, "is higher than the maxOffsetsPerTrigger"),
+        ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger"),
+        ({"maxTriggerDelay": "soon"}, "maxTriggerDelay"),
+    ],
+)
+def test_a_wrong_option_is_refused_when_the_stream_is_made(options: dict[str, str], text: str) -> None:
+    given_options = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "t", **options}
+
+    with pytest.raises(OptionError, match=text):
+        StreamReader.of(given_options, [("offset", "bigint")])
+
+
+def test_a_topic_that_is_not_there_is_told_at_the_start(kit: Kit) -> None:
+    with pytest.raises(AssignmentError, match="no such topic: 'nowhere'"):
+        reader_of(kit, "nowhere").initial_offset()
+
+
+def test_a_checkpoint_of_another_source_is_refused(kit: Kit, topic: str) -> None:
+    with pytest.raises(OptionError, match="checkpoint holds offsets of another source"):
+        latest(reader_of(kit, topic), {"index": 5})
+
+
+def test_a_start_beyond_the_end_is_a_slip_and_no_loss(kit: Kit, topic: str) -> None:
+    reader = reader_of(kit, topic, {"startingOffsets": f'{{"{topic}":{{"0":21}}}}', "failOnDataLoss": "false"})
+
+    with pytest.raises(OptionError, match="beyond the end"):
+        reader.initial_offset()
