@@ -246,7 +246,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         kind=Kind.NUMBER,
         default=1_000,
         use=Use.SOURCE,
-        doc="The pause between such attempts. (Spark's guide says 10 for its connector; its code has 1000.)",
+        doc="The pause between such attempts; Spark's guide says 10 for its connector, whose code has 1000.",
     ),
     Option(
         name="groupIdPrefix",

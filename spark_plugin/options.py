@@ -283,7 +283,7 @@ def _subscription(given: Mapping[str, str], values: Mapping[str, Any]) -> Subscr
         if not values["subscribe"]:
             raise OptionError(
                 "subscribe",
-                f"No topics to subscribe to: the value of option 'subscribe' is '{text}'; e.g. topicA,topicB",
+                f"No topics to subscribe to: option 'subscribe' is '{text}'; expected e.g. topicA,topicB",
             )
         return Topics(values["subscribe"])
     compile_pattern(text)

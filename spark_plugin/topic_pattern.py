@@ -84,10 +84,7 @@ def _end_of_class(text: str, position: int) -> int:
         if found["end"]:
             return position
         if found["nested"] or found["both"]:
-            raise _refused(
-                text,
-                "'[' and '&&' in a class join and cross classes in Java, not in Python: escape them or list characters",
-            )
+            raise _refused(text, "'[' and '&&' in a class join and cross classes in Java alone: list the characters")
         _refuse_escape(text, found["escape"])
     return len(text)
 
