@@ -116,6 +116,8 @@ class TaskPlanner:
                 last_stable_offset=stable.latest[one],
                 high_watermark=max(high.latest[one], stable.latest[one]),
                 log_start_offset=stable.earliest[one],
+                cluster_id=client.cluster_id,
+                leader_id=client.leader_of(one),
             )
             for one in wanted
             if topic_ids[one.topic].int

@@ -286,6 +286,11 @@ class Client:
             self._leaders.learn(set(), self._brokers.attempts("asking for the cluster's features"))
         return self._brokers.finalized_level(feature)
 
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id, as brokers said last; empty before, and of those that do not say."""
+        return self._brokers.cluster.cluster_id or ""
+
     def leader_of(self, partition: TopicPartition) -> int:
         """Return the id of a partition's leader; raises as `call_leader`."""
         return self._leaders.find(partition)
