@@ -28,10 +28,11 @@ from .worker import settle
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
 
+    from odradek.kernel.records.columns import Columns
     from odradek.kernel.types import Buffer
 
     from .client import ClientSettings
@@ -127,14 +128,25 @@ def _decoded(
     pieces: Iterator[tuple[Buffer, Sequence[tuple[int, int]]]],
 ) -> Iterator[pa.RecordBatch]:
     """Yield rows of what comes, until the range is whole or nothing comes any more."""
+    make = _maker(task.projection)
     for data, aborted in pieces:
         try:
             for columns in reader.feed(data, aborted):
-                yield record_batch(columns, wanted.topic, wanted.partition, task.projection)
+                yield make(columns, wanted.topic, wanted.partition)
         except CorruptRecordsError as error:
             raise CorruptRecordsError(f"{wanted.topic_partition}: {error}", position=error.position) from error
         if reader.is_done:
             return
+
+
+def _maker(projection: Projection) -> Callable[[Columns, str, int], pa.RecordBatch]:
+    """Return what makes rows of columns."""
+    if not projection.strips_wire_format:
+        return lambda columns, topic, partition: record_batch(columns, topic, partition, projection)
+    from .wire_format import names_to_make, stripped
+
+    made = attrs.evolve(projection, names=names_to_make(projection.names))
+    return lambda columns, topic, partition: stripped(record_batch(columns, topic, partition, made), projection.names)
 
 
 def _after_the_loss(task: ReadTask, rest: OffsetRange, error: OffsetOutOfRangeError) -> ColumnReader:

@@ -118,6 +118,19 @@ def test_only_the_columns_asked_for_are_made_in_their_order(kit: Kit) -> None:
     assert batch.to_pydict() == {"offset": [0, 1, 2], "value": [b"value 0", b"value 1", b"value 2"]}
 
 
+def test_a_schema_registrys_prefix_becomes_a_column(kit: Kit) -> None:
+    topic = kit.new_topic()
+    kit.write(
+        topic, Write(0, (Record(None, b"\x00\x00\x00\x00\x07payload"), Record(None, b"plain"), Record(None, None)))
+    )
+    options = {"kafka.bootstrap.servers": kit.bootstrap, "subscribe": topic, "confluentWireFormat": "strip"}
+    reader = BatchReader.of(options, [("schemaId", "int"), ("value", "binary")])
+
+    (batch,) = read(reader.plan()[0])
+
+    assert batch.to_pydict() == {"schemaId": [7, None, None], "value": [b"payload", b"plain", None]}
+
+
 def test_what_lies_in_an_open_transaction_is_not_read_as_committed(kit: Kit, broker: RunningBroker) -> None:
     from odradek.kernel.client.blocking_producer import BlockingProducer
 
