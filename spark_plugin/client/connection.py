@@ -169,14 +169,21 @@ class Connection:
 
         Raises:
             ConnectionFailedError: The connection is closed, or broke.
-            UnsupportedVersionError: There is no common version; nothing was sent.
-            wire.EncodeError: The version cannot say what the message holds; nothing was sent.
+            UnsupportedVersionError: There is no common version, or none that can say what the message holds; nothing
+                was sent.
         """
         if not self._is_open:
             raise ConnectionFailedError(f"the connection to {self.address} is closed")
         chosen = self.version_of(type(message)) if version is None else version
         correlation_id = self._next_correlation_id
-        encoded = wire.encode_request(message, chosen, correlation_id, self._client_id)
+        try:
+            encoded = wire.encode_request(message, chosen, correlation_id, self._client_id)
+        except wire.EncodeError as error:
+            if chosen == type(message).__versions__.highest:
+                raise
+            raise UnsupportedVersionError(
+                f"{self.address} is too old: version {chosen} cannot say what is needed: {error}"
+            ) from None
         self._next_correlation_id = (correlation_id + 1) & _CORRELATION_MASK
         sent = Sent(correlation_id, wire.APIS[message.__api_key__].response, chosen)
         try:
@@ -257,7 +264,10 @@ class Connection:
             left_ms = deadline_ms - self._clock.monotonic_ms()
             if left_ms <= 0:
                 raise self._too_late(sent)
-            count = receive_into(space[have:], left_ms)
+            try:
+                count = receive_into(space[have:], left_ms)
+            except RequestTimeoutError:
+                raise self._too_late(sent) from None
             if not count:
                 raise ConnectionFailedError(
                     f"{self.address} closed the connection instead of answering {_api_name(sent)}"
