@@ -33,7 +33,7 @@ def rich_topic(kit: Kit) -> str:
         Record(b"key", b"value", (("name", b"x"), ("name", None), ("", b"")), 1_600_000_000_123),
         Record(None, None),
         Record(b"", b"", (), 0),
-        Record(b"\x00\xff", b"large" * 200),
+        Record(b"\x00\xff", b"large" * 50),
     )
     for number, codec in enumerate(CODECS):
         for is_committed in (None, True, False):
