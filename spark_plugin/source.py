@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
+from .errors import SchemaError
 from .worker import is_pushing_filters_down, settle
 
 if TYPE_CHECKING:
@@ -129,7 +130,17 @@ def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
 
 
 def columns_of(schema: StructType) -> list[tuple[str, str]]:
-    """Return names and types of a schema, as Spark writes types."""
+    """Return names and types of a schema, as Spark writes types.
+
+    Raises:
+        SchemaError: A column is said to be never null: Spark would then not look for nulls that there are.
+    """
+    never_null = [field.name for field in schema.fields if not field.nullable]
+    if never_null:
+        raise SchemaError(
+            f"the schema says that {', '.join(never_null)} is never null: leave NOT NULL (nullable=False) out, every "
+            "column of this source may be null"
+        )
     return [(field.name, field.dataType.simpleString()) for field in schema.fields]
 
 
