@@ -322,6 +322,14 @@ OPTIONS: Final[tuple[Option, ...]] = (
         doc="Whether rows are written in transactions that the driver commits: each row of a stream once, a batch as a"
         " whole or not at all. Readers have to read committed records.",
     ),
+    Option(
+        name="exactlyOnceTopic",
+        kind=Kind.TEXT,
+        use=Use.SINK,
+        is_ours=True,
+        doc="Under which existing topic `exactlyOnce` keeps its offsets: by default the option `topic`, or, where a"
+        " column names topics, `__consumer_offsets`. The same for the whole life of a query.",
+    ),
 )
 """Every option but Kafka's own, `kafka.*`."""
 

@@ -121,6 +121,7 @@ class SinkOptions:
         topic: For all rows; None when a column names it.
         partitioner: `murmur2`, `roundrobin` or `crc32`.
         exactly_once: As the option.
+        exactly_once_topic: As the option.
         gc_freeze: As the option.
         kafka: Kafka's keys, without their prefix, in small letters.
         warnings: What to tell the user once.
@@ -129,6 +130,7 @@ class SinkOptions:
     topic: str | None
     partitioner: str
     exactly_once: bool
+    exactly_once_topic: str | None
     gc_freeze: bool
     kafka: Mapping[str, str] = attrs.field(repr=False)
     warnings: tuple[str, ...] = ()
@@ -217,6 +219,7 @@ def read_sink_options(options: Mapping[str, str | None]) -> SinkOptions:
         topic=topic,
         partitioner=partitioner,
         exactly_once=values["exactlyOnce"],
+        exactly_once_topic=values["exactlyOnceTopic"] or None,
         gc_freeze=values["gcFreeze"],
         kafka=kafka,
         warnings=tuple(warnings),

@@ -134,6 +134,7 @@ def take(cluster: FakeCluster, step: Step) -> Any:
         return None
     if isinstance(step, Ask):
         return cluster.ask(step)
+    code = ErrorCode.CONCURRENT_TRANSACTIONS
     for _ in range(20):
         code = cluster.write(step.producer, step.partition, step.records)
         if code is not ErrorCode.CONCURRENT_TRANSACTIONS:
