@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -49,15 +49,17 @@ def topic(kit: Kit) -> str:
 
 def source_of(kit: Kit, topic: str, **options: str) -> DefaultSource:
     given = CaseInsensitiveDict({"kafka.bootstrap.servers": kit.bootstrap, "subscribe": topic, **options})
-    return through_pickle(DefaultSource(given))
+    source: DefaultSource = through_pickle(DefaultSource(given))
+    return source
 
 
 def through_pickle(value: Any) -> Any:
     """Hand a value over as Spark does."""
-    return cloudpickle.loads(cloudpickle.dumps(value))
+    pickler: Any = cloudpickle  # without types
+    return pickler.loads(pickler.dumps(value))
 
 
-def offsets_of(reader: Any, partitions: list[InputPartition]) -> list[int]:
+def offsets_of(reader: Any, partitions: Sequence[InputPartition]) -> list[int]:
     reader = through_pickle(reader)
     batches = [batch for partition in partitions for batch in reader.read(through_pickle(partition))]
     return [offset for batch in batches for offset in batch.column(0).to_pylist()]
