@@ -29,7 +29,7 @@ from odradek.kernel.records.columns import Column
 
 from .errors import SchemaError
 
-__all__ = ["FIELDS", "HEADERS", "SCHEMA_ID", "Projection", "SinkColumns", "projection_of", "sink_columns"]
+__all__ = ["FIELDS", "HEADERS", "SCHEMA_ID", "SINK_TYPES", "Projection", "SinkColumns", "projection_of", "sink_columns"]
 
 HEADERS: Final = "headers"
 SCHEMA_ID: Final = "schemaId"
@@ -67,7 +67,7 @@ FIELDS: Final[Mapping[str, Field]] = {
 }
 """Every column there can be, in the order of a source without a schema. Each is nullable, as the connector has them."""
 
-_SINK_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
+SINK_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "topic": ("string",),
     "key": ("string", "binary"),
     "value": ("string", "binary"),
@@ -177,7 +177,7 @@ def sink_columns(schema: Sequence[tuple[str, str]], *, topic: str | None) -> Sin
     types: dict[str, str] = {}
     positions: dict[str, int] = {}
     for place, (name, type_name) in enumerate(schema):
-        if name not in _SINK_TYPES or (name == "topic" and topic is not None):
+        if name not in SINK_TYPES or (name == "topic" and topic is not None):
             continue
         if name in types:
             raise SchemaError(f"the column '{name}' is there twice")
@@ -193,9 +193,9 @@ def sink_columns(schema: Sequence[tuple[str, str]], *, topic: str | None) -> Sin
             f"Required attribute 'value' not found among {', '.join(given) or 'no columns'}.{_meant('value', given)}"
         )
     for name, type_name in types.items():
-        if type_name not in _SINK_TYPES[name]:
+        if type_name not in SINK_TYPES[name]:
             raise SchemaError(
-                f"{name} attribute unsupported type {type_name}. {name} must be a(n) {' or '.join(_SINK_TYPES[name])}:"
+                f"{name} attribute unsupported type {type_name}. {name} must be a(n) {' or '.join(SINK_TYPES[name])}:"
                 " cast the column, or drop it"
             )
     return SinkColumns(types, positions)

@@ -25,13 +25,14 @@ from odradek.kernel.config.registry import Registry
 from odradek.kernel.config.settings import Settings
 from odradek.kernel.config.toml_file import parse_toml
 from odradek.kernel.errors import ConfigError
+from odradek.spark_plugin.client.setting_keys import KNOWN_NAMES
 from tools.render_configuration import own_plugins
 
 ROOT = Path(__file__).parents[2]
 REGISTRY = Registry.of(
     [*own_plugins().config_keys(), *(("template", key) for key in odradek_template.odradek_config_keys())]
 )
-CLIENT_KEYS = frozenset(key.name for key in (*PRODUCER_KEYS, *CONSUMER_KEYS, *ADMIN_KEYS))
+CLIENT_KEYS = KNOWN_NAMES | {key.name for key in (*PRODUCER_KEYS, *CONSUMER_KEYS, *ADMIN_KEYS)}
 PAGES = sorted(
     path
     for pattern in ("*.md", "docs/**/*.md", "plugins/*/README.md", "examples/**/README.md")

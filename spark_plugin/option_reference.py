@@ -1,0 +1,141 @@
+"""Pure core: renders the reference of the options: the page in docs, from the tables that the source reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from .client.setting_keys import EFFECTIVE_KEYS, KNOWN_NAMES
+from .data_loss import EVENTS
+from .option_table import BOOTSTRAP, OPTIONS, Kind, Option, Use
+from .options import REFUSED_KAFKA_KEYS
+from .schema import FIELDS, SINK_TYPES
+
+__all__ = ["WRITE_KEYS", "render_page"]
+
+WRITE_KEYS: Final = {
+    "acks": "`all` (the default) or 1; with 0 the sink waits for answers all the same, as with 1.",
+    "batch.size": "The size of a batch before compression: 1 MiB unless it is given.",
+    "compression.type": "The codec: none (the default), gzip, snappy, lz4 or zstd.",
+    "compression.gzip.level": "How hard gzip tries.",
+    "compression.lz4.level": "How hard lz4 tries.",
+    "compression.zstd.level": "How hard zstd tries.",
+    "delivery.timeout.ms": "How long a batch may take with its repetitions.",
+    "enable.idempotence": "Whether repetitions are recognised by the broker, so that they double nothing; true.",
+    "max.in.flight.requests.per.connection": "Unanswered requests of one broker, at most 5.",
+    "max.request.size": "The most bytes of a request, and of a record.",
+    "retries": "How often a batch is sent again.",
+    "partitioner.class": "Kafka's `RoundRobinPartitioner` and `DefaultPartitioner` stand for `roundrobin` and"
+    " `murmur2`, unless the option `partitioner` is given; any other is refused.",
+    "transaction.timeout.ms": "With `exactlyOnce`: when brokers abort what was not ended; 15 minutes unless it is"
+    " given. It has to be longer than a micro-batch.",
+}
+"""Kafka's keys that a sink reads beside those of the client."""
+
+_OTHER_DOCS: Final = {
+    "client.rack": "Where the client is; brokers may then name a nearer replica to fetch from.",
+    "max.partition.fetch.bytes": "What one fetch asks for; a larger batch comes whole.",
+    "security.protocol": "PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.",
+    "send.buffer.bytes": "The system's send buffer of a connection; -1 leaves it to the system.",
+    "receive.buffer.bytes": "The system's receive buffer of a connection; -1 leaves it to the system.",
+}
+"""What is better said for this client than for those that share the key."""
+
+_HEAD: Final = f"""\
+# Options of the Spark source and sink
+
+Generated from the tables in `spark_plugin` by `python -m tools.render_spark_options`; a test fails when this page is
+stale. How to use them: [Read and write topics with Spark](../how-to/spark.md).
+
+Names are taken in any case of letters. `{BOOTSTRAP}` has to be given, and for reading exactly one of `subscribe`,
+`subscribePattern` and `assign`. Those marked *ours* Spark's Kafka connector does not have; the others mean here what
+they mean there, but for [what differs](../how-to/spark.md#what-differs-from-the-connector). A value that is none is
+refused when the query is made, with the option, the value and the form that is expected. Of a name that nobody knows a
+warning tells, with the nearest that there is, and the query runs.
+"""
+
+_SECTIONS: Final = (
+    ("Reading", "Batch and streaming.", Use.SOURCE),
+    ("Reading: batches alone", "", Use.BATCH),
+    ("Reading: streams alone", "A batch ignores them, with a warning.", Use.STREAM),
+    ("Writing", "Batch and streaming.", Use.SINK),
+    ("Reading and writing", "", Use.EVERYWHERE),
+)
+
+_KEYS_HEAD: Final = """
+## Kafka's keys
+
+Options `kafka.*` are keys of Kafka's clients. These have an effect:
+"""
+
+_ROW: Final = "| option | type | default | what it does |\n| --- | --- | --- | --- |"
+
+
+def render_page() -> str:
+    """Return the whole reference as Markdown."""
+    return _HEAD + "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    for title, text, use in _SECTIONS:
+        yield f"\n## {title}\n"
+        if text:
+            yield f"{text}\n"
+        yield _ROW
+        yield from (_option(option) for option in OPTIONS if option.use is use)
+    yield from _data_loss()
+    yield from _columns()
+    yield from _kafka_keys()
+
+
+def _option(option: Option) -> str:
+    default = option.shown_default
+    if not default and option.default is not None:
+        default = f"`{str(option.default).lower()}`"
+    kind = " or ".join(f"`{word}`" for word in option.words) if option.kind is Kind.WORD else option.kind.value
+    ours = "*ours* " if option.is_ours else ""
+    return f"| `{option.name}` | {kind} | {default} | {ours}{option.doc} |"
+
+
+def _data_loss() -> Iterator[str]:
+    yield "\n## failOnDataLoss\n"
+    yield "What happens when records that were to be read are gone; when it is false a warning tells of it.\n"
+    yield "| what happened | true | false |\n| --- | --- | --- |"
+    yield from (f"| {event.value} | {texts.true} | {texts.false} |" for event, texts in EVENTS.items())
+    yield "\nGaps that compaction, aborted transactions and control records leave are no loss. A start beyond the end"
+    yield "of a log that a user gave is an error in both cases."
+
+
+def _columns() -> Iterator[str]:
+    yield "\n## Columns\n"
+    yield "Those of the source, each nullable. A schema, or the option `columns`, may name any of them, in any order.\n"
+    yield "| column | type |\n| --- | --- |"
+    yield from (f"| `{field.name}` | {field.type} |" for field in FIELDS.values())
+    yield "\n`headers` is there with `includeHeaders` or when it is named, `schemaId` with `confluentWireFormat=strip`."
+    yield "\nThose of the sink; `value` has to be there, and `topic` where no option says it. Others are not written.\n"
+    yield "| column | type |\n| --- | --- |"
+    yield from (f"| `{name}` | {' or '.join(types)} |" for name, types in SINK_TYPES.items())
+
+
+def _kafka_keys() -> Iterator[str]:
+    yield _KEYS_HEAD
+    yield "| key | default | what it does |\n| --- | --- | --- |"
+    for key in EFFECTIVE_KEYS:
+        default = "" if key.default in {None, ""} or key.default == () else f"`{_text(key.default)}`"
+        yield f"| `kafka.{key.name}` | {default} | {_OTHER_DOCS.get(key.name, key.doc)} |"
+    yield "\nAnd for writing:\n"
+    yield "| key | what it does |\n| --- | --- |"
+    yield from (f"| `kafka.{name}` | {doc} |" for name, doc in WRITE_KEYS.items())
+    yield "\nThese are refused:\n"
+    yield "| key | where | what to do |\n| --- | --- | --- |"
+    where = {Use.SOURCE: "reading", Use.SINK: "writing", Use.EVERYWHERE: "reading and writing"}
+    yield from (f"| `kafka.{name}` | {where[use]} | {doc} |" for name, (use, doc) in REFUSED_KAFKA_KEYS.items())
+    others = KNOWN_NAMES - {key.name for key in EFFECTIVE_KEYS} - WRITE_KEYS.keys() - REFUSED_KAFKA_KEYS.keys()
+    yield f"\nThese {len(others)} pass without effect, so that jobs with them run; any other is warned of:\n"
+    yield ", ".join(f"`{name}`" for name in sorted(others)) + "."
+
+
+def _text(value: object) -> str:
+    if isinstance(value, tuple):
+        return ",".join(str(part) for part in value)
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,34 @@
+"""The reference of the options: it is fresh, and says everything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from odradek.kernel.client.producer_settings import PRODUCER_KEYS
+from odradek.spark_plugin.client.setting_keys import KNOWN_NAMES
+from odradek.spark_plugin.data_loss import Event
+from odradek.spark_plugin.option_reference import WRITE_KEYS, render_page
+from odradek.spark_plugin.option_table import OPTIONS
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "spark-options.md"
+
+
+def test_the_page_of_options_is_fresh() -> None:
+    assert PAGE.read_text(encoding="utf-8") == render_page(), (
+        "run: python -m tools.render_spark_options > docs/reference/spark-options.md"
+    )
+
+
+@pytest.mark.parametrize("name", [option.name for option in OPTIONS])
+def test_every_option_has_a_row(name: str) -> None:
+    assert f"\n| `{name}` | " in render_page()
+
+
+def test_every_key_of_kafka_s_clients_and_every_loss_is_named() -> None:
+    page = render_page()
+
+    assert [name for name in KNOWN_NAMES if f"`{name}`" not in page and f"`kafka.{name}`" not in page] == []
+    assert [event for event in Event if f"| {event.value} |" not in page] == []
+    assert WRITE_KEYS.keys() <= {key.name for key in PRODUCER_KEYS}
