@@ -13,13 +13,11 @@ the group where the query goes on. That is for people and alerts alone: a restar
 
 from __future__ import annotations
 
-import logging
-import threading
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from .progress import lag_of
+from .offset_copy import OffsetCopy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,22 +30,8 @@ if TYPE_CHECKING:
     )
 
     from .progress import QueryLag
-    from .ranges import Offsets
 
 __all__ = ["GroupOffsetListener"]
-
-_KAFKA_PREFIX: Final = "kafka."
-_LOG: Final = logging.getLogger(__name__)
-
-
-class Committer(Protocol):
-    """What the listener needs of a client."""
-
-    def commit_offsets(self, group: str, offsets: Offsets) -> None:
-        """Commit offsets to a group that has no members."""
-
-    def close(self) -> None:
-        """Close the connections."""
 
 
 class GroupOffsetListener(StreamingQueryListener):
@@ -65,7 +49,6 @@ class GroupOffsetListener(StreamingQueryListener):
         options: As for the reader: `kafka.bootstrap.servers` and whatever else `kafka.` settings it takes to connect.
         query: Name of the only query that counts; of all when None.
         on_lag: Called with where a query stands, after each micro-batch, on Spark's thread.
-        connect: Makes the client of the settings; for tests.
     """
 
     def __init__(
@@ -75,44 +58,25 @@ class GroupOffsetListener(StreamingQueryListener):
         *,
         query: str | None = None,
         on_lag: Callable[[QueryLag], None] | None = None,
-        connect: Callable[[Mapping[str, str]], Committer] | None = None,
     ) -> None:
-        self.group: Final = group
-        self.failed_count = 0
-        self._settings = {
-            key[len(_KAFKA_PREFIX) :]: value for key, value in options.items() if key.lower().startswith(_KAFKA_PREFIX)
-        }
-        if "bootstrap.servers" not in self._settings:
-            raise ValueError("the listener's options need 'kafka.bootstrap.servers': the brokers that keep the group")
-        self._query = query
+        self._copy = OffsetCopy(group, options, query=query)
         self._on_lag = on_lag
-        self._connect = connect or _connect
-        self._lock = threading.Lock()
-        self._client: Committer | None = None
-        self._lags: dict[str, QueryLag] = {}
 
     def lags(self) -> dict[str, QueryLag]:
         """Return where each query stood after its last micro-batch, by query id; ended queries are in it too."""
-        with self._lock:
-            return dict(self._lags)
+        return self._copy.lags()
 
     def close(self) -> None:
         """Close the connections; a progress event that comes later opens new ones."""
-        with self._lock:
-            self._close_client()
+        self._copy.close()
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         """Do nothing: nothing has been read yet."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """Note where the query stands, and commit it."""
-        lag = lag_of(event.progress)
-        if lag is None or (self._query is not None and lag.name != self._query):
-            return
-        with self._lock:
-            self._lags[lag.query_id] = lag
-            self._commit(lag)
-        if self._on_lag is not None:
+        lag = self._copy.take(event.progress)
+        if lag is not None and self._on_lag is not None:
             self._on_lag(lag)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
@@ -120,33 +84,3 @@ class GroupOffsetListener(StreamingQueryListener):
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
         """Do nothing: the last progress has been committed."""
-
-    def _commit(self, lag: QueryLag) -> None:
-        """Commit; whatever fails is told, and the client made anew."""
-        try:
-            if self._client is None:
-                self._client = self._connect(self._settings)
-            self._client.commit_offsets(self.group, lag.consumed)
-        except Exception as error:  # an outage of the brokers must not reach the query
-            self.failed_count += 1
-            self._close_client()
-            _LOG.warning(
-                "offsets of the query %s (batch %d) were not committed to the group %r: %s. The query goes on; the "
-                "next micro-batch commits again",
-                lag.name or lag.query_id,
-                lag.batch_id,
-                self.group,
-                error,
-            )
-
-    def _close_client(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            client.close()
-
-
-def _connect(settings: Mapping[str, str]) -> Committer:
-    """Return a client for settings."""
-    from .client import Client, ClientSettings
-
-    return Client(ClientSettings.of(settings))

@@ -23,7 +23,7 @@ def essence(outcome: Outcome) -> dict[str, Any]:
     """
     if "refused" in outcome:
         return {"refused": True} | {key: outcome[key] for key in ("records",) if outcome.get(key)}
-    compared = {key: outcome[key] for key in COMPARED if key in outcome}
+    compared: dict[str, Any] = {key: outcome[key] for key in COMPARED if key in outcome}
     if not compared.get("rows", 1):
         compared.pop("tasks", None)  # Spark makes one task of none for a Python source
     return compared
