@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -158,7 +159,7 @@ def any_filter(draw: st.DrawFn) -> Filter:
 
 def is_true(one: Filter, row: dict[str, Any]) -> bool:
     have = row[one.column]
-    answers = {
+    answers: dict[str, Callable[[], bool]] = {
         "EqualTo": lambda: have == one.value,
         "EqualNullSafe": lambda: have == one.value,
         "GreaterThan": lambda: have > one.value,
@@ -179,7 +180,7 @@ def is_true(one: Filter, row: dict[str, Any]) -> bool:
 def test_no_record_that_matches_is_ever_taken_away(
     filters: list[Filter], times: list[int], topic: str, number: int
 ) -> None:
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"topic": topic, "partition": number, "offset": offset, "timestamp": NOON + timedelta(milliseconds=time)}
         for offset, time in enumerate(times)
     ]
