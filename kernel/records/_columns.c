@@ -1,8 +1,7 @@
 /* The compiled twins of column_walk.py: the records of batches copied into columns, and rows of columns into records. The twins
  * give the same answers: tests hold them together.
  *
- * Optional, like _kernel.c. Columns are bytes objects that grow while they are filled and are cut to their length when they are
- * taken: no byte is copied twice.
+ * Optional, like _kernel.c.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -15,13 +14,90 @@ enum { KEY = 1, VALUE = 2, OFFSET = 4, TIMESTAMP = 8, TIMESTAMP_TYPE = 16, HEADE
 
 #define BATCH_HEADER_SIZE 61
 #define MICROSECONDS 1000
-#define ROOM_MIN 256
 #define WRITTEN_MIN 16384
+
+/* -------------------------------------------------------------------------------------------------------------- memory */
+
+/* A column's memory, which others see as a read-only buffer. */
+typedef struct {
+    PyObject_HEAD
+    char *bytes;
+    Py_ssize_t capacity; /* a power of two */
+    Py_ssize_t size;     /* what others see */
+} Chunk;
+
+#define CAPACITY_MIN 256
+#define POOLED_MIN 32768
+#define POOLED_MAX (8 * 1024 * 1024)
+#define POOL_SLOTS 16
+#define FAST_GROWTH_MAX (1024 * 1024)
+
+/* What nobody needs any more, the oldest first from pool_next on: a page that the system gives anew, and fills with zeros,
+ * costs more than what is copied into it. It is the process's, behind the interpreter's lock. */
+static struct {
+    char *bytes; /* NULL: the slot is free */
+    Py_ssize_t capacity;
+} pool[POOL_SLOTS];
+static int pool_next;
+
+static void give_back(char *bytes, Py_ssize_t capacity)
+{
+    if (bytes == NULL || capacity < POOLED_MIN || capacity > POOLED_MAX) {
+        PyMem_RawFree(bytes);
+        return;
+    }
+    PyMem_RawFree(pool[pool_next].bytes);
+    pool[pool_next].bytes = bytes;
+    pool[pool_next].capacity = capacity;
+    pool_next = (pool_next + 1) % POOL_SLOTS;
+}
+
+/* Return memory of a capacity that is a power of two; NULL without an exception. */
+static char *get_memory(Py_ssize_t capacity)
+{
+    for (int slot = 0; capacity >= POOLED_MIN && slot < POOL_SLOTS; slot++) {
+        if (pool[slot].bytes != NULL && pool[slot].capacity == capacity) {
+            char *bytes = pool[slot].bytes;
+            pool[slot].bytes = NULL;
+            return bytes;
+        }
+    }
+    return PyMem_RawMalloc((size_t)capacity);
+}
+
+static int chunk_buffer(Chunk *self, Py_buffer *view, int flags)
+{
+    return PyBuffer_FillInfo(view, (PyObject *)self, self->bytes, self->size, 1, flags);
+}
+
+static void chunk_dealloc(Chunk *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    give_back(self->bytes, self->capacity);
+    type->tp_free((PyObject *)self);
+    Py_DECREF(type);
+}
+
+static PyType_Slot chunk_slots[] = {
+    {Py_tp_doc, "The memory of one column."},
+    {Py_tp_dealloc, chunk_dealloc},
+    {Py_bf_getbuffer, chunk_buffer},
+    {0, NULL},
+};
+
+static PyType_Spec chunk_spec = {
+    .name = "odradek.kernel.records._columns.Chunk",
+    .basicsize = sizeof(Chunk),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = chunk_slots,
+};
+
+static PyTypeObject *chunk_type;
 
 /* ------------------------------------------------------------------------------------------------------------- columns */
 
 typedef struct {
-    PyObject *bytes; /* NULL until something is put into it */
+    Chunk *chunk; /* NULL until something is put into it */
     Py_ssize_t used;
     Py_ssize_t expected; /* how much the last one of its kind took */
 } Room;
@@ -29,26 +105,39 @@ typedef struct {
 /* Make room for more bytes; return 0, or -1 with an exception. */
 static int grow(Room *room, Py_ssize_t more)
 {
-    Py_ssize_t size = room->bytes == NULL ? 0 : PyBytes_GET_SIZE(room->bytes);
-    if (more > PY_SSIZE_T_MAX / 4 - size) {
+    Py_ssize_t wanted = room->used + more, capacity = CAPACITY_MIN;
+    if (room->chunk != NULL) {
+        capacity = room->chunk->capacity * (room->chunk->capacity <= FAST_GROWTH_MAX ? 4 : 2);
+    } else {
+        if (wanted < room->expected)
+            wanted = room->expected;
+        room->chunk = PyObject_New(Chunk, chunk_type);
+        if (room->chunk == NULL)
+            return -1;
+        room->chunk->bytes = NULL;
+        room->chunk->capacity = room->chunk->size = 0;
+    }
+    while (capacity < wanted)
+        capacity *= 2; /* a column has at most 2 GiB */
+    char *bytes = get_memory(capacity);
+    if (bytes == NULL) {
         PyErr_NoMemory();
         return -1;
     }
-    Py_ssize_t wanted = room->used + more;
-    if (room->bytes != NULL)
-        return _PyBytes_Resize(&room->bytes, wanted > 2 * size ? wanted : 2 * size);
-    if (wanted < room->expected)
-        wanted = room->expected;
-    room->bytes = PyBytes_FromStringAndSize(NULL, wanted > ROOM_MIN ? wanted : ROOM_MIN);
-    return room->bytes == NULL ? -1 : 0;
+    if (room->used)
+        memcpy(bytes, room->chunk->bytes, (size_t)room->used);
+    give_back(room->chunk->bytes, room->chunk->capacity);
+    room->chunk->bytes = bytes;
+    room->chunk->capacity = capacity;
+    return 0;
 }
 
 /* Return where to put more bytes, which count as used then; NULL with an exception. */
 static inline char *put(Room *room, Py_ssize_t more)
 {
-    if ((room->bytes == NULL || more > PyBytes_GET_SIZE(room->bytes) - room->used) && grow(room, more) < 0)
+    if ((room->chunk == NULL || more > room->chunk->capacity - room->used) && grow(room, more) < 0)
         return NULL;
-    char *at = PyBytes_AS_STRING(room->bytes) + room->used;
+    char *at = room->chunk->bytes + room->used;
     room->used += more;
     return at;
 }
@@ -73,22 +162,19 @@ static inline int put_int64(Room *room, int64_t number)
 
 static void clear_room(Room *room)
 {
-    Py_CLEAR(room->bytes);
+    Py_CLEAR(room->chunk);
     room->used = 0;
 }
 
 /* Return the bytes, which the room has no longer; NULL with an exception. */
 static PyObject *take_room(Room *room)
 {
-    if (room->bytes == NULL)
-        return PyBytes_FromStringAndSize(NULL, 0);
-    PyObject *bytes = room->bytes;
-    room->bytes = NULL;
-    room->expected = room->used + room->used / 8;
-    if (PyBytes_GET_SIZE(bytes) != room->used)
-        _PyBytes_Resize(&bytes, room->used); /* NULL when it fails */
-    room->used = 0;
-    return bytes;
+    if (room->chunk == NULL && put(room, 0) == NULL)
+        return NULL;
+    room->chunk->size = room->expected = room->used;
+    PyObject *view = PyMemoryView_FromObject((PyObject *)room->chunk);
+    clear_room(room);
+    return view;
 }
 
 /* A bitmap begins with the first null: until then there is none. */
@@ -117,7 +203,7 @@ static int put_validity(Validity *validity, Py_ssize_t row, int is_valid)
         *byte = 0;
     }
     if (is_valid)
-        PyBytes_AS_STRING(validity->bits.bytes)[row / 8] |= (char)(1 << (row % 8));
+        validity->bits.chunk->bytes[row / 8] |= (char)(1 << (row % 8));
     return 0;
 }
 
@@ -844,6 +930,10 @@ static PyMethodDef methods[] = {
 
 static int fill_module(PyObject *module)
 {
+    if (chunk_type == NULL)
+        chunk_type = (PyTypeObject *)PyType_FromSpec(&chunk_spec);
+    if (chunk_type == NULL)
+        return -1;
     PyObject *type = PyType_FromModuleAndSpec(module, &builder_spec, NULL);
     if (type == NULL)
         return -1;

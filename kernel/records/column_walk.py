@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
     from ..types import Buffer
 
-BinaryBuffers: TypeAlias = "tuple[bytes | None, bytes, bytes]"
+BinaryBuffers: TypeAlias = "tuple[Buffer | None, Buffer, Buffer]"
 """Validity (None: nothing is null), offsets, data."""
-HeadersBuffers: TypeAlias = "tuple[bytes | None, bytes, BinaryBuffers, BinaryBuffers]"
+HeadersBuffers: TypeAlias = "tuple[Buffer | None, Buffer, BinaryBuffers, BinaryBuffers]"
 """Validity, offsets, keys, values."""
 TakenColumns: TypeAlias = """tuple[
     int,
     BinaryBuffers | None,
     BinaryBuffers | None,
-    bytes | None,
-    bytes | None,
-    bytes | None,
+    Buffer | None,
+    Buffer | None,
+    Buffer | None,
     HeadersBuffers | None,
 ]"""
 """Rows, then a column for each flag of `columns.Column`, in their order; None for those that are not wanted."""

@@ -1,7 +1,8 @@
 """Pure core: record batches as columns, in the layout of Apache Arrow, and columns as record batches.
 
 No object is made of a record: its key, value, headers, offset and timestamp are copied into buffers that any Arrow
-library takes as they are. The buffers are plain bytes of this machine's byte order; nothing here knows such a library.
+library takes as they are. The buffers are bytes, or read-only views of memory that is used again when nobody sees it
+any more, in this machine's byte order; nothing here knows such a library.
 
 | column | buffers |
 | --- | --- |
