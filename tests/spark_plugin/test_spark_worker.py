@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 READING_WORKER_IMPORTS = sorted(
     f"odradek.spark_plugin.{path.stem}"
     for path in (ROOT / "spark_plugin").glob("*.py")
-    if path.stem not in {"__init__", "source", "writer", "lag"}
+    if path.stem not in {"__init__", "lag", "source", "source_stream", "writer"}
 )
 """Every module but those that have pyspark's classes as their bases."""
 
