@@ -314,7 +314,7 @@ class FakeLog:
 
         stable = self.high_watermark if self.last_stable_offset is None else self.last_stable_offset
         latest = stable if request.isolation_level else self.high_watermark
-        known = {-1: latest, -2: self.log_start, -4: self.local_start}
+        known: dict[int, int] = {-1: latest, -2: self.log_start, -4: self.local_start}
         return ListOffsetsResponse(
             topics=[
                 ListOffsetsTopicResponse(
@@ -322,7 +322,7 @@ class FakeLog:
                     partitions=[
                         ListOffsetsPartitionResponse(
                             partition_index=one.partition_index,
-                            offset=known.get(one.timestamp, one.timestamp),
+                            offset=known.get(one.timestamp, 0),
                             timestamp=max(one.timestamp, -1),
                         )
                         for one in topic.partitions
