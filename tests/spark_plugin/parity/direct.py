@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from odradek.kernel.errors import OdradekError
 from odradek.spark_plugin.batch_reader import BatchReader, default_schema
 from odradek.spark_plugin.read_task import read
 from odradek.spark_plugin.stream_reader import StreamReader
+from odradek.spark_plugin.write_task import commit, plan_write, write_partition
 
 from .observe import digest, reader_options, refused
+from .scenarios import WRITES, given_options, stored_in, topic_for
+from .topics import create_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from odradek.spark_plugin.read_task import ReadTask
 
@@ -72,6 +77,71 @@ class DirectObserver:
             start = end
             assert len(offsets) < BATCHES_MAX, offsets
         return {"rows": sum(batches), "batches": batches, "offsets": offsets}
+
+    def write(self, name: str, label: str) -> Outcome:
+        """Write as `WRITES` says into a topic of its own, as one task."""
+        _change, options, mode = WRITES[name]
+        topic = topic_for(name, label)
+        create_topic(self.bootstrap, topic, 2)
+        given = given_options(options, topic)
+        outcome: Outcome = {"written": True}
+        columns = {**columns_to_write(name, topic)}
+        try:
+            if mode not in {"append", "overwrite"}:
+                raise ValueError("Spark asks no Python source for this mode")
+            whole = lower_cased({"kafka.bootstrap.servers": self.bootstrap, **given})
+            schema = [(column, kind) for column, (kind, _values) in columns.items()]
+            plan = plan_write(whole, schema, is_stream=False, is_overwriting=mode == "overwrite")
+            commit(plan, [write_partition(plan, iter([batch_of(columns)]))])
+        except REFUSALS as error:
+            outcome = refused("action", error, self.bootstrap)
+        return {**outcome, **stored_in(self.bootstrap, given.get("topic", topic))}
+
+
+ROWS = 10
+HEADERS = "array<struct<key:string,value:binary>>"
+ARROW_TYPES: Mapping[str, Any] = {
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "int": pa.int32(),
+    HEADERS: pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
+}
+
+
+def columns_to_write(name: str, topic: str) -> dict[str, tuple[str, list[Any]]]:
+    """Return the frame of a write as Spark would hand it over: name to type and values."""
+    texts = {"key": ("string", [str(n) for n in range(ROWS)]), "value": ("string", [f"value {n}" for n in range(ROWS)])}
+    key, value = texts["key"][1], texts["value"][1]
+    special: dict[str, dict[str, tuple[str, list[Any]]]] = {
+        "key and value are bytes": {
+            "key": ("binary", [text.encode() for text in key]),
+            "value": ("binary", [text.encode() for text in value]),
+        },
+        "no key": {"value": texts["value"]},
+        "topic column": {**texts, "topic": ("string", [topic] * ROWS)},
+        "topic column null": {**texts, "topic": ("string", [None] * ROWS)},
+        "topic column beaten by the option": {**texts, "topic": ("string", ["another"] * ROWS)},
+        "topic column not a text": {**texts, "topic": ("int", [1] * ROWS)},
+        "no value column": {"key": texts["key"]},
+        "value INT": {"value": ("int", list(range(ROWS)))},
+        "key INT": {**texts, "key": ("int", [1] * ROWS)},
+        "null value": {**texts, "value": ("string", [None] * ROWS)},
+        "partition column INT": {**texts, "partition": ("int", [1] * ROWS)},
+        "partition column null": {**texts, "partition": ("int", [None] * ROWS)},
+        "partition column STRING": {**texts, "partition": ("string", ["1"] * ROWS)},
+        "partition that is not there": {**texts, "partition": ("int", [9] * ROWS)},
+        "headers": {**texts, "headers": (HEADERS, [[{"key": "k", "value": b"v"}]] * ROWS)},
+        "headers of a wrong type": {**texts, "headers": ("string", ["x"] * ROWS)},
+        "a column more": {**texts, "extra": ("int", [1] * ROWS)},
+        "a record over max.request.size": {**texts, "value": ("string", ["x" * 1_200_000] * ROWS)},
+    }
+    return special.get(name, texts)
+
+
+def batch_of(columns: Mapping[str, tuple[str, list[Any]]]) -> Any:
+    """Return a record batch of columns."""
+    arrays = [pa.array(values, ARROW_TYPES[kind]) for kind, values in columns.values()]
+    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
 def lower_cased(options: dict[str, str]) -> dict[str, str]:

@@ -87,19 +87,29 @@ WRITES: Mapping[str, tuple[Change, Mapping[str, str | None], str | None]] = {
 def write(observer: Observer, name: str, label: str) -> Outcome:
     """Write as `WRITES` says into a topic of its own, and say what stands in it."""
     change, options, mode = WRITES[name]
-    topic = f"{label}-{re.sub('[^a-z]+', '-', name.lower())}"
+    topic = topic_for(name, label)
     create_topic(observer.bootstrap, topic, 2)
     frame = observer.spark.range(10).selectExpr("cast(id as string) key", "concat('value ', id) value")
     frame = change(frame)
     if "topic" in frame.columns and name == "topic column":
         frame = _literal("topic", topic)(frame)
-    whole = {"topic": topic, **options}
-    given = {key: value.replace("TOPIC", topic) for key, value in whole.items() if value is not None}
+    given = given_options(options, topic)
     outcome = observer.write(frame, given, mode)
     if "refused" in outcome:
         outcome["error"] = outcome["error"].replace(topic, "TOPIC")
     stored = given.get("topic", topic)
     return {**outcome, **stored_in(observer.bootstrap, stored)}
+
+
+def topic_for(name: str, label: str) -> str:
+    """Return the topic that is written to."""
+    return f"{label}-{re.sub('[^a-z]+', '-', name.lower())}"
+
+
+def given_options(options: Mapping[str, str | None], topic: str) -> dict[str, str]:
+    """Return a writer's options for a topic."""
+    whole = {"topic": topic, **options}
+    return {key: value.replace("TOPIC", topic) for key, value in whole.items() if value is not None}
 
 
 def stored_in(bootstrap: str, topic: str) -> Outcome:

@@ -13,6 +13,7 @@ from . import topics
 from .differences import MEANT, RECORDED, essence, expected
 from .direct import DirectObserver
 from .inputs import BATCH, STREAM
+from .scenarios import WRITES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +23,7 @@ HOW_TO = Path(__file__).parents[3] / "docs/how-to/spark.md"
 
 @pytest.fixture(scope="module")
 def observer() -> Iterator[DirectObserver]:
-    with running_broker({"auto.create.topics.enable": "false"}) as broker:
+    with running_broker() as broker:
         topics.fill(broker.bootstrap)
         yield DirectObserver(broker.bootstrap)
 
@@ -39,6 +40,13 @@ def test_a_stream_is_what_the_connector_gives(observer: DirectObserver, name: st
     outcome = observer.stream(STREAM[name])
 
     assert essence(outcome) == expected("stream", name), outcome
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_write_is_what_the_connector_writes(observer: DirectObserver, name: str) -> None:
+    outcome = observer.write(name, "direct")
+
+    assert essence(outcome) == expected("write", name), outcome
 
 
 def test_a_difference_is_of_an_input_that_was_recorded_and_is_one() -> None:
