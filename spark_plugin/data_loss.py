@@ -32,6 +32,8 @@ __all__ = [
     "Outcome",
     "TopicIds",
     "batch_outcome",
+    "check_start",
+    "is_doubtful",
     "out_of_range",
     "settle",
     "stream_outcome",
@@ -220,6 +222,14 @@ def stream_outcome(start: Offsets, end: Offsets, ends: LogEnds, *, recreated: Co
         else:
             found.append(_kept(one, start[one], end[one], ends))
     return _merged(found)
+
+
+def is_doubtful(position: int, log_start: int, log_end: int) -> bool:
+    """Say whether a broker's word that a position is out of range is to be doubted: its log seems to have it.
+
+    So it is while leaders change. Nor does it say anything when nobody knows the ends of the log (below 0).
+    """
+    return log_end < 0 or log_start <= position <= log_end
 
 
 def out_of_range(wanted: OffsetRange, position: int, log_start: int, log_end: int) -> tuple[int, Loss]:

@@ -20,7 +20,7 @@ from odradek.kernel.records.columns import ColumnReader
 from .arrow import record_batch
 from .client import client_for
 from .client.errors import OffsetOutOfRangeError, TopicRecreatedError, UnknownPartitionError
-from .data_loss import Outcome, out_of_range, topic_gone
+from .data_loss import Outcome, is_doubtful, out_of_range, topic_gone
 from .data_loss import settle as settle_losses
 from .direct.pieces import BrokerPiece, PieceGoneError
 from .errors import DataLossError
@@ -100,6 +100,7 @@ def _read_piece(task: ReadTask, piece: Piece, reader: ColumnReader) -> Iterator[
 
 
 def _read_from_broker(task: ReadTask, wanted: OffsetRange, reader: ColumnReader) -> Iterator[pa.RecordBatch]:
+    doubted = -1
     while not reader.is_done:
         rest = attrs.evolve(wanted, start=reader.position)
         fetch = client_for(task.client).fetch(
@@ -112,6 +113,12 @@ def _read_from_broker(task: ReadTask, wanted: OffsetRange, reader: ColumnReader)
             with fetch:
                 yield from _decoded(task, wanted, reader, ((fetched.data, fetched.aborted) for fetched in fetch))
         except OffsetOutOfRangeError as error:
+            if is_doubtful(reader.position, error.log_start_offset, error.log_end_offset):
+                if doubted == reader.position:
+                    raise
+                doubted = reader.position
+                continue
+            rest = attrs.evolve(wanted, start=reader.position)
             reader = _after_the_loss(task, rest, error)
         except (TopicRecreatedError, UnknownPartitionError) as error:
             is_recreated = isinstance(error, TopicRecreatedError)

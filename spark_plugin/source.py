@@ -103,7 +103,7 @@ class TopicReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Ask the brokers, and return what the tasks are to read."""
-        settle()
+        settle(freezes=self._reader.options.gc_freeze)
         return [TaskPartition(task) for task in self._reader.plan()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -39,7 +39,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:
         """Return where a new query begins: the same however often Spark asks."""
-        settle()
+        settle(freezes=self._reader.options.gc_freeze)
         return self._reader.initial_offset()
 
     def getDefaultReadLimit(self) -> ReadLimit:

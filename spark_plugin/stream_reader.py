@@ -36,11 +36,12 @@ from .survey import log_ends, offsets_at, offsets_of, survey
 from .task_planning import TaskPlanner, task_planner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from .client import Client
     from .offsets import JsonOffsets
     from .options import SourceOptions
+    from .positions import LogEnds
     from .ranges import Offsets, TopicPartition
     from .read_task import ReadTask
     from .survey import Survey
@@ -126,7 +127,7 @@ class StreamReader:
             ClientError: No broker answers, or one refuses.
         """
         begin = from_json_object(start)
-        found = survey(self._client, self.options.subscription, may_lack={one.topic for one in begin})
+        found = survey(self._client, self.options.subscription, may_lack=self._may_lack(begin))
         latest = self._ends_now(begin, found)
         self._known_ends = latest
         new = [one for one in found.partitions if one not in begin]
@@ -153,16 +154,34 @@ class StreamReader:
             latest = offsets_at(self._client, wanted, is_read_committed=self._is_read_committed)
         return latest
 
+    def _log_ends(self, until: Offsets, found: Survey) -> LogEnds:
+        """Return the ends of the logs of a batch; one below the batch's end is asked for again before it counts."""
+        there = [one for one in found.partitions if one in until]
+        ends = log_ends(self._client, there, is_read_committed=self._is_read_committed)
+        for _ in range(self.options.offset_attempts - 1):
+            if not went_back(until, ends.latest) or self._topic_ids.changed(found.topic_ids):
+                break
+            self._sleep(self.options.offset_retry_interval_ms / 1_000)
+            ends = log_ends(self._client, there, is_read_committed=self._is_read_committed)
+        return ends
+
+    def _may_lack(self, partitions: Iterable[TopicPartition]) -> Collection[str]:
+        """Return the topics that may be missing without an error here: `data_loss` tells of those that were read.
+
+        Where losses are passed over a topic that was dropped from the offsets may stay away, and come back.
+        """
+        known = {one.topic for one in partitions}
+        if self.options.fail_on_data_loss:
+            return known
+        return known | set(topics_to_describe(self.options.subscription) or ())
+
     def known_ends(self) -> JsonOffsets | None:
         """Return where the logs ended when that was last asked; None before."""
         return None if self._known_ends is None else json_object(self._known_ends)
 
     def prepare_available_now(self) -> None:
         """Fix where this run ends: where the logs end now; raises as `latest_offset`."""
-        options = self.options
-        # A deleted topic is told, or passed over, when it is known what was read of it.
-        may_lack = () if options.fail_on_data_loss else topics_to_describe(options.subscription) or ()
-        found = survey(self._client, options.subscription, may_lack=may_lack)
+        found = survey(self._client, self.options.subscription, may_lack=self._may_lack(()))
         latest = offsets_at(
             self._client, dict.fromkeys(found.partitions, LATEST), is_read_committed=self._is_read_committed
         )
@@ -185,10 +204,8 @@ class StreamReader:
         until = from_json_object(end)
         if begin == until:
             return []
-        topics = {one.topic for one in (*begin, *until)}
-        found = survey(self._client, self.options.subscription, may_lack=topics)
-        there = [one for one in found.partitions if one in until]
-        ends = log_ends(self._client, there, is_read_committed=self._is_read_committed)
+        found = survey(self._client, self.options.subscription, may_lack=self._may_lack((*begin, *until)))
+        ends = self._log_ends(until, found)
         recreated = self._topic_ids.changed(found.topic_ids)
         outcome = stream_outcome(begin, until, ends, recreated=recreated)
         for warning in settle(outcome, fails=self.options.fail_on_data_loss):

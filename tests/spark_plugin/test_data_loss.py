@@ -16,6 +16,7 @@ from odradek.spark_plugin.data_loss import (
     TopicIds,
     batch_outcome,
     check_start,
+    is_doubtful,
     out_of_range,
     settle,
     stream_outcome,
@@ -239,6 +240,14 @@ def test_a_task_whose_range_vanished_goes_on_with_what_is_left(
     assert text in loss.detail
     assert f"Could not read records in offset [{position}, 1000) for topic partition t-0" in loss.detail
     assert "Running the task again does not help" in loss.detail
+
+
+@pytest.mark.parametrize(
+    ("position", "log", "is_in_doubt"),
+    [(5, (5, 9), True), (9, (5, 9), True), (4, (5, 9), False), (10, (5, 9), False), (5, (-1, -1), True)],
+)
+def test_a_position_that_the_log_has_is_asked_for_again(position: int, log: tuple[int, int], is_in_doubt: bool) -> None:
+    assert is_doubtful(position, *log) is is_in_doubt
 
 
 @pytest.mark.parametrize(("is_recreated", "text"), [(False, "the topic is gone"), (True, "the topic id changed")])

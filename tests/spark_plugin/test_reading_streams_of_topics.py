@@ -268,6 +268,23 @@ def test_a_deleted_topic_is_an_error_or_dropped(kit: Kit) -> None:
     assert batch(lenient, start, end) == offsets(5)
 
 
+def test_a_topic_that_was_dropped_may_stay_away_and_come_back(kit: Kit) -> None:
+    gone, kept = kit.new_topic(), kit.new_topic()
+    kit.fill(kept, 5)
+    start = {gone: {"0": 5}, kept: {"0": 5}}
+    kit.admin.delete_topic(gone)
+    lenient = reader_of(kit, f"{gone},{kept}", LENIENT)
+    dropped = latest(lenient, start)
+
+    assert batch(lenient, start, dropped) == []
+    assert latest(lenient, dropped) == dropped == {kept: {"0": 5}}
+    kit.fill(kept, 3)
+    onward = latest(lenient, dropped)
+    assert batch(lenient, dropped, onward) == offsets(8, 5)
+    with pytest.raises(AssignmentError, match=f"no such topic: '{gone}'"):
+        latest(reader_of(kit, f"{gone},{kept}", EARLIEST), dropped)
+
+
 def test_compaction_gaps_and_markers_are_never_a_loss(kit: Kit) -> None:
     topic = kit.new_topic()
     kit.write(topic, *[Write(0, (Record(b"k", b"v"),), is_committed=flag) for flag in (True, False, True)])
