@@ -7,7 +7,7 @@ from setuptools import Distribution, Extension, find_packages, setup
 
 ROOMS = ("kernel", "plugins", "spark_plugin")
 ROOT = Path(__file__).parent
-WALKING = "kernel/records/_walking.h"
+HEADERS = ["kernel/records/_crc32c.h", "kernel/records/_walking.h"]
 HAS_EPOLL = sys.platform == "linux"
 IMPORT_NAME = ROOT / "src" / "odradek"
 
@@ -35,7 +35,7 @@ setup(
     ext_modules=[
         # Optional: where it cannot be compiled, a warning is printed and records are walked in Python.
         *(
-            Extension(f"odradek.kernel.records.{name}", [f"kernel/records/{name}.c"], depends=[WALKING], optional=True)
+            Extension(f"odradek.kernel.records.{name}", [f"kernel/records/{name}.c"], depends=HEADERS, optional=True)
             for name in ("_columns", "_kernel", "_runs")
         ),
         # Likewise: without it the reactor calls its sockets one by one.

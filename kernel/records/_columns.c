@@ -8,13 +8,14 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "_crc32c.h"
 #include "_walking.h"
 
 enum { KEY = 1, VALUE = 2, OFFSET = 4, TIMESTAMP = 8, TIMESTAMP_TYPE = 16, HEADERS = 32 };
 
-#define BATCH_HEADER_SIZE 61
 #define MICROSECONDS 1000
 #define WRITTEN_MIN 16384
+#define RUN_BATCH_MAX 32768 /* bytes: a larger batch is worth a call of its own, and a checksum of three streams */
 
 /* -------------------------------------------------------------------------------------------------------------- memory */
 
@@ -482,6 +483,97 @@ static PyObject *builder_add(Builder *self, PyObject *const *args, Py_ssize_t na
     return result;
 }
 
+typedef struct {
+    int64_t base_offset, length, next_offset, base_timestamp, count;
+    uint32_t crc;
+    int attributes;
+} Header;
+
+/* Read the header at `at`, where `left` bytes begin; return whether it is that of a whole batch of which nothing is odd. */
+static int read_run_header(const uint8_t *at, Py_ssize_t left, int odd_attributes, Header *header)
+{
+    if (left < HEADER_SIZE)
+        return 0;
+    header->base_offset = read_big_endian(at, 8);
+    header->length = read_big_endian(at + 8, 4) + LOG_OVERHEAD;
+    header->crc = (uint32_t)read_big_endian(at + 17, 4);
+    header->attributes = (int)read_big_endian(at + 21, 2);
+    int64_t last_offset_delta = read_big_endian(at + 23, 4);
+    header->next_offset = header->base_offset + last_offset_delta + 1;
+    header->base_timestamp = read_big_endian(at + (header->attributes & TIMESTAMP_TYPE_FLAG ? 35 : 27), 8);
+    header->count = read_big_endian(at + 57, 4);
+    return at[16] == MAGIC && header->length >= HEADER_SIZE && header->length <= RUN_BATCH_MAX && header->length <= left &&
+           !(header->attributes & odd_attributes) && header->base_offset >= 0 &&
+           header->base_offset <= INT64_MAX - ((int64_t)1 << 31) && last_offset_delta >= 0 && header->count >= 0;
+}
+
+/* Put the batch's offset before the words of a ValueError. */
+static void name_batch(int64_t base_offset)
+{
+    PyObject *type, *value, *traceback;
+    if (!PyErr_ExceptionMatches(PyExc_ValueError))
+        return;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_Format(PyExc_ValueError, "batch at offset %lld: %S", (long long)base_offset, value);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+}
+
+/* Collect whole batches of which nothing is odd, while there is room for all of each; 0, or -1 with an exception. */
+static int add_batches(Builder *self, const Py_buffer *view, int64_t numbers[5])
+{
+    enum { PLACE, CHECKS_CRC, IS_READ_COMMITTED, START, END };
+    int odd_attributes = COMPRESSION_MASK | CONTROL_FLAG | (numbers[IS_READ_COMMITTED] ? TRANSACTIONAL_FLAG : 0);
+    Header header;
+    for (;;) {
+        const uint8_t *at = (const uint8_t *)view->buf + numbers[PLACE];
+        if (!read_run_header(at, view->len - numbers[PLACE], odd_attributes, &header) || header.base_offset >= numbers[END] ||
+            header.count > self->rows_max - self->rows || header.length > self->bytes_max - self->bytes)
+            return 0;
+        if (numbers[CHECKS_CRC] && crc32c(at + 21, (size_t)header.length - 21) != header.crc)
+            return 0; /* Python says what is wrong */
+        if (header.next_offset > numbers[START]) {
+            Batch batch = {0,
+                           (Py_ssize_t)header.count,
+                           header.base_offset,
+                           header.base_timestamp,
+                           (header.attributes & TIMESTAMP_TYPE_FLAG) != 0,
+                           numbers[START],
+                           numbers[END]};
+            Reader payload = {at + HEADER_SIZE, at + header.length, NULL};
+            if (walk_records(self, &batch, &payload) < 0) {
+                name_batch(header.base_offset);
+                return -1;
+            }
+            numbers[START] = batch.start > header.next_offset ? batch.start : header.next_offset;
+        }
+        numbers[PLACE] += header.length;
+    }
+}
+
+static PyObject *builder_add_run(Builder *self, PyObject *const *args, Py_ssize_t nargs)
+{
+    int64_t numbers[5];
+    if (nargs != 6) {
+        PyErr_SetString(PyExc_TypeError, "add_run takes six arguments");
+        return NULL;
+    }
+    for (int index = 0; index < 5; index++)
+        if (take_number(args[index + 1], &numbers[index]) < 0)
+            return NULL;
+    Py_buffer view;
+    if (PyObject_GetBuffer(args[0], &view, PyBUF_SIMPLE) < 0)
+        return NULL;
+    PyObject *result = NULL;
+    if (numbers[0] < 0 || numbers[0] > view.len)
+        PyErr_SetString(PyExc_AssertionError, "a place outside the run");
+    else if (add_batches(self, &view, numbers) == 0)
+        result = Py_BuildValue("(LL)", (long long)numbers[0], (long long)numbers[3]);
+    PyBuffer_Release(&view);
+    return result;
+}
+
 static void clear_builder(Builder *self)
 {
     clear_binary(&self->keys);
@@ -587,6 +679,8 @@ static PyMethodDef builder_methods[] = {
     {"add", (PyCFunction)(void (*)(void))builder_add, METH_FASTCALL,
      "add(payload, position, index, count, base_offset, base_timestamp, timestamp_type, start, end, /)\n--\n\nCollect records of "
      "one batch until they end or there are rows enough."},
+    {"add_run", (PyCFunction)(void (*)(void))builder_add_run, METH_FASTCALL,
+     "add_run(run, place, checks_crc, is_read_committed, start, end, /)\n--\n\nCollect whole batches of which nothing is odd."},
     {"clear", (PyCFunction)builder_clear, METH_NOARGS, "clear()\n--\n\nForget what was collected."},
     {"take", (PyCFunction)builder_take, METH_NOARGS, "take()\n--\n\nReturn what was collected, and begin anew."},
     {NULL, NULL, 0, NULL},
@@ -904,8 +998,8 @@ static PyObject *encode_rows(PyObject *module, PyObject *const *args, Py_ssize_t
     if (open_encoding(args, &encoding) == 0)
         written = PyByteArray_FromStringAndSize(NULL, WRITTEN_MIN);
     if (written != NULL) {
-        Py_ssize_t used = BATCH_HEADER_SIZE;
-        memset(PyByteArray_AS_STRING(written), 0, BATCH_HEADER_SIZE);
+        Py_ssize_t used = HEADER_SIZE;
+        memset(PyByteArray_AS_STRING(written), 0, HEADER_SIZE);
         if (write_rows(&encoding, written, &used) == 0 && PyByteArray_Resize(written, used) == 0)
             result = Py_BuildValue("(OLLL)", written, (long long)encoding.position, (long long)encoding.base,
                                    (long long)encoding.greatest);
@@ -921,7 +1015,20 @@ static PyObject *encode_rows(PyObject *module, PyObject *const *args, Py_ssize_t
     return result;
 }
 
+static PyObject *checksums(PyObject *module, PyObject *data)
+{
+    (void)module;
+    Py_buffer view;
+    if (PyObject_GetBuffer(data, &view, PyBUF_SIMPLE) < 0)
+        return NULL;
+    uint32_t fast = crc32c(view.buf, (size_t)view.len), slow = ~crc32c_by_table(UINT32_MAX, view.buf, (size_t)view.len);
+    PyBuffer_Release(&view);
+    return Py_BuildValue("(kk)", (unsigned long)fast, (unsigned long)slow);
+}
+
 static PyMethodDef methods[] = {
+    {"checksums", checksums, METH_O,
+     "checksums(data, /)\n--\n\nReturn the CRC-32C twice, as this processor does it and as any does: for tests."},
     {"encode_rows", (PyCFunction)(void (*)(void))encode_rows, METH_FASTCALL,
      "encode_rows(rows_count, keys, values, timestamps, headers, rows, position, bytes_max, timestamp_ms, /)\n--\n\nWrite records "
      "one after the other, behind the room for a batch's header."},
@@ -930,6 +1037,7 @@ static PyMethodDef methods[] = {
 
 static int fill_module(PyObject *module)
 {
+    fill_crc32c_table();
     if (chunk_type == NULL)
         chunk_type = (PyTypeObject *)PyType_FromSpec(&chunk_spec);
     if (chunk_type == NULL)

@@ -125,19 +125,8 @@ static PyObject *scan_records(PyObject *module, PyObject *const *args, Py_ssize_
     return result;
 }
 
-#define HEADER_SIZE 61
-#define LOG_OVERHEAD 12
-#define MAGIC 2
-/* Compression, timestamp type and control: whatever needs a look that this function does not have. */
-#define ODD_ATTRIBUTES (0x07 | 0x08 | 0x20)
-
-static int64_t read_big_endian(const uint8_t *at, int size)
-{
-    uint64_t value = at[0] & 0x80 ? UINT64_MAX : 0;
-    for (int index = 0; index < size; index++)
-        value = value << 8 | at[index];
-    return (int64_t)value;
-}
+/* Whatever needs a look that this function does not have. */
+#define ODD_ATTRIBUTES (COMPRESSION_MASK | TIMESTAMP_TYPE_FLAG | CONTROL_FLAG)
 
 /* Return whether every record's timestamp lies within the topic's bounds, and the largest is the header's. */
 static int has_plain_timestamps(const Scan *scan, int64_t base, int64_t max, int64_t now_ms, int64_t before, int64_t after)

@@ -11,6 +11,15 @@
 #define VARINT_BYTES_MAX 5
 #define VARLONG_BYTES_MAX 10
 
+/* Of a batch's header; see batch.py. */
+#define HEADER_SIZE 61
+#define LOG_OVERHEAD 12
+#define MAGIC 2
+#define COMPRESSION_MASK 0x07
+#define TIMESTAMP_TYPE_FLAG 0x08
+#define TRANSACTIONAL_FLAG 0x10
+#define CONTROL_FLAG 0x20
+
 typedef struct {
     const uint8_t *at;
     const uint8_t *end;
@@ -57,6 +66,14 @@ static inline const uint8_t *read_bytes(Reader *reader, int64_t *length)
     if (!reader->error && *length > 0)
         reader->at += *length;
     return start;
+}
+
+static inline int64_t read_big_endian(const uint8_t *at, int size)
+{
+    uint64_t value = at[0] & 0x80 ? UINT64_MAX : 0;
+    for (int index = 0; index < size; index++)
+        value = value << 8 | at[index];
+    return (int64_t)value;
 }
 
 #endif

@@ -94,6 +94,29 @@ class ColumnBuilder(Protocol):
                 wanted that is no int64. What was collected before is good for nothing but `clear`.
         """
 
+    def add_run(
+        self, run: Buffer, place: int, checks_crc: bool, is_read_committed: bool, start: int, end: int, /
+    ) -> tuple[int, int]:
+        """Collect small whole batches of which nothing is odd, as far as there is room for all rows of each.
+
+        A batch is odd that is compressed, of control records, damaged, at or behind `end`, or, for a read-committed
+        reader, transactional: the caller looks at the batch where this stops, as if nothing had been looked at before.
+
+        Args:
+            run: Batches.
+            place: Where in it to begin.
+            checks_crc: Whether a batch with a wrong checksum is odd.
+            is_read_committed: See above.
+            start: See `add`.
+            end: See `add`.
+
+        Returns:
+            Where it stopped, and the offset after the last batch, or `start`.
+
+        Raises:
+            ValueError: See `add`; with the batch's offset.
+        """
+
     def take(self) -> TakenColumns:
         """Return what was collected, and begin anew."""
 
@@ -232,6 +255,13 @@ class PythonColumnBuilder:
         if position != len(payload):
             raise ValueError("bytes after the records")
         return position, max(count, 0), start
+
+    def add_run(
+        self, run: Buffer, place: int, checks_crc: bool, is_read_committed: bool, start: int, end: int, /
+    ) -> tuple[int, int]:
+        """See `ColumnBuilder.add_run`; it is there to save calls from Python, so here it stops at once."""
+        del self, run, checks_crc, is_read_committed, end
+        return place, start
 
     def _append(self, payload: bytes, at: int, stop: int, offset: int, timestamp: int) -> bool:
         """Add the row whose key's length stands at `at`; return False when it is too much for what is there already."""

@@ -225,43 +225,33 @@ class ColumnReader:
         view = memoryview(data).cast("B")
         self._builder.clear()
         hidden = AbortedTransactions(aborted) if self._is_read_committed else None
-        following = self.position
-        for place, header in self._batches(view):
+        place, following = 0, self.position
+        while True:
+            place, following = self._run(view, place, following)
+            header = _whole_batch(view, place)
+            if header is None:
+                break
             if header.base_offset >= self._end:
                 following = self._end
                 break
+            if self._checks_crc:
+                _check_crc(view, place, header)
             # An abort marker before the position counts too: it ends a transaction that `aborted` may name.
             is_hidden = header.is_control if hidden is None else hidden.hides(view, place, header)
             if not is_hidden and header.next_offset > following:
                 following = yield from self._rows(view, place, header, following)
             following = max(following, header.next_offset)
+            place += header.length_bytes
         self.position = min(following, self._end)
         if self._builder.rows:
             yield columns_of(self._builder.take())
 
-    def _batches(self, view: memoryview) -> Iterator[tuple[int, BatchHeader]]:
-        """Yield place and header of each whole batch.
-
-        Raises:
-            CorruptRecordsError: See `feed`.
-        """
-        place, end = 0, len(view)
-        while place + MAGIC_POSITION < end:
-            header = _checked_header(view, place)
-            if header is None or place + header.length_bytes > end:
-                break
-            if self._checks_crc:
-                crc = crc32c(view[place + ATTRIBUTES_POSITION : place + header.length_bytes])
-                if crc != header.crc:
-                    raise CorruptRecordsError(
-                        f"batch at offset {header.base_offset}: its checksum is {crc:#010x}, not {header.crc:#010x}",
-                        position=place,
-                    )
-            yield place, header
-            place += header.length_bytes
-        if place == 0 and end:
-            # KIP-74: a broker sends the first batch whole, however large: less than a batch would be no progress, ever.
-            raise CorruptRecordsError(f"{end} bytes, but not one whole batch")
+    def _run(self, view: memoryview, place: int, start: int) -> tuple[int, int]:
+        """Collect batches that need no look of their own; return where the next one begins, and the offset there."""
+        try:
+            return self._builder.add_run(view, place, self._checks_crc, self._is_read_committed, start, self._end)
+        except ValueError as exc:
+            raise CorruptRecordsError(str(exc)) from exc
 
     def _rows(self, view: memoryview, place: int, header: BatchHeader, start: int) -> Generator[Columns, None, int]:
         """Collect records of a batch from offset `start` on, yield what is full, return the offset after the last."""
@@ -371,25 +361,44 @@ def _headers_source(column: HeadersColumn) -> HeadersSource:
     return column.offsets, _source(column.keys), _source(column.values), column.validity, column.first
 
 
-def _checked_header(view: memoryview, place: int) -> BatchHeader | None:
-    """Return the header at `place`, or None when it is cut off.
+def _whole_batch(view: memoryview, place: int) -> BatchHeader | None:
+    """Return the header of the batch at `place`, or None where the run ends, or has no more than a part of one.
 
     Raises:
-        CorruptRecordsError: Nothing that begins so can be read.
+        CorruptRecordsError: Nothing that begins so can be read; or a part of a batch is all there is.
     """
-    base_offset, length = _START.unpack_from(view, place)
-    magic = view[place + MAGIC_POSITION]
-    if magic != MAGIC:
-        known = "an old message format, which is not supported" if magic < MAGIC else "no message format"
-        raise CorruptRecordsError(f"batch at offset {base_offset}: v{magic} is {known}; v{MAGIC} is", position=place)
-    if length < HEADER_SIZE - LOG_OVERHEAD:
-        raise CorruptRecordsError(f"batch at offset {base_offset}: {length} bytes are too few", position=place)
-    if place + HEADER_SIZE > len(view):
-        return None
-    header = read_header(view, place)
-    if not 0 <= base_offset <= _BASE_OFFSET_MAX or header.last_offset_delta < 0:
-        raise CorruptRecordsError(f"batch at offset {base_offset}: impossible offsets", position=place)
-    return header
+    if place + MAGIC_POSITION < len(view):
+        base_offset, length = _START.unpack_from(view, place)
+        magic = view[place + MAGIC_POSITION]
+        where = f"batch at offset {base_offset}"
+        if magic != MAGIC:
+            known = "an old message format, which is not supported" if magic < MAGIC else "no message format"
+            raise CorruptRecordsError(f"{where}: v{magic} is {known}; v{MAGIC} is", position=place)
+        if length < HEADER_SIZE - LOG_OVERHEAD:
+            raise CorruptRecordsError(f"{where}: {length} bytes are too few", position=place)
+        if place + LOG_OVERHEAD + length <= len(view):
+            header = read_header(view, place)
+            if not 0 <= base_offset <= _BASE_OFFSET_MAX or header.last_offset_delta < 0:
+                raise CorruptRecordsError(f"{where}: impossible offsets", position=place)
+            return header
+    if place == 0 and view:
+        # KIP-74: a broker sends the first batch whole, however large: less than a batch would be no progress, ever.
+        raise CorruptRecordsError(f"{len(view)} bytes, but not one whole batch")
+    return None
+
+
+def _check_crc(view: memoryview, place: int, header: BatchHeader) -> None:
+    """Compare a batch's checksum.
+
+    Raises:
+        CorruptRecordsError: It is not the batch's.
+    """
+    crc = crc32c(view[place + ATTRIBUTES_POSITION : place + header.length_bytes])
+    if crc != header.crc:
+        raise CorruptRecordsError(
+            f"batch at offset {header.base_offset}: its checksum is {crc:#010x}, not {header.crc:#010x}",
+            position=place,
+        )
 
 
 def columns_of(taken: TakenColumns) -> Columns:

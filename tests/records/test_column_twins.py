@@ -6,10 +6,11 @@ import random
 from typing import Any
 
 import pytest
+from crc32c import crc32c
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from odradek.kernel.records.batch import HEADER_SIZE, CorruptRecordsError, read_header
+from odradek.kernel.records.batch import HEADER_SIZE, CorruptRecordsError, iterate_batches, read_header
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.column_walk import PythonColumnBuilder, encode_rows_in_python
 from odradek.kernel.records.columns import ALL_COLUMNS, HAS_COMPILED_COLUMNS, Column, ColumnReader, Columns
@@ -157,6 +158,32 @@ def test_a_compiled_builder_refuses_a_position_outside_and_arguments_that_are_no
         _columns.ColumnBuilder(wanted=1)  # type: ignore[call-arg]  # that is the point
     with pytest.raises(TypeError):
         _columns.encode_rows(1)  # type: ignore[call-arg]  # that is the point
+
+
+@given(data=st.binary(max_size=70))
+def test_the_checksum_of_any_processor_is_the_librarys(data: bytes) -> None:
+    assert _columns.checksums(data) == (crc32c(data), crc32c(data))
+
+
+@given(run=runs(), rows_max=st.integers(1, 9), bytes_max=st.sampled_from([0, 100, 10**6]), start=st.integers(0, 9))
+@settings(max_examples=50)
+def test_a_run_stops_at_a_batch_that_python_is_to_look_at(run: Run, rows_max: int, bytes_max: int, start: int) -> None:
+    data, _, following = run
+    builder = _columns.ColumnBuilder(ALL_COLUMNS, rows_max, bytes_max)
+    place, reached = builder.add_run(data, 0, True, True, start, following)
+    rows = builder.rows
+    offsets = numbers(builder.take()[3] or b"", "q")
+
+    assert len(offsets) == rows <= rows_max
+    assert all(start <= offset < reached for offset in offsets)
+    assert place in {*(each for each, _ in iterate_batches(data)), len(data)}
+    damaged = bytearray(data)
+    damaged[17] ^= 1
+    assert builder.add_run(damaged, 0, True, True, start, following) == (0, start)
+    with pytest.raises(AssertionError):
+        builder.add_run(data, len(data) + 1, True, True, 0, 1)
+    with pytest.raises(TypeError):
+        builder.add_run(data)  # type: ignore[call-arg]  # that is the point
 
 
 # ------------------------------------------------------------------------------------------------------------ encoding
