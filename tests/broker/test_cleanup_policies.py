@@ -11,9 +11,10 @@ import pytest
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.testing.running_broker import running_broker
+from tests.waiting import until
 
 from .broker_process import Client
-from .test_cleanup import QUICK, create_with, find_coordinator, size_of, until
+from .test_cleanup import QUICK, create_with, find_coordinator, size_of
 from .test_live_config import TOPIC, alter
 from .test_process import create, fetch, produce
 
@@ -41,12 +42,12 @@ def test_compact_and_delete_together_keep_the_newest_of_each_key_and_drop_what_i
         assert create_with(client, "t", cleanup_policy="compact,delete", **SMALL)[0] == ErrorCode.NONE
         for number in range(100):
             assert put(client, b"k%d" % (number % 4), b"%099d" % number) == ErrorCode.NONE
-        until(lambda: size_of(tmp_path, "t") < 5_000, broker)
+        until(lambda: size_of(tmp_path, "t") < 5_000, broker.check)
         values, end = fetch(client, "t")
         assert end == 100
         assert {b"%099d" % number for number in range(96, 100)} <= set(values)
         assert alter(client, TOPIC, "t", "retention.ms", "0") == ErrorCode.NONE
-        until(lambda: size_of(tmp_path, "t") == 0, broker)
+        until(lambda: size_of(tmp_path, "t") == 0, broker.check)
         assert put(client, b"k0", b"again") == ErrorCode.NONE
 
 
@@ -58,7 +59,7 @@ def test_records_go_when_their_own_time_has_come(tmp_path: Path) -> None:
         assert put(client, None, b"goes" * 100, expired) == ErrorCode.NONE
         for _ in range(4):
             assert put(client, b"k", b"fills a segment" * 40) == ErrorCode.NONE
-        until(lambda: b"goes" * 100 not in fetch(client, "t")[0], broker)
+        until(lambda: b"goes" * 100 not in fetch(client, "t")[0], broker.check)
         assert fetch(client, "t")[0][0] == b"stays" * 100
 
 
@@ -93,9 +94,9 @@ def test_a_topic_whose_policy_lost_its_plugin_keeps_everything_and_the_rest_goes
             assert put(client, b"k", b"%099d" % number) == ErrorCode.NONE
     with running_broker(settings, config=config, data_dir=data_dir) as broker, Client(broker.bootstrap) as client:
         find_coordinator(client)
-        until(lambda: "no active plugin offers the cleanup policy 'compact'" in caplog.text, broker)
+        until(lambda: "no active plugin offers the cleanup policy 'compact'" in caplog.text, broker.check)
         assert len(fetch(client, "t")[0]) == 40
         assert put(client, None, b"without a key") == ErrorCode.INVALID_RECORD
-        until(lambda: "topic __consumer_offsets: no active plugin" in caplog.text, broker)
+        until(lambda: "topic __consumer_offsets: no active plugin" in caplog.text, broker.check)
     with running_broker(QUICK, data_dir=data_dir) as broker, Client(broker.bootstrap) as client:
-        until(lambda: len(fetch(client, "t")[0]) < 40, broker)
+        until(lambda: len(fetch(client, "t")[0]) < 40, broker.check)
