@@ -63,7 +63,7 @@ def fetch(client: Client, topic: str, offset: int = 0) -> tuple[list[bytes], int
 def test_what_was_acknowledged_survives_a_kill_and_offsets_go_on(tmp_path: Path) -> None:
     acknowledged: list[bytes] = []
     for life in range(3):
-        with broker_process(tmp_path) as broker, Client(broker.address) as client:
+        with broker_process(tmp_path, is_measured=True) as broker, Client(broker.address) as client:
             create(client, "orders")
             values, high_watermark = fetch(client, "orders")
             assert values == acknowledged
@@ -76,7 +76,7 @@ def test_what_was_acknowledged_survives_a_kill_and_offsets_go_on(tmp_path: Path)
 
 
 def test_a_clean_end_exits_with_0_and_leaves_its_mark(tmp_path: Path) -> None:
-    with broker_process(tmp_path) as broker:
+    with broker_process(tmp_path, is_measured=True) as broker:
         with Client(broker.address) as client:
             create(client, "orders")
             produce(client, "orders", batch_of(b"one"))
@@ -88,11 +88,11 @@ def test_a_clean_end_exits_with_0_and_leaves_its_mark(tmp_path: Path) -> None:
 
 def test_duplicates_are_known_across_a_kill(tmp_path: Path) -> None:
     batch = batch_of(b"once", producer_id=7, producer_epoch=0, base_sequence=0)
-    with broker_process(tmp_path) as broker, Client(broker.address) as client:
+    with broker_process(tmp_path, is_measured=True) as broker, Client(broker.address) as client:
         create(client, "orders")
         assert produce(client, "orders", batch) == (ErrorCode.NONE, 0)
         broker.kill()
-    with broker_process(tmp_path) as broker, Client(broker.address) as client:
+    with broker_process(tmp_path, is_measured=True) as broker, Client(broker.address) as client:
         assert produce(client, "orders", batch) == (ErrorCode.NONE, 0)
 
         assert fetch(client, "orders") == ([b"once"], 1)
@@ -129,7 +129,7 @@ def test_a_topic_of_the_configuration_is_there_at_start(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_setting_stops_the_start_with_one_line(tmp_path: Path, option: str, expected: str) -> None:
-    broker = BrokerProcess(tmp_path, option)
+    broker = BrokerProcess(tmp_path, option, is_measured=True)
     status, err = broker.finish()
 
     assert status != 0
@@ -142,7 +142,7 @@ def test_a_port_in_use_stops_the_start_with_one_line(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        broker = BrokerProcess(tmp_path, listen=f"127.0.0.1:{taken.getsockname()[1]}")
+        broker = BrokerProcess(tmp_path, listen=f"127.0.0.1:{taken.getsockname()[1]}", is_measured=True)
         status, err = broker.finish()
 
     assert status != 0
@@ -151,8 +151,8 @@ def test_a_port_in_use_stops_the_start_with_one_line(tmp_path: Path) -> None:
 
 
 def test_a_second_broker_on_the_same_directory_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
-    with broker_process(tmp_path) as first:
-        status, err = BrokerProcess(tmp_path).finish()
+    with broker_process(tmp_path, is_measured=True) as first:
+        status, err = BrokerProcess(tmp_path, is_measured=True).finish()
         assert not (tmp_path / ".kafka_cleanshutdown").exists(), "the second would make the first skip its recovery"
         with Client(first.address) as client:
             create(client, "orders")
@@ -164,7 +164,7 @@ def test_a_second_broker_on_the_same_directory_is_refused_and_the_first_goes_on(
 
 
 def test_garbage_on_the_port_disturbs_nobody_else(tmp_path: Path) -> None:
-    with broker_process(tmp_path) as broker, Client(broker.address) as client:
+    with broker_process(tmp_path, is_measured=True) as broker, Client(broker.address) as client:
         create(client, "orders")
         for garbage in (b"GET / HTTP/1.1\r\n\r\n", b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\x00\x00\x00\x04abcd"):
             with socket.create_connection(client.socket.getpeername(), 30) as stranger:
@@ -175,7 +175,10 @@ def test_garbage_on_the_port_disturbs_nobody_else(tmp_path: Path) -> None:
 
 
 def test_a_clean_end_does_not_wait_for_a_consumers_long_poll(tmp_path: Path) -> None:
-    with broker_process(tmp_path, "odradek.shutdown.timeout.ms=60000") as broker, Client(broker.address) as client:
+    with (
+        broker_process(tmp_path, "odradek.shutdown.timeout.ms=60000", is_measured=True) as broker,
+        Client(broker.address) as client,
+    ):
         create(client, "orders")
         wanted = FetchPartition(partition=0, partition_max_bytes=1 << 20)
         poll = FetchRequest(max_wait_ms=50_000, min_bytes=1, topics=[FetchTopic(topic="orders", partitions=[wanted])])
