@@ -197,8 +197,8 @@ OPTIONS: Final[tuple[Option, ...]] = (
         least=1,
         use=Use.SOURCE,
         is_ours=True,
-        doc="About how many bytes of the log one task reads at most, as far as indexes or manifests tell. Applied"
-        " before the other two.",
+        doc="About how many bytes of the log one task reads at most: as indexes and manifests tell where files are"
+        " read, else as if the bytes of a log were spread evenly. Applied before the other two.",
     ),
     Option(
         name="maxOffsetsPerTrigger",

@@ -11,6 +11,13 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from odradek.kernel.types import TopicPartition
+from odradek.kernel.wire.messages.api_35_describe_log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+)
+
 from .planner import assign, topics_to_describe
 from .positions import LogEnds, resolve, timestamps_to_ask
 from .ranges import EARLIEST, LATEST
@@ -22,7 +29,7 @@ if TYPE_CHECKING:
     from .client import Client
     from .planner import Subscription
     from .positions import Position
-    from .ranges import TopicPartition
+    from .splitting import Marks
 
 
 @attrs.frozen
@@ -78,6 +85,42 @@ def offsets_at(
         return {}
     found = client.list_offsets(timestamps, is_read_committed=is_read_committed)
     return {one: listed.offset for one, listed in found.items()}
+
+
+def log_marks(client: Client, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Marks]:
+    """Return what is known of bytes without looking into files: the ends of each log, and its leader's size of it.
+
+    Of a log whose older part is in a tier this is the local part's size alone.
+
+    Raises:
+        ClientError: No broker answers, or one refuses.
+    """
+    ends = log_ends(client, partitions, is_read_committed=False)
+    by_leader: dict[int, list[TopicPartition]] = {}
+    for one in ends.latest:
+        by_leader.setdefault(client.leader_of(one), []).append(one)
+    marks: dict[TopicPartition, Marks] = {}
+    for led in by_leader.values():
+        topics = [
+            DescribableLogDirTopic(topic=topic, partitions=[one.partition for one in led if one.topic == topic])
+            for topic in sorted({one.topic for one in led})
+        ]
+        answer: DescribeLogDirsResponse = client.call_leader(led[0], DescribeLogDirsRequest(topics=topics))
+        for one, size in _sizes(answer).items():
+            if ends.earliest.get(one, 0) < ends.latest.get(one, 0):
+                marks[one] = ((ends.earliest[one], 0), (ends.latest[one], size))
+    return marks
+
+
+def _sizes(answer: DescribeLogDirsResponse) -> dict[TopicPartition, int]:
+    """Return the bytes of each log that a broker has and does not just move to another disk."""
+    return {
+        TopicPartition(topic.name, partition.partition_index): partition.partition_size
+        for directory in answer.results
+        for topic in directory.topics
+        for partition in topic.partitions
+        if not partition.is_future_key
+    }
 
 
 def offsets_of(

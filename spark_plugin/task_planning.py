@@ -13,13 +13,14 @@ import attrs
 from odradek.kernel.errors import ConfigError
 
 from .client import ClientSettings
+from .client.errors import ClientError
 from .direct.pieces import BrokerPiece
 from .direct.settings import direct_settings
 from .errors import OptionError
 from .read_task import ReadTask
 from .schema import projection_of
 from .splitting import split, warning_of_small_pieces
-from .survey import log_ends
+from .survey import log_ends, log_marks
 
 if TYPE_CHECKING:
     import uuid
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from .options import SourceOptions
     from .ranges import OffsetRange, TopicPartition
     from .schema import Projection
+    from .splitting import Marks
 
 _log = logging.getLogger(__name__)
 
@@ -63,12 +65,28 @@ class TaskPlanner:
             ClientError: A broker does not answer what has to be known of files and objects.
         """
         options = self.options
-        cut = split(ranges, min_partitions=options.min_partitions, max_records=options.max_records_per_partition)
+        cut = split(
+            ranges,
+            min_partitions=options.min_partitions,
+            max_records=options.max_records_per_partition,
+            max_bytes=options.max_bytes_per_partition,
+            marks=self._marks(client, ranges),
+        )
         warning = warning_of_small_pieces(ranges, cut)
         if warning and not self._has_warned:
             self._has_warned = True
             _log.warning("%s", warning)
         return [self._task(pieces, topic_ids) for pieces in self._pieces(client, cut, topic_ids)]
+
+    def _marks(self, client: Client, ranges: Sequence[OffsetRange]) -> Mapping[TopicPartition, Marks]:
+        """Return how large logs are, where that counts and no files tell it better."""
+        if self.options.max_bytes_per_partition is None or self._direct is not None or not ranges:
+            return {}
+        try:
+            return log_marks(client, [one.topic_partition for one in ranges])
+        except ClientError as error:
+            _log.warning("maxBytesPerPartition has no effect: no broker says how large its logs are: %s", error)
+            return {}
 
     def _task(self, pieces: Sequence[Piece], topic_ids: Mapping[str, uuid.UUID]) -> ReadTask:
         topic_id = topic_ids.get(pieces[0].range.topic)
