@@ -43,7 +43,7 @@ def session() -> SparkSession:
 # %%
 def write_orders(spark: SparkSession, servers: str, count: int) -> None:
     """Write orders of a few customers to a topic."""
-    orders = spark.range(count).selectExpr(
+    orders = spark.range(0, count, 1, 1).selectExpr(
         "concat('customer-', id % 7) AS key",
         "to_json(named_struct('order', id, 'cents', 100 + id % 50)) AS value",
         "timestamp_seconds(1700000000 + id) AS timestamp",
@@ -89,8 +89,8 @@ def count_by_partition(spark: SparkSession, servers: str) -> dict[int, int]:
 
 # %% [markdown]
 # ## Stream, exactly once
-# Totals of each minute go to another topic. With `exactlyOnce` a micro-batch that is repeated after a crash adds
-# nothing: each is a transaction, so readers of the topic use `read_committed`.
+# The total of each minute goes to another topic when the watermark has passed it. With `exactlyOnce` a micro-batch that
+# is repeated after a crash adds nothing: each is a transaction, so readers of the topic use `read_committed`.
 # %%
 def stream_totals(spark: SparkSession, servers: str, checkpoint: str) -> int:
     """Stream all that is there into another topic; return how many micro-batches it took."""
@@ -106,7 +106,7 @@ def stream_totals(spark: SparkSession, servers: str, checkpoint: str) -> int:
     )
     cents = functions.get_json_object(functions.col("value").cast("string"), "$.cents").cast("long")
     totals = (
-        orders.withWatermark("timestamp", "10 minutes")
+        orders.withWatermark("timestamp", "1 minute")
         .groupBy(functions.window("timestamp", "1 minute"))
         .agg(functions.sum(cents).alias("cents"))
         .selectExpr("CAST(window.start AS STRING) AS key", "CAST(cents AS STRING) AS value")
@@ -117,29 +117,26 @@ def stream_totals(spark: SparkSession, servers: str, checkpoint: str) -> int:
         .option("topic", TOTALS)
         .option("exactlyOnce", "true")
         .option("checkpointLocation", checkpoint)
-        .outputMode("update")
+        .outputMode("append")
         .trigger(availableNow=True)
         .start()
     )
     query.awaitTermination()
-    return sum(1 for progress in query.recentProgress if progress.numInputRows)
+    return len([progress for progress in query.recentProgress if progress.numInputRows])
 
 
 # %%
 def read_totals(spark: SparkSession, servers: str) -> dict[str, int]:
-    """Return the last total of each minute."""
-    from pyspark.sql import functions
-
+    """Return the total of each minute."""
     totals = (
         spark.read.format("odradek")
         .option("kafka.bootstrap.servers", servers)
         .option("subscribe", TOTALS)
         .option("kafka.isolation.level", "read_committed")
         .load()
-        .selectExpr("CAST(key AS STRING) AS minute", "CAST(CAST(value AS STRING) AS BIGINT) AS cents", "offset")
     )
-    last = totals.groupBy("minute").agg(functions.max_by("cents", "offset").alias("cents"))
-    return {row["minute"]: row["cents"] for row in last.collect()}
+    rows = totals.selectExpr("CAST(key AS STRING) AS minute", "CAST(CAST(value AS STRING) AS BIGINT) AS cents")
+    return {row["minute"]: row["cents"] for row in rows.collect()}
 
 
 # %% [markdown]

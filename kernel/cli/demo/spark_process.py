@@ -76,13 +76,18 @@ class SparkJob:
             OdradekError: It failed; with what it said last.
         """
         assert self._process.stdout is not None
+        failure = ""
         for line in self._process.stdout:
             if line.startswith("{"):
-                yield json.loads(line)
+                told = json.loads(line)
+                if told["kind"] == "failed":
+                    failure = told["error"]
+                else:
+                    yield told
         status = self._process.wait()
         if status and not self._was_killed:
-            tail = self._log_file.read_text(errors="replace")[-_LOG_TAIL:].strip()
-            raise OdradekError(f"the Spark job ended with status {status}: {tail}")
+            failure = failure or self._log_file.read_text(errors="replace")[-_LOG_TAIL:].strip()
+            raise OdradekError(f"the Spark job ended with status {status}: {failure}")
 
     def kill_when(self, condition: Callable[[], bool]) -> threading.Thread:
         """Kill the job as soon as something holds; `lines` ends then. Returns the thread that watches."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from collections import Counter
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,8 +12,11 @@ import attrs
 from .scene import Scene
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from .data import DemoRecord
 
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 BATCHES: Final = 8
 """Into how many micro-batches the data set is cut."""
 
@@ -50,7 +54,11 @@ class SparkScene(Scene):
         return planned, done
 
 
-def week_of(record: DemoRecord) -> str:
-    """Return the Monday of the week in which a change of clocks was."""
-    day = datetime.fromisoformat(record.change["at"]).date()
-    return str(day - timedelta(days=day.weekday()))
+def weeks_until(records: Iterable[DemoRecord], last: str) -> dict[str, int]:
+    """Return how many changes of clocks since 1970 each week had: its Monday to a number, up to a last one."""
+    weeks: Counter[str] = Counter()
+    for record in records:
+        at = datetime.fromisoformat(record.change["at"])
+        if at >= EPOCH:
+            weeks[str(at.date() - timedelta(days=at.weekday()))] += 1
+    return {week: count for week, count in weeks.items() if week <= last}
