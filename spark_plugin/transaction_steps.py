@@ -184,12 +184,14 @@ class Coordination:
         is_v2: Whether transactions go by version 2.
         transaction_timeout_ms: When coordinators abort what was not ended.
         api_timeout_ms: How long a step may take in all.
+        grace_ms: How long something that is pending is waited for where nothing depends on its end.
     """
 
     monotonic_ms: Callable[[], int]
     is_v2: bool
     transaction_timeout_ms: int
     api_timeout_ms: int = 60_000
+    grace_ms: int = 500
 
     def init_producer_id(self, transactional_id: str) -> Steps[TransactionalProducer]:
         """Take a transactional id over: whoever had it is fenced, and its open transaction is aborted.
@@ -281,11 +283,19 @@ class Coordination:
         what = f"EndTxn ({'commit' if is_commit else 'abort'}) {producer.transactional_id}"
         yield from self._ask(ask, lambda answer: (answer.error_code,), what)
 
-    def committed_offset(self, group_id: str, partition: TopicPartition) -> Steps[CommittedOffset | None]:
-        """Return what a group has committed, once no transaction has an offset of it pending.
+    def committed_offset(
+        self, group_id: str, partition: TopicPartition, *, is_stable: bool = True, timeout_ms: int | None = None
+    ) -> Steps[CommittedOffset | None]:
+        """Return what a group has committed.
+
+        Args:
+            group_id: The group.
+            partition: Under which partition.
+            is_stable: Whether to wait while a transaction has an offset pending.
+            timeout_ms: How long one may be pending; when None, as long as transactions may last.
 
         Raises:
-            ClientTimeoutError: One was pending for longer than a transaction may last.
+            ClientTimeoutError: One was pending for longer.
         """
         request = OffsetFetchRequest(
             groups=[
@@ -294,10 +304,11 @@ class Coordination:
                     topics=[OffsetFetchRequestTopics(name=partition.topic, partition_indexes=[partition.partition])],
                 )
             ],
-            require_stable=True,
+            require_stable=is_stable,
         )
         ask = Ask(CoordinatorKind.GROUP, group_id, request, _OFFSET_FETCH_VERSION_MAX)
-        timeout_ms = self.api_timeout_ms + self.transaction_timeout_ms
+        if timeout_ms is None:
+            timeout_ms = self.api_timeout_ms + self.transaction_timeout_ms
         what = f"OffsetFetch of group {group_id} under {partition}"
         response = yield from self._ask(ask, _fetched_codes, what, timeout_ms)
         found = response.groups[0].topics[0].partitions[0]

@@ -3,7 +3,7 @@
 A partition of a micro-batch (query Q, batch B, Spark's partition p) is written by a *task*:
 
     1  InitProducerId  odradek-Q-p-<attempt % 4>     fences what had this id before
-    2  OffsetFetch     group odradek-Q-p-run         is the partition this run's? else claim it (below), and again
+    2  OffsetFetch     group odradek-Q-p-run         is the partition this run's? else claim it (below), then 1
     3  OffsetFetch     group odradek-Q-p             > B: it is in already: read the rows, write nothing
     4  Produce ...                                   the records
     5  TxnOffsetCommit group odradek-Q-p = B + 1     commits with them: the marker that step 3 looks for
@@ -19,14 +19,15 @@ and by the *driver*, once the tasks of all partitions have told it, for each: En
 | after the last commit, before Spark notes it | all committed | nothing is written |
 
 **Attempts.** Attempts of a task within one run do not fence each other: each has an id of its own (one of four), and
-the driver commits the one whose message Spark accepted. What the others wrote is never committed: the next owner of the
-id aborts it, or the coordinator does, after `transaction.timeout.ms`.
+the driver commits the one whose message Spark accepted. What the others wrote is never committed: it aborts what
+earlier attempts left behind; for others the next owner of the id does, or the coordinator, after
+`transaction.timeout.ms`.
 
 **Runs.** A run (one life of a query) that was believed dead may still be alive. So before a run writes a partition for
 the first time, it *claims* it:
 
     a  InitProducerId  odradek-Q-p                   one claimant at a time
-    b  TxnOffsetCommit group odradek-Q-p-run         (era + 1, run): pending, so nobody gets past step 2
+    b  TxnOffsetCommit group odradek-Q-p-run         B, and the run: pending, so nobody gets past step 2
     c  InitProducerId  odradek-Q-p-0 ... -3          aborts what earlier runs left open, waits for what they committed
     d  EndTxn(commit)                                the partition is this run's
 
@@ -47,6 +48,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -90,6 +92,7 @@ class WrittenPartition:
         producer: Who wrote, in a transaction that is open; None when there is nothing to commit.
         was_written_before: Whether an earlier attempt at this batch had been committed, so that nothing was written.
         began_at_ms: When the transaction began, by the task's wall clock.
+        other_ids: Transactional ids of earlier attempts, which may have left transactions open.
         marker_group: Where the marker of the batch is; None in a batch job.
         batch_id: The batch; None in a batch job.
         anchor: Under which partition offsets are committed.
@@ -100,6 +103,7 @@ class WrittenPartition:
     producer: TransactionalProducer | None = None
     was_written_before: bool = False
     began_at_ms: int = 0
+    other_ids: tuple[str, ...] = ()
     marker_group: str | None = None
     batch_id: int | None = None
     anchor: TopicPartition | None = None
@@ -155,24 +159,23 @@ class PartitionOfBatch:
         own = self.slots[self.attempt_number % SLOTS_COUNT]
         for _ in range(CLAIMS_MAX):
             producer = yield from self.coordination.init_producer_id(own)
-            claim = yield from self.coordination.committed_offset(self.run_group, self.anchor)
-            note = _read_note(claim)
-            if claim is not None and note.get("run") == self.run_id:
+            claim = yield from self._read_claim()
+            if claim is not None and _read_note(claim).get("run") == self.run_id:
                 break
-            if claim is not None and int(note.get("batch", -1)) > self.batch_id:
+            if claim is not None and claim.offset > self.batch_id:
                 raise ProducerFencedError(
                     ErrorCode.PRODUCER_FENCED,
                     f"batch {self.batch_id} of query {self.query_id} is written by run {self.run_id}, but run "
-                    f"{note.get('run')} is at batch {note['batch']} already: two runs of one query are alive",
+                    f"{_read_note(claim).get('run')} was at batch {claim.offset} already: two runs are alive",
                 )
-            yield from self._claim(claim)
+            yield from self._claim()
         else:
             raise ProducerFencedError(
                 ErrorCode.PRODUCER_FENCED,
                 f"partition {self.partition_id} of query {self.query_id} was claimed {CLAIMS_MAX} times and each time "
                 "taken away by another run: two runs of one query are alive",
             )
-        marker = yield from self.coordination.committed_offset(self.base, self.anchor)
+        marker = yield from self._read_marker()
         if marker is not None and marker.offset > self.batch_id:
             found = _read_note(marker)
             is_this_batch = marker.offset == self.batch_id + 1
@@ -181,14 +184,36 @@ class PartitionOfBatch:
         self.producer = producer
         return True
 
-    def _claim(self, former: CommittedOffset | None) -> Steps[None]:
+    def _read_marker(self) -> Steps[CommittedOffset | None]:
+        """Return what says up to which batch the partition is in.
+
+        What is still pending after a while is of another attempt of this run: it died, or Spark has its message, and
+        then has no use for this one. Earlier runs have nothing pending since the claim.
+        """
+        grace_ms = self.coordination.grace_ms
+        try:
+            return (yield from self.coordination.committed_offset(self.base, self.anchor, timeout_ms=grace_ms))
+        except ClientTimeoutError:
+            return (yield from self.coordination.committed_offset(self.base, self.anchor, is_stable=False))
+
+    def _read_claim(self) -> Steps[CommittedOffset | None]:
+        """Return whose the partition is; None when that is open, also for somebody who died while claiming it."""
+        try:
+            return (
+                yield from self.coordination.committed_offset(
+                    self.run_group, self.anchor, timeout_ms=self.coordination.grace_ms
+                )
+            )
+        except ClientTimeoutError:
+            return None
+
+    def _claim(self) -> Steps[None]:
         """Make the partition this run's; may end without that, when another run claims it at the same time."""
-        era = 1 if former is None else former.offset + 1
-        note = json.dumps({"run": self.run_id, "batch": self.batch_id}, separators=(",", ":"))
+        note = json.dumps({"run": self.run_id}, separators=(",", ":"))
         claimant = yield from self.coordination.init_producer_id(self.base)
         try:
             yield from self.coordination.commit_offset(
-                claimant, self.run_group, self.anchor, CommittedOffset(era, note)
+                claimant, self.run_group, self.anchor, CommittedOffset(self.batch_id, note)
             )
             for slot in self.slots:
                 yield from self.coordination.init_producer_id(slot)
@@ -227,6 +252,7 @@ class PartitionOfBatch:
             self.producer,
             was_written_before=self.producer is None,
             began_at_ms=began_at_ms,
+            other_ids=self.slots[: self.attempt_number] if self.attempt_number < SLOTS_COUNT else (),
             marker_group=self.base,
             batch_id=self.batch_id,
             anchor=self.anchor,
@@ -272,7 +298,19 @@ def commit_all(coordination: Coordination, written: Sequence[WrittenPartition]) 
         except BrokerError as error:
             raise TransactionFatalError(error.code, f"{error.detail}; {_so_far(done, written)}") from error
         done.append(one.partition_id)
+    yield from _clear(coordination, written)
     return len(done)
+
+
+def _clear(coordination: Coordination, written: Iterable[WrittenPartition]) -> Steps[None]:
+    """Abort what failed attempts left open: until then, read-committed readers see nothing of what came after it.
+
+    What cannot be reached now is aborted when its time is over.
+    """
+    for one in written:
+        for transactional_id in one.other_ids:
+            with suppress(ClientError):
+                yield from coordination.init_producer_id(transactional_id)
 
 
 def _commit(coordination: Coordination, one: WrittenPartition) -> Steps[None]:
@@ -305,7 +343,7 @@ def _so_far(done: Sequence[int], written: Iterable[WrittenPartition]) -> str:
     return f"committed before: {len(done)} partitions {list(done)}, not committed: {open_count}"
 
 
-def abort_all(coordination: Coordination, written: Iterable[WrittenPartition]) -> Steps[list[str]]:
+def abort_all(coordination: Coordination, written: Sequence[WrittenPartition]) -> Steps[list[str]]:
     """Abort what tasks wrote, as far as it is open; return what failed, to be logged.
 
     Nothing is lost by a failure: what stays open is aborted when its time is over, or by the next run.
@@ -321,4 +359,5 @@ def abort_all(coordination: Coordination, written: Iterable[WrittenPartition]) -
                 failures.append(str(error))
         except ClientError as error:
             failures.append(str(error))
+    yield from _clear(coordination, written)
     return failures

@@ -145,8 +145,13 @@ def write_partition(plan: WritePlan, batches: Iterable[pa.RecordBatch]) -> Writt
     return TaskWriter(plan, client_for(plan.client), SystemPausingClock(), task_identity()).write(batches)
 
 
-def commit(plan: WritePlan, written: Sequence[WrittenPartition]) -> None:
+def commit(plan: WritePlan, written: Sequence[WrittenPartition], *, client: Client | None = None) -> None:
     """Commit what the tasks wrote; at least once there is nothing to do.
+
+    Args:
+        plan: What was planned.
+        written: What tasks said.
+        client: The process's own when None.
 
     Raises:
         TransactionFatalError: A transaction can be committed no more. In a stream the batch is replayed.
@@ -155,15 +160,15 @@ def commit(plan: WritePlan, written: Sequence[WrittenPartition]) -> None:
     began_at_ms = min((one.began_at_ms for one in written if one.producer is not None), default=None)
     if began_at_ms is None:
         return
-    client, clock = client_for(plan.client), SystemPausingClock()
+    client, clock = client or client_for(plan.client), SystemPausingClock()
     _warn_of_time(plan, clock.now_ms() - began_at_ms, "until its commit")
     _run(client, clock, commit_all(_coordination(plan, client, clock), written))
 
 
-def abort(plan: WritePlan, written: Sequence[WrittenPartition]) -> None:
+def abort(plan: WritePlan, written: Sequence[WrittenPartition], *, client: Client | None = None) -> None:
     """Abort what the tasks wrote; what fails of it is logged: a coordinator aborts it when its time is over."""
     if any(one.producer is not None for one in written):
-        client, clock = client_for(plan.client), SystemPausingClock()
+        client, clock = client or client_for(plan.client), SystemPausingClock()
         for failure in _run(client, clock, abort_all(_coordination(plan, client, clock), written)):
             _log.warning("a transaction was not aborted: %s", failure)
 
@@ -206,7 +211,10 @@ class TaskWriter:
             if self._sender is not None:
                 self._sender.close()
         if self._part is None:
-            return WrittenPartition(partition_id, rows_count, self._producer, began_at_ms=began_at_ms)
+            others = () if self._producer is None else self._job_ids[:-1]
+            return WrittenPartition(
+                partition_id, rows_count, self._producer, began_at_ms=began_at_ms, other_ids=tuple(others)
+            )
         if self._is_skipping:
             self._part.check_replay(rows_count)
         return self._part.written(rows_count, began_at_ms)
@@ -248,9 +256,7 @@ class TaskWriter:
         if self.plan.topic is not None:
             self._partitions_count(self.plan.topic)  # creates it: offsets are committed under its name
         if not self.plan.is_stream:
-            partition_id, attempt = (0, 0) if found is None else (found.partition_id, found.task_attempt_id)
-            transactional_id = f"odradek-{self.plan.job_id}-{partition_id}-{attempt}"
-            self._producer = self._run(coordination.init_producer_id(transactional_id))
+            self._producer = self._run(coordination.init_producer_id(self._job_ids[-1]))
             return True
         if found is None or found.query_id is None or found.run_id is None or found.batch_id is None:
             raise OptionError(
@@ -271,6 +277,13 @@ class TaskWriter:
         has_begun = self._run(self._part.begin())
         self._producer = self._part.producer
         return has_begun
+
+    @property
+    def _job_ids(self) -> list[str]:
+        """The transactional ids of this task's attempts in a batch job, this one last."""
+        found = self.identity
+        partition_id, attempt = (0, 0) if found is None else (found.partition_id, found.attempt_number)
+        return [f"odradek-{self.plan.job_id}-{partition_id}-{number}" for number in range(attempt + 1)]
 
     def _announce(self, partition: TopicPartition) -> None:
         """Tell the coordinator of a partition before its first record (transactions of version 1)."""

@@ -78,7 +78,7 @@ class Query:
     @property
     def coordination(self) -> Coordination:
         """How this run speaks to coordinators."""
-        return Coordination(self.cluster.monotonic_ms, self.cluster.is_v2, self.cluster.timeout, 200)
+        return Coordination(self.cluster.monotonic_ms, self.cluster.is_v2, self.cluster.timeout, 200, 20)
 
     def acts(self) -> Acts:
         """Run all batches that are not noted as done."""
