@@ -93,7 +93,7 @@ class EngineBase(ABC, Generic[LogT]):
             raise StorageError(f"{path} is held by another broker, or cannot be written: {error}") from error
 
     def let_go(self) -> None:
-        """Release the lock."""
+        """Release the lock, at the end of `close` and of a start that is refused; a storage closes its own here too."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None
@@ -105,6 +105,7 @@ class EngineBase(ABC, Generic[LogT]):
             StorageError: The configuration wants another one.
         """
         if self.cluster_id not in ("", cluster_id):
+            self.let_go()
             raise StorageError(f"{self!r} belongs to cluster {cluster_id}, the configuration wants {self.cluster_id}")
         self.cluster_id = cluster_id
 

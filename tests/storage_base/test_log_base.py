@@ -40,7 +40,6 @@ class TestRewritingInAnotherProcess(StorageRewritingContract):
 
     def crash(self, engine: StorageEngine) -> None:
         assert isinstance(engine, SqliteEngine)
-        engine.database.close()
         engine.let_go()
 
 

@@ -17,7 +17,6 @@ class TestSqliteStorage(StorageContract):
 
     def crash(self, engine: StorageEngine) -> None:
         assert isinstance(engine, SqliteEngine)
-        engine.database.close()
         engine.let_go()
 
 
@@ -78,5 +77,4 @@ def test_an_error_of_sqlite_takes_one_log_offline_and_says_where(engine: SqliteE
         log.read(0, 100)
 
     assert (log.log_end_offset, issubclass(StorageError, sqlite3.Error)) == (3, False)
-    engine.database.close()
     engine.let_go()

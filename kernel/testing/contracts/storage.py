@@ -420,8 +420,7 @@ class StorageContract(StorageWorksContract, StorageRewritingContract):
             engine.open_log(PARTITION._replace(topic_id=uuid.UUID(int=78)), SMALL)
 
     def test_the_engine_knows_a_cluster_id_after_its_start(self, tmp_path: Path) -> None:
-        engine = self.make_engine(make_context(tmp_path, cluster_id="abc"))
-        engine.start()
+        engine = self.start(tmp_path, cluster_id="abc")
 
         assert (engine.cluster_id, bool(self.start(tmp_path / "other").cluster_id)) == ("abc", True)
 
@@ -467,7 +466,8 @@ class StorageContract(StorageWorksContract, StorageRewritingContract):
             else:
                 self.crash(engine)
             following = self.make_engine(make_context(directory))
-            assert [found.partition for found in following.start()] == [PARTITION]
+            found = self.started(following)
+            assert [each.partition for each in found] == [PARTITION]
             assert (following.cluster_id, following.high_watermarks()) == (engine.cluster_id, {PARTITION: 0})
 
     def test_what_one_engine_holds_no_other_takes(self, tmp_path: Path) -> None:

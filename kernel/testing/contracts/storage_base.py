@@ -7,6 +7,8 @@ import random
 import uuid
 from typing import TYPE_CHECKING, ClassVar
 
+import pytest
+
 from ...contracts.disk_work import do_now
 from ...contracts.storage import NO_LIMIT, LogConfig, StorageContext
 from ...records.batch import read_header
@@ -14,9 +16,10 @@ from ...types import TopicIdPartition
 from ..batches import make_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from ...contracts.log_values import FoundLog
     from ...contracts.storage import LogRead, PartitionLog, StorageEngine
 
 PARTITION = TopicIdPartition(uuid.UUID(int=77), "orders", 3)
@@ -99,13 +102,29 @@ class StorageKit:
         raise NotImplementedError
 
     def crash(self, engine: StorageEngine) -> None:
-        """Let go of what would keep another engine from taking over, but flush and close nothing."""
+        """Let go of what would keep another engine from taking over, but flush nothing.
 
-    def start(self, directory: Path) -> StorageEngine:
+        Every engine ends so when its test ends: also one that crashed before, or was closed.
+        """
+
+    @pytest.fixture(autouse=True)
+    def _crash_at_last(self) -> Iterator[None]:
+        self._started: list[StorageEngine] = []
+        yield
+        for engine in self._started:
+            self.crash(engine)
+
+    def start(self, directory: Path, *, cluster_id: str = "") -> StorageEngine:
         """Return a new engine, started."""
-        engine = self.make_engine(make_context(directory))
-        engine.start()
+        engine = self.make_engine(make_context(directory, cluster_id=cluster_id))
+        self.started(engine)
         return engine
+
+    def started(self, engine: StorageEngine) -> Sequence[FoundLog]:
+        """Start an engine, and return the logs that it found."""
+        found = engine.start()
+        self._started.append(engine)
+        return found
 
     def open(self, directory: Path, config: LogConfig = SMALL) -> PartitionLog:
         """Return `PARTITION`'s log of a new engine."""

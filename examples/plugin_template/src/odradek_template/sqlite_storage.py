@@ -281,10 +281,10 @@ class SqliteEngine(api.EngineBase[SqliteLog]):
         has_garbage = self.database.sql(f"{GARBAGE} LIMIT 1")
         return api.Work(on_thread=partial(remove_garbage, self.path)) if has_garbage else None
 
-    def close(self, high_watermarks: Mapping[api.TopicIdPartition, int]) -> None:
-        """See `StorageEngine.close`."""
-        super().close(high_watermarks)
+    def let_go(self) -> None:
+        """See `EngineBase.let_go`."""
         self.database.close()
+        super().let_go()
 
 
 def bring_home(path: str) -> None:
