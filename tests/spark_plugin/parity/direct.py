@@ -19,6 +19,7 @@ from .topics import create_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from odradek.spark_plugin.read_task import ReadTask
 
@@ -49,26 +50,30 @@ class DirectObserver:
         except REFUSALS as error:
             return refused("action", error, self.bootstrap)
 
-    def stream(self, options: Options) -> Outcome:
-        """Read a stream until it has what was there at its start, as Spark's `availableNow` does."""
+    def stream(self, options: Options, checkpoint: Path | None = None) -> Outcome:
+        """Read a stream until it has what was there at its start, as Spark's `availableNow` does.
+
+        A checkpoint is a folder with the last end in it, where the next run goes on.
+        """
         whole = lower_cased(reader_options(self.bootstrap, options))
         try:
             reader = StreamReader.of(whole, columns_of(default_schema(whole)))
         except REFUSALS as error:
             return refused("load", error, self.bootstrap)
         try:
-            return self._micro_batches(reader)
+            return self._micro_batches(reader, checkpoint / "end" if checkpoint else None)
         except REFUSALS as error:
             return refused("action", error, self.bootstrap)
 
-    def _micro_batches(self, reader: StreamReader) -> Outcome:
+    def _micro_batches(self, reader: StreamReader, kept: Path | None) -> Outcome:
         offsets: list[Any] = []
         batches: list[int] = []
         reader.prepare_available_now()
-        start = reader.initial_offset()
+        goes_on = kept is not None and kept.exists()
+        start = json.loads(kept.read_text()) if kept is not None and goes_on else reader.initial_offset()
         while True:
             end = json.loads(json.dumps(reader.latest_offset(start, is_limited=True)))
-            if offsets and end == start:
+            if (offsets or goes_on) and end == start:
                 break
             rows = rows_of(reader.plan(start, end))
             reader.commit(end)
@@ -76,6 +81,8 @@ class DirectObserver:
             batches += [len(rows)] if rows else []
             start = end
             assert len(offsets) < BATCHES_MAX, offsets
+        if kept is not None:
+            kept.write_text(json.dumps(start))
         return {"rows": sum(batches), "batches": batches, "offsets": offsets}
 
     def write(self, name: str, label: str) -> Outcome:

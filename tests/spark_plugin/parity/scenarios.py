@@ -16,6 +16,7 @@ from .topics import create_topic, cut, delete_topic, produce_numbers
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from .direct import DirectObserver
     from .observe import Observer, Outcome
 
 Change: TypeAlias = Callable[["DataFrame"], "DataFrame"]
@@ -139,7 +140,7 @@ LOSSES = {
 """Name to what reads, and what became of the topic."""
 
 
-def lose(observer: Observer, name: str, label: str, *, fails: bool) -> Outcome:
+def lose(observer: Observer | DirectObserver, name: str, label: str, *, fails: bool) -> Outcome:
     """Have a query meet a topic that lost what it is about to read.
 
     Args:

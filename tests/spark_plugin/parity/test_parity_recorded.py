@@ -13,7 +13,7 @@ from . import topics
 from .differences import MEANT, RECORDED, essence, expected
 from .direct import DirectObserver
 from .inputs import BATCH, STREAM
-from .scenarios import WRITES
+from .scenarios import LOSSES, WRITES, lose
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,6 +47,14 @@ def test_a_write_is_what_the_connector_writes(observer: DirectObserver, name: st
     outcome = observer.write(name, "direct")
 
     assert essence(outcome) == expected("write", name), outcome
+
+
+@pytest.mark.parametrize("fails", [True, False], ids=["failOnDataLoss", "or not"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_is_met_as_the_connector_does(observer: DirectObserver, name: str, fails: bool) -> None:
+    outcome = lose(observer, name, "direct", fails=fails)
+
+    assert essence(outcome) == expected("loss", f"{name}, failOnDataLoss {str(fails).lower()}"), outcome
 
 
 def test_a_difference_is_of_an_input_that_was_recorded_and_is_one() -> None:
