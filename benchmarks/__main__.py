@@ -13,7 +13,7 @@
 | `compaction` | what a pass takes, and what clients notice of it |
 | `cleaners` | the processor time of compaction beside that of Apache Kafka's cleaner, on the same segments |
 | `tiered` | segments to a folder and an S3 server, cold reads, hot ones beside them |
-| `spark` | our Spark source and sink beside Spark's Kafka connector; `ODRADEK_SPARK_PYTHON` is the Python that has both |
+| `spark` | our Spark source and sink beside Spark's connector, by the Python that `ODRADEK_SPARK_PYTHON` names |
 | `storage`, `wire`, `records`, ... | the parts |
 
 Nothing here is gated by a timer: machines are noisy. Quote the ratios of a run, with the machine's facts at its top.
