@@ -81,12 +81,13 @@ class Kit:
     bootstrap: str
     admin: BlockingAdmin
     _stack: ExitStack
+    _name: str
     _producers: dict[tuple[str, bool], BlockingProducer] = attrs.field(factory=dict)
     _numbers: Iterator[int] = attrs.field(factory=itertools.count)
 
     def new_topic(self, partitions_count: int = 1, **configs: str) -> str:
         """Create a topic with small segments; underscores in the names of configs are dots."""
-        name = f"kit-{next(self._numbers)}"
+        name = f"{self._name}-{next(self._numbers)}"
         named = {key.replace("_", "."): value for key, value in configs.items()}
         self.admin.create_topic(NewTopic(name, partitions_count, configs={**SMALL_SEGMENTS, **named}))
         return name
@@ -138,7 +139,7 @@ class Kit:
         if found is None:
             settings = {"bootstrap.servers": self.bootstrap, "compression.type": codec, "linger.ms": 1}
             if is_transactional:
-                settings["transactional.id"] = f"kit-{codec}"
+                settings["transactional.id"] = f"{self._name}-{codec}"
             found = self._stack.enter_context(BlockingProducer(settings))
             if is_transactional:
                 found.init_transactions()
@@ -162,7 +163,8 @@ class Kit:
 def open_kit(bootstrap: str) -> Iterator[Kit]:
     """Open what makes topics on a broker."""
     with ExitStack() as stack:
-        yield Kit(bootstrap, stack.enter_context(BlockingAdmin({"bootstrap.servers": bootstrap})), stack)
+        admin = stack.enter_context(BlockingAdmin({"bootstrap.servers": bootstrap}))
+        yield Kit(bootstrap, admin, stack, f"kit{len(admin.list_topics())}")  # another kit may have been here
 
 
 def row_of(record: ConsumerRecord) -> Row:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.kernel.testing.running_broker import RunningBroker, running_broker
+from tests.spark_plugin.topic_kit import Kit, open_kit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 HAS_PYSPARK = importlib.util.find_spec("pyspark") is not None
 STREAM_TIMEOUT_S = 60
+CONNECT_ATTEMPTS = 3
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -78,6 +80,13 @@ def broker() -> Iterator[RunningBroker]:
         yield broker
 
 
+@pytest.fixture(scope="session")
+def kit(broker: RunningBroker) -> Iterator[Kit]:
+    """Return what makes topics on the broker."""
+    with open_kit(broker.bootstrap) as kit:
+        yield kit
+
+
 @pytest.fixture
 def topic() -> str:
     """Return a topic's name that nobody else has."""
@@ -121,8 +130,17 @@ def run(tmp_path: Path) -> Callable[..., StreamingQuery]:
 
     def run(frame: DataFrame, sink: Callable[[DataFrame, int], None]) -> StreamingQuery:
         writer = frame.writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
-        query = writer.foreachBatch(sink).trigger(availableNow=True).start()
-        assert query.awaitTermination(STREAM_TIMEOUT_S), "the stream does not end"
-        return query
+        writer = writer.foreachBatch(sink).trigger(availableNow=True)
+        for attempt in range(CONNECT_ATTEMPTS):
+            query = writer.start()
+            try:
+                assert query.awaitTermination(STREAM_TIMEOUT_S), "the stream does not end"
+            except Exception as error:
+                # A reader's process has ten seconds to start, which a busy machine may not give it.
+                if "failed to connect back" not in str(error) or attempt + 1 == CONNECT_ATTEMPTS:
+                    raise
+            else:
+                return query
+        raise AssertionError
 
     return run

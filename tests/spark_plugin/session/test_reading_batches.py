@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,18 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.kernel.testing.running_broker import RunningBroker
-from tests.spark_plugin.topic_kit import CODECS, COLUMNS, Kit, Record, Row, Write, open_kit
+from tests.spark_plugin.topic_kit import CODECS, COLUMNS, Kit, Record, Row, Write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MICROSECONDS = "unix_micros(timestamp) AS timestamp"
-
-
-@pytest.fixture(scope="module")
-def kit(broker: RunningBroker) -> Iterator[Kit]:
-    with open_kit(broker.bootstrap) as kit:
-        yield kit
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +53,9 @@ def test_spark_finds_the_format_of_what_is_installed(read: Callable[..., DataFra
     import pyspark_odradek
 
     files = {Path(str(file.locate())).resolve() for file in distribution("odradek").files or ()}
-    is_wheel = Path(pyspark_odradek.__file__).resolve() in files
+    module = Path(str(pyspark_odradek.__file__)).resolve()
 
-    assert is_wheel or "site-packages" not in pyspark_odradek.__file__
+    assert module in files or "site-packages" not in module.parts  # a wheel's, as in `tox -e spark`, or a checkout's
     assert read(rich_topic).columns == [name for name in COLUMNS if name != "headers"]
 
 
@@ -141,7 +135,7 @@ def test_nothing_to_read_is_no_rows(read: Callable[..., DataFrame], kit: Kit) ->
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"assign": '{"x":[0]}'}, "Only one of the following options can be specified"),
+        ({"assign": '{"x":[0]}'}, "Only one of the following options must be specified"),
         ({"startingOffsets": "erliest"}, "Expected e.g."),
         ({"minPartitions": "0"}, "minPartitions"),
         ({"kafka.auto.offset.reset": "latest"}, "auto.offset.reset"),
@@ -160,10 +154,10 @@ def test_what_is_wrong_with_the_cluster_is_told_when_the_query_is_planned(
     existing = kit.new_topic()
     frame = read(existing + "x")
 
-    with pytest.raises(Exception, match=f"{existing}x.*does not exist") as told:
+    with pytest.raises(Exception, match=f"no such topic: '{existing}x'") as told:
         frame.count()
 
-    assert f"'{existing}'" in str(told.value)
+    assert f"similar: {existing}" in str(told.value)
 
 
 def test_a_column_that_there_is_not_is_refused(read: Callable[..., DataFrame], kit: Kit) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -22,20 +22,13 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
 from pyspark.sql.types import BinaryType, LongType, StructField, StructType, TimestampType
 
-from odradek.kernel.testing.running_broker import RunningBroker
 from odradek.spark_plugin import worker
 from odradek.spark_plugin.arrow import schema_of
 from odradek.spark_plugin.errors import OptionError, SchemaError
 from odradek.spark_plugin.source import DefaultSource
-from tests.spark_plugin.topic_kit import Kit, open_kit
+from tests.spark_plugin.topic_kit import Kit
 
 PROJECTED = StructType([StructField("offset", LongType()), StructField("value", BinaryType())])
-
-
-@pytest.fixture(scope="module")
-def kit(broker: RunningBroker) -> Iterator[Kit]:
-    with open_kit(broker.bootstrap) as kit:
-        yield kit
 
 
 @pytest.fixture
