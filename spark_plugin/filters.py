@@ -152,7 +152,7 @@ def _with(pushed: Pushed, one: Filter) -> Pushed:
     return pushed
 
 
-def _is_true(one: Filter, have: str | int) -> bool:
+def _is_true(one: Filter, have: Any) -> bool:
     """Say whether a filter may be true of a constant; one that cannot be told may."""
     values = one.value if one.name == "In" else (one.value,)
     if not isinstance(values, Sequence) or not all(type(value) is type(have) for value in values):

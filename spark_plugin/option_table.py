@@ -366,8 +366,7 @@ def read_value(option: Option, text: str) -> Any:
             return trimmed.lower()
         case Kind.NAMES:
             return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
-        case Kind.TEXT | Kind.JSON | Kind.WORD_OR_JSON:
-            return trimmed
+    return trimmed
 
 
 def _boolean(option: Option, text: str) -> bool:

@@ -70,13 +70,11 @@ Subscription: TypeAlias = Topics | Pattern | Assigned
 
 def topics_to_describe(subscription: Subscription) -> tuple[str, ...] | None:
     """Return the topics to ask the brokers about; None for all there are."""
-    match subscription:
-        case Topics(names):
-            return names
-        case Assigned(partitions):
-            return tuple(sorted({one.topic for one in partitions}))
-        case Pattern():
-            return None
+    if isinstance(subscription, Topics):
+        return subscription.names
+    if isinstance(subscription, Assigned):
+        return tuple(sorted({one.topic for one in subscription.partitions}))
+    return None
 
 
 def assign(

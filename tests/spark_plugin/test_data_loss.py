@@ -217,6 +217,10 @@ def test_a_start_that_a_stream_is_given_may_be_the_end_but_not_beyond() -> None:
         check_start(P0, 1001, ends_of(0, 1000))
 
 
+def test_a_batch_from_the_earliest_offset_has_no_start_to_check() -> None:
+    assert batch_outcome({P0: 5}, {P0: 9}, ends_of(5, 9)) == Outcome((OffsetRange("t", 0, 5, 9),))
+
+
 def test_a_batch_whose_partitions_changed_under_its_planning_is_to_be_run_again() -> None:
     with pytest.raises(AssignmentError, match=r"\['t-1'\]; topics were made or deleted meanwhile"):
         batch_outcome({P0: 0}, {P0: 0, P1: 0}, ends_of(0, 0))
@@ -268,6 +272,7 @@ def test_a_topic_that_was_made_again_is_known_until_a_batch_takes_note() -> None
     assert ids.changed({"t": OLD, "u": NONE}) == frozenset()
     assert ids.changed({"t": NEW, "u": NEW, "v": OLD}) == {"t"}
     assert ids.changed({"t": NEW}) == {"t"}
+    assert "t" in repr(ids)
     ids.accept({"t": NEW, "w": NONE})
     assert ids.changed({"t": NEW, "u": NEW, "w": OLD}) == frozenset()
     assert ids.changed({"t": NONE}) == frozenset()

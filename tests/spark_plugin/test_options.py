@@ -185,6 +185,11 @@ def test_a_sink_refuses_what_is_wrong(changes: dict[str, str | None], message: s
         ({"endingOffsets": "LATEST"}, "ending", Everywhere(LATEST)),
         ({"endingOffsets": '{"orders":{"0":5,"1":-1}}'}, "ending", EachOffset({P0: 5, P1: LATEST})),
         ({"endingTimestamp": "0"}, "ending", AtTimestamp(0)),
+        (
+            {"startingOffsets": '{"orders":{"0":5,"1":7}}', "endingOffsets": '{"orders":{"0":5,"1":-1}}'},
+            "ending",
+            EachOffset({P0: 5, P1: LATEST}),
+        ),
         ({}, "fails_without_match", True),
         ({"startingOffsetsByTimestampStrategy": "LATEST"}, "fails_without_match", False),
         ({}, "fail_on_data_loss", True),
