@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import random
 import uuid
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 import pytest
@@ -107,9 +108,12 @@ class StorageKit:
         Every engine ends so when its test ends: also one that crashed before, or was closed.
         """
 
+    @cached_property
+    def _started(self) -> list[StorageEngine]:
+        return []
+
     @pytest.fixture(autouse=True)
     def _crash_at_last(self) -> Iterator[None]:
-        self._started: list[StorageEngine] = []
         yield
         for engine in self._started:
             self.crash(engine)
