@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import io
 import json
-import time
 from contextlib import redirect_stdout
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import attrs
 
 from .data import segments_of
 from .log_chapters import dump
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from .broker_process import BrokerProcess
-    from .data import DemoRecord
-    from .stage import Stage
+from .scene import Scene
 
 
 class PlacedSegment(NamedTuple):
@@ -36,32 +29,14 @@ class PlacedSegment(NamedTuple):
 
 
 @attrs.define
-class TieredScene:
+class TieredScene(Scene):
     """One run; each chapter finds here what those before it left.
 
     Attributes:
-        stage: Where it is shown.
-        broker: The broker's process.
-        data_dir: Where it keeps its logs.
         store_url: The object store.
-        now_s: Seconds since the Unix epoch: changes of clocks after this are left out.
-        bootstrap: Where the broker serves; empty until it does.
-        records: The data set, in the order in which it is produced.
     """
 
-    stage: Stage
-    broker: BrokerProcess
-    data_dir: Path
-    store_url: str
-    now_s: int
-    bootstrap: str = ""
-    records: list[DemoRecord] = attrs.field(factory=list)
-
-    def start_broker(self) -> float:
-        """Start the broker, and return how many seconds that took."""
-        began = time.perf_counter()
-        self.bootstrap = self.broker.start()
-        return time.perf_counter() - began
+    store_url: str = attrs.field(kw_only=True)
 
     def local_segments(self, topic: str) -> list[PlacedSegment]:
         """Return the segments on disk, as `odradek log dump` sees them, without those that are about to be removed."""

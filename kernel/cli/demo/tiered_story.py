@@ -58,7 +58,7 @@ def run_tiered_story(stage: Stage, *, keeps_files: bool, now_s: int, store_url: 
         url = f"{store_url.rstrip('/')}/{folder.name}" if store_url else (folder / "store").as_uri()
         settings = {**BROKER_SETTINGS, "odradek.tiered.store": url}
         broker = BrokerProcess(folder / "data", folder / "broker.log", settings)
-        scene = TieredScene(stage, broker, folder / "data", url, now_s)
+        scene = TieredScene(stage, broker, folder / "data", now_s, store_url=url)
         chapters = [partial(chapter, scene) for chapter in CHAPTERS]
         if keeps_files:
             chapters.pop()  # the last one empties the store
