@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from .spark_scene import SparkScene
 
-KILLED_IN_BATCH: Final = 5
+DONE_BEFORE: Final = 5
+"""How many micro-batches are done before the one in which the job is killed."""
 COLUMNS: Final = ("batch", "records read", "until", "weeks written", "ms")
 BUSIEST: Final = 5
 
@@ -29,11 +30,11 @@ def stream(scene: SparkScene) -> None:
         "[bold]groupBy(window('at', '7 days'))[/] counts the changes of each week since 1970, and "
         f"[bold]writeStream.format('odradek')[/] with [bold]exactlyOnce=true[/] sends a week to {WEEKS} when the "
         f"watermark, four years behind, has passed it. Spark's checkpoint keeps counts and offsets. {BATCHES} "
-        f"micro-batches would do; when number {KILLED_IN_BATCH} has been planned, driver, JVM and workers are killed:"
+        f"micro-batches would do; after {DONE_BEFORE}, in the middle of the next, driver, JVM and workers are killed:"
     )
     run_interruptible(client_work.create_topic, scene.bootstrap, WEEKS, 2, {"retention.ms": "-1"})
     job = SparkJob(scene.job_arguments, scene.folder)
-    watcher = job.kill_when(lambda: scene.planned_and_done() == (KILLED_IN_BATCH + 1, KILLED_IN_BATCH))
+    watcher = job.kill_when(lambda: is_in_the_middle(scene))
     _watch(scene, job)
     watcher.join()
     _show(scene, scene.batches)
@@ -43,6 +44,12 @@ def stream(scene: SparkScene) -> None:
         holds=planned == done + 1,
         detail="it was over before it could be killed" if planned == done else "",
     )
+
+
+def is_in_the_middle(scene: SparkScene) -> bool:
+    """Say whether a micro-batch has been planned and is not done, while all before it are done and have been told."""
+    planned, done = scene.planned_and_done()
+    return planned == done + 1 and len(scene.batches) == done >= DONE_BEFORE
 
 
 def go_on(scene: SparkScene) -> None:

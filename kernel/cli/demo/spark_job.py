@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 CHANGES: Final = "clock-changes"
 WEEKS: Final = "changes-by-week"
-POLL_S: Final = 0.1
+POLL_S: Final = 0.02
 WATERMARK: Final = "1461 days"
 """Partitions are read by shares, and are years apart from each other meanwhile: old data, read at once."""
 TRANSACTION_TIMEOUT_MS: Final = 20_000
