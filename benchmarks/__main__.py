@@ -14,6 +14,7 @@
 | `cleaners` | the processor time of compaction beside that of Apache Kafka's cleaner, on the same segments |
 | `tiered` | segments to a folder and an S3 server, cold reads, hot ones beside them |
 | `spark` | our Spark source and sink beside Spark's connector, by the Python that `ODRADEK_SPARK_PYTHON` names |
+| `columns` | record batches to Arrow's columns and back, compiled and in Python |
 | `storage`, `wire`, `records`, ... | the parts |
 
 Nothing here is gated by a timer: machines are noisy. Quote the ratios of a run, with the machine's facts at its top.
@@ -51,6 +52,7 @@ COMMANDS = {
     "storage": [sys.executable, "-m", "benchmarks.storage"],
     "wire": [sys.executable, "-m", "benchmarks.wire_codec"],
     "records": [sys.executable, "-m", "benchmarks.records"],
+    "columns": [sys.executable, "-m", "benchmarks.columns"],
     "purgatory": [sys.executable, "-m", "benchmarks.purgatory"],
     "fetch_session": [sys.executable, "-m", "benchmarks.fetch_session"],
     "assignors": [sys.executable, "-m", "benchmarks.assignors"],

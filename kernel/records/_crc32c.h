@@ -35,7 +35,12 @@ static uint32_t crc32c_by_table(uint32_t sum, const uint8_t *at, size_t length)
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) static uint32_t crc32c_by_instruction(uint32_t sum, const uint8_t *at, size_t length)
+#if defined(__clang__)
+#define WITH_CRC32C __attribute__((target("sse4.2,crc32"))) /* a feature by itself since clang 14 */
+#else
+#define WITH_CRC32C __attribute__((target("sse4.2")))
+#endif
+WITH_CRC32C static uint32_t crc32c_by_instruction(uint32_t sum, const uint8_t *at, size_t length)
 {
     uint64_t wide = sum;
     for (; length >= 8; length -= 8, at += 8) {
