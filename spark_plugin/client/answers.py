@@ -27,7 +27,6 @@ LEADER_MOVED: Final = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.UNKNOWN_TOPIC_ID,
         ErrorCode.INCONSISTENT_TOPIC_ID,
-        ErrorCode.KAFKA_STORAGE_ERROR,
     }
 )
 """Another broker leads now, or this one does not know yet that it does: look at the metadata."""

@@ -121,8 +121,12 @@ class Brokers:
 
     # Connections.
 
-    def lease(self, node_id: int) -> Connection:
+    def lease(self, node_id: int, *, timeout_ms: int | None = None) -> Connection:
         """Return a connection to a broker that nobody else uses, until `release`.
+
+        Args:
+            node_id: A broker of the metadata.
+            timeout_ms: How long connecting may take, and each answer of the log-in; the settings' times at most.
 
         Raises:
             ConnectionFailedError: The broker is unknown or cannot be reached.
@@ -133,7 +137,7 @@ class Brokers:
             raise ClientClosedError("the client is closed")
         connection = self._idle_connection(node_id)
         if connection is None:
-            connection = self._connect(node_id)
+            connection = self._connect(node_id, timeout_ms)
         self._leased.add(connection)
         return connection
 
@@ -151,14 +155,17 @@ class Brokers:
             connection.close()
         return None
 
-    def _connect(self, node_id: int) -> Connection:
+    def _connect(self, node_id: int, timeout_ms: int | None) -> Connection:
+        setup_ms = self._settings.setup_timeout_ms
         node = self._node(node_id)
         address = f"{node.host}:{node.port}"
         try:
-            transport = self._connector(node.host, node.port, timeout_ms=self._settings.setup_timeout_ms)
+            transport = self._connector(
+                node.host, node.port, timeout_ms=setup_ms if timeout_ms is None else min(timeout_ms, setup_ms)
+            )
             connection = Connection(transport, self.clock, self._settings.client_id, address, node_id)
             try:
-                greet(connection, self._settings, self.clock, self._random)
+                greet(connection, self._settings, self.clock, self._random, timeout_ms=self._request_ms(timeout_ms))
             except BaseException:
                 connection.close()
                 raise
@@ -196,9 +203,9 @@ class Brokers:
             idle.append(connection)
 
     @contextmanager
-    def leased(self, node_id: int) -> Iterator[Connection]:
-        """Lend a connection for the time of a `with`; raises as `lease`."""
-        connection = self.lease(node_id)
+    def leased(self, node_id: int, *, timeout_ms: int | None = None) -> Iterator[Connection]:
+        """Lend a connection for the time of a `with`; arguments and errors are those of `lease`."""
+        connection = self.lease(node_id, timeout_ms=timeout_ms)
         try:
             yield connection
         finally:
@@ -229,7 +236,7 @@ class Brokers:
             ConnectionFailedError: The broker cannot be reached, or the connection broke.
             ClientError: As `lease`.
         """
-        with self.leased(node_id) as connection:
+        with self.leased(node_id, timeout_ms=timeout_ms) as connection:
             version = connection.version_of(type(message), version_max)
             return connection.request(message, timeout_ms=self._request_ms(timeout_ms), version=version)
 
@@ -245,9 +252,13 @@ class Brokers:
             ClientError: As `lease`.
         """
         failures: dict[str, None] = {}
+        began_ms = self.clock.monotonic_ms()
         for node_id in self._candidates():
+            left_ms = None if timeout_ms is None else timeout_ms - (self.clock.monotonic_ms() - began_ms)
+            if failures and left_ms is not None and left_ms <= 0:
+                break
             try:
-                return self.request(node_id, message, timeout_ms=timeout_ms, version_max=version_max)
+                return self.request(node_id, message, timeout_ms=left_ms, version_max=version_max)
             except ConnectionFailedError as error:
                 failures[str(error)] = None
         raise ConnectionFailedError(

@@ -81,7 +81,7 @@ class Coordinators:
         while True:
             node_id = self._find(kind, key, named, attempts)
             try:
-                with self._brokers.leased(node_id) as connection:
+                with self._brokers.leased(node_id, timeout_ms=attempts.left_ms) as connection:
                     message, version = make(connection)
                     timeout_ms = min(attempts.left_ms, self._settings.request_timeout_ms)
                     response = connection.request(message, timeout_ms=timeout_ms, version=version)

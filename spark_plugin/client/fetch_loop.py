@@ -75,6 +75,7 @@ class FetchLoop:
         self._landing = Landing()
         self._connection: Connection | None = None
         self._replica_until_ms = 0
+        self._rack = settings.rack
         self._is_leader_asked = True
         self._sent_position = -1
         self._moved_ms = brokers.clock.monotonic_ms()
@@ -139,7 +140,10 @@ class FetchLoop:
                 timeout_ms=self._settings.request_timeout_ms + self._settings.fetch_wait_ms, landing=self._landing
             )
         except ConnectionFailedError as error:
-            self.close()
+            if self._is_leader_asked:
+                self.close()
+            else:
+                self._go_to_leader()
             self._leaders.doubt()
             self._pause(str(error))
             return None
@@ -163,7 +167,7 @@ class FetchLoop:
             return connection
         if connection is None or not connection.is_open or self._is_retired(connection):
             self.close()
-            connection = self._connection = self._brokers.lease(self._choose_node())
+            connection = self._connection = self._brokers.lease(self._choose_node(), timeout_ms=self._left_ms())
         self._send(connection)
         return connection
 
@@ -200,7 +204,7 @@ class FetchLoop:
             wait_ms=min(settings.fetch_wait_ms, self._left_ms()),
             min_bytes=settings.fetch_min_bytes,
             max_bytes=settings.fetch_bytes_max,
-            rack=settings.rack,
+            rack=self._rack,
         )
         version = connection.version_of(FetchRequest, version_max(topic_id))
         self._sent_position = self.progress.position
@@ -230,12 +234,18 @@ class FetchLoop:
             action(self)
 
     def _go_to_replica(self) -> None:
+        if self.progress.replica_id not in self._brokers.cluster.nodes:
+            self._leaders.doubt()
+            self._go_to_leader()
+            return
         self.close()
         self._replica_until_ms = self._brokers.clock.monotonic_ms() + self._settings.metadata_max_age_ms
 
     def _go_to_leader(self) -> None:
+        """Stay with the leader from now on: it does not send us away again if it is not told where we are."""
         self.close()
         self._replica_until_ms = 0
+        self._rack = ""
 
     def _refuse(self) -> None:
         code = self.progress.code
@@ -244,7 +254,10 @@ class FetchLoop:
     def _refresh(self) -> None:
         code = self.progress.code
         obstacle = f"{self._whom()} answered {code.name}: {code.text}"
-        self._go_to_leader()
+        if self._is_leader_asked:
+            self.close()
+        else:
+            self._go_to_leader()
         self._leaders.doubt()
         self._pause(obstacle)
 

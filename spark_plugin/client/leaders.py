@@ -151,7 +151,7 @@ class Leaders:
             asked: list[Connection] = []
             for node_id, wanted in by_node.items():
                 try:
-                    connection = stack.enter_context(self._brokers.leased(node_id))
+                    connection = stack.enter_context(self._brokers.leased(node_id, timeout_ms=timeout_ms))
                     self._send(connection, wanted, timeout_ms, is_read_committed=is_read_committed)
                     asked.append(connection)
                 except ConnectionFailedError as error:

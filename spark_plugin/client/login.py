@@ -41,15 +41,28 @@ _LIFE_SHARE: Final = 0.85
 """A connection is replaced when this much of its session is over: a broker closes it at the end."""
 
 
-def greet(connection: Connection, settings: ClientSettings, clock: PausingClock, random_source: random.Random) -> None:
+def greet(
+    connection: Connection,
+    settings: ClientSettings,
+    clock: PausingClock,
+    random_source: random.Random,
+    *,
+    timeout_ms: int,
+) -> None:
     """Agree on versions, and log in where the settings say so.
+
+    Args:
+        connection: A new one.
+        settings: Who we are.
+        clock: Time.
+        random_source: For a nonce that nobody can foresee.
+        timeout_ms: For each answer.
 
     Raises:
         ConnectionFailedError: The broker closed the connection, or answers nonsense.
         UnsupportedVersionError: It speaks no version of ApiVersions that we do.
         AuthenticationFailedError: It does not accept the credentials.
     """
-    timeout_ms = settings.request_timeout_ms
     _negotiate(connection, timeout_ms)
     if settings.sasl is not None:
         _authenticate(connection, settings.sasl, timeout_ms, clock, random_source)

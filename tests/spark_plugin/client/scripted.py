@@ -87,6 +87,7 @@ class Broker:
     connections: list[FakeTransport] = attrs.field(factory=list)
     cut_after: int | None = None
     piece_bytes: int = 1 << 30
+    piece_ms: int = 0
     spoil: Callable[[bytes], bytes] = lambda answer: answer
     versions: dict[int, tuple[int, int]] = attrs.field(
         factory=lambda: {key: (api.versions.lowest, api.versions.highest) for key, api in wire.APIS.items()}
@@ -151,6 +152,7 @@ class FakeTransport:
             limit = min(limit, self.broker.cut_after - self._sent_count)
         count = min(len(space), len(self._outgoing), limit)
         if count:
+            self.clock.time_ms += self.broker.piece_ms
             space[:count] = self._outgoing[:count]
             del self._outgoing[:count]
             self._sent_count += count

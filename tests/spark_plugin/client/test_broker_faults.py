@@ -8,11 +8,13 @@ import pytest
 
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.types import TopicPartition
+from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest
 from odradek.kernel.wire.messages.api_18_api_versions import ApiVersion, ApiVersionsResponse
 from odradek.spark_plugin.client.errors import (
     BrokerError,
     ClientClosedError,
     ClientTimeoutError,
+    ConnectionFailedError,
     UnsupportedVersionError,
 )
 from odradek.spark_plugin.ranges import OffsetRange
@@ -339,3 +341,63 @@ def test_a_partition_without_a_leader_is_waited_for_and_named() -> None:
 
     with pytest.raises(ClientTimeoutError, match="t-0 has no leader at the moment"):
         network.client(default_api_timeout_ms=2_000).list_offsets({TopicPartition("t", 0): -1}, is_read_committed=False)
+
+
+def test_a_broker_that_sends_a_byte_now_and_then_is_not_waited_for_for_ever() -> None:
+    network, _ = healthy()
+    broker = network.brokers["a", 9092]
+    broker.piece_bytes, broker.piece_ms = 1, 400
+
+    with pytest.raises(ClientTimeoutError, match="did not answer ApiVersions within"):
+        network.client(default_api_timeout_ms=3_000, request_timeout_ms=1_000).topics()
+    assert network.clock.time_ms - 1_000_000 < 5_000
+
+
+def test_many_silent_brokers_do_not_take_longer_than_the_call_may() -> None:
+    network = Network()
+    for number in range(1, 11):
+        network.broker(number, f"b{number}").handlers[API_VERSIONS] = lambda request, version: Silence()
+    servers = ",".join(f"b{number}:9092" for number in range(1, 11))
+
+    with pytest.raises(ClientTimeoutError, match="b1:9092 did not answer"):
+        network.client(bootstrap_servers=servers, default_api_timeout_ms=60_000).topics()
+    assert network.clock.time_ms - 1_000_000 <= 61_000
+
+
+def test_a_broker_too_old_to_be_asked_without_making_topics_is_named() -> None:
+    network, _ = healthy()
+    network.brokers["a", 9092].versions[METADATA] = (0, 1)
+
+    with pytest.raises(UnsupportedVersionError, match="a:9092 is too old: version 1 cannot say what is needed"):
+        network.client().topics()
+
+
+def test_a_broker_that_refuses_every_question_about_versions_is_named() -> None:
+    network, _ = healthy()
+    network.brokers["a", 9092].handlers[API_VERSIONS] = lambda request, version: ApiVersionsResponse(
+        error_code=int(ErrorCode.INVALID_REQUEST), api_keys=[]
+    )
+
+    with pytest.raises(UnsupportedVersionError, match="a:9092 refuses ApiVersions: INVALID_REQUEST"):
+        network.client().topics()
+
+
+def test_a_closed_connection_takes_no_requests() -> None:
+    network, _ = healthy()
+    client = network.client()
+    connection = client.lease(client.leader_of(TopicPartition("t", 0)))
+    connection.close()
+
+    with pytest.raises(ConnectionFailedError, match="the connection to a:9092 is closed"):
+        connection.send(MetadataRequest(topics=[]), timeout_ms=1_000)
+    assert repr(connection) == "<Connection a:9092 closed>"
+
+
+def test_a_frame_larger_than_what_is_taken_at_once_is_read_whole() -> None:
+    network, log = healthy()
+    log.add(10, size=5_000_000)
+    client = network.client(max_partition_fetch_bytes=10_000_000)
+
+    data = [bytes(one.data) for one in client.fetch(OffsetRange("t", 0, 30, 40), is_read_committed=False)]
+
+    assert data == [log.batches[3][2]]

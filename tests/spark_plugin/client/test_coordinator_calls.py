@@ -300,3 +300,11 @@ def test_features_of_the_cluster_are_known() -> None:
     network, _, _ = cluster()
 
     assert network.client().finalized_level("transaction.version") == 0
+
+
+def test_a_directory_that_is_offline_is_no_sign_of_another_leader() -> None:
+    network, first, _ = cluster()
+    first.handlers[PRODUCE] = produced(ErrorCode.KAFKA_STORAGE_ERROR)
+    request = ProduceRequest(acks=-1, timeout_ms=1_000, topic_data=[])
+
+    assert list(codes_in(network.client().call_leader(T0, request))) == [ErrorCode.KAFKA_STORAGE_ERROR]

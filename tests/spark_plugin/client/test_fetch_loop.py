@@ -367,6 +367,52 @@ def test_a_follower_that_lags_sends_us_back_to_the_leader() -> None:
     assert (leader.count(FETCH), follower.count(FETCH)) == (2, 1)
 
 
+def test_a_leader_that_insists_on_a_replica_that_lags_is_not_told_where_we_are() -> None:
+    network, (leader, follower), log = cluster(2)
+    log.add(10)
+    FakeLog(log_start=50, high_watermark=60).install(follower)
+    nearer = PartitionData(partition_index=0, error_code=0, high_watermark=10, preferred_read_replica=2, records=b"")
+
+    def insist(request: Any) -> Any:
+        if not request.rack_id:
+            return log.fetch(request, 18)
+        return FetchResponse(responses=[FetchableTopicResponse(topic="t", topic_id=TOPIC_ID, partitions=[nearer])])
+
+    log.script.extend([insist] * 5)
+
+    assert read(network.client(client_rack="r2"), 0, 10)[0] == log.batches[0][2]
+    assert [one.rack_id for one in leader.requests(FETCH)] == ["r2", ""]
+
+
+def test_a_replica_that_nobody_knows_is_not_asked() -> None:
+    network, (leader,), log = cluster()
+    log.add(10)
+    nearer = PartitionData(partition_index=0, error_code=0, high_watermark=10, preferred_read_replica=9, records=b"")
+    log.script.append(
+        FetchResponse(responses=[FetchableTopicResponse(topic="t", topic_id=TOPIC_ID, partitions=[nearer])])
+    )
+
+    assert read(network.client(client_rack="r2"), 0, 10)[0] == log.batches[0][2]
+    assert [one.rack_id for one in leader.requests(FETCH)] == ["r2", ""]
+
+
+def test_a_replica_that_fails_is_left_for_the_leader() -> None:
+    network, (leader, follower), log = cluster(2)
+    log.add(10)
+    follower.handlers[FETCH] = lambda request, version: HangUp()
+    nearer = PartitionData(partition_index=0, error_code=0, high_watermark=10, preferred_read_replica=2, records=b"")
+
+    def insist(request: Any) -> Any:
+        if not request.rack_id:
+            return log.fetch(request, 18)
+        return FetchResponse(responses=[FetchableTopicResponse(topic="t", topic_id=TOPIC_ID, partitions=[nearer])])
+
+    log.script.extend([insist] * 5)
+
+    assert read(network.client(client_rack="r2"), 0, 10)[0] == log.batches[0][2]
+    assert (leader.count(FETCH), follower.count(FETCH)) == (2, 1)
+
+
 def test_a_refusal_that_repetition_does_not_cure_ends_at_once() -> None:
     network, _, log = cluster()
     log.script.append(int(ErrorCode.TOPIC_AUTHORIZATION_FAILED))

@@ -60,6 +60,8 @@ def test_a_broker_that_does_not_know_the_password_is_an_impostor() -> None:
 
     with pytest.raises(SaslError, match="impostor"):
         client.answer(b"v=" + base64.b64encode(bytes(32)))
+    with pytest.raises(SaslError, match="impostor"):
+        client.answer(b"v=?")
 
 
 @pytest.mark.parametrize(
@@ -245,3 +247,37 @@ def test_a_token_in_a_file_is_read_at_each_log_in(tmp_path: Path) -> None:
     broker.connections[1].has_hung_up = True
     with pytest.raises(AuthenticationFailedError, match="cannot be read"):
         client.topics()
+
+
+def test_a_log_in_without_end_is_given_up() -> None:
+    network, broker, options = secured("OAUTHBEARER", **{"sasl.oauthbearer.token": "abc"})
+    broker.handlers[36] = lambda request, version: SaslAuthenticateResponse(
+        error_code=0, error_message=None, auth_bytes=b"more"
+    )
+
+    with pytest.raises(AuthenticationFailedError, match="no end after 8 messages"):
+        network.client(**options).topics()
+
+
+def test_a_broker_that_proves_nothing_is_left() -> None:
+    network, broker, options = secured("SCRAM-SHA-256", **{"sasl.username": "u", "sasl.password": "p"})
+    broker.handlers[36] = lambda request, version: SaslAuthenticateResponse(
+        error_code=0, error_message=None, auth_bytes=b"r=nonsense"
+    )
+
+    with pytest.raises(AuthenticationFailedError, match=r"a:9092 \(SCRAM-SHA-256\): the broker's nonce"):
+        network.client(**options).topics()
+    assert broker.connections[0].is_closed
+
+
+def test_a_token_that_is_made_here_logs_in() -> None:
+    line = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+    network, broker, options = secured(
+        "OAUTHBEARER", **{"sasl.jaas.config": line + 'unsecuredLoginStringClaim_sub="me";'}
+    )
+    broker.handlers[36] = lambda request, version: SaslAuthenticateResponse(
+        error_code=0, error_message=None, auth_bytes=b""
+    )
+
+    assert list(network.client(**options).topics()) == ["t"]
+    assert broker.requests(36)[0].auth_bytes.startswith(b"n,,\x01auth=Bearer eyJhbGciOiJub25lIn0.")
