@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from odradek.kernel.client.producer_settings import PRODUCER_KEYS
-from odradek.spark_plugin.client.setting_keys import KNOWN_NAMES
+from odradek.spark_plugin.client.setting_keys import EFFECTIVE_KEYS, KNOWN_NAMES
 from odradek.spark_plugin.data_loss import Event
 from odradek.spark_plugin.option_reference import WRITE_KEYS, render_page
 from odradek.spark_plugin.option_table import OPTIONS
+from odradek.spark_plugin.write_settings import _KEYS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "spark-options.md"
 
@@ -32,3 +33,10 @@ def test_every_key_of_kafka_s_clients_and_every_loss_is_named() -> None:
     assert [name for name in KNOWN_NAMES if f"`{name}`" not in page and f"`kafka.{name}`" not in page] == []
     assert [event for event in Event if f"| {event.value} |" not in page] == []
     assert WRITE_KEYS.keys() <= {key.name for key in PRODUCER_KEYS}
+
+
+def test_the_keys_for_writing_are_those_that_a_sink_reads() -> None:
+    of_every_client = {key.name for key in EFFECTIVE_KEYS}
+
+    # The class of a partitioner is for `options`.
+    assert WRITE_KEYS.keys() - {"partitioner.class"} == set(_KEYS) - of_every_client
