@@ -83,6 +83,7 @@ ROWS: Final = (
 )
 WRITE_TARGET: Final = 1.0
 TRIGGER_TARGET: Final = 2.0
+SMALL_TARGET: Final = 2.5
 
 
 class Cost(NamedTuple):
@@ -150,11 +151,11 @@ class Bench:
             flush=True,
         )
 
-    def source(self, label: str, row: Row, columns: str | None) -> Any:
+    def source(self, label: str, row: Row, columns: str | None, **more: str) -> Any:
         """Return the frame that a format reads."""
         args = copy.copy(self.args)
         args.format = "kafka" if label == "kafka" else "odradek"
-        options = {"includeHeaders": "true"} if self.baseline.TOPICS[row.topic][2] else {}
+        options = more | ({"includeHeaders": "true"} if self.baseline.TOPICS[row.topic][2] else {})
         if label == "segments":
             options |= {"readFrom": "segments", "dataDir": str(self.data_dir)}
         return self.baseline.source(self.spark, args, args.prefix + row.topic, columns=columns, **options)
@@ -183,15 +184,34 @@ class Bench:
             .alias("value"),
         )
 
-        def writer(name: str, **options: str) -> Callable[[], object]:
-            topic = f"{self.args.prefix}written-{name}-{os.getpid()}-{len(options)}"
+        runs = self.args.rounds + 1  # one to warm up
+        topics: dict[str, str] = {}
+
+        def writer(label: str, **options: str) -> Callable[[], object]:
+            topic = topics[label] = f"{self.args.prefix}written-{label}-{os.getpid()}"
             self.baseline.make_topic(self.args, topic)
             whole = {"kafka.bootstrap.servers": self.args.bootstrap, "topic": topic, **options}
+            name = "kafka" if label == "kafka" else "odradek"
             return lambda: frame.write.format(name).options(**whole).mode("append").save()
 
         works = {label: writer(label) for label in self.formats if label != "segments"}
-        works["once"] = writer("odradek", exactlyOnce="true")
+        works["once"] = writer("once", exactlyOnce="true")
         self.measure("write b100", works, count, WRITE_TARGET)
+        for label, topic in topics.items():
+            stored = sum(high for _low, high in self.baseline.ends(self.args, topic))
+            markers = stored - runs * count
+            assert markers == 0 or (label == "once" and 0 < markers < count), f"{stored:,} offsets in {topic}"
+
+    def small(self) -> None:
+        """Measure what a query costs that reads four records: processor seconds, not per million."""
+        row = Row("b100", "count", SMALL_TARGET)
+        ends = {self.args.prefix + row.topic: {str(number): 1 for number in range(self.baseline.PARTITIONS)}}
+
+        def counting(label: str) -> Callable[[], object]:
+            return lambda: self.source(label, row, None, endingOffsets=json.dumps(ends)).count()
+
+        works = {label: counting(label) for label in self.formats}
+        self.measure("4 records (CPU s a query)", works, MILLION, SMALL_TARGET)
 
     def feed(self, folder: str) -> None:
         """Measure micro-batches of a topic that is fed at a steady rate."""
@@ -281,7 +301,7 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
         "--quick", action="store_true", help="a fifth of the records, one round: does it run, about where"
     )
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", default="", help="parts of rows' names, comma separated; also write, feed")
+    parser.add_argument("--only", default="", help="parts of rows' names, comma separated; also small, write, feed")
     parser.add_argument("--formats", default="kafka,odradek,segments", help="which of kafka, odradek, segments")
     parser.add_argument("--broker", default="odradek", help="odradek, kafka, or HOST:PORT of one that runs")
     parser.add_argument("--json", type=Path, help="keep the figures here too")
@@ -313,7 +333,7 @@ def main() -> int:
     with contextlib.ExitStack() as stack:
         args.bootstrap, pid, data_dir = stack.enter_context(broker(args.broker))
         args.jars = stack.enter_context(connector())
-        baseline.fill(args, sorted({row.topic for row in rows}))
+        baseline.fill(args, sorted({row.topic for row in rows} | ({"b100"} if is_wanted("small") else set())))
         # The broker is a child of this process, and its time does not count.
         baseline.tree_cpu = functools.partial(lambda count, skip=(): count({*skip, pid}), baseline.tree_cpu)
         bench = Bench(baseline, args, data_dir)
@@ -321,6 +341,8 @@ def main() -> int:
         print(f"Spark {bench.spark.version}, broker {args.broker}, {args.rounds} rounds\n\n{HEADING}", flush=True)
         for row in rows:
             bench.read(row)
+        if is_wanted("small"):
+            bench.small()
         if is_wanted("write"):
             bench.write()
         if is_wanted("feed"):
