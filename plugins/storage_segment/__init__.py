@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 from odradek.kernel.api import hookimpl
 
-from .engine import SegmentEngine
-
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
@@ -18,6 +16,8 @@ if TYPE_CHECKING:
 @hookimpl
 def odradek_storages() -> Mapping[str, StorageFactory]:
     """Offer `odradek.storage=segment`."""
+    from .engine import SegmentEngine  # not at the top: who wants the formats of the files needs no engine
+
     return {"segment": SegmentEngine}
 
 
