@@ -15,6 +15,7 @@ import attrs
 
 from .client import client_for
 from .data_loss import batch_outcome, settle
+from .direct.settings import direct_settings
 from .filters import Filter, Pushed, push
 from .options import read_source_options
 from .positions import EachOffset
@@ -115,6 +116,7 @@ def default_schema(options: Mapping[str, str]) -> str:
     """
     read = read_source_options(options, is_stream=None)
     client_settings(read)
+    direct_settings(options)
     return projection_of(
         None,
         columns=read.columns,

@@ -7,6 +7,7 @@ from typing import Final
 
 from .client.setting_keys import EFFECTIVE_KEYS, KNOWN_NAMES
 from .data_loss import EVENTS
+from .direct.settings import STORE_OPTIONS
 from .option_table import BOOTSTRAP, OPTIONS, Kind, Option, Use
 from .options import REFUSED_KAFKA_KEYS
 from .schema import FIELDS, SINK_TYPES
@@ -83,6 +84,9 @@ def _lines() -> Iterator[str]:
             yield f"{text}\n"
         yield _ROW
         yield from (_option(option) for option in OPTIONS if option.use is use)
+        if use is Use.SOURCE:
+            names = ", ".join(f"`tieredStore.{name}`" for name in STORE_OPTIONS)
+            yield f"\nSettings of the store, as the broker's `odradek.tiered.store.*`: {names}."
     yield from _data_loss()
     yield from _columns()
     yield from _kafka_keys()

@@ -277,8 +277,8 @@ OPTIONS: Final[tuple[Option, ...]] = (
         kind=Kind.TEXT,
         use=Use.SOURCE,
         is_ours=True,
-        doc="A broker's data directory that driver and workers can read: segments are read from its files, up to the"
-        " last stable offset.",
+        doc="Data directories of brokers that driver and workers can read, absolute, separated by commas: segments are"
+        " read from their files, up to the last stable offset.",
     ),
     Option(
         name="tieredStore",
@@ -286,7 +286,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         use=Use.SOURCE,
         is_ours=True,
         doc="The object store of tiered storage, as the broker's `odradek.tiered.store` writes it: cold segments are"
-        " read from there.",
+        " read from there. Its own settings are `tieredStore.region` and so on, as the broker's.",
     ),
     Option(
         name="gcFreeze",

@@ -15,6 +15,7 @@ from typing import Any, Final
 import attrs
 
 from .client.setting_keys import KNOWN_NAMES, unknown_keys
+from .direct.settings import TIERED_STORE
 from .errors import OptionError
 from .offsets import parse_offsets, parse_partitions, parse_timestamps
 from .option_table import BOOTSTRAP, OPTIONS, Kind, Use, by_lower_name, read_value
@@ -28,6 +29,9 @@ __all__ = ["REFUSED_KAFKA_KEYS", "SinkOptions", "SourceOptions", "read_sink_opti
 
 _OF_SPARK: Final = frozenset({"checkpointlocation", "path", "paths", "queryname", "outputmode", "provider"})
 """What Spark itself puts among the options, or users for Spark."""
+
+_OF_STORE: Final = f"{TIERED_STORE.lower()}."
+"""How options of the object store begin; `direct.settings` reads them, and knows them all."""
 
 _WAYS: Final = ("subscribe", "subscribePattern", "assign")
 _DOCS: Final = "See docs/reference/spark-options.md."
@@ -240,7 +244,7 @@ def _sorted_out(options: Mapping[str, str | None], use: Use) -> tuple[dict[str, 
             kafka[lower.removeprefix("kafka.")] = text
         elif lower in known:
             given[lower] = text
-        elif lower not in _OF_SPARK:
+        elif lower not in _OF_SPARK and not lower.startswith(_OF_STORE):
             strange.append(name)
     warnings = [f"no such option: '{name}'; it has no effect{_nearest(name)}" for name in strange]
     for name, hint in unknown_keys(kafka).items():

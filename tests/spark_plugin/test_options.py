@@ -290,7 +290,15 @@ def test_every_key_of_kafka_s_clients_passes_in_silence(name: str) -> None:
 
 
 def test_options_of_spark_and_of_the_other_side_pass_in_silence() -> None:
-    others = {"path": "x", "checkpointLocation": "/c", "topic": "t", "exactlyOnce": "maybe", "partitioner": "none"}
+    others = {
+        "tieredStore": "s3://b",
+        "tieredStore.region": "eu",
+        "path": "x",
+        "checkpointLocation": "/c",
+        "topic": "t",
+        "exactlyOnce": "maybe",
+        "partitioner": "none",
+    }
 
     assert read_source_options({**SOURCE, **others}, is_stream=True).warnings == ()
     assert read_sink_options({**SINK, **SOURCE, "startingOffsets": "word"}).warnings == ()
