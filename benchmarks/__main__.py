@@ -15,6 +15,7 @@
 | `tiered` | segments to a folder and an S3 server, cold reads, hot ones beside them |
 | `spark` | our Spark source and sink beside Spark's connector, by the Python that `ODRADEK_SPARK_PYTHON` names |
 | `columns` | record batches to Arrow's columns and back, compiled and in Python |
+| `light_client` | what Spark's workers pay for a topic's bytes: fetch alone, fetch and decode |
 | `storage`, `wire`, `records`, ... | the parts |
 
 Nothing here is gated by a timer: machines are noisy. Quote the ratios of a run, with the machine's facts at its top.
@@ -51,6 +52,7 @@ COMMANDS = {
     "spark": [os.environ.get("ODRADEK_SPARK_PYTHON", sys.executable), "-m", "benchmarks.spark"],
     "storage": [sys.executable, "-m", "benchmarks.storage"],
     "wire": [sys.executable, "-m", "benchmarks.wire_codec"],
+    "light_client": [sys.executable, "-m", "benchmarks.light_client"],
     "records": [sys.executable, "-m", "benchmarks.records"],
     "columns": [sys.executable, "-m", "benchmarks.columns"],
     "purgatory": [sys.executable, "-m", "benchmarks.purgatory"],

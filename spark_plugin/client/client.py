@@ -8,13 +8,11 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any, Self
 
-from odradek.kernel.client.tls import client_context
 from odradek.kernel.errors import ErrorCode
 
 from .answers import LEADER_MOVED, codes_in
 from .brokers import Brokers
 from .clock import SystemPausingClock
-from .coordinators import Coordinators
 from .errors import BrokerError, ConnectionFailedError
 from .fetch_loop import POLL_TIMEOUT_MS, FetchLoop
 from .fetch_progress import FetchProgress
@@ -34,6 +32,7 @@ if TYPE_CHECKING:
     from .brokers import Attempts
     from .clock import PausingClock
     from .connection import Connection
+    from .coordinators import Coordinators
     from .errors import ClientError
     from .offset_lists import ListedOffset
     from .settings import ClientSettings
@@ -62,11 +61,10 @@ class Client:
         """
         self.settings = settings
         if connector is None:
-            context = None if settings.tls is None else client_context(settings.tls)
-            connector = SocketConnector(context, settings.send_buffer_bytes, settings.receive_buffer_bytes)
+            connector = _socket_connector(settings)
         self._brokers = Brokers(settings, connector, clock or SystemPausingClock(), random.SystemRandom())
         self._leaders = Leaders(self._brokers, settings)
-        self._coordinators = Coordinators(self._brokers, settings)
+        self._coordinators_made: Coordinators | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -185,6 +183,15 @@ class Client:
         )
 
     # Groups.
+
+    @property
+    def _coordinators(self) -> Coordinators:
+        """What finds coordinators: loaded when somebody asks, which workers that only read do not."""
+        if self._coordinators_made is None:
+            from .coordinators import Coordinators
+
+            self._coordinators_made = Coordinators(self._brokers, self.settings)
+        return self._coordinators_made
 
     def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Commit offsets to a group that nobody subscribes with; durable once this returns.
@@ -311,6 +318,15 @@ class Client:
     def release(self, connection: Connection) -> None:
         """Give a connection back; it is closed if answers are due on it."""
         self._brokers.release(connection)
+
+
+def _socket_connector(settings: ClientSettings) -> SocketConnector:
+    context = None
+    if settings.tls is not None:
+        from odradek.kernel.client.tls import client_context  # who does not use TLS does not load it
+
+        context = client_context(settings.tls)
+    return SocketConnector(context, settings.send_buffer_bytes, settings.receive_buffer_bytes)
 
 
 def _info(topic: KnownTopic) -> TopicInfo:

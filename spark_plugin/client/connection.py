@@ -269,8 +269,10 @@ class Connection:
             except RequestTimeoutError:
                 raise self._too_late(sent) from None
             if not count:
+                is_first = sent.response_class.__api_key__ == API_VERSIONS_KEY
+                hint = " (perhaps it expects TLS or another security.protocol)" if is_first else ""
                 raise ConnectionFailedError(
-                    f"{self.address} closed the connection instead of answering {_api_name(sent)}"
+                    f"{self.address} closed the connection instead of answering {_api_name(sent)}{hint}"
                 )
             have += count
 
