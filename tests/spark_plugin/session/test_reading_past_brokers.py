@@ -30,7 +30,7 @@ def test_a_batch_of_segment_files_has_the_brokers_rows(
     order = ["partition", "offset"]
 
     frame = read(topic, {**committed, **places})
-    assert frame.rdd.getNumPartitions() > 2 if hasattr(frame, "rdd") else True
+    assert frame.rdd.getNumPartitions() > 2
     assert frame.orderBy(*order).collect() == read(topic, committed).orderBy(*order).collect()
 
 
