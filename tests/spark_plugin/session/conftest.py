@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 HAS_PYSPARK = importlib.util.find_spec("pyspark") is not None
-STREAM_TIMEOUT_S = 60
+STREAM_PATIENCE_S = 180
 CONNECT_ATTEMPTS = 3
 SETTINGS = {
     "spark.ui.enabled": "false",
@@ -134,13 +134,15 @@ def run(tmp_path: Path) -> Callable[..., StreamingQuery]:
         for attempt in range(CONNECT_ATTEMPTS):
             query = writer.start()
             try:
-                assert query.awaitTermination(STREAM_TIMEOUT_S), "the stream does not end"
+                assert query.awaitTermination(STREAM_PATIENCE_S), "the stream does not end"
             except Exception as error:
                 # A reader's process has ten seconds to start, which a busy machine may not give it.
                 if "failed to connect back" not in str(error) or attempt + 1 == CONNECT_ATTEMPTS:
                     raise
             else:
                 return query
+            finally:
+                query.stop()
         raise AssertionError
 
     return run
