@@ -111,6 +111,19 @@ def test_a_range_is_read_from_the_middle_of_a_batch_to_the_middle_of_another(kit
     assert [row[4] for row in rows] == list(range(7, 33))
 
 
+def test_a_task_that_is_not_read_to_its_end_leaves_the_next_one_alone(kit: Kit) -> None:
+    topic = kit.new_topic()
+    kit.fill(topic, 60)
+    options = {"kafka.max.partition.fetch.bytes": 200}  # many answers, the next one always under way
+    (task,) = reader_of(kit, topic, options).plan()
+    for _ in range(3):
+        rows: Any = read(task)
+        next(rows)
+        rows.close()  # as Spark does for a LIMIT
+
+    assert [row[4] for row in rows_of([task])] == list(range(60))
+
+
 def test_timestamps_choose_the_range(kit: Kit) -> None:
     topic = kit.new_topic(2)
     for number in range(20):
