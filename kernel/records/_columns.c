@@ -811,28 +811,6 @@ static inline int find_value(const Source *source, int64_t row, Value *value)
     return 0;
 }
 
-static inline uint64_t to_zigzag(int64_t number)
-{
-    return (uint64_t)number << 1 ^ (uint64_t)(number >> 63);
-}
-
-static inline int varint_size(int64_t number)
-{
-    int size = 1;
-    for (uint64_t rest = to_zigzag(number) >> 7; rest; rest >>= 7)
-        size++;
-    return size;
-}
-
-static inline uint8_t *write_varint(uint8_t *to, int64_t number)
-{
-    uint64_t rest = to_zigzag(number);
-    for (; rest > 0x7F; rest >>= 7)
-        *to++ = (uint8_t)(rest | 0x80);
-    *to++ = (uint8_t)rest;
-    return to;
-}
-
 static inline int64_t value_size(const Value *value)
 {
     return varint_size(value->length < 0 ? -1 : value->length) + (value->length > 0 ? value->length : 0);

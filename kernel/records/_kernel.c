@@ -1,11 +1,12 @@
-/* The compiled twins of two functions: scan.py's walk over the records of one batch, and plain.py's look at a whole batch. The
- * twins give the same answers: tests hold them together.
+/* The compiled twins of four functions: scan.py's walk over the records of one batch, plain.py's look at a whole batch, and
+ * record.py's decoding and encoding of records. The twins give the same answers: tests hold them together.
  *
  * Optional: without a compiler the package installs all the same and Python does the work.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "_walking.h"
 
@@ -200,7 +201,200 @@ static PyObject *read_plain_batch(PyObject *module, PyObject *const *args, Py_ss
     return header;
 }
 
+/* -------------------------------------------------------------------------------------------------- records as objects */
+
+/* Return the sum of two numbers, which need not be an int64. */
+static PyObject *sum_of(int64_t left, int64_t right)
+{
+    int64_t sum;
+    if (!__builtin_add_overflow(left, right, &sum))
+        return PyLong_FromLongLong(sum);
+    PyObject *first = PyLong_FromLongLong(left), *second = PyLong_FromLongLong(right), *result = NULL;
+    if (first != NULL && second != NULL)
+        result = PyNumber_Add(first, second);
+    Py_XDECREF(first);
+    Py_XDECREF(second);
+    return result;
+}
+
+/* Return nullable bytes as an object; NULL with an exception, or with reader->error set. */
+static PyObject *bytes_of(Reader *reader)
+{
+    int64_t length;
+    const uint8_t *start = read_bytes(reader, &length);
+    if (reader->error)
+        return NULL;
+    return length < 0 ? Py_NewRef(Py_None) : PyBytes_FromStringAndSize((const char *)start, (Py_ssize_t)length);
+}
+
+static PyObject *header_of(Reader *reader)
+{
+    int64_t length;
+    const uint8_t *name = read_bytes(reader, &length);
+    if (!reader->error && length < 0)
+        reader->error = "null key of a record header";
+    PyObject *value = reader->error ? NULL : bytes_of(reader);
+    PyObject *text = value == NULL ? NULL : PyUnicode_DecodeUTF8((const char *)name, (Py_ssize_t)length, "surrogateescape");
+    PyObject *header = text == NULL ? NULL : PyTuple_Pack(2, text, value);
+    Py_XDECREF(text);
+    Py_XDECREF(value);
+    return header;
+}
+
+static PyObject *headers_of(Reader *reader)
+{
+    int64_t count = read_zigzag(reader, VARINT_BYTES_MAX);
+    if (!reader->error && (count < 0 || count > reader->end - reader->at))
+        reader->error = "impossible number of record headers";
+    if (reader->error)
+        return NULL;
+    if (count == 0)
+        return PyTuple_New(0);
+    PyObject *list = PyList_New(0); /* it grows with what is there, not with what a damaged count says */
+    for (int64_t index = 0; list != NULL && index < count; index++) {
+        PyObject *header = header_of(reader);
+        if (header == NULL || PyList_Append(list, header) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(header);
+    }
+    PyObject *headers = list == NULL ? NULL : PyList_AsTuple(list);
+    Py_XDECREF(list);
+    return headers;
+}
+
+typedef struct {
+    PyTypeObject *type; /* a tuple of five */
+    int64_t base_offset, base_timestamp;
+    PyObject *append_time; /* None where the records' own timestamps count */
+} Making;
+
+/* Return the next record; NULL with an exception, or with reader->error set. */
+static PyObject *make_record(Reader *payload, const Making *making)
+{
+    int64_t length = read_zigzag(payload, VARINT_BYTES_MAX);
+    if (!payload->error && (length <= 0 || length > payload->end - payload->at))
+        payload->error = "record cut off";
+    if (payload->error)
+        return NULL;
+    Reader reader = {payload->at + 1, payload->at + length, NULL}; /* attributes: none are defined, any are taken */
+    int64_t timestamp_delta = read_zigzag(&reader, VARLONG_BYTES_MAX);
+    int64_t offset_delta = reader.error ? 0 : read_zigzag(&reader, VARINT_BYTES_MAX);
+    PyObject *record = reader.error ? NULL : making->type->tp_alloc(making->type, 5);
+    if (record != NULL) {
+        PyObject **items = ((PyTupleObject *)record)->ob_item;
+        int is_whole = (items[0] = sum_of(making->base_offset, offset_delta)) &&
+                       (items[1] = making->append_time == Py_None ? sum_of(making->base_timestamp, timestamp_delta)
+                                                                  : Py_NewRef(making->append_time)) &&
+                       (items[2] = bytes_of(&reader)) && (items[3] = bytes_of(&reader)) && (items[4] = headers_of(&reader));
+        if (is_whole && reader.at != reader.end)
+            reader.error = "record of another length than it tells";
+        if (!is_whole || reader.error)
+            Py_CLEAR(record);
+    }
+    payload->error = reader.error;
+    payload->at = reader.end;
+    return record;
+}
+
+static PyObject *decode_records(PyObject *module, PyObject *args)
+{
+    (void)module;
+    Making making;
+    Py_buffer view;
+    PyObject *type;
+    Py_ssize_t position, count;
+    long long base_offset, base_timestamp;
+    if (!PyArg_ParseTuple(args, "O!y*nnLLO", &PyType_Type, &type, &view, &position, &count, &base_offset, &base_timestamp,
+                          &making.append_time))
+        return NULL;
+    making.type = (PyTypeObject *)type;
+    making.base_offset = base_offset;
+    making.base_timestamp = base_timestamp;
+    PyObject *result = NULL, *records = NULL;
+    if (position < 0 || position > view.len || !PyType_IsSubtype(making.type, &PyTuple_Type))
+        PyErr_SetString(PyExc_AssertionError, "a position outside the payload, or a type that is no tuple");
+    else
+        records = PyList_New(0);
+    if (records != NULL) {
+        const uint8_t *start = view.buf;
+        Reader payload = {start + position, start + view.len, NULL};
+        int failed = 0;
+        for (Py_ssize_t index = 0; index < count && !failed; index++) {
+            const uint8_t *begin = payload.at;
+            PyObject *record = make_record(&payload, &making);
+            if (record == NULL && payload.error && index > 0) {
+                payload.at = begin; /* those before it are given out first */
+                break;
+            }
+            if (record == NULL && payload.error)
+                PyErr_SetString(PyExc_ValueError, payload.error);
+            failed = record == NULL || PyList_Append(records, record) < 0;
+            Py_XDECREF(record);
+        }
+        if (!failed)
+            result = Py_BuildValue("(On)", records, (Py_ssize_t)(payload.at - start));
+        Py_DECREF(records);
+    }
+    PyBuffer_Release(&view);
+    return result;
+}
+
+static int open_value(PyObject *object, Py_buffer *view)
+{
+    return object == Py_None ? 0 : PyObject_GetBuffer(object, view, PyBUF_SIMPLE);
+}
+
+/* Write nullable bytes, their length first. */
+static uint8_t *write_bytes(uint8_t *to, const Py_buffer *view)
+{
+    to = write_varint(to, view->obj == NULL ? -1 : (int64_t)view->len);
+    if (view->len)
+        memcpy(to, view->buf, (size_t)view->len);
+    return to + view->len;
+}
+
+static PyObject *encode_record(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    if (nargs != 5) {
+        PyErr_SetString(PyExc_TypeError, "encode_record takes timestamp_delta, offset_delta, key, value, headers");
+        return NULL;
+    }
+    int64_t timestamp_delta = PyLong_AsLongLong(args[0]);
+    int64_t offset_delta = PyLong_AsLongLong(args[1]);
+    if (PyErr_Occurred())
+        return NULL;
+    PyObject *record = NULL;
+    Py_buffer parts[3] = {{0}, {0}, {0}}; /* key, value, headers with their number */
+    if (open_value(args[2], &parts[0]) == 0 && open_value(args[3], &parts[1]) == 0 && open_value(args[4], &parts[2]) == 0) {
+        int64_t size = 1 + varint_size(timestamp_delta) + varint_size(offset_delta) + (parts[2].obj ? parts[2].len : 1);
+        for (int index = 0; index < 2; index++)
+            size += varint_size(parts[index].obj ? (int64_t)parts[index].len : -1) + parts[index].len;
+        record = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(varint_size(size) + size));
+        if (record != NULL) {
+            uint8_t *to = write_varint((uint8_t *)PyBytes_AS_STRING(record), size);
+            *to++ = 0; /* attributes */
+            to = write_varint(write_varint(to, timestamp_delta), offset_delta);
+            to = write_bytes(write_bytes(to, &parts[0]), &parts[1]);
+            if (parts[2].obj)
+                memcpy(to, parts[2].buf, (size_t)parts[2].len);
+            else
+                *to = 0;
+        }
+    }
+    for (int index = 0; index < 3; index++)
+        if (parts[index].obj)
+            PyBuffer_Release(&parts[index]);
+    return record;
+}
+
 static PyMethodDef methods[] = {
+    {"decode_records", decode_records, METH_VARARGS,
+     "decode_records(record_type, payload, position, count, base_offset, base_timestamp, append_time, /)\n--\n\nReturn so many "
+     "records as tuples of five, and the position after them; fewer before one that is malformed, ValueError at it."},
+    {"encode_record", (PyCFunction)(void (*)(void))encode_record, METH_FASTCALL,
+     "encode_record(timestamp_delta, offset_delta, key, value, headers, /)\n--\n\nReturn one record; headers are their bytes, "
+     "number first, or None."},
     {"read_plain_batch", (PyCFunction)(void (*)(void))read_plain_batch, METH_FASTCALL,
      "read_plain_batch(records, now_ms, before_max_ms, after_max_ms, is_compacted, /)\n--\n\nReturn the fields of the header "
      "if the bytes are one plain batch, CRC aside; None if they are not."},
@@ -211,7 +405,7 @@ static PyMethodDef methods[] = {
 };
 
 static struct PyModuleDef module_definition = {
-    PyModuleDef_HEAD_INIT, "_kernel", "Walks records; see scan.py and plain.py.", 0, methods, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "_kernel", "Walks records; see scan.py, plain.py and record.py.", 0, methods, NULL, NULL, NULL, NULL,
 };
 
 PyMODINIT_FUNC PyInit__kernel(void)

@@ -68,6 +68,28 @@ static inline const uint8_t *read_bytes(Reader *reader, int64_t *length)
     return start;
 }
 
+static inline uint64_t to_zigzag(int64_t number)
+{
+    return (uint64_t)number << 1 ^ (uint64_t)(number >> 63);
+}
+
+static inline int varint_size(int64_t number)
+{
+    int size = 1;
+    for (uint64_t rest = to_zigzag(number) >> 7; rest; rest >>= 7)
+        size++;
+    return size;
+}
+
+static inline uint8_t *write_varint(uint8_t *to, int64_t number)
+{
+    uint64_t rest = to_zigzag(number);
+    for (; rest > 0x7F; rest >>= 7)
+        *to++ = (uint8_t)(rest | 0x80);
+    *to++ = (uint8_t)rest;
+    return to;
+}
+
 static inline int64_t read_big_endian(const uint8_t *at, int size)
 {
     uint64_t value = at[0] & 0x80 ? UINT64_MAX : 0;

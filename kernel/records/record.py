@@ -7,6 +7,9 @@
 Varints are zigzag-coded, least significant group first; a length of -1 is null, and Kafka's readers take any negative
 length so (a header's key is never null).
 
+Compiled functions (`_kernel.c`) decode and encode where they were built, else those written here. Both give the same
+answers; only the words of an error differ.
+
 *Source:* Kafka documentation, "Record" and "Record Header"; KIP-82.
 """
 
@@ -20,6 +23,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ..types import Buffer
+    from . import _kernel
+else:
+    try:
+        from . import _kernel
+    except ImportError:  # there was no compiler when the package was built
+        _kernel = None
+
+HAS_COMPILED_RECORDS: Final = _kernel is not None
 
 Headers: TypeAlias = "tuple[tuple[str, bytes | None], ...]"
 
@@ -28,6 +39,8 @@ _NULL: Final = _SMALL[1]
 _NO_HEADERS: Final[Headers] = ()
 VARINT_BYTES_MAX: Final = 5
 VARLONG_BYTES_MAX: Final = 10
+_RECORDS_AT_ONCE: Final = 256
+"""How many records are made before the first of them is asked for."""
 
 
 class Record(NamedTuple):
@@ -118,22 +131,14 @@ def long_varint(buffer: Buffer, position: int, first: int, bytes_max: int) -> tu
     return (result >> 1) ^ -(result & 1), position
 
 
-def encode_record(
+def encode_record_in_python(
     timestamp_delta: int,
     offset_delta: int,
     key: Buffer | None,
     value: Buffer | None,
     headers: Sequence[tuple[str, bytes | None]] = (),
 ) -> bytes:
-    """Return one record as it stands in a batch, its length first.
-
-    Args:
-        timestamp_delta: Milliseconds after the batch's base timestamp.
-        offset_delta: Distance from the batch's base offset.
-        key: The key, or None.
-        value: The value; None is a tombstone on a compacted topic.
-        headers: Names and values, in order; names may repeat.
-    """
+    """Do as `encode_record`, in Python."""
     key_size, value_size = (-1 if key is None else len(key)), (-1 if value is None else len(value))
     # Nearly every number here is small: looking into the table in place saves a call each.
     head = b"".join(
@@ -153,6 +158,31 @@ def encode_record(
     return b"".join((length, head, value, tail))
 
 
+def encode_record_compiled(
+    timestamp_delta: int,
+    offset_delta: int,
+    key: Buffer | None,
+    value: Buffer | None,
+    headers: Sequence[tuple[str, bytes | None]] = (),
+) -> bytes:
+    """Do as `encode_record`, by the compiled function."""
+    return _kernel.encode_record(
+        timestamp_delta, offset_delta, key, value, _encode_headers(headers) if headers else None
+    )
+
+
+encode_record: Final = encode_record_compiled if HAS_COMPILED_RECORDS else encode_record_in_python
+"""Return one record as it stands in a batch, its length first.
+
+Args:
+    timestamp_delta: Milliseconds after the batch's base timestamp, an int64.
+    offset_delta: Distance from the batch's base offset.
+    key: The key, or None.
+    value: The value; None is a tombstone on a compacted topic.
+    headers: Names and values, in order; names may repeat.
+"""
+
+
 def _encode_headers(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
     """Return a record's headers, their number first."""
     parts: list[bytes] = [encode_varint(len(headers))]
@@ -163,22 +193,13 @@ def _encode_headers(headers: Sequence[tuple[str, bytes | None]]) -> bytes:
     return b"".join(parts)
 
 
-def decode_records(
+def decode_records_in_python(
     payload: bytes, count: int, *, base_offset: int = 0, base_timestamp: int = 0, log_append_time: int | None = None
 ) -> Iterator[Record]:
-    """Yield the records of a batch, whose `payload` is already decompressed, one by one.
-
-    Args:
-        payload: All that follows the header, decompressed.
-        count: The header's `records_count`.
-        base_offset: The header's, for absolute offsets.
-        base_timestamp: The header's, for absolute timestamps.
-        log_append_time: The header's `max_timestamp` where its timestamp type is LogAppendTime: it replaces the
-            records' own timestamps.
+    """Do as `decode_records`, in Python.
 
     Raises:
-        CorruptRecordsError: while iterating: a record is malformed, or they are fewer or more than `count`. Records
-            before that one were yielded.
+        CorruptRecordsError: as there.
     """
     position = 0
     try:
@@ -201,6 +222,45 @@ def decode_records(
         raise CorruptRecordsError("record cut off", position=position) from exc
     if position != len(payload):
         raise CorruptRecordsError(f"{len(payload) - position} bytes after {count} records", position=position)
+
+
+def decode_records_compiled(
+    payload: bytes, count: int, *, base_offset: int = 0, base_timestamp: int = 0, log_append_time: int | None = None
+) -> Iterator[Record]:
+    """Do as `decode_records`, by the compiled function.
+
+    Raises:
+        CorruptRecordsError: as there.
+    """
+    position = 0
+    while count > 0:
+        try:
+            records, position = _kernel.decode_records(
+                Record, payload, position, min(count, _RECORDS_AT_ONCE), base_offset, base_timestamp, log_append_time
+            )
+        except ValueError as exc:
+            raise CorruptRecordsError(str(exc), position=position) from exc
+        yield from records
+        count -= len(records)
+    if position != len(payload):
+        raise CorruptRecordsError(f"{len(payload) - position} bytes after the records", position=position)
+
+
+decode_records: Final = decode_records_compiled if HAS_COMPILED_RECORDS else decode_records_in_python
+"""Yield the records of a batch, whose `payload` is already decompressed, one by one.
+
+Args:
+    payload: All that follows the header, decompressed.
+    count: The header's `records_count`.
+    base_offset: The header's, for absolute offsets.
+    base_timestamp: The header's, for absolute timestamps.
+    log_append_time: The header's `max_timestamp` where its timestamp type is LogAppendTime: it replaces the records'
+        own timestamps.
+
+Raises:
+    CorruptRecordsError: while iterating: a record is malformed, or they are fewer or more than `count`. Records before
+        that one were yielded.
+"""
 
 
 def _decode_bytes(payload: bytes, position: int) -> tuple[bytes | None, int]:
