@@ -226,9 +226,8 @@ class TierReader:
             return
         partition = manifest.topic_id_partition
         if sum(map(len, self._small.values())) > SMALL_BYTES:
-            self._small = {
-                (each.uid, kind): data for each, kind in needed if (data := self._small.get((each.uid, kind)))
-            }
+            used = {(each.uid, kind) for each, kind in needed}
+            self._small = {key: data for key, data in self._small.items() if key in used}
         with self._threads() as threads:
             got = threads.map(lambda one: get_small_file(self._store, partition, *one), missing)
             for (each, kind), data in zip(missing, got, strict=True):
