@@ -27,11 +27,9 @@ from .errors import (
     NoProgressError,
     OffsetOutOfRangeError,
     TopicRecreatedError,
-    UnknownPartitionError,
     UnsupportedVersionError,
 )
 from .fetch_progress import Fetched, FetchProgress, Outcome, version_max
-from .leaders import GONE_MS
 from .offset_lists import EARLIEST_LOCAL_TIMESTAMP, EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 
 if TYPE_CHECKING:
@@ -79,7 +77,6 @@ class FetchLoop:
         self._is_leader_asked = True
         self._sent_position = -1
         self._moved_ms = brokers.clock.monotonic_ms()
-        self._unknown_ms: int | None = None
         self._failures_count = 0
         self._obstacle = "no answer"
 
@@ -152,7 +149,7 @@ class FetchLoop:
         self._take_leader(response)
         outcome = self.progress.judge(response, is_leader=self._is_leader_asked)
         if isinstance(outcome, Fetched):
-            if not self.progress.is_done:
+            if not self.progress.is_done and not self._is_retired(connection):
                 with suppress(ConnectionFailedError):  # what was received is still good; the next step begins anew
                     self._send(connection)
             return outcome
@@ -227,8 +224,6 @@ class FetchLoop:
     # What answers without records mean.
 
     def _act(self, outcome: Outcome) -> None:
-        if outcome is not Outcome.UNKNOWN:
-            self._unknown_ms = None
         action = self._ACTIONS.get(outcome)
         if action is not None:
             action(self)
@@ -252,6 +247,7 @@ class FetchLoop:
         raise BrokerError(code, f"{self._range_text()}: {code.text}")
 
     def _refresh(self) -> None:
+        """Ask for metadata: it tells who leads, and whether the topic is gone or was made anew."""
         code = self.progress.code
         obstacle = f"{self._whom()} answered {code.name}: {code.text}"
         if self._is_leader_asked:
@@ -301,20 +297,6 @@ class FetchLoop:
                 obstacle=self._obstacle,
             )
 
-    def _look_for_topic(self) -> None:
-        """Find out whether the topic is gone, was made anew, or only this broker does not know it."""
-        partition = self.progress.partition
-        now_ms = self._brokers.clock.monotonic_ms()
-        if self._unknown_ms is None:
-            self._unknown_ms = now_ms
-        self.close()
-        self._leaders.doubt()
-        if now_ms - self._unknown_ms >= GONE_MS:
-            raise UnknownPartitionError(
-                partition, f"{self.progress.code.name} for {GONE_MS} ms, while reading {self._range_text()}"
-            )
-        self._pause(f"{self.progress.code.name}: {self.progress.code.text}")
-
     def _check_local(self) -> None:
         """End the range if the leader's local log covers the position: then nothing more is there to be read."""
         partition = self.progress.partition
@@ -343,7 +325,6 @@ class FetchLoop:
         Outcome.BACK_TO_LEADER: _go_to_leader,
         Outcome.OUT_OF_RANGE: _fail_out_of_range,
         Outcome.REFUSED: _refuse,
-        Outcome.UNKNOWN: _look_for_topic,
         Outcome.LOCAL_CHECK: _check_local,
         Outcome.REFRESH: _refresh,
         Outcome.LATER: _ask_later,

@@ -55,10 +55,10 @@ _STALE: Final = frozenset(
         ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
         ErrorCode.REQUEST_TIMED_OUT,
         ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
     }
-)
-_UNKNOWN: Final = frozenset(
-    {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.INCONSISTENT_TOPIC_ID}
 )
 
 
@@ -91,9 +91,7 @@ class Outcome(Enum):
     LATER = auto()
     """Ask again after a pause: nothing is wrong, but the broker did not wait."""
     REFRESH = auto()
-    """Ask for the leader first: this broker is the wrong one, or not ready."""
-    UNKNOWN = auto()
-    """The broker knows no such topic or partition: look whether it is gone or was made anew."""
+    """Ask for metadata first: this broker is the wrong one, or not ready, or the topic is gone or was made anew."""
     OTHER_REPLICA = auto()
     """The leader names a replica nearer to this client."""
     BACK_TO_LEADER = auto()
@@ -223,8 +221,6 @@ class FetchProgress:
         self._empty_count = 0
         if self.code is ErrorCode.OFFSET_OUT_OF_RANGE:
             return Outcome.OUT_OF_RANGE if is_leader else Outcome.BACK_TO_LEADER
-        if self.code in _UNKNOWN:
-            return Outcome.UNKNOWN
         if self.code in _STALE:
             return Outcome.REFRESH
         return Outcome.REFUSED

@@ -284,11 +284,25 @@ def test_a_topic_that_is_made_anew_while_it_is_read_is_noticed() -> None:
 def test_a_topic_that_goes_away_is_unknown_soon() -> None:
     network, _, log = cluster()
     log.add(10)
-    log.script.extend([int(ErrorCode.UNKNOWN_TOPIC_ID)] * 50)
+
+    def delete(request: Any) -> Any:
+        network.leaders.pop("t", None)
+        log.script.appendleft(int(ErrorCode.UNKNOWN_TOPIC_ID))
+        return log.fetch(request, 18)
+
+    log.script.append(delete)
 
     with pytest.raises(UnknownPartitionError, match="t-0 does not exist"):
         read(network.client(), 0, 10)
     assert network.clock.slept_ms < 6_000
+
+
+def test_a_leader_that_is_late_to_know_its_topic_is_waited_for() -> None:
+    network, _, log = cluster()
+    log.add(10)
+    log.script.extend([int(ErrorCode.UNKNOWN_TOPIC_ID)] * 20)
+
+    assert read(network.client(), 0, 10)[0] == log.batches[0][2]
 
 
 def test_a_partition_that_never_was_is_unknown() -> None:
