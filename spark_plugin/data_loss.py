@@ -299,11 +299,11 @@ def _gone(one: TopicPartition, start: int | None) -> Outcome:
 
 def _appeared(one: TopicPartition, end: int, ends: LogEnds) -> Outcome:
     earliest = ends.earliest[one]
-    losses: tuple[Loss, ...] = ()
-    if earliest:
-        detail = f"Added partition {one} starts from {earliest} instead of 0: {earliest} offsets are lost."
-        losses = (Loss(Event.NEW_PARTITION_CUT, one, earliest, detail),)
-    return Outcome(_range(one, earliest, min(end, ends.latest[one])), losses)
+    kept = _kept(one, min(earliest, end), end, ends)
+    if not earliest:
+        return kept
+    detail = f"Added partition {one} starts from {earliest} instead of 0: {earliest} offsets are lost."
+    return Outcome(kept.ranges, (Loss(Event.NEW_PARTITION_CUT, one, earliest, detail), *kept.losses))
 
 
 def _recreated(one: TopicPartition, start: int, end: int, ends: LogEnds) -> Outcome:
