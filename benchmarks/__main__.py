@@ -16,6 +16,7 @@
 | `spark` | our Spark source and sink beside Spark's connector, by the Python that `ODRADEK_SPARK_PYTHON` names |
 | `columns` | record batches to Arrow's columns and back, compiled and in Python |
 | `light_client` | what Spark's workers pay for a topic's bytes: fetch alone, fetch and decode |
+| `direct_reads` | what Spark's tasks pay for records from files, from objects and from the broker |
 | `storage`, `wire`, `records`, ... | the parts |
 
 Nothing here is gated by a timer: machines are noisy. Quote the ratios of a run, with the machine's facts at its top.
@@ -50,6 +51,7 @@ COMMANDS = {
     "cleaners": [sys.executable, "-m", "benchmarks.cleaners"],
     "tiered": [sys.executable, "-m", "benchmarks.tiered"],
     "spark": [os.environ.get("ODRADEK_SPARK_PYTHON", sys.executable), "-m", "benchmarks.spark"],
+    "direct_reads": [sys.executable, "-m", "benchmarks.direct_reads"],
     "storage": [sys.executable, "-m", "benchmarks.storage"],
     "wire": [sys.executable, "-m", "benchmarks.wire_codec"],
     "light_client": [sys.executable, "-m", "benchmarks.light_client"],
