@@ -39,6 +39,7 @@ class Projected(Protocol):
     @property
     def names(self) -> Sequence[str]:
         """Names of the columns, in the user's order."""
+        ...
 
 
 def record_batch(columns: Columns, topic: str, partition: int, projection: Projected) -> pa.RecordBatch:
@@ -160,7 +161,10 @@ def encodable(batch: pa.RecordBatch, *, now_ms: int) -> Columns:
 _SOURCES: Final = ("key", "value", "headers", "timestamp")
 
 
-def _binary_source(array: pa.Array | None) -> BinaryColumn | None:
+# Arrays of Arrow's have no types; None stands for a column that is not there.
+
+
+def _binary_source(array: Any) -> BinaryColumn | None:
     if array is None or pa.types.is_null(array.type):
         return None
     if not pa.types.is_binary(array.type) and not pa.types.is_string(array.type):
@@ -169,7 +173,7 @@ def _binary_source(array: pa.Array | None) -> BinaryColumn | None:
     return BinaryColumn(_view(offsets), _view(data), None if validity is None else memoryview(validity), array.offset)
 
 
-def _timestamps_source(array: pa.Array | None, now_ms: int) -> Buffer | None:
+def _timestamps_source(array: Any, now_ms: int) -> Buffer | None:
     if array is None or pa.types.is_null(array.type):
         return None
     array = array.cast(pa.timestamp("us", array.type.tz))
@@ -179,7 +183,7 @@ def _timestamps_source(array: pa.Array | None, now_ms: int) -> Buffer | None:
     return _view(array.buffers()[1])[place : place + len(array) * _INT64_BYTES]
 
 
-def _headers_source(array: pa.Array | None) -> HeadersColumn | None:
+def _headers_source(array: Any) -> HeadersColumn | None:
     if array is None or pa.types.is_null(array.type):
         return None
     if array.type != HEADERS_TYPE:
