@@ -34,7 +34,7 @@ def some_log(choose: random.Random) -> Log:
     return log
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.integers(0, 2**32))
 def test_rows_of_random_logs_are_those_that_a_consumer_reads(roots: list[Path], seed: int) -> None:
     choose = random.Random(seed)
