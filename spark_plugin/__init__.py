@@ -4,15 +4,16 @@
 
 | module | what it holds |
 | --- | --- |
-| `source` | what Spark calls: `DefaultSource` and its readers; the only modules with pyspark are it and `writer` |
-| `options`, `schema`, `offsets` | what a user says, read and checked; pure |
-| `planner`, `filters`, `data_loss` | which offsets are read by which task; pure |
-| `batch_reader`, `stream_reader` | what happens on the driver: they ask brokers and plan |
-| `read_task`, `arrow` | what happens in a worker: ranges become batches of Arrow's |
+| `source`, `source_stream`, `writer`, `lag` | what Spark calls: thin, and the only modules with pyspark |
+| `options`, `option_table`, `schema`, `offsets`, `positions`, `topic_pattern` | what a user says, read and checked; pure |
+| `planner`, `rate_limit`, `filters`, `splitting`, `data_loss` | which offsets are read, and by which task; pure |
+| `batch_reader`, `stream_reader`, `survey`, `task_planning` | the driver's side: asks brokers, and plans |
+| `read_task`, `arrow`, `wire_format` | a worker's side: ranges become batches of Arrow's |
 | `client` | a light client that blocks; no trio |
 | `direct` | ranges that are read from files or an object store, past the brokers |
-| `writer`, `partitioners`, `transactions`, `produce` | the sink |
-| `worker` | what a Python worker keeps between tasks |
+| `write_task`, `write_rows`, `sending`, `partitioners`, `transactions` | the sink |
+| `worker` | what a Python process of Spark's keeps between tasks |
+| `progress` | how far a query is behind |
 
 Names are imported when somebody asks for them: a worker that reads needs no pyspark classes but those it has, and the
 module that Spark finds (`pyspark_odradek`) may not fail: one that does hides every other data source.
