@@ -5,7 +5,7 @@
 | module | what it holds |
 | --- | --- |
 | `source`, `source_stream`, `writer`, `lag` | what Spark calls: thin, and the only modules with pyspark |
-| `options`, `option_table`, `schema`, `offsets`, `positions`, `topic_pattern` | what a user says, read and checked; pure |
+| `options`, `option_table`, `schema`, `offsets`, `positions`, `topic_pattern` | what a user says, checked; pure |
 | `planner`, `rate_limit`, `filters`, `splitting`, `data_loss` | which offsets are read, and by which task; pure |
 | `batch_reader`, `stream_reader`, `survey`, `task_planning` | the driver's side: asks brokers, and plans |
 | `read_task`, `arrow`, `wire_format` | a worker's side: ranges become batches of Arrow's |
