@@ -27,7 +27,7 @@ WEEKS: Final = "changes-by-week"
 POLL_S: Final = 0.02
 WATERMARK: Final = "1461 days"
 """Partitions are read by shares, and are years apart from each other meanwhile: old data, read at once."""
-TRANSACTION_TIMEOUT_MS: Final = 20_000
+TRANSACTION_TIMEOUT_MS: Final = 60_000
 """How long a killed job's transaction may hold up readers, should nobody follow it."""
 PLAN: Final = "=== Streaming Query ==="
 """Begins what Spark appends to a failed query's error: page after page about the query."""

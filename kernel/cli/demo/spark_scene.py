@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from .scene import Scene
+from .scene import PARTITIONS, Scene
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,7 +43,8 @@ class SparkScene(Scene):
     @property
     def job_arguments(self) -> list[str]:
         """The same for every run of the job: only so does it go on."""
-        return [self.bootstrap, str(self.checkpoint), str(-(-len(self.records) // BATCHES))]
+        records_a_batch = -(-len(self.records) // BATCHES) + PARTITIONS  # shares of partitions are rounded down
+        return [self.bootstrap, str(self.checkpoint), str(records_a_batch)]
 
     def planned_and_done(self) -> tuple[int, int]:
         """Return how many micro-batches the checkpoint says were planned, and how many done."""
