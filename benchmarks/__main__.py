@@ -16,6 +16,7 @@
 | `spark` | our Spark source and sink beside Spark's connector, by the Python that `ODRADEK_SPARK_PYTHON` names |
 | `columns` | record batches to Arrow's columns and back, compiled and in Python |
 | `light_client` | what Spark's workers pay for a topic's bytes: fetch alone, fetch and decode |
+| `spark_writes` | what Spark's workers pay for writing: sorting by partition, encoding, sending |
 | `direct_reads` | what Spark's tasks pay for records from files, from objects and from the broker |
 | `storage`, `wire`, `records`, ... | the parts |
 
@@ -55,6 +56,7 @@ COMMANDS = {
     "storage": [sys.executable, "-m", "benchmarks.storage"],
     "wire": [sys.executable, "-m", "benchmarks.wire_codec"],
     "light_client": [sys.executable, "-m", "benchmarks.light_client"],
+    "spark_writes": [sys.executable, "-m", "benchmarks.spark_writes"],
     "records": [sys.executable, "-m", "benchmarks.records"],
     "columns": [sys.executable, "-m", "benchmarks.columns"],
     "purgatory": [sys.executable, "-m", "benchmarks.purgatory"],

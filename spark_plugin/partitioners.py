@@ -37,6 +37,7 @@ _POSITIVE: Final = np.uint32(0x7FFFFFFF)
 _ALL_BITS: Final = np.uint32(0xFFFFFFFF)
 _POLYNOMIAL: Final = 0xEDB88320
 _WORD_BYTES: Final = 4
+_TAIL_MASKS: Final = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF], np.uint32)
 
 
 def _crc32_table() -> Numbers:
@@ -88,28 +89,27 @@ def murmur2_hashes(starts: Numbers, lengths: Numbers, data: Numbers) -> Numbers:
         return hashes
     words = lengths >> 2
     words_min, words_max = int(words.min()), int(words.max())
+    if len(data) < _WORD_BYTES:
+        data = np.concatenate([data, np.zeros(_WORD_BYTES, np.uint8)])
     # Every place of the data as a little-endian word, without a copy: the view steps by one byte.
-    view = np.ndarray((max(len(data) - _WORD_BYTES + 1, 0),), "<u4", np.ascontiguousarray(data).data, strides=(1,))
+    view = np.ndarray((len(data) - _WORD_BYTES + 1,), "<u4", np.ascontiguousarray(data).data, strides=(1,))
     for number in range(words_max):
         rows: Any = slice(None) if number < words_min else np.flatnonzero(words > number)
-        mixed = view[starts[rows] + number * _WORD_BYTES].astype(np.uint32) * _M
+        mixed = view[starts[rows] + number * _WORD_BYTES].astype(np.uint32, copy=False) * _M
         mixed = (mixed ^ mixed >> np.uint32(24)) * _M
         hashes[rows] = hashes[rows] * _M ^ mixed
-    _mix_tails(hashes, starts + (words << 2), lengths & 3, data)
+    _mix_tails(hashes, starts + (words << 2), lengths & 3, view)
     hashes = (hashes ^ hashes >> np.uint32(13)) * _M
     return hashes ^ hashes >> np.uint32(15)
 
 
-def _mix_tails(hashes: Numbers, places: Numbers, sizes: Numbers, data: Numbers) -> None:
+def _mix_tails(hashes: Numbers, places: Numbers, sizes: Numbers, view: Numbers) -> None:
     """Mix in the one to three bytes after the last whole word."""
-    rows = np.flatnonzero(sizes)
-    if not len(rows):
-        return
-    tails = np.zeros(len(rows), np.uint32)
-    for number in range(3):
-        has = np.flatnonzero(sizes[rows] > number)
-        tails[has] |= data[places[rows[has]] + number].astype(np.uint32) << np.uint32(8 * number)
-    hashes[rows] = (hashes[rows] ^ tails) * _M
+    rows: Any = slice(None) if sizes.all() else np.flatnonzero(sizes)
+    places, sizes = places[rows], sizes[rows]
+    readable = np.minimum(places, len(view) - 1)  # at the end of the data the word is read that ends there
+    words = view[readable].astype(np.uint32, copy=False) >> ((places - readable) << 3).astype(np.uint32)
+    hashes[rows] = (hashes[rows] ^ words & _TAIL_MASKS[sizes]) * _M
 
 
 def crc32_hashes(starts: Numbers, lengths: Numbers, data: Numbers) -> Numbers:
