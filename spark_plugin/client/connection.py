@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from odradek.kernel import wire
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.wire.messages.api_18_api_versions import ApiVersionsResponse
 from odradek.kernel.wire.registry import API_VERSIONS_KEY
 
 from .errors import ClientError, ConnectionFailedError, RequestTimeoutError, UnsupportedVersionError
@@ -284,12 +285,9 @@ class Connection:
         correlation_id, position = wire.decode_response_header(frame, cls.__api_key__, sent.version)
         if correlation_id != sent.correlation_id:
             raise wire.DecodeError(f"correlation id {correlation_id} instead of {sent.correlation_id}")
-        version = sent.version
         if cls.__api_key__ == API_VERSIONS_KEY:
-            # KIP-511: a broker that does not know the version of the question answers in version 0.
-            code = int.from_bytes(frame[position : position + 2], "big", signed=True)
-            version = 0 if code == ErrorCode.UNSUPPORTED_VERSION else version
-        return wire.decode(cls, frame, version, position=position, elements_max=_ELEMENTS_MAX)
+            return _api_versions(frame, position, sent.version)
+        return wire.decode(cls, frame, sent.version, position=position, elements_max=_ELEMENTS_MAX)
 
     def __repr__(self) -> str:
         state = f"{len(self._sent)} in flight" if self._is_open else "closed"
@@ -298,3 +296,17 @@ class Connection:
 
 def _api_name(sent: Sent) -> str:
     return wire.APIS[sent.response_class.__api_key__].name
+
+
+def _api_versions(frame: memoryview, position: int, version: int) -> ApiVersionsResponse:
+    """Return an answer to ApiVersions: in version 0 where it refuses the version of the question (KIP-511).
+
+    Some implementations refuse in a form that is none; that they refuse is clear all the same.
+    """
+    code = int.from_bytes(frame[position : position + 2], "big", signed=True)
+    if code != ErrorCode.UNSUPPORTED_VERSION:
+        return wire.decode(ApiVersionsResponse, frame, version, position=position, elements_max=_ELEMENTS_MAX)
+    try:
+        return wire.decode(ApiVersionsResponse, frame, 0, position=position, elements_max=_ELEMENTS_MAX)
+    except wire.DecodeError:
+        return ApiVersionsResponse(error_code=code)

@@ -204,6 +204,20 @@ def test_an_older_broker_says_which_version_to_ask_in() -> None:
     assert [version for key, version, _ in broker.asked if key == API_VERSIONS] == [4, 2]
 
 
+def test_a_refusal_in_a_form_that_is_none_leads_to_the_oldest_version() -> None:
+    network, _ = healthy()
+    broker = network.brokers["a", 9092]
+    listing = broker.handlers[API_VERSIONS]
+
+    def odd(request: Any, version: int) -> Any:
+        return listing(request, version) if version == 0 else Raw(b"\0\0\0\x0b\0\0\0\0\0\x23\1\0\x12\0\0")
+
+    broker.handlers[API_VERSIONS] = odd
+
+    assert list(network.client().topics()) == ["t"]
+    assert [version for key, version, _ in broker.asked if key == API_VERSIONS] == [4, 0]
+
+
 def test_a_broker_without_common_versions_is_named() -> None:
     network, _ = healthy()
     network.brokers["a", 9092].versions[METADATA] = (90, 99)
