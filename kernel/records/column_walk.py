@@ -58,6 +58,7 @@ class ColumnBuilder(Protocol):
     @property
     def rows(self) -> int:
         """How many rows were collected."""
+        ...
 
     def add(
         self,
@@ -93,6 +94,7 @@ class ColumnBuilder(Protocol):
             ValueError: A record is malformed, or they are fewer or more than `count`; or a timestamp in microseconds is
                 wanted that is no int64. What was collected before is good for nothing but `clear`.
         """
+        ...
 
     def add_run(
         self, run: Buffer, place: int, checks_crc: bool, is_read_committed: bool, start: int, end: int, /
@@ -116,12 +118,15 @@ class ColumnBuilder(Protocol):
         Raises:
             ValueError: See `add`; with the batch's offset.
         """
+        ...
 
     def take(self) -> TakenColumns:
         """Return what was collected, and begin anew."""
+        ...
 
     def clear(self) -> None:
         """Forget what was collected."""
+        ...
 
 
 class _BinaryRoom:

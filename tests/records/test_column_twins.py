@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -18,8 +19,7 @@ from odradek.kernel.records.record import encode_varint
 
 from .column_rows import Run, needs_compiled, numbers, runs
 
-if HAS_COMPILED_COLUMNS:
-    from odradek.kernel.records import _columns
+_columns: Any = import_module("odradek.kernel.records._columns") if HAS_COMPILED_COLUMNS else None
 
 pytestmark = needs_compiled
 
@@ -151,13 +151,13 @@ def test_a_compiled_builder_refuses_a_position_outside_and_arguments_that_are_no
         with pytest.raises(AssertionError):
             builder.add(b"", position, 0, 0, base_offset, 0, 0, 0, 1)
     with pytest.raises(TypeError):
-        builder.add(b"")  # type: ignore[call-arg]  # that is the point
+        builder.add(b"")
     with pytest.raises(OverflowError):
         builder.add(b"", 0, 0, 0, 2**64, 0, 0, 0, 1)
     with pytest.raises(TypeError):
-        _columns.ColumnBuilder(wanted=1)  # type: ignore[call-arg]  # that is the point
+        _columns.ColumnBuilder(wanted=1)
     with pytest.raises(TypeError):
-        _columns.encode_rows(1)  # type: ignore[call-arg]  # that is the point
+        _columns.encode_rows(1)
 
 
 @given(data=st.binary(max_size=70))
@@ -183,7 +183,7 @@ def test_a_run_stops_at_a_batch_that_python_is_to_look_at(run: Run, rows_max: in
     with pytest.raises(AssertionError):
         builder.add_run(data, len(data) + 1, True, True, 0, 1)
     with pytest.raises(TypeError):
-        builder.add_run(data)  # type: ignore[call-arg]  # that is the point
+        builder.add_run(data)
 
 
 # ------------------------------------------------------------------------------------------------------------ encoding
