@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import io
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -56,6 +57,22 @@ def offsets_of(reader: Any, partitions: Sequence[InputPartition]) -> list[int]:
     reader = through_pickle(reader)
     batches = [batch for partition in partitions for batch in reader.read(through_pickle(partition))]
     return [offset for batch in batches for offset in batch.column(0).to_pylist()]
+
+
+def test_sparks_own_search_finds_the_format() -> None:
+    from pyspark import serializers
+    from pyspark.sql.worker import lookup_data_sources
+
+    read_int: Any = serializers.read_int
+    found = io.BytesIO()
+    lookup_data_sources._main(io.BytesIO(), found)
+    found.seek(0)
+    sources = {}
+    for _ in range(read_int(found)):
+        name = found.read(read_int(found)).decode()
+        sources[name] = cloudpickle.loads(found.read(read_int(found)))
+
+    assert sources["odradek"] is DefaultSource
 
 
 def test_arrows_types_are_those_that_spark_compares_with(kit: Kit) -> None:
