@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
-from odradek.kernel.client.errors import BrokerError, ClientError
+from odradek.kernel.client.errors import BrokerError, ClientError, ClientTimeoutError
 from odradek.kernel.errors import ConfigError, ErrorCode, error_code
 from odradek.kernel.ids import RandomIds
 from odradek.kernel.types import TopicPartition
@@ -204,8 +204,9 @@ class TaskWriter:
             if self._sender is not None:
                 self._sender.flush()
                 self._finish(rows_count, began_ms)
-        except Exception:
-            self._give_up()
+        except Exception as error:
+            if not isinstance(error, ClientTimeoutError):  # whoever was waited for in vain is not waited for again
+                self._give_up()
             raise
         finally:
             if self._sender is not None:

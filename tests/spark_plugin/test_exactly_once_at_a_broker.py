@@ -28,7 +28,7 @@ def test_a_query_that_lives_on_asks_little_of_coordinators(kit: Kit) -> None:
 
 @pytest.mark.parametrize("is_done", [False, True])
 def test_a_death_at_any_request_loses_and_doubles_nothing(kit: Kit, is_done: bool) -> None:
-    for at in range(1 + is_done, 46, 3):
+    for at in range(1 + 2 * is_done, 46, 5):
         life = Life(kit.bootstrap, kit.new_topic(2))
         life.run_to_the_end(at, is_done=is_done)
         found = sorted(row[1] for row in kit.consumed(life.topic, is_read_committed=True))

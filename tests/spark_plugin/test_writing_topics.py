@@ -82,7 +82,7 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(rows=ROWS, codec=st.sampled_from(CODECS), exactly_once=st.booleans(), cut=st.integers(0, 30))
 def test_rows_are_read_as_they_were_written(
     kit: Kit, rows: list[tuple[Any, ...]], codec: str, exactly_once: bool, cut: int
