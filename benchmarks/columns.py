@@ -15,16 +15,20 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.kernel.client.fetched_records import FetchedRecords
+from odradek.kernel.records.batch import HEADER_SIZE, read_header
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.columns import HAS_COMPILED_COLUMNS, Column, ColumnReader, encode_batch
 from odradek.kernel.records.compression import CompressionType
+from odradek.kernel.records.record import decode_records, decode_records_in_python
 from odradek.kernel.types import TopicPartition
 from odradek.spark_plugin.arrow import encodable, record_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     import pyarrow as pa
+
+    from odradek.kernel.records.record import Record
 
 ROUNDS = 9
 LEAST_S = 0.04
@@ -122,6 +126,11 @@ def fetch(data: bytes) -> int:
     return sum(1 for _ in FetchedRecords(TopicPartition("orders", 3), data, 0, None, checks_crcs=True))
 
 
+def decode_objects(data: bytes, decode: Callable[..., Iterable[Record]]) -> int:
+    """Return how many records one of the twins makes of a run of one batch."""
+    return sum(1 for _ in decode(data[HEADER_SIZE:], read_header(data).records_count))
+
+
 def build(data: list[bytes]) -> int:
     """Return how many bytes the client's producer makes of values."""
     builder = BatchBuilder()
@@ -156,6 +165,8 @@ def decoding() -> list[Case]:
     cases += [
         Case("all columns, in Python", partial(decode, few, ALL, is_compiled=False), 2_000),
         Case("2 headers, in Python", partial(decode, run_of(1_000, headers=HEADERS), ALL, is_compiled=False), 1_000),
+        Case("objects", partial(decode_objects, run_of(1_000), decode_records), 1_000),
+        Case("objects, in Python", partial(decode_objects, run_of(1_000), decode_records_in_python), 1_000),
         Case("objects, as the client's consumer", partial(fetch, few), 2_000),
     ]
     return cases
