@@ -156,7 +156,7 @@ def _map_segment(piece: SegmentPiece, files: Files) -> tuple[memoryview, int] | 
             files.close(fd)
     except OSError as exc:
         raise _MovedError(str(disk_error(exc, "read", path)), start) from exc
-    except CannotReadError as exc:
+    except (CannotReadError, ValueError) as exc:  # a map of more than there is by now is a `ValueError`
         raise _MovedError(str(exc), start) from exc
     sequential = getattr(mmap, "MADV_SEQUENTIAL", None)
     if sequential is not None:

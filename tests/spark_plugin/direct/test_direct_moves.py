@@ -55,18 +55,20 @@ class Scene:
     after: Log
 
 
-def a_log(seed: int, segments_count: int = 4) -> Log:
-    """Return a log with aborted transactions, of which all but the last segment is decided, and something behind."""
-    made: Log = pickle.loads(_pickled_log(seed, segments_count))
+def a_log(seed: int, segments_count: int = 4, *, is_stable: bool = False) -> Log:
+    """Return a log with aborted transactions, of which all but the last segment is decided, or everything is."""
+    made: Log = pickle.loads(_pickled_log(seed, segments_count, is_stable))
     return made
 
 
 @functools.cache
-def _pickled_log(seed: int, segments_count: int) -> bytes:
+def _pickled_log(seed: int, segments_count: int, is_stable: bool) -> bytes:
     for attempt in itertools.count():
         log = make_log(random.Random(seed * 1000 + attempt), 18, segments_count=segments_count, codecs=CODECS)
         is_mixed = any(batch.is_aborted for batch in log.batches[:9])
-        if is_mixed and log.end_of(segments_count - 2) <= log.last_stable_offset < log.end_offset:
+        is_long = len(log.segments[-1].batches) > 3
+        is_decided = log.end_of(segments_count - 2) <= log.last_stable_offset
+        if is_mixed and is_long and is_decided and is_stable == (log.last_stable_offset == log.end_offset):
             for segment in log.segments:
                 assert segment.data, "made once"
             return pickle.dumps(log)
@@ -193,7 +195,7 @@ def objects_that_expire(tmp_path: Path, seed: int) -> Scene:
 
 
 def a_segment_that_grows_is_closed_and_compacted(tmp_path: Path, seed: int) -> Scene:
-    log = a_log(seed, 2)
+    log = a_log(seed, 2, is_stable=True)
     directory = write_data_dir(tmp_path / "data", log)
     made = compact(log, 1, 2, random.Random(seed), drops_aborted=False)
     after = attrs.evolve(log, segments=[log.segments[0], made])
@@ -233,6 +235,26 @@ def test_what_moves_step_by_step_while_it_is_planned_and_read_is_read_once(
     make_scene: Callable[[Path, int], Scene], tmp_path: Path
 ) -> None:
     _try_every_point(make_scene, tmp_path, 2, is_read_committed=True, at_once=False)
+
+
+@pytest.mark.parametrize("make_scene", SCENES, ids=lambda scene: scene.__name__)
+def test_a_broker_that_stands_still_in_the_middle_costs_no_row(
+    make_scene: Callable[[Path, int], Scene], tmp_path: Path
+) -> None:
+    for count in itertools.count():
+        place = tmp_path / str(count)
+        place.mkdir()
+        scene = make_scene(place, 1)
+        end = scene.log.last_stable_offset
+        before = scene.log.rows(0, end, is_read_committed=True)
+        needed = scene.after.rows(0, end, is_read_committed=True)
+        taken = len(list(itertools.islice(scene.change, count)))
+        read = _read(scene, Steps(iter(()), 1, at_once=False), end, is_read_committed=True)
+
+        assert [row.offset for row in read] == sorted({row.offset for row in read}), "rising, without a repeat"
+        assert set(needed) <= set(read) <= set(before)
+        if taken < count:
+            return
 
 
 @pytest.mark.sweep
