@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=Message)
 
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 180.0
 
 KEEPS_EVERYTHING = "log.retention.ms=-1"
 """The timestamps of these tests are fixed and in the past."""
