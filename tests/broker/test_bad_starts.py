@@ -18,7 +18,7 @@ from odradek.kernel.cli import main
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-SERVED_S = 20.0
+SERVED_S = 90.0
 """A broker that starts all the same is interrupted after this long; its test then fails."""
 
 

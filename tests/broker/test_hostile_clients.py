@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .broker_process import BrokerProcess
 
 MEBIBYTE = 1 << 20
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 """How long a hostile connection may take to be closed, on a machine that does other things too."""
 
 API_KEYS_MAX = 100
