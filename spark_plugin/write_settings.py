@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 BATCH_BYTES: Final = 1_048_576
 TRANSACTION_TIMEOUT_MS: Final = 900_000
 IN_FLIGHT_MAX: Final = 5
+_BATCH_BYTES_MAX: Final = 2**30
+"""A batch's length is an int32."""
 _KEYS: Final = (
     "acks",
     "batch.size",
@@ -106,7 +108,7 @@ class WriteSettings:
         return cls(
             acks=read.acks or 1,
             is_idempotent=read.is_idempotent,
-            batch_bytes=min(batch_bytes, read.request_size_bytes_max),
+            batch_bytes=max(min(batch_bytes, read.request_size_bytes_max, _BATCH_BYTES_MAX), 1),
             request_bytes=read.request_size_bytes_max,
             in_flight_max=min(read.in_flight_max, IN_FLIGHT_MAX),
             delivery_timeout_ms=read.delivery_timeout_ms,

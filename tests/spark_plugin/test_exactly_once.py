@@ -68,6 +68,7 @@ def test_a_death_at_any_request_loses_and_doubles_nothing(is_v2: bool, who: str,
         finish(cluster, Checkpoint(), [(at, who, is_done)])
 
         assert sorted(cluster.committed) == expected(BATCHES), f"died at request {at}"
+        assert cluster.open_transactions == [], f"died at request {at}: readers would wait for what is open"
 
 
 @pytest.mark.parametrize("is_v2", [False, True])
