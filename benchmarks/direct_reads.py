@@ -25,10 +25,10 @@ from odradek.kernel.records.columns import Column, ColumnReader
 from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.types import TopicPartition
 from odradek.kernel.wire.messages.api_00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from odradek.spark_plugin.batch_reader import BatchReader
 from odradek.spark_plugin.client import Client, ClientSettings
 from odradek.spark_plugin.direct import BrokerPiece
-from odradek.spark_plugin.read_task import ReadTask, read
+from odradek.spark_plugin.reading.batch_reader import BatchReader
+from odradek.spark_plugin.reading.read_task import ReadTask, read
 
 ROUNDS = 5
 MILLION = 1_000_000

@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from benchmarks.client import broker_process
 from odradek.kernel.client import BlockingAdmin, NewTopic
-from odradek.spark_plugin.partitioners import RowPartitioner
-from odradek.spark_plugin.write_rows import RowSorter
-from odradek.spark_plugin.write_task import commit, plan_write, write_partition
+from odradek.spark_plugin.writing.partitioners import RowPartitioner
+from odradek.spark_plugin.writing.write_rows import RowSorter
+from odradek.spark_plugin.writing.write_task import commit, plan_write, write_partition
 
 ROWS = 10_000
 SCHEMA = [("key", "binary"), ("value", "binary")]

@@ -4,16 +4,15 @@
 
 | module | what it holds |
 | --- | --- |
-| `source`, `source_stream`, `writer`, `lag` | what Spark calls: thin, and the only modules with pyspark |
-| `options`, `option_table`, `schema`, `offsets`, `positions`, `topic_pattern` | what a user says, checked; pure |
-| `planner`, `rate_limit`, `filters`, `splitting`, `data_loss` | which offsets are read, and by which task; pure |
-| `batch_reader`, `stream_reader`, `survey`, `task_planning` | the driver's side: asks brokers, and plans |
-| `read_task`, `arrow`, `wire_format` | a worker's side: ranges become batches of Arrow's |
+| `source`, `source_stream` | the classes that Spark calls; with `lag` and the sink's `writer` the only ones with pyspark |
+| `options` | what a user says, read and checked; pure |
+| `reading` | the source: which offsets are read, by which task, and how a task reads them |
+| `writing` | the sink, at least once or exactly once |
 | `client` | a light client that blocks; no trio |
 | `direct` | ranges that are read from files or an object store, past the brokers |
-| `write_task`, `write_rows`, `sending`, `partitioners`, `transactions` | the sink |
+| `schema`, `offsets`, `ranges`, `arrow`, `errors` | columns, offsets, ranges and batches: values that all of these share; pure |
 | `worker` | what a Python process of Spark's keeps between tasks |
-| `progress` | how far a query is behind |
+| `lag`, `progress`, `offset_copy` | how far a query is behind; its offsets in a consumer group |
 
 Names are imported when somebody asks for them: a worker that reads needs no pyspark classes but those it has, and the
 module that Spark finds (`pyspark_odradek`) may not fail: one that does hides every other data source.

@@ -5,7 +5,7 @@ makes of the source's schema: it compares them with the first batch of a task, a
 
 *Source:* Arrow columnar format; `pyspark.sql.pandas.types.to_arrow_schema`.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
 Spark keeps a query's offsets in its checkpoint, where nobody else looks. After each micro-batch the listener commits to
 the group where the query goes on. That is for people and alerts alone: a restart reads the checkpoint, never the group.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Shell: copies where streaming queries stand to a consumer group, and remembers it; what `lag`'s listener is made of.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

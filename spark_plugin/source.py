@@ -5,7 +5,7 @@ driver and workers, so none holds a socket or a lock; connections are the proces
 
 *Source:* `pyspark.sql.datasource`, `pyspark.sql.streaming.datasource` of PySpark 4.3.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     )
     from pyspark.sql.types import StructType
 
-    from .batch_reader import BatchReader
-    from .read_task import ReadTask
+    from .reading.batch_reader import BatchReader
+    from .reading.read_task import ReadTask
 
 FORMAT: Final = "odradek"
 
@@ -45,7 +45,7 @@ class TaskPartition(InputPartition):
 class DefaultSource(DataSource):
     """The data source: Spark makes one for each use of the format, on the driver and in planners.
 
-    .. versionadded:: 0.3
+    .. versionadded:: 0.1
     """
 
     @classmethod
@@ -59,7 +59,7 @@ class DefaultSource(DataSource):
         Raises:
             OptionError: An option is missing, contradicts another, or has no such value.
         """
-        from .batch_reader import default_schema
+        from .reading.batch_reader import default_schema
 
         return default_schema(self.options)
 
@@ -70,27 +70,27 @@ class DefaultSource(DataSource):
             OptionError: An option is missing, contradicts another, or has no such value.
             SchemaError: The schema has columns that there are not.
         """
-        from .batch_reader import BatchReader
+        from .reading.batch_reader import BatchReader
 
         reader = BatchReader.of(self.options, columns_of(schema))
         return FilteringTopicReader(reader) if is_pushing_filters_down() else TopicReader(reader)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return what reads a stream; raises as `reader` does."""
+        from .reading.stream_reader import StreamReader
         from .source_stream import TopicStreamReader
-        from .stream_reader import StreamReader
 
         return TopicStreamReader(StreamReader.of(self.options, columns_of(schema)))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return what writes a batch; raises what `writer.open_writer` does."""
-        from .writer import open_writer
+        from .writing.writer import open_writer
 
         return open_writer(self.options, schema, overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Return what writes micro-batches; raises what `writer.open_stream_writer` does."""
-        from .writer import open_stream_writer
+        from .writing.writer import open_stream_writer
 
         return open_stream_writer(self.options, schema, overwrite)
 
@@ -124,7 +124,7 @@ def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
     """Read what a partition says."""
     if not isinstance(partition, TaskPartition):
         return iter(())
-    from .read_task import read
+    from .reading.read_task import read
 
     return read(partition.task)
 

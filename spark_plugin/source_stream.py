@@ -4,7 +4,7 @@ Were it imported there, an older Spark would find no data source of anybody's: o
 
 *Source:* `python_streaming_source_runner.py` of PySpark 4.3.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from .stream_reader import StreamReader
+    from .reading.stream_reader import StreamReader
 
 
 class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

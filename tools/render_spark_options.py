@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from odradek.spark_plugin.option_reference import render_page
+from odradek.spark_plugin.options.option_reference import render_page
 
 
 def main() -> None:

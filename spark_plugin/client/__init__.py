@@ -16,7 +16,7 @@ Plain sockets, each wait with an end, no event loop, no threads: a task of Spark
 | `scram`, `sasl` | pure cores: proofs of identity |
 | `fetch_loop`, `brokers`, `connection`, `login`, `transport`, `clock` | the shells around them |
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

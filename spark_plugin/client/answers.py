@@ -1,6 +1,6 @@
 """Pure core: the error codes in an answer, wherever they stand.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ Batches of magic 0 and 1 have their (last) offset in front, and nothing after `m
 
 *Source:* `DefaultRecordBatch`, `LegacyRecord` of Kafka 4.3.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Whoever wants to ask borrows a connection (`lease`) and gives it back (`release`
 between use two, and no answer is taken for another. Dead brokers are tried in turn; each error names the addresses that
 were tried, and what each of them said.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 Spark forks its workers. A child never uses, and never closes, what it got from its parent: the connections are one
 process's own, so the cache is begun anew wherever the process id is another one.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

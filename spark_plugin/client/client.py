@@ -1,6 +1,6 @@
 """Shell: `Client`: what a source and a sink ask of a Kafka cluster, one call after the other, each with an end.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

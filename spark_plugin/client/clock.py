@@ -1,6 +1,6 @@
 """Shell: time for a client that blocks: how late it is, and waiting; injected, so that tests wait for nothing.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 An answer is read by its size prefix into memory taken for it: one piece, no copy. A fetch brings its own `Landing`, the
 same memory for every answer; so what was fetched is valid until the next `receive` into it.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

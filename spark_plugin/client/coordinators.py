@@ -2,7 +2,7 @@
 
 *Source:* FindCoordinator of Kafka's protocol; `AbstractCoordinator` of Kafka 4.3.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ Those that any client knows are the kernel's (`odradek.kernel.client.errors`); t
 | `UnknownPartitionError` | there is no such topic or partition |
 | `NoProgressError` | no record came for `kafkaConsumer.pollTimeoutMs` |
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

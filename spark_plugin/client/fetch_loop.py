@@ -7,7 +7,7 @@
 There is no fetch session: one partition on a connection of its own needs none. Every answer lands in the same memory:
 what `next` returned is valid until the next `next`.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

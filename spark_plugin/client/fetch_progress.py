@@ -14,7 +14,7 @@ a row is empty too, none of them was throttled, and the position is in the leade
 
 *Source:* `AbstractFetch`, `FetchCollector`, `DelayedRemoteFetch` of Kafka 4.3; KIP-74, KIP-98, KIP-320, KIP-392.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

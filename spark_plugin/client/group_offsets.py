@@ -5,7 +5,7 @@ committed offset of a deleted topic does not have.
 
 *Source:* OffsetCommit, OffsetFetch of Kafka's protocol; KIP-447 (`require_stable`), KIP-709 (many groups).
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ quotes, a backslash keeps the next character.
 
 *Source:* `JaasConfig` of Kafka 4.3, `javax.security.auth.login.Configuration`; KIP-255 (unsecured tokens), KIP-342.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

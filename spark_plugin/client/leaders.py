@@ -2,7 +2,7 @@
 
 *Source:* Metadata and ListOffsets of Kafka's protocol; `OffsetFetcher`, `Metadata` of Kafka 4.3.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 *Source:* KIP-35, KIP-152, KIP-368 (a session may expire), KIP-511; `SaslClientAuthenticator` of Kafka 4.3.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

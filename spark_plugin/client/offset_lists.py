@@ -2,7 +2,7 @@
 
 *Source:* ListOffsets of Kafka's protocol; KIP-79, KIP-405 (the special timestamps of tiered storage), KIP-734.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

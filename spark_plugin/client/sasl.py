@@ -8,7 +8,7 @@ r"""Pure core: the SASL mechanisms: what to say first, and what to answer.
 
 *Source:* RFC 4616, RFC 5802, RFC 7628; KIP-43, KIP-84, KIP-255, KIP-342.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 
 *Source:* RFC 5802, RFC 7677; KIP-84; `ScramSaslClient`, `ScramFormatter` of Kafka 4.3 (no SASLprep, as there).
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

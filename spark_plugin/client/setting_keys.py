@@ -6,7 +6,7 @@ probably a slip, and whoever reads options warns of it (`unknown_keys`).
 
 *Source:* `ConsumerConfig`, `ProducerConfig`, `AdminClientConfig`, `SslConfigs`, `SaslConfigs` of Kafka 4.3.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 A value is frozen, can be pickled to workers, and serves as the key of the clients that a process keeps. It holds
 passwords, and prints none of them.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Pure core: what callers are told of topics.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

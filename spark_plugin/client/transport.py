@@ -1,6 +1,6 @@
 """Shell: bytes to and from one address: a socket, with TLS or not, where every wait has an end.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ import pyarrow as pa
 from odradek.kernel.client.errors import ClientError
 from odradek.spark_plugin.client import Client
 from odradek.spark_plugin.client.clock import SystemPausingClock
-from odradek.spark_plugin.transactions import WrittenPartition
 from odradek.spark_plugin.worker import TaskIdentity
-from odradek.spark_plugin.write_task import TaskWriter, abort, commit, plan_write
+from odradek.spark_plugin.writing.transactions import WrittenPartition
+from odradek.spark_plugin.writing.write_task import TaskWriter, abort, commit, plan_write
 
 PARTITIONS = 2
 BATCHES = 2

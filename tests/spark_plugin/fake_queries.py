@@ -8,7 +8,7 @@ import attrs
 from odradek.kernel.client.errors import ClientError, ConnectionFailedError
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.types import TopicPartition
-from odradek.spark_plugin.transaction_steps import (
+from odradek.spark_plugin.writing.transaction_steps import (
     Ask,
     Coordination,
     Pause,
@@ -16,7 +16,7 @@ from odradek.spark_plugin.transaction_steps import (
     TransactionalProducer,
     refused,
 )
-from odradek.spark_plugin.transactions import PartitionOfBatch, WrittenPartition, abort_all, commit_all
+from odradek.spark_plugin.writing.transactions import PartitionOfBatch, WrittenPartition, abort_all, commit_all
 from tests.spark_plugin.fake_transactions import FakeCluster
 
 ANCHOR = TopicPartition("out", 0)

@@ -32,7 +32,7 @@ from odradek.kernel.wire.messages.api_28_txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
-from odradek.spark_plugin.transaction_steps import Ask, TransactionalProducer
+from odradek.spark_plugin.writing.transaction_steps import Ask, TransactionalProducer
 
 
 @attrs.define

@@ -18,9 +18,9 @@ from odradek.kernel.wire.messages.api_00_produce import (
     TopicProduceResponse,
 )
 from odradek.spark_plugin.client import Client
-from odradek.spark_plugin.produce import ProduceCore
-from odradek.spark_plugin.sending import BatchSender
-from odradek.spark_plugin.write_settings import WriteSettings
+from odradek.spark_plugin.writing.produce import ProduceCore
+from odradek.spark_plugin.writing.sending import BatchSender
+from odradek.spark_plugin.writing.write_settings import WriteSettings
 from tests.spark_plugin.test_produce_core import Log, run_of
 
 

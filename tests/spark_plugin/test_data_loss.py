@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.spark_plugin.data_loss import (
+from odradek.spark_plugin.errors import AssignmentError, DataLossError, OptionError
+from odradek.spark_plugin.options.positions import LogEnds
+from odradek.spark_plugin.ranges import OffsetRange, TopicPartition
+from odradek.spark_plugin.reading.data_loss import (
     EVENTS,
     Event,
     Outcome,
@@ -23,9 +26,6 @@ from odradek.spark_plugin.data_loss import (
     topic_gone,
     went_back,
 )
-from odradek.spark_plugin.errors import AssignmentError, DataLossError, OptionError
-from odradek.spark_plugin.positions import LogEnds
-from odradek.spark_plugin.ranges import OffsetRange, TopicPartition
 
 P0, P1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
 OLD, NEW, NONE = uuid.UUID(int=1), uuid.UUID(int=2), uuid.UUID(int=0)

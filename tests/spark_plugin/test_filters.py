@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.spark_plugin.filters import Filter, push
 from odradek.spark_plugin.ranges import OffsetRange, TopicPartition
+from odradek.spark_plugin.reading.filters import Filter, push
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 NOON_MS = 1_795_348_800_000

@@ -8,10 +8,10 @@ import pytest
 
 from odradek.kernel.client.producer_settings import PRODUCER_KEYS
 from odradek.spark_plugin.client.setting_keys import EFFECTIVE_KEYS, KNOWN_NAMES
-from odradek.spark_plugin.data_loss import Event
-from odradek.spark_plugin.option_reference import WRITE_KEYS, render_page
-from odradek.spark_plugin.option_table import OPTIONS
-from odradek.spark_plugin.write_settings import _KEYS
+from odradek.spark_plugin.options.option_reference import WRITE_KEYS, render_page
+from odradek.spark_plugin.options.option_table import OPTIONS
+from odradek.spark_plugin.reading.data_loss import Event
+from odradek.spark_plugin.writing.write_settings import _KEYS
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "spark-options.md"
 

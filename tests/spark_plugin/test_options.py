@@ -9,11 +9,11 @@ import pytest
 
 from odradek.spark_plugin.client.setting_keys import KNOWN_NAMES
 from odradek.spark_plugin.errors import OptionError
-from odradek.spark_plugin.option_table import OPTIONS, Kind, by_lower_name, read_value
-from odradek.spark_plugin.options import REFUSED_KAFKA_KEYS, read_sink_options, read_source_options
-from odradek.spark_plugin.planner import Assigned, Pattern, Topics
-from odradek.spark_plugin.positions import AtTimestamp, EachOffset, EachTimestamp, Everywhere
+from odradek.spark_plugin.options.option_table import OPTIONS, Kind, by_lower_name, read_value
+from odradek.spark_plugin.options.options import REFUSED_KAFKA_KEYS, read_sink_options, read_source_options
+from odradek.spark_plugin.options.positions import AtTimestamp, EachOffset, EachTimestamp, Everywhere
 from odradek.spark_plugin.ranges import EARLIEST, LATEST, TopicPartition
+from odradek.spark_plugin.reading.planner import Assigned, Pattern, Topics
 
 BROKERS = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
 SOURCE = {**BROKERS, "subscribe": "orders"}

@@ -11,13 +11,13 @@ import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.spark_plugin.data_loss import settle, stream_outcome
 from odradek.spark_plugin.offsets import from_json_object, json_object, text
-from odradek.spark_plugin.planner import Topics, assign
-from odradek.spark_plugin.positions import Everywhere, LogEnds, resolve
+from odradek.spark_plugin.options.positions import Everywhere, LogEnds, resolve
 from odradek.spark_plugin.ranges import EARLIEST, LATEST, TopicPartition
-from odradek.spark_plugin.rate_limit import TriggerLimits, TriggerPlanner
-from odradek.spark_plugin.splitting import split
+from odradek.spark_plugin.reading.data_loss import settle, stream_outcome
+from odradek.spark_plugin.reading.planner import Topics, assign
+from odradek.spark_plugin.reading.rate_limit import TriggerLimits, TriggerPlanner
+from odradek.spark_plugin.reading.splitting import split
 
 TOPIC = "t"
 ACTIONS = st.one_of(

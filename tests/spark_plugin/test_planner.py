@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from odradek.spark_plugin.errors import AssignmentError
-from odradek.spark_plugin.planner import Assigned, Pattern, Subscription, Topics, assign, topics_to_describe
 from odradek.spark_plugin.ranges import TopicPartition
+from odradek.spark_plugin.reading.planner import Assigned, Pattern, Subscription, Topics, assign, topics_to_describe
 
 CLUSTER = {"orders": (1, 0), "orders-eu": (0,), "users": (0,), "__consumer_offsets": (0, 1)}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.spark_plugin.errors import AssignmentError, OptionError
-from odradek.spark_plugin.positions import (
+from odradek.spark_plugin.options.positions import (
     AtTimestamp,
     EachOffset,
     EachTimestamp,

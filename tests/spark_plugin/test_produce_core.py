@@ -28,8 +28,8 @@ from odradek.kernel.wire.messages.api_00_produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from odradek.spark_plugin.produce import Batch, ProduceCore, Run
-from odradek.spark_plugin.write_settings import WriteSettings
+from odradek.spark_plugin.writing.produce import Batch, ProduceCore, Run
+from odradek.spark_plugin.writing.write_settings import WriteSettings
 
 HERE = TopicPartition("t", 0)
 THERE = TopicPartition("t", 1)

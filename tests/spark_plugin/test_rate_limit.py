@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.spark_plugin.ranges import TopicPartition
-from odradek.spark_plugin.rate_limit import TriggerLimits, TriggerPlanner, limited
+from odradek.spark_plugin.reading.rate_limit import TriggerLimits, TriggerPlanner, limited
 
 ROWS = [json.loads(line) for line in Path(__file__).with_name("connector_arithmetic.jsonl").read_text().splitlines()]
 """See `test_splitting.py`."""

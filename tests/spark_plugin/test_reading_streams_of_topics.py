@@ -14,8 +14,8 @@ from odradek.kernel.client import TopicPartition
 from odradek.kernel.testing.running_broker import RunningBroker, running_broker
 from odradek.spark_plugin.errors import AssignmentError, DataLossError, OptionError
 from odradek.spark_plugin.offsets import JsonOffsets
-from odradek.spark_plugin.read_task import read
-from odradek.spark_plugin.stream_reader import StreamReader
+from odradek.spark_plugin.reading.read_task import read
+from odradek.spark_plugin.reading.stream_reader import StreamReader
 from tests.spark_plugin.topic_kit import Kit, Record, Write, open_kit
 
 EARLIEST = {"startingOffsets": "earliest"}

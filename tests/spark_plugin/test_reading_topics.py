@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from odradek.kernel.client import TopicPartition
 from odradek.kernel.errors import OdradekError
 from odradek.kernel.testing.running_broker import RunningBroker, running_broker
-from odradek.spark_plugin.batch_reader import BatchReader
 from odradek.spark_plugin.errors import AssignmentError, DataLossError, OptionError, SchemaError
-from odradek.spark_plugin.read_task import ReadTask, read
+from odradek.spark_plugin.reading.batch_reader import BatchReader
+from odradek.spark_plugin.reading.read_task import ReadTask, read
 from tests.spark_plugin.topic_kit import COLUMNS, Kit, Record, Row, Write, cells, open_kit, writes
 from tests.waiting import until
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.kernel.client.partitioners import murmur2, partition_of_key
-from odradek.spark_plugin.partitioners import KeyColumn, RowPartitioner, crc32_hashes, murmur2_hashes
+from odradek.spark_plugin.writing.partitioners import KeyColumn, RowPartitioner, crc32_hashes, murmur2_hashes
 
 
 def column(keys: list[bytes | None], *, front: int = 0) -> KeyColumn:

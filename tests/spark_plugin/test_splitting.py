@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.spark_plugin.ranges import OffsetRange, TopicPartition, total_size
-from odradek.spark_plugin.splitting import (
+from odradek.spark_plugin.reading.splitting import (
     split,
     split_by_bytes,
     split_by_records,

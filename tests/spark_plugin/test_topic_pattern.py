@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.spark_plugin.errors import OptionError
-from odradek.spark_plugin.topic_pattern import compile_pattern
+from odradek.spark_plugin.options.topic_pattern import compile_pattern
 
 # What `java.util.regex.Pattern` of Java 17 finds, computed with it on 2026-11-22 (`Matcher.find`).
 FOUND = [

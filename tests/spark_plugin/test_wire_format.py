@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.spark_plugin.wire_format import names_to_make, stripped
+from odradek.spark_plugin.reading.wire_format import names_to_make, stripped
 
 framed = st.builds(
     lambda number, rest: struct.pack(">bi", 0, number) + rest, st.integers(-(2**31), 2**31 - 1), st.binary()

@@ -6,7 +6,7 @@ import pytest
 
 from odradek.kernel.errors import ConfigError
 from odradek.kernel.records.compression import CompressionType
-from odradek.spark_plugin.write_settings import WriteSettings
+from odradek.spark_plugin.writing.write_settings import WriteSettings
 
 BOOTSTRAP = {"bootstrap.servers": "127.0.0.1:9092"}
 

@@ -15,9 +15,9 @@ from odradek.kernel.client.errors import BrokerError, RecordTooLargeError
 from odradek.kernel.client.partitioners import partition_of_key
 from odradek.kernel.testing.running_broker import RunningBroker, running_broker
 from odradek.spark_plugin.errors import OptionError, SchemaError
-from odradek.spark_plugin.transactions import WrittenPartition
-from odradek.spark_plugin.write_rows import BadRowError
-from odradek.spark_plugin.write_task import WritePlan, abort, commit, plan_write, write_partition
+from odradek.spark_plugin.writing.transactions import WrittenPartition
+from odradek.spark_plugin.writing.write_rows import BadRowError
+from odradek.spark_plugin.writing.write_task import WritePlan, abort, commit, plan_write, write_partition
 from tests.spark_plugin.topic_kit import CODECS, Kit, Row, open_kit
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))

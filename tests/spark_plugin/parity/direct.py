@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from odradek.kernel.errors import OdradekError
-from odradek.spark_plugin.batch_reader import BatchReader, default_schema
-from odradek.spark_plugin.read_task import read
-from odradek.spark_plugin.stream_reader import StreamReader
-from odradek.spark_plugin.write_task import commit, plan_write, write_partition
+from odradek.spark_plugin.reading.batch_reader import BatchReader, default_schema
+from odradek.spark_plugin.reading.read_task import read
+from odradek.spark_plugin.reading.stream_reader import StreamReader
+from odradek.spark_plugin.writing.write_task import commit, plan_write, write_partition
 
 from .observe import digest, reader_options, refused
 from .scenarios import WRITES, given_options, stored_in, topic_for
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from odradek.spark_plugin.read_task import ReadTask
+    from odradek.spark_plugin.reading.read_task import ReadTask
 
     from .inputs import Options
     from .observe import Outcome

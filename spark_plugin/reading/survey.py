@@ -2,7 +2,7 @@
 
 Each function asks anew: what a plan is made of is what the brokers said for it.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from odradek.kernel.wire.messages.api_35_describe_log_dirs import (
     DescribeLogDirsResponse,
 )
 
+from ..options.positions import LogEnds, resolve, timestamps_to_ask
+from ..ranges import EARLIEST, LATEST
 from .planner import assign, topics_to_describe
-from .positions import LogEnds, resolve, timestamps_to_ask
-from .ranges import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     import uuid
     from collections.abc import Collection, Iterable, Mapping
 
-    from .client import Client
+    from ..client import Client
+    from ..options.positions import Position
     from .planner import Subscription
-    from .positions import Position
     from .splitting import Marks
 
 

@@ -25,9 +25,9 @@ import attrs
 
 from odradek.kernel.types import INTERNAL_TOPICS
 
-from .errors import AssignmentError
-from .ranges import TopicPartition
-from .topic_pattern import compile_pattern
+from ..errors import AssignmentError
+from ..options.topic_pattern import compile_pattern
+from ..ranges import TopicPartition
 
 __all__ = ["Assigned", "Pattern", "Subscription", "Topics", "assign", "topics_to_describe"]
 

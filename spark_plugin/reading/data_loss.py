@@ -21,9 +21,9 @@ from typing import Final, NamedTuple
 
 import attrs
 
-from .errors import AssignmentError, DataLossError, OptionError
-from .positions import LogEnds
-from .ranges import OffsetRange, Offsets, TopicPartition
+from ..errors import AssignmentError, DataLossError, OptionError
+from ..options.positions import LogEnds
+from ..ranges import OffsetRange, Offsets, TopicPartition
 
 __all__ = [
     "EVENTS",

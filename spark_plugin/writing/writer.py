@@ -4,7 +4,7 @@ They are pickled between planners, driver and workers, and hold values only.
 
 *Source:* `DataSourceArrowWriter`, `DataSourceStreamArrowWriter` of PySpark 4.3.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

@@ -14,15 +14,15 @@ from typing import Any, Final
 
 import attrs
 
-from .client.setting_keys import KNOWN_NAMES, unknown_keys
-from .direct.settings import TIERED_STORE
-from .errors import OptionError
-from .offsets import parse_offsets, parse_partitions, parse_timestamps
+from ..client.setting_keys import KNOWN_NAMES, unknown_keys
+from ..direct.settings import TIERED_STORE
+from ..errors import OptionError
+from ..offsets import parse_offsets, parse_partitions, parse_timestamps
+from ..ranges import EARLIEST, LATEST
+from ..reading.planner import Assigned, Pattern, Subscription, Topics
+from ..reading.rate_limit import TriggerLimits
 from .option_table import BOOTSTRAP, OPTIONS, Kind, Use, by_lower_name, read_value
-from .planner import Assigned, Pattern, Subscription, Topics
 from .positions import AtTimestamp, EachOffset, EachTimestamp, Everywhere, Position
-from .ranges import EARLIEST, LATEST
-from .rate_limit import TriggerLimits
 from .topic_pattern import compile_pattern
 
 __all__ = ["REFUSED_KAFKA_KEYS", "SinkOptions", "SourceOptions", "read_sink_options", "read_source_options"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from .client.setting_keys import EFFECTIVE_KEYS, KNOWN_NAMES
-from .data_loss import EVENTS
-from .direct.settings import STORE_OPTIONS
+from ..client.setting_keys import EFFECTIVE_KEYS, KNOWN_NAMES
+from ..direct.settings import STORE_OPTIONS
+from ..reading.data_loss import EVENTS
+from ..schema import FIELDS, SINK_TYPES
 from .option_table import BOOTSTRAP, OPTIONS, Kind, Option, Use
 from .options import REFUSED_KAFKA_KEYS
-from .schema import FIELDS, SINK_TYPES
 
 __all__ = ["WRITE_KEYS", "render_page"]
 

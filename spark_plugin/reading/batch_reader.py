@@ -3,7 +3,7 @@
 `partitions()` of Spark's reader is `plan` here: ask brokers which partitions there are and where their logs begin and
 end, resolve where to begin and to end, drop what filters exclude, cut, and make tasks.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from .client import client_for
+from ..client import client_for
+from ..direct.settings import direct_settings
+from ..options.options import read_source_options
+from ..options.positions import EachOffset
+from ..ranges import EARLIEST, LATEST
+from ..schema import projection_of
 from .data_loss import batch_outcome, settle
-from .direct.settings import direct_settings
 from .filters import Filter, Pushed, push
-from .options import read_source_options
-from .positions import EachOffset
-from .ranges import EARLIEST, LATEST
-from .schema import projection_of
 from .survey import log_ends, offsets_at, offsets_of, survey
 from .task_planning import TaskPlanner, client_settings, task_planner
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from .client import Client
-    from .options import SourceOptions
-    from .ranges import OffsetRange, TopicPartition
+    from ..client import Client
+    from ..options.options import SourceOptions
+    from ..ranges import OffsetRange, TopicPartition
     from .read_task import ReadTask
 
 _log = logging.getLogger(__name__)

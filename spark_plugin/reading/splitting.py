@@ -21,7 +21,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from .ranges import OffsetRange, TopicPartition, total_size
+from ..ranges import OffsetRange, TopicPartition, total_size
 
 __all__ = ["Marks", "split", "split_by_bytes", "split_by_records", "split_to_reach", "warning_of_small_pieces"]
 

@@ -25,7 +25,7 @@ from typing import Any, Final
 
 import attrs
 
-from .ranges import OffsetRange, TopicPartition
+from ..ranges import OffsetRange, TopicPartition
 
 __all__ = ["Filter", "Pushed", "push"]
 

@@ -14,7 +14,7 @@ No Python runs for a row: hashes are computed for a column, four bytes of all ke
 
 *Source:* `Utils.murmur2`, `BuiltInPartitioner`; librdkafka `consistent_random`; KIP-480.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ batch (`offsets.START`), for Spark does not keep it and asks anew when the batch
 
 *Source:* `MicroBatchExecution` and `PythonMicroBatchStream` of Spark 4.3, by running them.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from .client import client_for
-from .client.errors import ClientError
+from ..client import client_for
+from ..client.errors import ClientError
+from ..offsets import START, from_json_object, json_object, json_object_with_start, start_in
+from ..options.options import read_source_options
+from ..options.positions import EachOffset
+from ..ranges import EARLIEST, LATEST
 from .data_loss import TopicIds, check_start, settle, stream_outcome, went_back
-from .offsets import START, from_json_object, json_object, json_object_with_start, start_in
-from .options import read_source_options
 from .planner import topics_to_describe
-from .positions import EachOffset
-from .ranges import EARLIEST, LATEST
 from .rate_limit import TriggerPlanner
 from .survey import log_ends, offsets_at, offsets_of, survey
 from .task_planning import TaskPlanner, task_planner
@@ -38,11 +38,11 @@ from .task_planning import TaskPlanner, task_planner
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from .client import Client
-    from .offsets import JsonOffsets
-    from .options import SourceOptions
-    from .positions import LogEnds
-    from .ranges import Offsets, TopicPartition
+    from ..client import Client
+    from ..offsets import JsonOffsets
+    from ..options.options import SourceOptions
+    from ..options.positions import LogEnds
+    from ..ranges import Offsets, TopicPartition
     from .read_task import ReadTask
     from .survey import Survey
 

@@ -18,7 +18,7 @@ its sequence is known when it is made. Meanwhile the rows of other partitions tr
 
 *Source:* `Sender`, `TransactionManager`, `ProducerBatch.split` of Kafka 4.3; KIP-98, KIP-360.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from .errors import OptionError
+from ..errors import OptionError
 
 __all__ = ["compile_pattern"]
 

@@ -41,7 +41,7 @@ Kafka's own parts alone are used: transactional ids, offsets of groups. Nobody s
 *Source:* KIP-98, KIP-447 (`require_stable`), KIP-890; `MicroBatchExecution` of Spark 4.3, which replays a batch under
 its number with the same offsets.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

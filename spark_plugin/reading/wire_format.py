@@ -6,7 +6,7 @@ A value that does not begin so stays as it is, and its `schemaId` is null; so is
 
 *Source:* Confluent's wire format, as its documentation has it.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .schema import SCHEMA_ID
+from ..schema import SCHEMA_ID
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,7 @@ end raises the producer's epoch, so that nothing that comes late can touch the n
 
 *Source:* KIP-98, KIP-447, KIP-890; `TransactionManager` of Kafka 4.3.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

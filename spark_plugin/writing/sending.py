@@ -1,6 +1,6 @@
 """Shell: sends what `produce` makes, over the client's connections: a few requests to each broker at a time.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from .produce import VERSION_MAX, VERSION_MAX_OF_TRANSACTIONS_1
 if TYPE_CHECKING:
     from odradek.kernel.types import TopicPartition
 
-    from .client import Client
-    from .client.clock import PausingClock
-    from .client.connection import Connection
+    from ..client import Client
+    from ..client.clock import PausingClock
+    from ..client.connection import Connection
     from .produce import Batch, ProduceCore
 
 WAITING_BYTES_MAX: Final = 8 * 1024 * 1024

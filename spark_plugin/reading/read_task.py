@@ -4,7 +4,7 @@ The driver plans `ReadTask`s and pickles them; a worker runs `read`. A task has 
 ranges that brokers serve (`BrokerPiece`), or that files and objects hold (`direct`). A piece that is gone by the time
 it is read is read from the broker, from the first offset that is still missing: no gap, and no repeat.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import attrs
 from odradek.kernel.records.batch import CorruptRecordsError
 from odradek.kernel.records.columns import ColumnReader
 
-from .arrow import record_batch
-from .client import client_for
-from .client.errors import OffsetOutOfRangeError, TopicRecreatedError, UnknownPartitionError
+from ..arrow import record_batch
+from ..client import client_for
+from ..client.errors import OffsetOutOfRangeError, TopicRecreatedError, UnknownPartitionError
+from ..direct.pieces import BrokerPiece, PieceGoneError
+from ..errors import DataLossError
+from ..worker import settle
 from .data_loss import Outcome, is_doubtful, out_of_range, topic_gone
 from .data_loss import settle as settle_losses
-from .direct.pieces import BrokerPiece, PieceGoneError
-from .errors import DataLossError
-from .worker import settle
 
 if TYPE_CHECKING:
     import uuid
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from odradek.kernel.records.columns import Columns
     from odradek.kernel.types import Buffer
 
-    from .client import ClientSettings
+    from ..client import ClientSettings
+    from ..direct.pieces import Piece
+    from ..ranges import OffsetRange
+    from ..schema import Projection
     from .data_loss import Loss
-    from .direct.pieces import Piece
-    from .ranges import OffsetRange
-    from .schema import Projection
 
 _log = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ def read(task: ReadTask) -> Iterator[pa.RecordBatch]:
 
 def _read_piece(task: ReadTask, piece: Piece, reader: ColumnReader) -> Iterator[pa.RecordBatch]:
     if not isinstance(piece, BrokerPiece):
-        from .direct import open_piece  # not needed, and not loaded, where brokers serve everything
+        from ..direct import open_piece  # not needed, and not loaded, where brokers serve everything
 
         try:
             yield from _decoded(task, piece.range, reader, open_piece(piece))

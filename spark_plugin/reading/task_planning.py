@@ -1,6 +1,6 @@
 """Shell: makes tasks of ranges: cut as the options say, read from brokers or past them.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import attrs
 
 from odradek.kernel.errors import ConfigError
 
-from .client import ClientSettings
-from .client.errors import ClientError
-from .direct.pieces import BrokerPiece
-from .direct.settings import direct_settings
-from .errors import OptionError
+from ..client import ClientSettings
+from ..client.errors import ClientError
+from ..direct.pieces import BrokerPiece
+from ..direct.settings import direct_settings
+from ..errors import OptionError
+from ..schema import projection_of
 from .read_task import ReadTask
-from .schema import projection_of
 from .splitting import split, warning_of_small_pieces
 from .survey import log_ends, log_marks
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Iterable, Mapping, Sequence
 
-    from .client import Client
-    from .direct import PartitionFacts, Sources
-    from .direct.pieces import Piece
-    from .direct.settings import DirectSettings
-    from .options import SourceOptions
-    from .ranges import OffsetRange, TopicPartition
-    from .schema import Projection
+    from ..client import Client
+    from ..direct import PartitionFacts, Sources
+    from ..direct.pieces import Piece
+    from ..direct.settings import DirectSettings
+    from ..options.options import SourceOptions
+    from ..ranges import OffsetRange, TopicPartition
+    from ..schema import Projection
     from .splitting import Marks
 
 _log = logging.getLogger(__name__)
@@ -108,7 +108,7 @@ class TaskPlanner:
         """Return what each task reads."""
         if self._direct is None or not ranges:
             return [[BrokerPiece(one)] for one in ranges]
-        from .direct import Sources, group_pieces
+        from ..direct import Sources, group_pieces
 
         if self._sources is None:
             self._sources = Sources(self._direct)
@@ -123,7 +123,7 @@ class TaskPlanner:
         self, client: Client, partitions: Iterable[TopicPartition], topic_ids: Mapping[str, uuid.UUID]
     ) -> dict[TopicPartition, PartitionFacts]:
         """Ask what has to be known before files are looked at."""
-        from .direct import PartitionFacts
+        from ..direct import PartitionFacts
 
         wanted = sorted(partitions)
         stable = log_ends(client, wanted, is_read_committed=True)

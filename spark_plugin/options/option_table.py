@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import attrs
 
-from .errors import OptionError
+from ..errors import OptionError
 
 __all__ = ["OPTIONS", "Kind", "Option", "Use", "by_lower_name", "read_value"]
 

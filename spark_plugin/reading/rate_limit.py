@@ -18,8 +18,8 @@ from collections.abc import Mapping
 
 import attrs
 
-from .offsets import OFFSET_MAX
-from .ranges import Offsets, TopicPartition
+from ..offsets import OFFSET_MAX
+from ..ranges import Offsets, TopicPartition
 
 __all__ = ["TriggerLimits", "TriggerPlanner", "limited"]
 

@@ -19,8 +19,8 @@ from typing import TypeAlias
 
 import attrs
 
-from .errors import AssignmentError, OptionError
-from .ranges import EARLIEST, LATEST, Offsets, TopicPartition
+from ..errors import AssignmentError, OptionError
+from ..ranges import EARLIEST, LATEST, Offsets, TopicPartition
 
 __all__ = [
     "AtTimestamp",

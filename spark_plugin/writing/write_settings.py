@@ -8,7 +8,7 @@
 | `acks` | `all` and `1` as they are; with `0` the sink waits for answers all the same, as with `1` |
 | `transaction.timeout.ms` | 15 minutes where it is not given, which is what brokers allow: it has to cover a batch |
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 
 A task asks brokers for nothing before its first row: partitions without rows cost nothing.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from odradek.kernel.types import TopicPartition
 from odradek.kernel.wire.messages.api_22_init_producer_id import InitProducerIdRequest
 from odradek.kernel.wire.messages.api_26_end_txn import EndTxnRequest
 
-from .client import ClientSettings, client_for
-from .client.clock import SystemPausingClock
-from .errors import OptionError
-from .options import read_sink_options
+from ..client import ClientSettings, client_for
+from ..client.clock import SystemPausingClock
+from ..errors import OptionError
+from ..options.options import read_sink_options
+from ..schema import sink_columns
+from ..worker import settle, task_identity
 from .partitioners import RowPartitioner
 from .produce import ProduceCore
-from .schema import sink_columns
 from .sending import BatchSender
 from .transaction_steps import Coordination, CoordinatorKind, TransactionalProducer, run_steps
 from .transactions import PartitionOfBatch, WrittenPartition, abort_all, commit_all
-from .worker import settle, task_identity
 from .write_rows import RowSorter
 from .write_settings import WriteSettings
 
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from .client import Client
-    from .client.clock import PausingClock
+    from ..client import Client
+    from ..client.clock import PausingClock
+    from ..worker import TaskIdentity
     from .transaction_steps import Ask, Steps
-    from .worker import TaskIdentity
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")

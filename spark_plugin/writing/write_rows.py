@@ -2,7 +2,7 @@
 
 The first row that cannot be written is told of by its number in the task (from 0), before any of its batch is sent.
 
-.. versionadded:: 0.3
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from odradek.kernel.client.errors import RecordTooLargeError
 from odradek.kernel.errors import OdradekError
 from odradek.kernel.types import TopicPartition
 
-from .arrow import encodable
+from ..arrow import encodable
 from .partitioners import KeyColumn
 from .produce import Run
 
