@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
 import json
 import re
 import shlex
@@ -215,7 +216,8 @@ def test_every_python_command_names_what_is_there() -> None:
                 (ROOT / "/".join(parts)).with_suffix(suffix).exists() for suffix in ("", ".py")
             )
         else:
-            found = (ROOT / command[1]).exists() or command[1].startswith("-")
+            # What lies beside the checkout is no part of it, and not on every machine.
+            found = (ROOT / command[1]).exists() or command[1].startswith(("-", "../"))
         if not found:
             wrong.append(f"{name_of(page)}: {shlex.join(command)}")
 
@@ -287,6 +289,8 @@ def test_every_python_example_parses_and_imports_what_is_there() -> None:
     wrong = []
     for page, _language, text in blocks("python"):
         for module, name in imported_names(ast.parse(text)):
+            if module.partition(".")[0] == "pyspark" and importlib.util.find_spec("pyspark") is None:
+                continue  # an extra, which the environment of `tox -e spark` has
             loaded = importlib.import_module(module)
             if not hasattr(loaded, name) and not (Path(loaded.__file__ or "").parent / f"{name}.py").exists():
                 wrong.append(f"{name_of(page)}: {module}.{name}")
