@@ -25,7 +25,7 @@ pytestmark = pytest.mark.interop
 
 TEXT: Final = (ROOT / "LICENSE").read_text()
 REPEATED: Final = 20
-LIMIT_S: Final = 90.0
+LIMIT_S: Final = 240.0
 QUICK_GROUPS: Final = ("group.initial.rebalance.delay.ms=0", "num.partitions=1")
 JAVA: Final = ("java", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp")
 
