@@ -4,13 +4,13 @@
 
 | module | what it holds |
 | --- | --- |
-| `source`, `source_stream` | the classes that Spark calls; with `lag` and the sink's `writer` the only ones with pyspark |
+| `source`, `source_stream` | the classes that Spark calls; these, `lag` and the sink's `writer` import pyspark |
 | `options` | what a user says, read and checked; pure |
 | `reading` | the source: which offsets are read, by which task, and how a task reads them |
 | `writing` | the sink, at least once or exactly once |
 | `client` | a light client that blocks; no trio |
 | `direct` | ranges that are read from files or an object store, past the brokers |
-| `schema`, `offsets`, `ranges`, `arrow`, `errors` | columns, offsets, ranges and batches: values that all of these share; pure |
+| `schema`, `offsets`, `ranges`, `arrow`, `errors` | columns, offsets, ranges, batches: what the others share; pure |
 | `worker` | what a Python process of Spark's keeps between tasks |
 | `lag`, `progress`, `offset_copy` | how far a query is behind; its offsets in a consumer group |
 
