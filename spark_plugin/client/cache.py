@@ -10,6 +10,7 @@ process's own, so the cache is begun anew wherever the process id is another one
 
 from __future__ import annotations
 
+import atexit
 import os
 from typing import TYPE_CHECKING, Final
 
@@ -69,5 +70,8 @@ def client_for(settings: ClientSettings) -> Client:
 
 
 def close_clients() -> None:
-    """Close what `client_for` returned in this process; the next call makes new ones."""
+    """Close what `client_for` returned in this process; the next call makes new ones. Also done when it ends."""
     _CACHE.close()
+
+
+atexit.register(close_clients)
