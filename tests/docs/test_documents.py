@@ -290,11 +290,12 @@ def test_every_python_example_parses_and_imports_what_is_there() -> None:
         for module, name in imported_names(ast.parse(text)):
             try:
                 loaded = importlib.import_module(module)
+                is_there = hasattr(loaded, name)
             except ModuleNotFoundError as error:
                 if (error.name or "").partition(".")[0] != "pyspark":
                     raise
                 continue  # an extra, which the environment of `tox -e spark` has
-            if not hasattr(loaded, name) and not (Path(loaded.__file__ or "").parent / f"{name}.py").exists():
+            if not is_there and not (Path(loaded.__file__ or "").parent / f"{name}.py").exists():
                 wrong.append(f"{name_of(page)}: {module}.{name}")
 
     assert not wrong
