@@ -46,7 +46,7 @@ def write_orders(spark: SparkSession, servers: str, count: int) -> None:
     orders = spark.range(0, count, 1, 1).selectExpr(
         "concat('customer-', id % 7) AS key",
         "to_json(named_struct('order', id, 'cents', 100 + id % 50)) AS value",
-        "timestamp_seconds(1700000000 + id) AS timestamp",
+        "timestamp_seconds(unix_timestamp(date_trunc('HOUR', now())) - 3600 + id) AS timestamp",  # older ones expire
     )
     (
         orders.write.format("odradek")

@@ -76,7 +76,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def broker() -> Iterator[RunningBroker]:
     """Run one broker for all tests; topics have two partitions unless they are made with others."""
-    with running_broker({"num.partitions": 2, "transaction.state.log.replication.factor": 1}) as broker:
+    settings = {
+        "num.partitions": 2,
+        "transaction.state.log.replication.factor": 1,
+        "log.retention.ms": -1,  # records of any time stay
+    }
+    with running_broker(settings) as broker:
         yield broker
 
 

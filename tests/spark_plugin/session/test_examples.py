@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections import Counter
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,12 +40,12 @@ def test_the_tour_is_taken(tour: Any, spark: SparkSession, broker: RunningBroker
     cents = orders.groupBy().sum("cents").first()
 
     expected: Counter[str] = Counter()
-    for number in range(COUNT):
-        at = datetime.fromtimestamp(1_700_000_000 + number, UTC)
-        expected[f"{at:%Y-%m-%d %H:%M}:00"] += 100 + number % 50
+    for number, minute in orders.selectExpr("order", "CAST(date_trunc('MINUTE', timestamp) AS STRING)").collect():
+        expected[minute] += 100 + number % 50
 
     assert sum(counts.values()) == COUNT
     assert batches == 4
     assert cents is not None
     assert cents[0] == sum(expected.values())
-    assert totals == {minute: total for minute, total in expected.items() if minute < "2023-11-14 22:28:00"}
+    assert len(expected) == 17
+    assert totals == {minute: expected[minute] for minute in sorted(expected)[:-2]}  # later ones are not final yet
