@@ -47,7 +47,7 @@ class Topics:
 @pytest.fixture(scope="module")
 def topics() -> Iterator[Topics]:
     random = Random(6)
-    with running_broker() as broker, open_kit(broker.bootstrap) as kit:
+    with running_broker({"log.retention.ms": -1}) as broker, open_kit(broker.bootstrap) as kit:
         names = tuple(kit.new_topic(2) for _ in range(2))
         for name in names:
             for _ in range(25):

@@ -24,7 +24,7 @@ LENIENT = {**EARLIEST, "failOnDataLoss": "false"}
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[RunningBroker]:
-    with running_broker({"transaction.state.log.replication.factor": 1}) as broker:
+    with running_broker({"transaction.state.log.replication.factor": 1, "log.retention.ms": -1}) as broker:
         yield broker
 
 

@@ -35,7 +35,7 @@ FULL = [
 @pytest.fixture(scope="module")
 def broker() -> Iterator[RunningBroker]:
     cleaning = {"log.cleaner.backoff.ms": "50", "log.retention.check.interval.ms": "50"}
-    with running_broker({"transaction.state.log.replication.factor": 1, **cleaning}) as broker:
+    with running_broker({"transaction.state.log.replication.factor": 1, "log.retention.ms": -1, **cleaning}) as broker:
         yield broker
 
 

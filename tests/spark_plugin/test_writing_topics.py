@@ -34,7 +34,8 @@ TYPES: dict[str, tuple[str, pa.DataType]] = {
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[RunningBroker]:
-    with running_broker({"num.partitions": 3, "transaction.state.log.replication.factor": 1}) as broker:
+    settings = {"num.partitions": 3, "transaction.state.log.replication.factor": 1, "log.retention.ms": -1}
+    with running_broker(settings) as broker:
         yield broker
 
 

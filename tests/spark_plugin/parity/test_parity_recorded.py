@@ -23,7 +23,7 @@ HOW_TO = Path(__file__).parents[3] / "docs/how-to/spark.md"
 
 @pytest.fixture(scope="module")
 def observer() -> Iterator[DirectObserver]:
-    with running_broker() as broker:
+    with running_broker({"log.retention.ms": -1}) as broker:
         topics.fill(broker.bootstrap)
         yield DirectObserver(broker.bootstrap)
 
