@@ -11,6 +11,7 @@ that one batch.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
@@ -96,22 +97,8 @@ class SparseIndex:
 
     def _count_below(self, offset: int) -> int:
         """Return how many entries have a smaller offset."""
-        low, high = 0, len(self)
-        while low < high:
-            middle = (low + high) // 2
-            if self.entry(middle).last_offset < offset:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        return bisect_left(range(len(self)), offset, key=lambda number: self.entry(number).last_offset)
 
     def _count_before_position(self, position: int) -> int:
         """Return how many entries have a smaller position."""
-        low, high = 0, len(self)
-        while low < high:
-            middle = (low + high) // 2
-            if self.entry(middle).position < position:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        return bisect_left(range(len(self)), position, key=lambda number: self.entry(number).position)
