@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import attrs
 
@@ -42,13 +42,15 @@ from .sparse_index import BEGINNING, SparseIndex
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from odradek.kernel.files import Files
     from odradek.kernel.records.batch import BatchHeader
 
     from ..ranges import OffsetRange
     from .planning import PartitionFacts
+
+T = TypeVar("T")
 
 ATTEMPTS: Final = 5
 """How often a directory is looked at that changes meanwhile."""
@@ -104,16 +106,21 @@ def find_log(files: Files, data_dirs: Sequence[str], partition: str, facts: Part
     raise CannotReadError("; ".join(reasons))
 
 
-def _check_owner(files: Files, data_dir: Path, facts: PartitionFacts) -> None:
-    path = data_dir / META_PROPERTIES
+def _decoded(files: Files, path: Path, decode: Callable[[bytes], T], missing: str) -> T:
+    """Return what a small file says; raises `CannotReadError`."""
     try:
-        meta = decode_meta_properties(read_file(files, path))
+        return decode(read_file(files, path))
     except FileNotFoundError as exc:
-        raise CannotReadError(f"{data_dir} is no log directory of a broker: there is no {META_PROPERTIES}") from exc
+        raise CannotReadError(missing) from exc
     except OSError as exc:
         raise CannotReadError(str(disk_error(exc, "read", path))) from exc
     except CorruptionError as exc:
         raise CannotReadError(f"{path}: {exc}") from exc
+
+
+def _check_owner(files: Files, data_dir: Path, facts: PartitionFacts) -> None:
+    missing = f"{data_dir} is no log directory of a broker: there is no {META_PROPERTIES}"
+    meta = _decoded(files, data_dir / META_PROPERTIES, decode_meta_properties, missing)
     if facts.cluster_id and meta.cluster_id and meta.cluster_id != facts.cluster_id:
         raise CannotReadError(f"{data_dir} belongs to the cluster {meta.cluster_id}, the brokers to {facts.cluster_id}")
     if facts.leader_id >= 0 and meta.node_id >= 0 and meta.node_id != facts.leader_id:
@@ -130,14 +137,7 @@ def check_topic_id(files: Files, directory: Path, topic_id: uuid.UUID) -> None:
         CannotReadError: It is not, or not there.
     """
     path = directory / PARTITION_METADATA
-    try:
-        found = decode_partition_metadata(read_file(files, path))
-    except FileNotFoundError as exc:
-        raise CannotReadError(f"there is no {path}") from exc
-    except OSError as exc:
-        raise CannotReadError(str(disk_error(exc, "read", path))) from exc
-    except CorruptionError as exc:
-        raise CannotReadError(f"{path}: {exc}") from exc
+    found = _decoded(files, path, decode_partition_metadata, f"there is no {path}")
     if ZERO_ID in (found, topic_id) or found != topic_id:
         raise CannotReadError(
             f"{directory} is the log of the topic with the id {id_text(found)}, and {id_text(topic_id)} is wanted: it "
