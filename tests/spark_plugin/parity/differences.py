@@ -11,7 +11,19 @@ if TYPE_CHECKING:
     from .observe import Outcome
 
 HERE: Final = Path(__file__).parent
-RECORDED: Final[dict[str, dict[str, Outcome]]] = json.loads((HERE / "connector.json").read_text(encoding="utf-8"))
+VERSIONS: Final = ("4.0.0", "4.2.0")
+"""Of the connector: the newest that Maven Central has whole, and the newest that it has."""
+
+
+def recorded_file(version: str) -> Path:
+    """Return what keeps the answers of a version of the connector."""
+    return HERE / "recorded" / f"{version}.json"
+
+
+RECORDED: Final[dict[str, dict[str, dict[str, Outcome]]]] = {
+    version: json.loads(recorded_file(version).read_text(encoding="utf-8")) for version in VERSIONS
+}
+"""Version, kind and name of an input to what the connector does."""
 MEANT: Final[dict[str, dict[str, Any]]] = tomllib.loads((HERE / "differences.toml").read_text(encoding="utf-8"))
 COMPARED: Final = ("rows", "tasks", "digest", "batches", "offsets", "written", "records")
 
@@ -29,11 +41,16 @@ def essence(outcome: Outcome) -> dict[str, Any]:
     return compared
 
 
-def expected(kind: str, name: str) -> dict[str, Any]:
+def expected(version: str, kind: str, name: str) -> dict[str, Any]:
     """Return the essence that we are to show: the connector's, or what the list of differences says instead."""
+    theirs = essence(RECORDED[version][kind][name])
     meant = MEANT.get(kind, {}).get(name)
-    theirs = essence(RECORDED[kind][name])
-    return theirs if meant is None else merged(theirs, meant["here"])
+    return theirs if meant is None or not applies(meant, version) else merged(theirs, meant["here"])
+
+
+def applies(meant: dict[str, Any], version: str) -> bool:
+    """Say whether a difference is one from this version of the connector."""
+    return bool(meant.get("connector", version) == version)
 
 
 def merged(theirs: dict[str, Any], here: dict[str, Any]) -> dict[str, Any]:

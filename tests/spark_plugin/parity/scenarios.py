@@ -1,15 +1,16 @@
-"""What takes more than options: frames that are written, and topics that lose what a query has not read yet."""
+"""What takes more than options: frames that are written, topics that lose what is not read yet; and all inputs."""
 
 from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from odradek.kernel.client import BlockingAdmin, BlockingConsumer, TopicPartition
 
+from .inputs import BATCH, STREAM
 from .observe import digest
 from .topics import create_topic, cut, delete_topic, produce_numbers
 
@@ -131,28 +132,32 @@ def stored_in(bootstrap: str, topic: str) -> Outcome:
     return {"records": len(rows), "digest": digest(rows)}
 
 
-LOSSES = {
+_LOSSES = {
     "a batch from below the log's start": ("batch", "cut"),
     "a stream that goes on below the log's start": ("stream", "cut"),
     "a stream whose topic was made anew with less": ("stream", "anew"),
     "a stream whose topic is gone": ("stream", "gone"),
 }
-"""Name to what reads, and what became of the topic."""
+LOSSES: Mapping[str, tuple[str, str, str]] = {
+    f"{name}, failOnDataLoss {fails}": (kind, what, fails)
+    for name, (kind, what) in _LOSSES.items()
+    for fails in ("true", "false")
+}
+"""Name to what reads, what became of the topic, and the option `failOnDataLoss`."""
 
 
-def lose(observer: Observer | DirectObserver, name: str, label: str, *, fails: bool) -> Outcome:
+def lose(observer: Observer | DirectObserver, name: str, label: str) -> Outcome:
     """Have a query meet a topic that lost what it is about to read.
 
     Args:
         observer: The format, the session and the broker.
         name: In `LOSSES`.
         label: Begins the topic's name.
-        fails: The option `failOnDataLoss`.
     """
-    kind, what = LOSSES[name]
-    topic = f"{label}-{kind}-{what}-{fails}".lower()
+    kind, what, fails = LOSSES[name]
+    topic = f"{label}-{kind}-{what}-{fails}"
     create_topic(observer.bootstrap, topic, 1)
-    options = {"subscribe": topic, "startingOffsets": "earliest", "failOnDataLoss": str(fails).lower()}
+    options = {"subscribe": topic, "startingOffsets": "earliest", "failOnDataLoss": fails}
     with tempfile.TemporaryDirectory() as folder:
         checkpoint = Path(folder)
         produce_numbers(observer.bootstrap, topic, 1, 200)
@@ -172,3 +177,16 @@ def lose(observer: Observer | DirectObserver, name: str, label: str, *, fails: b
             outcome = observer.batch({**options, "startingOffsets": f'{{"{topic}":{{"0":100}}}}'})
     kept = {key: value for key, value in outcome.items() if key in {"rows", "refused"}}
     return kept | ({"error": outcome["error"].replace(topic, "TOPIC")} if "error" in outcome else {})
+
+
+INPUTS: Mapping[str, Sequence[str]] = {"batch": [*BATCH], "stream": [*STREAM], "write": [*WRITES], "loss": [*LOSSES]}
+"""The names of all inputs, by kind."""
+
+
+def observe(observer: Observer, kind: str, name: str, label: str) -> Outcome:
+    """Say what a format does for an input; `label` begins the names of topics that are made for it."""
+    if kind == "batch":
+        return observer.batch(BATCH[name])
+    if kind == "stream":
+        return observer.stream(STREAM[name])
+    return write(observer, name, label) if kind == "write" else lose(observer, name, label)
