@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from odradek.kernel.records.batch import CorruptRecordsError, iterate_batches
+from odradek.kernel.records.batch import CorruptRecordsError, is_crc_valid, iterate_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -55,11 +55,14 @@ def visible_runs(view: memoryview, visibility: Visibility) -> Iterator[memoryvie
     """Yield what may be shown of a run, in as few runs as possible; the last batch may be cut off, as it came.
 
     Raises:
-        CorruptRecordsError: There is no batch.
+        CorruptRecordsError: There is no batch, or one that would be hidden is damaged: it may be another's, and who
+            decodes what is shown never sees it.
     """
     begin = end = 0
     for position, header in iterate_batches(view):
         if visibility.hides(header):
+            if not is_crc_valid(view, position, header):
+                raise CorruptRecordsError(f"batch at offset {header.base_offset}: wrong checksum", position=position)
             if begin < position:
                 yield view[begin:position]
             begin = position + header.length_bytes
@@ -76,9 +79,11 @@ class BatchChain:
 
     Attributes:
         next_offset: The offset after the last batch that was taken, at first the segment's base offset.
+        has_gaps: Whether offsets are missing between batches, as compaction leaves them. Without gaps the offsets of
+            each batch are the only ones that it can have.
     """
 
-    __slots__ = ("_end_offset", "_place", "next_offset")
+    __slots__ = ("_end_offset", "_place", "has_gaps", "next_offset")
 
     def __init__(self, base_offset: int, end_offset: int, place: str) -> None:
         """Begin.
@@ -89,6 +94,7 @@ class BatchChain:
             place: Where the batches are, for errors.
         """
         self.next_offset = base_offset
+        self.has_gaps = False
         self._end_offset = end_offset
         self._place = place
 
@@ -102,6 +108,7 @@ class BatchChain:
         try:
             for position, header in iterate_batches(view):
                 self._check(position, header)
+                self.has_gaps |= header.base_offset != self.next_offset
                 self.next_offset = header.next_offset
                 end = position + header.length_bytes
         except CorruptRecordsError as exc:

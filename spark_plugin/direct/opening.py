@@ -77,6 +77,7 @@ class _MovedError(Exception):
 def open_piece(
     piece: DirectPiece,
     *,
+    checks_crcs: bool = True,
     files: Files | None = None,
     open_store: Callable[[DirectSettings], ObjectStore] = _store_of,
 ) -> Iterator[tuple[Buffer, Sequence[tuple[int, int]]]]:
@@ -87,20 +88,22 @@ def open_piece(
 
     Args:
         piece: What to read.
+        checks_crcs: Whether who uses the runs compares the checksum of each batch.
         files: The file system; None for the machine's.
         open_store: Opens the store that settings name.
 
     Raises:
         PieceGoneError: The rest, from the reader's position on, is nowhere past the brokers.
-        CorruptRecordsError: What is there is damaged; nothing of the damaged run was given out.
-        DirectReadError: What is there is damaged, and some of it was given out: the rows that came are not to be used.
+        CorruptRecordsError: What is there is damaged; what was given out is not.
+        DirectReadError: What is there is damaged, and that may have been given out: the rows that came are not to be
+            used.
     """
     used = files or OsFiles()
     try:
         if isinstance(piece, SegmentPiece):
             yield from _open_segment(piece, used)
         else:
-            yield from _open_object(piece, open_store)
+            yield from _open_object(piece, open_store, checks_crcs=checks_crcs)
     except _MovedError as moved:
         reason, position = str(moved), moved.position
     else:
@@ -108,7 +111,7 @@ def open_piece(
     for following in _find_again(piece, position, used, open_store):
         if isinstance(following, BrokerPiece):
             raise PieceGoneError(f"{following.range}: {reason}")
-        yield from open_piece(following, files=used, open_store=open_store)
+        yield from open_piece(following, checks_crcs=checks_crcs, files=used, open_store=open_store)
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
@@ -211,7 +214,7 @@ def _is_whole(view: memoryview, position: int) -> bool:
 
 
 def _open_object(
-    piece: TierPiece, open_store: Callable[[DirectSettings], ObjectStore]
+    piece: TierPiece, open_store: Callable[[DirectSettings], ObjectStore], *, checks_crcs: bool
 ) -> Iterator[tuple[Buffer, Sequence[tuple[int, int]]]]:
     partition = TopicIdPartition(piece.topic_id, piece.range.topic, piece.range.partition)
     name = stored_name(partition, piece.base_offset, piece.uid, STORED_LOG)
@@ -221,7 +224,8 @@ def _open_object(
         store = open_store(piece.settings)
         place = f"{store.url}: {name}"
         chain = BatchChain(piece.base_offset, piece.next_offset, place)
-        for view in _whole_batches(piece, chain, _checked_gets(piece, store, name, place)):
+        gets = _checked_gets(piece, store, name, place, lambda: checks_crcs and not chain.has_gaps)
+        for view in _whole_batches(piece, chain, gets):
             for run in (view,) if visibility.is_everything else visible_runs(view, visibility):
                 yield run, _NOTHING_ABORTED
             position = max(position, chain.next_offset)
@@ -231,12 +235,21 @@ def _open_object(
         raise _MovedError(str(exc), position) from exc
 
 
-def _checked_gets(piece: TierPiece, store: ObjectStore, name: str, place: str) -> Iterator[bytes]:
+def _checked_gets(
+    piece: TierPiece, store: ObjectStore, name: str, place: str, is_proved: Callable[[], bool]
+) -> Iterator[bytes]:
     """Yield an object's bytes; where all of them are got, the last ones once the checksum was compared.
 
+    Args:
+        piece: What is read.
+        store: Where.
+        name: The object.
+        place: Both, for errors.
+        is_proved: Says whether what was given out is right, whatever else of the object is damaged.
+
     Raises:
-        CorruptRecordsError: It is not what was put; nothing was given out.
-        DirectReadError: It is not what was put; some of it was given out.
+        CorruptRecordsError: It is not what was put; what was given out is right.
+        DirectReadError: It is not what was put, and some of it was given out.
     """
     likely_end = piece.position + piece.size_bytes
     gets = iterate_gets(store, name, piece.position, likely_end, piece.object_bytes, piece.settings.get_bytes)
@@ -255,7 +268,7 @@ def _checked_gets(piece: TierPiece, store: ObjectStore, name: str, place: str) -
             f"{place} has {size_bytes} bytes with the CRC-32C {crc}, and {piece.object_bytes} with {piece.crc32c} by "
             "the manifest: it was damaged; see `odradek tiered verify`"
         )
-        if piece.object_bytes > VERIFIED_FIRST_BYTES:
+        if piece.object_bytes > VERIFIED_FIRST_BYTES and not is_proved():
             raise DirectReadError(f"{message}. The rows of this task are not to be used: read with readFrom=broker")
         raise CorruptRecordsError(message)
     yield from held

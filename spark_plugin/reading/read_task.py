@@ -89,7 +89,8 @@ def _read_piece(task: ReadTask, piece: Piece, reader: ColumnReader) -> Iterator[
         from ..direct import open_piece  # not needed, and not loaded, where brokers serve everything
 
         try:
-            yield from _decoded(task, piece.range, reader, open_piece(piece))
+            opened = open_piece(piece, checks_crcs=task.client.checks_crcs)
+            yield from _decoded(task, piece.range, reader, opened)
         except (PieceGoneError, CorruptRecordsError) as gone:
             if task.reads_only_segments:
                 raise

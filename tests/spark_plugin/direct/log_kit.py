@@ -419,7 +419,13 @@ def plan(
 
 
 def read_pieces(
-    pieces: Sequence[Piece], log: Log, store: Any = None, *, files: Any = None, is_read_committed: bool = True
+    pieces: Sequence[Piece],
+    log: Log,
+    store: Any = None,
+    *,
+    files: Any = None,
+    is_read_committed: bool = True,
+    fallen_back: tuple[type[Exception], ...] = (PieceGoneError,),
 ) -> Iterator[Row]:
     """Yield the rows of pieces as a task does: what is gone, and what is a broker's, from the log as it is then."""
     for piece in pieces:
@@ -433,7 +439,7 @@ def read_pieces(
                         yield from rows_of(columns)
                     if reader.is_done:
                         break
-            except PieceGoneError:
+            except fallen_back:
                 position = reader.position
             else:
                 continue
