@@ -23,7 +23,7 @@ from odradek.kernel.cleanup.throttle import Throttle
 from odradek.kernel.cleanup.workers import ProcessWorker
 from odradek.kernel.contracts.cleanup import Compaction
 from odradek.kernel.contracts.rewriting import SegmentRewrite
-from odradek.kernel.records.batch import iterate_batches, patch_offset_and_epoch
+from odradek.kernel.records.batch import assign_offset_and_epoch, iterate_batches, read_header
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.testing.running_broker import running_broker
@@ -58,7 +58,7 @@ def write_segment(folder: Path, keys: int, compression: CompressionType) -> Segm
     size_bytes = 0
     for number, made in enumerate(batches_of(keys, PER_BATCH, compression.name)):
         batch = bytearray(made)
-        patch_offset_and_epoch(batch, 0, number * PER_BATCH, 0)
+        assign_offset_and_epoch(batch, read_header(batch), number * PER_BATCH, 0)
         size_bytes += len(batch)
         for _, header in iterate_batches(batch):
             writer.append(batch, header.last_offset, header.max_timestamp)

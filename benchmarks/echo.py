@@ -125,7 +125,7 @@ def serve_odradek(kind: str, mode: str) -> None:
     import trio
 
     from odradek.kernel.clock import SystemClock
-    from odradek.kernel.network.connection import Connection
+    from odradek.kernel.network.connection import Connection, ReplySlot
     from odradek.kernel.network.server import NetworkServer
     from odradek.kernel.network.settings import ListenerSettings, LoopKind, NetworkSettings
 
@@ -133,7 +133,7 @@ def serve_odradek(kind: str, mode: str) -> None:
         def connection_opened(self, connection: Connection) -> None: ...
 
         def frame_received(self, connection: Connection, frame: memoryview) -> None:
-            connection.open_reply().complete([PREFIX + frame])
+            ReplySlot(connection).complete([PREFIX + frame])
 
         def turn_ended(self) -> None: ...
 
@@ -141,7 +141,7 @@ def serve_odradek(kind: str, mode: str) -> None:
 
     class Ingest(Echo):
         def frame_received(self, connection: Connection, frame: memoryview) -> None:
-            connection.open_reply().complete([b"\0\0\0\0"])
+            ReplySlot(connection).complete([b"\0\0\0\0"])
 
     buffers = int(os.environ.get("BUFFERS", "-1"))
     settings = NetworkSettings(

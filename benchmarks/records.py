@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from crc32c import crc32c
 
 from odradek.kernel.records import scan
-from odradek.kernel.records.batch import patch_offset_and_epoch, read_header
+from odradek.kernel.records.batch import assign_offset_and_epoch, read_header
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.compression import CODECS
 from odradek.kernel.records.reader import read_records
@@ -49,6 +49,7 @@ def produce_path() -> None:
     batch = build(1)
     end = len(batch)
     rules, walking = ValidationRules(), ValidationRules(walks_records=True)
+    header = read_header(batch)
     covered = memoryview(batch)[21:]
     rows: dict[str, Callable[[], object]] = {
         "bare struct.unpack_from": lambda: HEADER.unpack_from(batch, 0),
@@ -57,7 +58,7 @@ def produce_path() -> None:
         "validate_headers": lambda: validate_headers(batch, 0, end, rules, 9),
         "validate_batch, headers": lambda: validate_batch(batch, 0, end, rules, now_ms=NOW, produce_version=9),
         "validate_batch, full": lambda: validate_batch(batch, 0, end, walking, now_ms=NOW, produce_version=9),
-        "patch_offset_and_epoch": lambda: patch_offset_and_epoch(batch, 0, 0, 0),
+        "assign_offset_and_epoch": lambda: assign_offset_and_epoch(batch, header, 0, 0),
     }
     print(f"a batch of one record, {end} bytes")
     for name, call in rows.items():

@@ -34,9 +34,10 @@ if TYPE_CHECKING:
     from ..clock import Clock
     from ..contracts.coordinator import Coordinator, CoordinatorResult, Waiter
     from ..contracts.transactions import TransactionMarker
-    from ..partitions.replica import Appended, Replica
+    from ..partitions.replica import Replica
     from ..partitions.replica_manager import ReplicaManager
     from ..purgatory.timing_wheel import TimingWheel
+    from ..records.batch import BatchHeader
     from ..records.compression import CompressionType
     from .open_batch import Encoded
     from .shard_timers import TimerOperation
@@ -329,13 +330,13 @@ class HostedShard:
         if not self.is_active or not self._batch.records_count:
             return
         try:
-            appended = self._append(memoryview(self._batch.build()))
+            header = self._append(memoryview(self._batch.build()))
         except KafkaError as error:
             log.error("the coordinator of %s cannot write and is loaded anew: %s", self.replica.partition, error)
             self._fail()
             return
         answers, self._batch_answers = self._batch_answers, []
-        self._wait_for(appended.required_offset, answers)
+        self._wait_for(header.next_offset, answers)
 
     def _append_transactional(
         self, records: Sequence[Any], encoded: Sequence[Encoded], producer: ProducerIdentity, now_ms: int
@@ -347,15 +348,15 @@ class HostedShard:
         try:
             base_sequence = self._host.coordinator.topic_settings.base_sequence
             batch = transactional_batch(encoded, producer, now_ms, self._host.compression(), base_sequence)
-            appended = self._append(memoryview(batch))
+            header = self._append(memoryview(batch))
         except KafkaError as error:
             if error.code not in LOST:
                 return error
             self._fail()
             return KafkaError(ErrorCode.NOT_COORDINATOR)
-        self._written_end = appended.required_offset
+        self._written_end = header.next_offset
         for number, record in enumerate(records):
-            self.shard.replay(record, appended.base_offset + number, producer)
+            self.shard.replay(record, header.base_offset + number, producer)
         return None
 
     def write_marker(self, marker: TransactionMarker, done: Callable[[ErrorCode], None]) -> None:
@@ -373,13 +374,13 @@ class HostedShard:
             self.replica.producers.check_marker(
                 marker.producer_id, marker.producer_epoch, marker.coordinator_epoch, marker.transaction_version
             )
-            appended = self._append(marker_batch(marker, self._host.clock.now_ms()))
+            header = self._append(marker_batch(marker, self._host.clock.now_ms()))
         except KafkaError as error:
             tell(None, error)
             if error.code in LOST:
                 self._fail()
             return
-        self._wait_for(appended.required_offset, [Settlement(CallbackWaiter(tell), None)])
+        self._wait_for(header.next_offset, [Settlement(CallbackWaiter(tell), None)])
         try:
             identity = ProducerIdentity(marker.producer_id, marker.producer_epoch)
             self.shard.replay_marker(identity, is_commit=marker.is_commit)
@@ -387,19 +388,19 @@ class HostedShard:
             log.exception("replaying a marker into the coordinator of %s failed", self.replica.partition)
             self._fail()
 
-    def _append(self, batch: memoryview) -> Appended:
-        """Stage a batch.
+    def _append(self, batch: memoryview) -> BatchHeader:
+        """Stage a batch; return its header, which has its offsets.
 
         Raises:
             KafkaError: The partition cannot take it.
         """
         header = read_header(batch)
-        appended = self.replica.append_as_leader(batch, header, ACKS_ALL, origin=AppendOrigin.COORDINATOR)
+        self.replica.append_as_leader(batch, header, ACKS_ALL, origin=AppendOrigin.COORDINATOR)
         self._host.replicas.stage(self.replica)
         counters = self._host.replicas.topics[self.replica.partition.topic].counters
         counters.messages_in += header.records_count
         counters.bytes_in += header.length_bytes
-        return appended
+        return header
 
     # --------------------------------------------------------------------------------------------------------- answers
 

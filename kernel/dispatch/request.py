@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..network.connection import OWED, ReplySlot
+
 if TYPE_CHECKING:
-    from ..network.connection import Connection, ReplySlot
+    from ..network.connection import Connection
     from .routes import Route
 
 
-class Request:
-    """One request: what a handler knows of it, and where its answer goes.
+class Request(ReplySlot):
+    """One request: what a handler knows of it, and the place of its answer.
 
     Made by the router for each frame, dropped with the answer. Slots and no properties: it is made for every request.
     """
 
-    __slots__ = ("api_key", "api_version", "client_id", "connection", "correlation_id", "received_s", "route", "slot")
+    __slots__ = ("api_key", "api_version", "client_id", "correlation_id", "received_s", "route")
 
     def __init__(
         self,
@@ -24,24 +26,21 @@ class Request:
         correlation_id: int,
         client_id: str | None,
         connection: Connection,
-        slot: ReplySlot,
         received_s: float,
     ) -> None:
+        # What `ReplySlot` does, without the call.
+        self.connection = connection
+        self.answer = OWED
+        connection.slots.append(self)
         self.route = route
         self.api_key = route.api_key
         self.api_version = api_version
         self.correlation_id = correlation_id
         self.client_id = client_id
-        self.connection = connection
-        self.slot = slot
         self.received_s = received_s
 
     def __repr__(self) -> str:
         return f"Request({self.route.name} v{self.api_version}, correlation {self.correlation_id}, {self.client_id!r})"
-
-    def hold(self) -> None:
-        """Take no further request of the connection before this one is answered."""
-        self.slot.hold()
 
     def reply(self, response: Any) -> None:
         """Answer; None means that no answer is sent. Nothing happens when the client is gone."""
@@ -49,11 +48,11 @@ class Request:
 
     def fail(self, reason: str) -> None:
         """Give up: there is no answer, and the connection, which cannot go on without one, is closed."""
-        if not self.slot.is_complete:
-            self.slot.complete(None)
+        if not self.is_complete:
+            self.complete(None)
         self.connection.close(reason)
 
     def reply_frame(self, frame: bytes) -> None:
         """Answer with a whole frame that is encoded already, its size in front."""
         self.route.note_answered(self)
-        self.slot.complete([frame])
+        self.complete([frame])

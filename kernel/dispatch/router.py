@@ -109,10 +109,10 @@ class Router:
             return
         repeats = route.repeats
         found = None if repeats is None else repeats.find(frame, version, client_id_size)
-        slot = connection.open_reply()
+        request: Request | None = None
         if found is not None:
             repeated, records = found
-            request = Request(route, version, correlation_id, repeated.client_id, connection, slot, received_s)
+            request = Request(route, version, correlation_id, repeated.client_id, connection, received_s)
             try:
                 answer = route.handler.handle_repeated(repeated.request, records, request)
             except Exception as error:
@@ -126,7 +126,9 @@ class Router:
         if version >= route.first_flexible_version:
             position = skip_tagged_fields(frame, position)
         body = route.decode(frame, position, version)
-        self._dispatch(route, Request(route, version, correlation_id, client_id, connection, slot, received_s), body)
+        if request is None:
+            request = Request(route, version, correlation_id, client_id, connection, received_s)
+        self._dispatch(route, request, body)
         if repeats is not None and found is None:
             repeats.learn(frame, version, client_id_size, client_id, body)
 
@@ -146,7 +148,7 @@ class Router:
             route.send(request, answer)
 
     def _begin_task(self, request: Request, body: Any) -> None:
-        request.slot.hold()
+        request.hold()
         self._send_task.send_nowait((request, body))
 
     def _error_answer(self, request: Request, body: Any, error: Exception) -> Any:
@@ -187,7 +189,7 @@ class Router:
             raise MalformedRequestError(f"{route.name} has no version {version}")
         if version > route.max_version and len(frame) <= _HEAD.size + max(client_id_size, 0):
             raise MalformedRequestError("ApiVersions without a body")
-        request = Request(route, 0, correlation_id, None, connection, connection.open_reply(), self._timer())
+        request = Request(route, 0, correlation_id, None, connection, self._timer())
         known = ApiVersion(api_key=route.api_key, min_version=route.min_version, max_version=route.max_version)
         route.send(request, ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[known]))
 

@@ -132,7 +132,7 @@ class Route:
         """Encode a response and hand it to the request's place in its connection's order; None sends nothing."""
         self.note_answered(request)
         if response is None:
-            request.slot.complete(None)
+            request.complete(None)
             return
         version = request.api_version
         known = self._encoders.get(version)
@@ -148,4 +148,4 @@ class Route:
             else _HEADER.pack(size_bytes + 4, request.correlation_id)
         )
         parts[0] = head + parts[0]  # an encoder puts nothing but bytes of its own first
-        request.slot.complete(parts)
+        request.complete(parts)

@@ -106,20 +106,28 @@ class _Owed:
     """The type of an answer that is not known yet."""
 
 
-_OWED: Final = _Owed()
+OWED: Final = _Owed()
+"""Stands for an answer that is not known yet."""
 
 
-@attrs.define(eq=False)
 class ReplySlot:
-    """The place of one answer in its connection's order; made by `Connection.open_reply`, completed once."""
+    """The place of one answer in its connection's order: taken when it is made, completed once.
 
-    _connection: Connection
-    answer: Sequence[Outgoing] | _Owed | None = attrs.field(default=_OWED, init=False)
+    To be made in the order of requests, from `FrameReceiver.frame_received`. Who knows more of a request inherits it,
+    so that a request is one object.
+    """
+
+    __slots__ = ("answer", "connection")
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.answer: Sequence[Outgoing] | _Owed | None = OWED
+        connection.slots.append(self)
 
     @property
     def is_complete(self) -> bool:
         """Whether the answer is known."""
-        return self.answer is not _OWED
+        return self.answer is not OWED
 
     def complete(self, buffers: Sequence[Outgoing] | None) -> None:
         """Give the answer; nothing happens when the connection is gone.
@@ -128,8 +136,8 @@ class ReplySlot:
             buffers: The whole frame **with its four bytes of size in front**, in pieces: memory (flat bytes; not
                 changed until sent) and slices of files. None when the request gets no answer (acks=0).
         """
-        assert self.answer is _OWED, "a request is answered once"
-        connection = self._connection
+        assert self.answer is OWED, "a request is answered once"
+        connection = self.connection
         slots = connection.slots
         if not slots or slots[0] is not self:
             # The connection is gone, or an earlier request is still unanswered.
@@ -150,8 +158,8 @@ class ReplySlot:
 
     def hold(self) -> None:
         """Take no further frame before this answer is complete, not even in this turn: for what becomes a task."""
-        if self.answer is _OWED:
-            self._connection.held_by = self
+        if self.answer is OWED:
+            self.connection.held_by = self
 
 
 @attrs.define(eq=False, repr=False)
@@ -368,12 +376,6 @@ class Connection:
         return not self.waits_for_memory
 
     # -- answering ---------------------------------------------------------------------------------------------------
-
-    def open_reply(self) -> ReplySlot:
-        """Return the slot of the next answer: to be called in the order of requests, from `frame_received`."""
-        slot = ReplySlot(self)
-        self.slots.append(slot)
-        return slot
 
     def slot_completed(self, slot: ReplySlot) -> None:
         """Move the answers that `slot`, the first until now, kept waiting to `outgoing`; called by it."""

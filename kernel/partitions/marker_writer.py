@@ -165,9 +165,10 @@ class LocalMarkerWriter:
             marker.producer_id, marker.producer_epoch, marker.coordinator_epoch, marker.transaction_version
         )
         batch = marker_batch(marker, self._clock.now_ms())
-        appended = replica.append_as_leader(batch, read_header(batch), ACKS_ALL, origin=AppendOrigin.COORDINATOR)
+        header = read_header(batch)
+        replica.append_as_leader(batch, header, ACKS_ALL, origin=AppendOrigin.COORDINATOR)
         self._replicas.stage(replica)
-        return appended.required_offset
+        return header.next_offset
 
 
 def marker_batch(marker: TransactionMarker, now_ms: int) -> memoryview:

@@ -26,9 +26,9 @@ from ..contracts.election import MetadataChanged, PartitionState, Role
 from ..contracts.storage import EMPTY_READ, LogRead
 from ..errors import ErrorCode, KafkaError, PluginError, StorageError
 from ..plugin_names import blame
-from ..records.batch import patch_offset_and_epoch
+from ..records.batch import assign_offset_and_epoch
 from ..records.control import ControlRecordType, EndTransactionMarker, read_control_record
-from ..types import NO_EPOCH, NO_OFFSET, NO_TIMESTAMP, IsolationLevel, LogOffsets, TopicIdPartition
+from ..types import NO_EPOCH, NO_OFFSET, IsolationLevel, LogOffsets, TopicIdPartition
 from .producer_snapshot import SNAPSHOT_KIND, encode_snapshot
 from .recovery import keep_producers
 from .transaction_index import TRANSACTION_INDEX_KIND, encode_transaction_index
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ..records.validation import ValidationRules
     from ..wire.frame_template import FrameTemplate
     from .append_check import Verification
-    from .producer_state import ProducerStateTable
+    from .producer_state import ProducedBatch, ProducerStateTable
 
 _logger = logging.getLogger(__name__)
 
@@ -88,24 +88,6 @@ class FutureLog:
 
     log_dir: str
     move: LogMove
-
-
-@attrs.define
-class Appended:
-    """What became of one batch.
-
-    Attributes:
-        base_offset: The offset of its first record; of the original one for a duplicate.
-        required_offset: An acknowledgement waits until `appended_offset` (acks=1) or the high watermark (acks=all)
-            reaches this.
-        is_duplicate: Whether it was in the log already, from an earlier try of the same producer.
-        log_append_time_ms: Of a duplicate: the max timestamp of the original, as Kafka answers.
-    """
-
-    base_offset: int
-    required_offset: int
-    is_duplicate: bool = False
-    log_append_time_ms: int = NO_TIMESTAMP
 
 
 class Replica:
@@ -255,8 +237,11 @@ class Replica:
         *,
         origin: AppendOrigin = CLIENT,
         verified: Verification | None = None,
-    ) -> Appended:
-        """Stage one validated batch.
+    ) -> ProducedBatch | None:
+        """Stage one validated batch, unless it repeats one. Hot.
+
+        An acknowledgement waits until `appended_offset` (acks=1) or the high watermark (acks=all) has passed the
+        batch's last offset, or the original's.
 
         Args:
             batch: The batch, writable: base offset and leader epoch are assigned in place. Borrowed until `write`.
@@ -265,6 +250,9 @@ class Replica:
             origin: A coordinator's batches have no sequence, so only the producer's epoch is checked; they may be
                 control batches, which end the producer's transaction here.
             verified: Of the first batch of a transaction: what its coordinator has agreed to.
+
+        Returns:
+            The original, where an earlier try of the same producer brought the batch already: nothing was staged.
 
         Raises:
             KafkaError: This replica does not lead, too few replicas are in sync for acks=all, or the producer's
@@ -280,19 +268,12 @@ class Replica:
             if origin is CLIENT:
                 original = self.producers.check(header, verified)
                 if original is not None:
-                    return Appended(
-                        original.base_offset,
-                        original.last_offset + 1,
-                        is_duplicate=True,
-                        log_append_time_ms=original.timestamp,
-                    )
+                    return original
             else:
                 marker = self._check_coordinators(batch, header)
         log = self.log
         base_offset = log.log_end_offset
-        patch_offset_and_epoch(batch, 0, base_offset, self.leader_epoch)
-        header.base_offset = base_offset
-        header.partition_leader_epoch = self.leader_epoch
+        assign_offset_and_epoch(batch, header, base_offset, self.leader_epoch)
         last_offset = base_offset + header.last_offset_delta
         try:
             log.append(batch, base_offset, last_offset, header.max_timestamp)
@@ -304,7 +285,7 @@ class Replica:
                 self.producers.append(header)
         except Exception as error:  # a disk, or a bug of the storage: what it has taken is not certain
             raise self.gone_wrong(error) from error
-        return Appended(base_offset, last_offset + 1)
+        return None
 
     def _keep_producers_at_roll(self) -> None:
         """Keep the producers' state at the begin of a segment, of which a batch has just been staged and not counted.

@@ -48,13 +48,11 @@ KNOWN_ATTRIBUTES: Final = 0x7F
 SEQUENCE_MAX: Final = 2**31 - 1
 
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
-_put_base_offset: Final = struct.Struct(">q").pack_into
-_put_leader_epoch: Final = struct.Struct(">i").pack_into
+_put_offset_length_epoch: Final = struct.Struct(">qii").pack_into
 _CRC: Final = struct.Struct(">I")
 _ATTRIBUTES: Final = struct.Struct(">h")
 _MAX_TIMESTAMP: Final = struct.Struct(">q")
 _MAX_TIMESTAMP_POSITION: Final = 35
-_LEADER_EPOCH_POSITION: Final = 12
 
 
 class CorruptRecordsError(CorruptionError):
@@ -232,12 +230,21 @@ def is_crc_valid(buffer: Buffer, position: int, header: BatchHeader) -> bool:
     return len(covered) == header.length_bytes - ATTRIBUTES_POSITION and crc32c(covered) == header.crc
 
 
-def patch_offset_and_epoch(
-    buffer: bytearray | memoryview, position: int, base_offset: int, partition_leader_epoch: int
+def assign_offset_and_epoch(
+    batch: bytearray | memoryview, header: BatchHeader, base_offset: int, leader_epoch: int
 ) -> None:
-    """Write the leader's base offset and epoch into the batch at `position`; its CRC stays valid."""
-    _put_base_offset(buffer, position, base_offset)
-    _put_leader_epoch(buffer, position + _LEADER_EPOCH_POSITION, partition_leader_epoch)
+    """Write the leader's base offset and epoch into a batch and its header; the CRC stays valid. Hot.
+
+    Args:
+        batch: The whole batch, writable.
+        header: As it was read from the batch.
+        base_offset: The offset of its first record.
+        leader_epoch: The partition's.
+    """
+    # Offset, length and epoch stand one behind the other: one write, the length as it is.
+    _put_offset_length_epoch(batch, 0, base_offset, header.length_bytes - LOG_OVERHEAD, leader_epoch)
+    header.base_offset = base_offset
+    header.partition_leader_epoch = leader_epoch
 
 
 def patch_max_timestamp(

@@ -11,7 +11,7 @@ import pytest
 from odradek.kernel.api import NO_LIMIT, LogConfig, PartitionLog, read_header
 from odradek.kernel.partitions.producer_state import ProducerStateTable
 from odradek.kernel.partitions.recovery import rebuild_producers, replay
-from odradek.kernel.records.batch import patch_offset_and_epoch
+from odradek.kernel.records.batch import assign_offset_and_epoch
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.testing.contracts.storage_base import PARTITION, make_context, read_bytes
@@ -123,7 +123,7 @@ def append_all(log: PartitionLog, batches: list[bytes]) -> list[bytes]:
     for batch in map(bytearray, batches):
         header = read_header(batch)
         start = log.log_end_offset
-        patch_offset_and_epoch(batch, 0, start, 1)
+        assign_offset_and_epoch(batch, header, start, 1)
         log.append(batch, start, start + header.last_offset_delta, header.max_timestamp)
         log.write_pending()
         written.append(bytes(batch))

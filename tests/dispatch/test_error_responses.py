@@ -53,7 +53,7 @@ def error_answer(parts: BrokerParts, route: Route, version: int, code: ErrorCode
     """Return what the handler says to a random request, as a client decodes it; None for no answer."""
     client = MemoryClient(parts.router)
     connection = client.connection
-    request = Request(route, version, 1, "test", connection, connection.open_reply(), 0.0)
+    request = Request(route, version, 1, "test", connection, 0.0)
     body = random_message(route.api.request, version, source)
     if route.api_key == 0:
         body.acks = 1
@@ -80,7 +80,7 @@ def test_every_handler_says_what_went_wrong_in_every_version(parts: BrokerParts,
 def test_a_produce_that_wants_no_answer_is_told_by_the_end_of_its_connection(parts: BrokerParts) -> None:
     route = parts.router.routes[0]
     client = MemoryClient(parts.router)
-    request = Request(route, 9, 1, "test", client.connection, client.connection.open_reply(), 0.0)
+    request = Request(route, 9, 1, "test", client.connection, 0.0)
     body = random_message(route.api.request, 9, random.Random(1))
     body.acks = 0
 

@@ -62,7 +62,7 @@ class Service:
             raise MalformedRequestError("not a request")
         if kind == b"b":
             raise RuntimeError("a bug")
-        slot = connection.open_reply()
+        slot = ReplySlot(connection)
         if kind == b"n":
             slot.complete(None)
         elif kind in (b"p", b"h"):

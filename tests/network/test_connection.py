@@ -36,7 +36,7 @@ class Recorder:
     def frame_received(self, connection: Connection, frame: memoryview) -> None:
         self.frames.append(bytes(frame))
         if self._answers:
-            slot = connection.open_reply()
+            slot = ReplySlot(connection)
             self.slots.append(slot)
             if self._holds:
                 slot.hold()

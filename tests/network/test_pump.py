@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from odradek.kernel.network.connection import LARGE_FRAME_BYTES, Connection, Turn
+from odradek.kernel.network.connection import LARGE_FRAME_BYTES, Connection, ReplySlot, Turn
 from odradek.kernel.network.endpoint import READ, WRITE, Endpoint
 from odradek.kernel.network.reactor import PUMP
 from odradek.kernel.network.receive_memory import ARENA_BYTES, WINDOW_BYTES, WINDOW_BYTES_MIN, ReceiveMemory
@@ -132,7 +132,7 @@ def test_what_is_not_usual_is_left_in_the_socket(pump: ModuleType, wires: Callab
     connection = wire.connection
     mask, position, known = READ, 0, {wire.descriptor: wire.endpoint}
     if state == "owed":
-        connection.open_reply()
+        ReplySlot(connection)
     elif state == "unsent":
         connection.outgoing.append(b"x")
     elif state == "stopped":

@@ -125,10 +125,11 @@ class Broker:
             verified = self.replica.producers.begin_verification(
                 producer_id, epoch, sequence, supports_epoch_bump=False, now_ms=0
             )
-        appended = self.replica.append_as_leader(memoryview(batch), read_header(batch), 1, verified=verified)
+        header = read_header(batch)
+        original = self.replica.append_as_leader(memoryview(batch), header, 1, verified=verified)
         self.manager.stage(self.replica)
-        assert not appended.is_duplicate
-        return appended.base_offset
+        assert original is None
+        return header.base_offset
 
     def end(self, producer_id: int, epoch: int, *, commit: bool, version: int = 0) -> Told:
         """Have a marker written; the turn is not ended."""

@@ -12,7 +12,7 @@ import pytest
 from kio.records.readers import read_batch as kio_read_batch
 from kio.records.writers import write_prepared_batch
 
-from odradek.kernel.records.batch import is_crc_valid, iterate_batches, patch_offset_and_epoch, read_header
+from odradek.kernel.records.batch import assign_offset_and_epoch, is_crc_valid, iterate_batches, read_header
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.records.control import encode_control_record, read_control_records
@@ -110,7 +110,7 @@ def test_control_batch_of_kafka_is_read_and_written_again(name: str, says: str) 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_golden_crc_is_valid_wherever_the_batch_is_put(name: str) -> None:
     batch = bytearray(golden(name))
-    patch_offset_and_epoch(batch, 0, 2**62, 77)
+    assign_offset_and_epoch(batch, read_header(batch), 2**62, 77)
 
     assert [(position, is_crc_valid(batch, position, h)) for position, h in iterate_batches(batch)] == [(0, True)]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from odradek.kernel.records import scan, validation
-from odradek.kernel.records.batch import TimestampType, is_crc_valid, patch_offset_and_epoch, read_header
+from odradek.kernel.records.batch import TimestampType, assign_offset_and_epoch, is_crc_valid, read_header
 from odradek.kernel.records.compression import CODECS
 from odradek.kernel.records.reader import read_records
 from odradek.kernel.records.validation import (
@@ -130,7 +130,9 @@ def test_accepted_and_stored_as_kafka_stores_it(cases: list[dict[str, Any]]) -> 
         sent, validated = validate(case, walks_records=True)
 
         batch = sent[: validated.header.length_bytes] if validated.rewritten is None else validated.rewritten
-        patch_offset_and_epoch(batch, 0, case["answer"]["base_offset"], read_header(stored).partition_leader_epoch)
+        assign_offset_and_epoch(
+            batch, read_header(batch), case["answer"]["base_offset"], read_header(stored).partition_leader_epoch
+        )
         assert case["answer"]["log_append_time_ms"] == validated.log_append_time_ms, case["name"]
         assert is_crc_valid(batch, 0, read_header(batch)), case["name"]
         if validated.rewritten is None:

@@ -11,7 +11,7 @@ Version 13 addresses topics by id. *Source:* KIP-98 (sequences), KIP-467 (record
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ...contracts.api_handler import PENDING
 from ...errors import ErrorCode, KafkaError
@@ -44,13 +44,17 @@ if TYPE_CHECKING:
 
     from ...clock import Clock
     from ...contracts.api_handler import Answer, RequestContext
-    from ...partitions.replica import Appended, Replica
+    from ...partitions.producer_state import ProducedBatch
+    from ...partitions.replica import Replica
     from ...partitions.replica_manager import ReplicaManager, TopicReplicas
     from ...purgatory.purgatory import Purgatory
     from ...records.batch import BatchHeader
     from ...types import Buffer
     from ...wire.messages.api_00_produce import PartitionProduceData, ProduceRequest
     from .produce_admission import Admitted, ProduceAdmission, TransactionalPart
+
+    StagedOne: TypeAlias = tuple[RequestContext, ProduceRequest, Replica, BatchHeader, ProducedBatch | None, int]
+    """What the answer to a request of one partition needs once its batch is staged: see `_settle_one`."""
 
 log = logging.getLogger(__name__)
 
@@ -68,26 +72,6 @@ PRODUCER_ERRORS: Final = frozenset(
 """Errors that the producer's state gives; with them Kafka tells the log start offset."""
 UNKNOWN_TOPIC_ID: Final = ErrorCode.UNKNOWN_TOPIC_ID
 UNKNOWN_TOPIC_OR_PARTITION: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-
-class StagedOne:
-    """A request of one partition whose batch is staged: what its answer needs."""
-
-    __slots__ = ("appended", "context", "log_append_time_ms", "replica", "request")
-
-    def __init__(
-        self,
-        context: RequestContext,
-        request: ProduceRequest,
-        replica: Replica,
-        appended: Appended,
-        log_append_time_ms: int,
-    ) -> None:
-        self.context = context
-        self.request = request
-        self.replica = replica
-        self.appended = appended
-        self.log_append_time_ms = log_append_time_ms
 
 
 class ProduceHandler:
@@ -161,7 +145,7 @@ class ProduceHandler:
                 header, log_append_time_ms = valid.header, valid.log_append_time_ms
                 data = memoryview(valid.rewritten) if valid.rewritten is not None else records[: header.length_bytes]
             check_size(header, replicas)
-            appended = replica.append_as_leader(data, header, request.acks)
+            original = replica.append_as_leader(data, header, request.acks)
         except KafkaError as error:
             answer = PartitionProduceResponse(index=index)
             self._fail(replicas, error, answer, version)
@@ -170,37 +154,43 @@ class ProduceHandler:
             manager.stage(replica)
         counters.messages_in += header.records_count
         counters.bytes_in += header.length_bytes
-        self._staged_ones.append(StagedOne(context, request, replica, appended, log_append_time_ms))
+        self._staged_ones.append((context, request, replica, header, original, log_append_time_ms))
         return PENDING
 
-    def _settle_one(self, one: StagedOne) -> None:
-        """Answer a request of one partition, by template where all went well; else as every other."""
-        replica, appended = one.replica, one.appended
-        reached = replica.high_watermark if one.request.acks == -1 else replica.appended_offset
-        log_append_time_ms = appended.log_append_time_ms if appended.is_duplicate else one.log_append_time_ms
-        version = one.context.api_version
-        topic = one.request.topic_data[0]
-        if appended.required_offset <= reached and replica.is_leader:
+    def _settle_one(
+        self,
+        context: RequestContext,
+        request: ProduceRequest,
+        replica: Replica,
+        header: BatchHeader,
+        original: ProducedBatch | None,
+        log_append_time_ms: int,
+    ) -> None:
+        """Answer a request of one partition, by template where all went well; else as every other. Hot."""
+        if original is None:
+            base_offset = header.base_offset
+            required_offset = base_offset + header.last_offset_delta + 1
+        else:
+            base_offset, required_offset = original.base_offset, original.last_offset + 1
+            log_append_time_ms = original.timestamp
+        reached = replica.high_watermark if request.acks == -1 else replica.appended_offset
+        version = context.api_version
+        if required_offset <= reached and replica.is_leader:
             template = replica.answer_templates.get(version)
             if template is None:
-                template = replica.answer_templates[version] = answer_template(topic, version)
-            numbers = (appended.base_offset, log_append_time_ms, replica.log.log_start_offset)
-            one.context.reply_frame(template.fill(one.context.correlation_id, numbers))
+                template = replica.answer_templates[version] = answer_template(request.topic_data[0], version)
+            numbers = (base_offset, log_append_time_ms, replica.log.log_start_offset)
+            context.reply_frame(template.fill(context.correlation_id, numbers))
             return
+        topic = request.topic_data[0]
         answer = PartitionProduceResponse(
             index=topic.partition_data[0].index,
-            base_offset=appended.base_offset,
+            base_offset=base_offset,
             log_append_time_ms=log_append_time_ms,
             log_start_offset=replica.log.log_start_offset,
         )
-        self._settle(
-            self._operation(
-                one.request,
-                one.context,
-                one_answer(topic, answer),
-                [WaitingPartition(replica, appended.required_offset, answer)],
-            )
-        )
+        waiting = [WaitingPartition(replica, required_offset, answer)]
+        self._settle(self._operation(request, context, one_answer(topic, answer), waiting))
 
     def _handle_many(self, request: ProduceRequest, context: RequestContext) -> Answer:
         """Have what is transactional admitted, then stage every batch of a request."""
@@ -320,18 +310,20 @@ class ProduceHandler:
             return
         data, header = batch
         check_size(header, topic)
-        appended = replica.append_as_leader(data, header, request.acks, verified=admitted.verified.get(replica))
+        original = replica.append_as_leader(data, header, request.acks, verified=admitted.verified.get(replica))
         self._replicas.stage(replica)
-        answer.base_offset = appended.base_offset
         answer.log_start_offset = replica.log.log_start_offset
-        if appended.is_duplicate:
-            answer.log_append_time_ms = appended.log_append_time_ms
-        elif header.attributes & TIMESTAMP_TYPE_FLAG:
-            answer.log_append_time_ms = header.max_timestamp
+        if original is None:
+            answer.base_offset, required_offset = header.base_offset, header.next_offset
+            if header.attributes & TIMESTAMP_TYPE_FLAG:
+                answer.log_append_time_ms = header.max_timestamp
+        else:
+            answer.base_offset, required_offset = original.base_offset, original.last_offset + 1
+            answer.log_append_time_ms = original.timestamp
         counters.messages_in += header.records_count
         counters.bytes_in += header.length_bytes
         if request.acks:
-            waiting.append(WaitingPartition(replica, appended.required_offset, answer))
+            waiting.append(WaitingPartition(replica, required_offset, answer))
 
     @staticmethod
     def _validated(
@@ -385,7 +377,7 @@ class ProduceHandler:
         if self._staged_ones:
             staged_ones, self._staged_ones = self._staged_ones, []
             for one in staged_ones:
-                self._settle_one(one)
+                self._settle_one(*one)
         if self._staged:
             staged, self._staged = self._staged, []
             for operation in staged:
