@@ -12,7 +12,7 @@
 | `transactions` | what a producer does with a `transactional.id` |
 | `accumulator`, `sequences`, `partitioners` | a producer's pure cores |
 | `fetcher`, `positions`, `fetch_session` | a consumer's |
-| `cluster`, `backoff` | pure cores of both |
+| `cluster`, `versions`, `backoff` | pure cores of both |
 | `sender`, `fetch_loop`, `brokers`, `connection`, `offsets`, `tls`, `lifetime` | the shells around them |
 
 Names are imported when somebody asks for them: the command line does not pay for a consumer it does not use.

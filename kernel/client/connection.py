@@ -26,6 +26,7 @@ from ..wire.registry import API_VERSIONS_KEY
 from ..wire.versions import Versions
 from .errors import ClientError, ConnectionFailedError, RequestTimeoutError, UnsupportedVersionError
 from .lifetime import single_error
+from .versions import common_version, decode_api_versions
 
 if TYPE_CHECKING:
     import ssl
@@ -175,22 +176,7 @@ class Connection:
         Raises:
             UnsupportedVersionError: There is none.
         """
-        key = message.__api_key__
-        api = wire.APIS[key]
-        if self._versions is None:
-            return api.versions.highest
-        theirs = self._versions.get(key)
-        if theirs is None:
-            raise UnsupportedVersionError(f"{self._address} does not answer {api.name}")
-        ours = message.__versions__
-        highest: int = min(theirs.highest, ours.highest, api.versions.highest)
-        if version_max is not None:
-            highest = min(highest, version_max)
-        if highest < max(theirs.lowest, ours.lowest):
-            raise UnsupportedVersionError(
-                f"{self._address} answers {api.name} in versions {theirs}, this client knows {ours}"
-            )
-        return highest
+        return common_version(message, self._versions, self._address, version_max)
 
     async def request(self, message: Message, *, timeout_ms: int, version: int | None = None) -> Any:
         """Send a request and return the decoded answer; the caller knows its class.
@@ -329,14 +315,14 @@ class Connection:
         correlation_id, position = wire.decode_response_header(frame, cls.__api_key__, pending.version)
         if correlation_id != pending.correlation_id:
             raise wire.DecodeError(f"correlation id {correlation_id} instead of {pending.correlation_id}")
-        version = pending.version
         if cls.__api_key__ == API_VERSIONS_KEY:
-            version = _api_versions_version(frame, position, version)
-        elif cls.__api_key__ == _FETCH_KEY:
-            self._frames.detach()  # the records stay views into this memory
-        pending.response = wire.decode(cls, frame[position:], version=version)
+            pending.response = decode_api_versions(frame, position, pending.version)
+        else:
+            if cls.__api_key__ == _FETCH_KEY:
+                self._frames.detach()  # the records stay views into this memory
+            pending.response = wire.decode(cls, frame[position:], version=pending.version)
         self._used_s = trio.current_time()
-        if version >= _THROTTLED_FROM.get(cls.__api_key__, 0):
+        if pending.version >= _THROTTLED_FROM.get(cls.__api_key__, 0):
             throttle_ms = getattr(pending.response, "throttle_time_ms", 0)
             if throttle_ms > 0:
                 self._throttled_until_s = self._used_s + throttle_ms / 1_000
@@ -375,12 +361,6 @@ class Connection:
 def _again(error: ClientError) -> ClientError:
     """Return an error of the same kind, for another task to raise: tracebacks must not pile up on one object."""
     return type(error)(*error.args)
-
-
-def _api_versions_version(frame: memoryview, position: int, version: int) -> int:
-    """Return the version that an answer to ApiVersions is written in: 0 where it refuses that of the question."""
-    code = int.from_bytes(frame[position : position + 2], "big", signed=True)
-    return 0 if code == ErrorCode.UNSUPPORTED_VERSION else version
 
 
 async def connect_stream(

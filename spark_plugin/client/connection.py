@@ -16,8 +16,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from odradek.kernel import wire
-from odradek.kernel.errors import ErrorCode
-from odradek.kernel.wire.messages.api_18_api_versions import ApiVersionsResponse
+from odradek.kernel.client.versions import common_version, decode_api_versions
 from odradek.kernel.wire.registry import API_VERSIONS_KEY
 
 from .errors import ClientError, ConnectionFailedError, RequestTimeoutError, UnsupportedVersionError
@@ -143,21 +142,7 @@ class Connection:
         Raises:
             UnsupportedVersionError: There is none.
         """
-        api = wire.APIS[message.__api_key__]
-        ours = message.__versions__
-        highest = min(ours.highest, api.versions.highest) if version_max is None else min(ours.highest, version_max)
-        if self.versions is None:
-            return highest
-        theirs = self.versions.get(message.__api_key__)
-        if theirs is None:
-            raise UnsupportedVersionError(f"{self.address} does not answer {api.name}")
-        highest = min(highest, theirs.highest)
-        if highest < max(theirs.lowest, ours.lowest):
-            limit = "" if version_max is None else f", of which at most {version_max} serves here"
-            raise UnsupportedVersionError(
-                f"{self.address} answers {api.name} in versions {theirs}, this client knows {ours}{limit}"
-            )
-        return highest
+        return common_version(message, self.versions, self.address, version_max)
 
     def send(self, message: Message, *, timeout_ms: int, version: int | None = None, is_answered: bool = True) -> Sent:
         """Send a request; its answer comes after those that are due already.
@@ -286,7 +271,7 @@ class Connection:
         if correlation_id != sent.correlation_id:
             raise wire.DecodeError(f"correlation id {correlation_id} instead of {sent.correlation_id}")
         if cls.__api_key__ == API_VERSIONS_KEY:
-            return _api_versions(frame, position, sent.version)
+            return decode_api_versions(frame, position, sent.version, elements_max=_ELEMENTS_MAX)
         return wire.decode(cls, frame, sent.version, position=position, elements_max=_ELEMENTS_MAX)
 
     def __repr__(self) -> str:
@@ -296,17 +281,3 @@ class Connection:
 
 def _api_name(sent: Sent) -> str:
     return wire.APIS[sent.response_class.__api_key__].name
-
-
-def _api_versions(frame: memoryview, position: int, version: int) -> ApiVersionsResponse:
-    """Return an answer to ApiVersions: in version 0 where it refuses the version of the question (KIP-511).
-
-    Some implementations refuse in a form that is none; that they refuse is clear all the same.
-    """
-    code = int.from_bytes(frame[position : position + 2], "big", signed=True)
-    if code != ErrorCode.UNSUPPORTED_VERSION:
-        return wire.decode(ApiVersionsResponse, frame, version, position=position, elements_max=_ELEMENTS_MAX)
-    try:
-        return wire.decode(ApiVersionsResponse, frame, 0, position=position, elements_max=_ELEMENTS_MAX)
-    except wire.DecodeError:
-        return ApiVersionsResponse(error_code=code)

@@ -54,6 +54,9 @@ class FakeBroker:
         connections_count: How many connections were made.
         versions_max: Highest versions to advertise, by API key, where not ours.
         hidden: API keys that are not advertised at all.
+        versions_refusal: What ApiVersions is answered with in versions above its highest, after the correlation id;
+            None for an answer in whatever version was asked.
+        versions_asked: In which versions ApiVersions was asked.
         answers: What other APIs are answered with, by key and in turn.
         asked: The keys of the requests that were answered so.
     """
@@ -67,6 +70,8 @@ class FakeBroker:
     connections_count: int = 0
     versions_max: dict[int, int] = attrs.field(factory=lambda: {0: 12})
     hidden: frozenset[int] = frozenset()
+    versions_refusal: bytes | None = None
+    versions_asked: list[int] = attrs.field(factory=list)
     answers: dict[int, deque[Any]] = attrs.field(factory=dict)
     asked: list[int] = attrs.field(factory=list)
     port: int = 0
@@ -105,6 +110,10 @@ class FakeBroker:
             return True
         response: Any
         if header.api_key == 18:
+            self.versions_asked.append(header.api_version)
+            if self.versions_refusal is not None and header.api_version > self.versions_max[18]:
+                await stream.send_all(_frame(header.correlation_id, self.versions_refusal))
+                return True
             response = ApiVersionsResponse(
                 api_keys=[
                     ApiVersion(
@@ -177,6 +186,10 @@ class FakeBroker:
         if action == SILENT or request.acks == 0:
             return None
         return ProduceResponse(responses=topics)
+
+
+def _frame(correlation_id: int, body: bytes) -> bytes:
+    return (4 + len(body)).to_bytes(4, "big") + correlation_id.to_bytes(4, "big") + body
 
 
 @asynccontextmanager
