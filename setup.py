@@ -8,6 +8,7 @@ from setuptools import Distribution, Extension, find_packages, setup
 ROOMS = ("kernel", "plugins", "spark_plugin")
 ROOT = Path(__file__).parent
 HEADERS = ["kernel/records/_crc32c.h", "kernel/records/_walking.h"]
+HANDLERS = "odradek.kernel.dispatch.handlers"
 HAS_EPOLL = sys.platform == "linux"
 IMPORT_NAME = ROOT / "src" / "odradek"
 
@@ -38,6 +39,8 @@ setup(
             Extension(f"odradek.kernel.records.{name}", [f"kernel/records/{name}.c"], depends=HEADERS, optional=True)
             for name in ("_columns", "_kernel", "_runs")
         ),
+        # Likewise: without it a repeated Produce is recognised in Python.
+        Extension(f"{HANDLERS}._repeated", ["kernel/dispatch/handlers/_repeated.c"], optional=True),
         # Likewise: without it the reactor calls its sockets one by one.
         *([Extension("odradek.kernel.network._pump", ["kernel/network/_pump.c"], optional=True)] if HAS_EPOLL else []),
     ],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 import pytest
@@ -10,7 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.kernel.dispatch.handlers import repeated_produce
-from odradek.kernel.dispatch.handlers.repeated_produce import RepeatedProduces
+from odradek.kernel.dispatch.handlers.repeated_produce import (
+    RepeatedProduce,
+    RepeatedProduces,
+    find_repeated_in_python,
+)
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.wire.codec import decode, encode_bytes
 from odradek.kernel.wire.messages.api_00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -18,10 +24,27 @@ from odradek.kernel.wire.messages.api_00_produce import PartitionProduceData, Pr
 from .house import House, batch, produce_parts, produce_request
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from odradek.kernel.dispatch.handlers.repeated_produce import Finder
+
+KERNEL = "odradek.kernel.dispatch.handlers._repeated"
+needs_kernel = pytest.mark.skipif(find_spec(KERNEL) is None, reason="the finder was not compiled")
 HEAD = b"\0\0\0\x09\0\0\0\x01\0\x01c\0"
 SIZES = st.sampled_from([0, 1, 61, 100, 126, 127, 128, 300, 16_383, 16_384])
+
+
+def compiled() -> Finder:
+    return cast("Finder", import_module(KERNEL).find_repeated)
+
+
+@pytest.fixture(scope="module", params=["python", pytest.param("compiled", marks=needs_kernel)], autouse=True)
+def finder(request: pytest.FixtureRequest) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        chosen = compiled() if request.param == "compiled" else find_repeated_in_python
+        patched.setattr(repeated_produce, "_find_repeated", chosen)
+        yield
 
 
 def request(
@@ -116,6 +139,33 @@ def test_a_damaged_repetition_is_left_to_the_decoder(cut: int, tail: bytes, posi
         again, records = found
         again.topic_data[0].partition_data[0].records = bytes(records)
         assert encode_bytes(again, 9) == bytes(changed[len(HEAD) :])
+
+
+@needs_kernel
+@given(
+    body=st.binary(max_size=40),
+    tail=st.sampled_from([b"", b"\0\0\0", b"\5abcd\0\0\0", b"\x80\x80\x80\x80\x80\x01", b"\x81\0\0\0\0"]),
+    has_topic_id=st.booleans(),
+    client_id_size=st.integers(-2, 50),
+    length=st.integers(0, 60),
+)
+def test_both_finders_say_the_same_of_any_bytes(
+    body: bytes, tail: bytes, has_topic_id: bool, client_id_size: int, length: int
+) -> None:
+    frame = memoryview(body + tail)
+    known = {bytes(frame[8:length]): RepeatedProduce(ProduceRequest(), None)}
+
+    expected = find_repeated_in_python(known, frame, has_topic_id, client_id_size)
+    assert expected == compiled()(known, frame, has_topic_id, client_id_size)
+
+
+@needs_kernel
+def test_the_compiled_finder_refuses_what_is_no_question() -> None:
+    find = compiled()
+    questions: list[tuple[Any, ...]] = [(), (1, b"", False, 0), ({}, 1, False, 0), ({}, b"", False, "x")]
+    for question in questions:
+        with pytest.raises(TypeError):
+            find(*question)
 
 
 def test_clients_with_other_names_and_headers_are_told_apart() -> None:

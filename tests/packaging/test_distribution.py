@@ -42,6 +42,7 @@ def test_a_wheel_holds_the_licenses_and_the_compiled_kernel(wheel: Path) -> None
 
     assert licenses == LICENSES
     assert [name.partition(".")[0] for name in sorted(compiled(wheel))] == [
+        "odradek/kernel/dispatch/handlers/_repeated",
         "odradek/kernel/network/_pump",
         "odradek/kernel/records/_columns",
         "odradek/kernel/records/_kernel",

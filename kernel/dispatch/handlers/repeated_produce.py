@@ -19,7 +19,13 @@ from ...wire.errors import DecodeError
 from ...wire.varint import read_unsigned_varint
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ...wire.messages.api_00_produce import ProduceRequest
+
+    Finder = Callable[
+        [dict[bytes, "RepeatedProduce"], memoryview, bool, int], tuple["RepeatedProduce", memoryview] | None
+    ]
 
 FIRST_VERSION: Final = 9
 _FIRST_VERSION_WITH_IDS: Final = 13
@@ -52,6 +58,48 @@ class RepeatedProduce(NamedTuple):
     client_id: str | None
 
 
+def find_repeated_in_python(
+    known: dict[bytes, RepeatedProduce], frame: memoryview, has_topic_id: bool, client_id_size: int
+) -> tuple[RepeatedProduce, memoryview] | None:
+    """Return what is known of a request by the bytes before its records, and its records.
+
+    Args:
+        known: By these bytes.
+        frame: The whole request.
+        has_topic_id: Whether an id stands where other versions have a name.
+        client_id_size: As the header has it, negative for none.
+
+    Returns:
+        None when it is not known, or of another layout.
+    """
+    try:
+        position = _HEADER_BYTES + client_id_size if client_id_size > 0 else _HEADER_BYTES
+        name_bytes = 16 if has_topic_id else frame[position + _NAME]
+        end = position + _NAME + name_bytes + _AFTER_NAME
+        repeated = known.get(frame[_CLIENT_ID_SIZE:end].tobytes())
+        if repeated is None:
+            return None
+        size, start = read_unsigned_varint(frame, end)
+    except (IndexError, DecodeError):
+        return None
+    # One more than the length of the records, and three empty lists of tagged fields behind them.
+    after = start + size - 1
+    if size and after + len(_NO_TAGS) == len(frame) and frame[after:].tobytes() == _NO_TAGS:
+        return repeated, frame[start:after]
+    return None
+
+
+def _load_kernel() -> Finder | None:
+    try:
+        from . import _repeated
+    except ImportError:
+        return None
+    return _repeated.find_repeated
+
+
+_find_repeated: Final[Finder] = _load_kernel() or find_repeated_in_python
+
+
 class RepeatedProduces:
     """The requests seen before, without their records. Owned by the reactor's task."""
 
@@ -74,25 +122,7 @@ class RepeatedProduces:
         known = self._known.get(version)
         if known is None:
             return None
-        try:
-            position = _HEADER_BYTES + client_id_size if client_id_size > 0 else _HEADER_BYTES
-            if version >= _FIRST_VERSION_WITH_IDS:
-                end = position + _NAME + 16 + _AFTER_NAME
-            else:
-                end = position + _NAME + frame[position + _NAME] + _AFTER_NAME
-            repeated = known.get(frame[_CLIENT_ID_SIZE:end].tobytes())
-            if repeated is None:
-                return None
-            size, start = frame[end], end + 1
-            if size >= 0x80:
-                size, start = read_unsigned_varint(frame, end)
-            # One more than the length of the records, and three empty lists of tagged fields behind them.
-            after = start + size - 1
-            if size and after + 3 == len(frame) and frame[after:].tobytes() == _NO_TAGS:
-                return repeated, frame[start:after]
-        except (IndexError, DecodeError):
-            pass
-        return None
+        return _find_repeated(known, frame, version >= _FIRST_VERSION_WITH_IDS, client_id_size)
 
     def learn(
         self, frame: memoryview, version: int, client_id_size: int, client_id: str | None, request: ProduceRequest
