@@ -25,7 +25,7 @@ from ..ids import ZERO_ID
 from ..records.batch import CorruptRecordsError
 from ..types import CONSUMER_REPLICA_ID, IsolationLevel, TopicPartition
 from ..wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchTopic
-from .cluster import Node
+from .cluster import LEADER_MOVED, Node
 from .errors import BrokerError, ClientError, DeserializationError
 from .fetch_session import FetchSession, Wish
 from .fetched_records import ConsumerRecord, FetchedRecords
@@ -47,20 +47,10 @@ _SESSION_ERRORS: Final = frozenset(
         ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
     }
 )
-_STALE_METADATA: Final = frozenset(
-    {
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.INCONSISTENT_TOPIC_ID,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.REPLICA_NOT_AVAILABLE,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.OFFSET_NOT_AVAILABLE,
-    }
-)
+_STALE_METADATA: Final = LEADER_MOVED | {
+    ErrorCode.KAFKA_STORAGE_ERROR,  # its disk failed: another replica will lead
+    ErrorCode.OFFSET_NOT_AVAILABLE,  # a new leader that does not know its high watermark yet
+}
 
 
 @attrs.frozen

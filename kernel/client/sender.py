@@ -31,7 +31,7 @@ from ..wire.messages.api_00_produce import (
 from ..wire.messages.api_22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from .backoff import Backoff
 from .brokers import now_ms
-from .cluster import Node
+from .cluster import LEADER_MOVED, Node
 from .errors import (
     BrokerError,
     ClientClosedError,
@@ -63,18 +63,8 @@ _UNKNOWN_FATE: Final = frozenset(
     {ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.NETWORK_EXCEPTION}
 )
 """Errors after which the batch may stand in the log all the same."""
-_STALE_METADATA: Final = frozenset(
-    {
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.REPLICA_NOT_AVAILABLE,
-    }
-)
+_STALE_METADATA: Final = LEADER_MOVED | {ErrorCode.KAFKA_STORAGE_ERROR}
+"""After these a partition may have another leader: also where the disk of the one it had failed."""
 
 
 @attrs.define

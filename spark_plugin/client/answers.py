@@ -13,23 +13,8 @@ from odradek.kernel.wire import Message
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-COORDINATOR_MOVED: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
-"""Another broker coordinates now: ask for it."""
 COORDINATOR_LOADS: Final = frozenset({ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
 """The right broker, but a moment too early."""
-LEADER_MOVED: Final = frozenset(
-    {
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.REPLICA_NOT_AVAILABLE,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.INCONSISTENT_TOPIC_ID,
-    }
-)
-"""Another broker leads now, or this one does not know yet that it does: look at the metadata."""
 
 
 def codes_in(message: Message) -> Iterator[ErrorCode]:

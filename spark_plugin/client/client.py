@@ -8,9 +8,10 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any, Self
 
+from odradek.kernel.client.cluster import LEADER_MOVED
 from odradek.kernel.errors import ErrorCode
 
-from .answers import LEADER_MOVED, codes_in
+from .answers import codes_in
 from .brokers import Brokers
 from .clock import SystemPausingClock
 from .errors import BrokerError, ConnectionFailedError

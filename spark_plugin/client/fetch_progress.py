@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import attrs
 
+from odradek.kernel.client.cluster import LEADER_MOVED
 from odradek.kernel.errors import ErrorCode, error_code
 from odradek.kernel.ids import ZERO_ID
 from odradek.kernel.types import CONSUMER_REPLICA_ID, IsolationLevel, TopicPartition
@@ -43,23 +44,14 @@ _NAMES_VERSION_MAX: Final = 12
 """Up to this version Fetch goes by a topic's name, from the next on by its id."""
 _NO_SESSION: Final = -1
 
-_STALE: Final = frozenset(
-    {
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.REPLICA_NOT_AVAILABLE,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.OFFSET_NOT_AVAILABLE,
-        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
-        ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.UNKNOWN_SERVER_ERROR,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.INCONSISTENT_TOPIC_ID,
-    }
-)
+_STALE: Final = LEADER_MOVED | {
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.OFFSET_NOT_AVAILABLE,
+    ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.UNKNOWN_SERVER_ERROR,  # a read that went wrong once: of a disk, or of remote storage
+}
+"""Look at the metadata and ask again: what is not a leader's leaving passes as well, or the poll time-out ends it."""
 
 
 class Fetched(NamedTuple):

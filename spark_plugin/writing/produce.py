@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from odradek.kernel.client.cluster import LEADER_MOVED
 from odradek.kernel.client.errors import BrokerError, ClientTimeoutError, ProducerFencedError, RecordTooLargeError
 from odradek.kernel.client.transactions.machine import Verdict, judge
 from odradek.kernel.errors import ErrorCode, error_code
@@ -52,19 +53,8 @@ VERSION_MAX_OF_TRANSACTIONS_1: Final = 11
 """From the next one on brokers add partitions to transactions by themselves."""
 _FORGOTTEN: Final = frozenset({ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID})
 _TOO_LARGE: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
-STALE_METADATA: Final = frozenset(
-    {
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.REPLICA_NOT_AVAILABLE,
-    }
-)
-"""After these a partition may have another leader."""
+_STALE_METADATA: Final = LEADER_MOVED | {ErrorCode.KAFKA_STORAGE_ERROR}
+"""After these a partition may have another leader: also where the disk of the one it had failed."""
 _CONCURRENT_PAUSE_MS: Final = 20
 """The former transaction of the id is about to end."""
 _FORGOTTEN_MAX: Final = 3
@@ -350,7 +340,7 @@ class ProduceCore:
             raise BrokerError(code, detail)
         pause_ms = _CONCURRENT_PAUSE_MS if code is ErrorCode.CONCURRENT_TRANSACTIONS else None
         self._again(queue, batch, f"{code.name}: {detail}", now_ms, pause_ms)
-        return code in STALE_METADATA
+        return code in _STALE_METADATA
 
     def failed(self, batch: Batch, error: ClientError, now_ms: int) -> None:
         """Take note that no answer came, so that the batch may have been appended or not.

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from odradek.kernel.client.cluster import LEADER_MOVED
 from odradek.kernel.client.errors import (
     BrokerError,
     ClientTimeoutError,
@@ -211,6 +212,15 @@ def test_batches_wait_longer_after_each_failure_and_not_for_ever() -> None:
     with pytest.raises(ClientTimeoutError, match=told):
         fail_for_ever(core, pauses)
     assert pauses[:5] == [100, 200, 400, 800, 1_000]
+
+
+@pytest.mark.parametrize("code", sorted(LEADER_MOVED | {ErrorCode.KAFKA_STORAGE_ERROR}), ids=lambda code: code.name)
+def test_a_batch_whose_partition_may_have_another_leader_asks_for_metadata_and_stays(code: ErrorCode) -> None:
+    core = core_of()
+    core.add(HERE, run_of([b"1"]))
+
+    assert core.answered_all(taken(core), answer_of(code), 0), "the metadata is doubted"
+    assert core.has_unfinished
 
 
 def test_what_no_repetition_cures_is_raised_at_once() -> None:

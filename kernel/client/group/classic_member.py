@@ -29,6 +29,7 @@ from ...wire.messages.api_12_heartbeat import HeartbeatRequest
 from ...wire.messages.api_13_leave_group import LeaveGroupRequest, MemberIdentity
 from ...wire.messages.api_14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from ...wire.messages.consumer_protocol import PROTOCOL_TYPE
+from ..cluster import COORDINATOR_MOVED
 from ..errors import BrokerError, ClientError, ClientUsageError
 from .assigning import decode_given, encode_given, group_members, subscription_bytes
 from .member import (
@@ -58,8 +59,7 @@ if TYPE_CHECKING:
 _JOIN_MARGIN_MS: Final = 5_000
 """A join may take as long as a rebalance: the broker needs a moment more to answer it."""
 _REASON_LENGTH_MAX: Final = 255
-_COORDINATOR_GONE: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
-_TRY_AGAIN: Final = _COORDINATOR_GONE | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.REBALANCE_IN_PROGRESS}
+_TRY_AGAIN: Final = COORDINATOR_MOVED | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.REBALANCE_IN_PROGRESS}
 _OUT: Final = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION})
 
 
@@ -315,7 +315,7 @@ class ClassicMember:
             self._on_heartbeat_error(request, code, now_ms)
         else:
             self._on_join_error(response, code, now_ms)
-        return code in _COORDINATOR_GONE
+        return code in COORDINATOR_MOVED
 
     def on_failure(self, request: Message, error: ClientError, now_ms: int) -> None:
         """See `Member.on_failure`."""

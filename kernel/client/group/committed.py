@@ -39,6 +39,7 @@ from ...wire.messages.api_09_offset_fetch import (
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
+from ..cluster import COORDINATOR_MOVED
 from ..errors import BrokerError, ClientError, CommitFailedError, RebalanceInProgressError
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ VERSION_WITHOUT_IDS: Final = 9
 nothing is committed by who read the old one, and nothing is found that belongs to that."""
 NO_IDS: Final[Mapping[str, uuid.UUID]] = {}
 
-_FIND: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT})
+_FIND: Final = COORDINATOR_MOVED | {ErrorCode.REQUEST_TIMED_OUT}
 _AGAIN: Final = _FIND | {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,

@@ -29,6 +29,7 @@ from ...wire.messages.api_68_consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+from ..cluster import COORDINATOR_MOVED
 from ..errors import BrokerError, ClientError
 from .member import NEVER, Action, Call, CallKind, GroupMetadata, GroupSettings, Ownership, Rest, Send, by_topic
 
@@ -45,8 +46,7 @@ JOIN_EPOCH: Final = 0
 LEAVE_EPOCH: Final = -1
 LEAVE_FOR_NOW_EPOCH: Final = -2
 """A static member that will come back keeps its place."""
-_COORDINATOR_GONE: Final = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
-_TRY_AGAIN: Final = _COORDINATOR_GONE | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
+_TRY_AGAIN: Final = COORDINATOR_MOVED | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS}
 _FENCED: Final = frozenset({ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID})
 
 
@@ -219,7 +219,7 @@ class ConsumerMember:
         else:
             self.error = BrokerError(code, f"group {self.settings.group_id!r}: {answer.error_message or code.text}")
             self.phase = Phase.OUT
-        return code in _COORDINATOR_GONE
+        return code in COORDINATOR_MOVED
 
     def _on_heartbeat(self, answer: ConsumerGroupHeartbeatResponse, now_ms: int) -> None:
         self._failures_count = 0
