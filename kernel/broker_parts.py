@@ -250,10 +250,13 @@ class BrokerParts:
         return self.metadata.image
 
     def _replica_progressed(self, replica: Replica) -> None:
-        for purgatory in (self.produce_purgatory, self.fetch_purgatory):
-            if replica in purgatory.watchers:
-                purgatory.check(replica)
-        self.coordinators.progressed(replica)
+        # Hot: each append comes by, and hardly ever does anybody wait.
+        if replica in self.produce_purgatory.watchers:
+            self.produce_purgatory.check(replica)
+        if replica in self.fetch_purgatory.watchers:
+            self.fetch_purgatory.check(replica)
+        if replica in self.coordinators.places:
+            self.coordinators.progressed(replica)
 
     def _leader_changed(self, partition: TopicIdPartition, leader_id: int, leader_epoch: int) -> None:
         self.coordinators.leader_changed(partition)

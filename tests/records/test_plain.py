@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from odradek.kernel.records import plain as plain_module
 from odradek.kernel.records import scan
 from odradek.kernel.records.batch import BatchHeader, TimestampType, encode_batch
 from odradek.kernel.records.compression import CompressionType
-from odradek.kernel.records.plain import plain_header, read_plain_in_python
+from odradek.kernel.records.plain import CHECKED_BYTES_MAX, plain_header, read_plain_in_python
 from odradek.kernel.records.record import encode_record
 from odradek.kernel.records.validation import InvalidBatchError, ValidationRules, validate_batch
 
@@ -95,8 +96,11 @@ def test_a_plain_batch_is_read_in_one_look(reader: Any) -> None:
     assert reader()(memoryview(batch)[1:], NOW_MS, INT64_MAX, 3_600_000, False) is None
 
 
-def test_a_wrong_checksum_is_left_to_the_long_way() -> None:
-    batch = bytearray(plain(b"one"))
+@pytest.mark.parametrize("twin", TWINS)
+@pytest.mark.parametrize("size_bytes", [0, CHECKED_BYTES_MAX - 200, CHECKED_BYTES_MAX, 100_000])
+def test_a_wrong_checksum_is_left_to_the_long_way(twin: Any, size_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plain_module, "_read_plain", twin())
+    batch = bytearray(plain(b"x" * size_bytes + b"one"))
     assert plain_header(memoryview(batch), NOW_MS, INT64_MAX, 3_600_000, False) is not None
     batch[-2] ^= 1
 
