@@ -14,7 +14,7 @@ import attrs
 
 from ..client import Admin, BrokerError, NewTopic, TopicPartition
 from ..client.consumer_settings import ADMIN_KEYS
-from ..client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from ..client.offset_lists import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from ..errors import ErrorCode
 from ..types import IsolationLevel
 from ..wire.messages.api_03_metadata import MetadataRequest

@@ -12,7 +12,7 @@
 | `transactions` | what a producer does with a `transactional.id` |
 | `accumulator`, `sequences`, `partitioners` | a producer's pure cores |
 | `fetcher`, `positions`, `fetch_session` | a consumer's |
-| `cluster`, `versions`, `backoff` | pure cores of both |
+| `cluster`, `versions`, `offset_lists`, `backoff` | pure cores of both |
 | `sender`, `fetch_loop`, `brokers`, `connection`, `offsets`, `tls`, `lifetime` | the shells around them |
 
 Names are imported when somebody asks for them: the command line does not pay for a consumer it does not use.
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from .group.listener import RebalanceListener
     from .group.member import GroupMetadata
     from .group.subscription import Subscription
-    from .offsets import OffsetAndTimestamp
+    from .offset_lists import OffsetAndTimestamp
     from .partitioners import Partitioner
     from .producer import Producer
 
@@ -88,7 +88,7 @@ _HOMES: Final = {
     "NewTopic": "admin_values",
     "NoOffsetForPartitionError": "errors",
     "OffsetAndMetadata": "group.committed",
-    "OffsetAndTimestamp": "offsets",
+    "OffsetAndTimestamp": "offset_lists",
     "Partitioner": "partitioners",
     "Producer": "producer",
     "ProducerFencedError": "errors",

@@ -74,10 +74,12 @@ from .admin_values import (
 from .brokers import now_ms
 from .cluster import Cluster, Node, TopicInfo
 from .errors import BrokerError
-from .offsets import OffsetAndTimestamp, list_offsets
+from .offsets import list_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from .offset_lists import OffsetAndTimestamp
 
 _DELETE_TOPICS_BY_NAME: Final = 5
 """The last version of DeleteTopics that takes plain names, which every broker speaks."""
@@ -358,7 +360,7 @@ class Admin(GroupCalls, TransactionCalls):
         *,
         isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
-        """Look offsets up by timestamp, or by one of the special ones in `offsets`.
+        """Look offsets up by timestamp, or by one of the special ones in `offset_lists`.
 
         Args:
             timestamps: Milliseconds since the Unix epoch, or special.

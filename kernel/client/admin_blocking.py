@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     )
     from .cluster import TopicInfo
     from .group.committed import OffsetAndMetadata
-    from .offsets import OffsetAndTimestamp
+    from .offset_lists import OffsetAndTimestamp
 
 
 class BlockingAdmin(Blocking[Admin]):

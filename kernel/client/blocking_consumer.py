@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .fetched_records import ConsumerRecord
     from .group.committed import OffsetAndMetadata
     from .group.member import GroupMetadata
-    from .offsets import OffsetAndTimestamp
+    from .offset_lists import OffsetAndTimestamp
 
 
 class BlockingConsumer(Blocking[Consumer]):

@@ -15,7 +15,7 @@ from ..types import TopicPartition
 from .backoff import Backoff
 from .consumer_settings import ConsumerSettings
 from .errors import ClientClosedError, ClientTimeoutError, ClientUsageError
-from .offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, OffsetAndTimestamp
+from .offset_lists import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, OffsetAndTimestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -20,7 +20,8 @@ from ..wire.messages.api_23_offset_for_leader_epoch import (
 )
 from .brokers import coordinator_link, now_ms
 from .errors import ClientError, UnsupportedVersionError
-from .offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, list_offsets
+from .offset_lists import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from .offsets import list_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from .consumer_settings import ConsumerSettings
     from .fetcher import Fetch, Fetcher
     from .group.committing import Committer
-    from .offsets import OffsetAndTimestamp
+    from .offset_lists import OffsetAndTimestamp
     from .positions import Check
 
 _log = logging.getLogger(__name__)

@@ -8,48 +8,23 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import attrs
 import trio
 
-from ..errors import ErrorCode, error_code
-from ..types import CONSUMER_REPLICA_ID, IsolationLevel, TopicPartition
-from ..wire.messages.api_02_list_offsets import (
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListOffsetsTopic,
-)
+from ..errors import ErrorCode
+from ..types import IsolationLevel, TopicPartition
+from ..wire.messages.api_02_list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from .brokers import now_ms
 from .errors import BrokerError, ClientError, ClientTimeoutError, ConnectionFailedError
+from .offset_lists import OffsetAndTimestamp, check_version, list_offsets_request, listed_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .backoff import Backoff
     from .brokers import Brokers
-
-LATEST_TIMESTAMP: Final = -1
-EARLIEST_TIMESTAMP: Final = -2
-MAX_TIMESTAMP: Final = -3
-EARLIEST_LOCAL_TIMESTAMP: Final = -4
-LATEST_TIERED_TIMESTAMP: Final = -5
-
-
-@attrs.frozen
-class OffsetAndTimestamp:
-    """An offset that was looked up.
-
-    Attributes:
-        offset: The offset; -1 where no record is as late as the timestamp asked for.
-        timestamp: Of the record there; -1 for the special timestamps.
-        leader_epoch: Of the record there; -1 when unknown.
-    """
-
-    offset: int
-    timestamp: int
-    leader_epoch: int
 
 
 @attrs.define
@@ -64,24 +39,12 @@ class _Lookup:
 
     async def ask(self, node_id: int, wanted: dict[TopicPartition, int], timeout_ms: int) -> None:
         """Ask one broker about the partitions that it leads."""
-        topics: dict[str, ListOffsetsTopic] = {}
-        for partition, timestamp in wanted.items():
-            topic = topics.setdefault(partition.topic, ListOffsetsTopic(name=partition.topic, partitions=[]))
-            info = self.brokers.cluster.partition(partition)
-            topic.partitions.append(
-                ListOffsetsPartition(
-                    partition_index=partition.partition,
-                    current_leader_epoch=-1 if info is None else info.leader_epoch,
-                    timestamp=timestamp,
-                )
-            )
-        request = ListOffsetsRequest(
-            replica_id=CONSUMER_REPLICA_ID,
-            isolation_level=self.isolation_level,
-            topics=list(topics.values()),
-            timeout_ms=timeout_ms,
-        )
+        infos = {partition: self.brokers.cluster.partition(partition) for partition in wanted}
+        epochs = {partition: info.leader_epoch for partition, info in infos.items() if info is not None}
+        request = list_offsets_request(wanted, epochs, isolation_level=self.isolation_level, timeout_ms=timeout_ms)
         try:
+            connection = await self.brokers.connect(node_id)
+            check_version(connection.version_of(ListOffsetsRequest), request, f"broker {node_id}")
             response: ListOffsetsResponse = await self.brokers.request(node_id, request)
         except ConnectionFailedError as error:
             self.last = error
@@ -89,16 +52,13 @@ class _Lookup:
         except ClientError as error:
             self.fatal = error
             return
-        for answered in response.topics:
-            for item in answered.partitions:
-                code = error_code(item.error_code)
-                partition = TopicPartition(answered.name, item.partition_index)
-                if code is ErrorCode.NONE:
-                    self.found[partition] = OffsetAndTimestamp(item.offset, item.timestamp, item.leader_epoch)
-                elif code.retriable:
-                    self.last = BrokerError(code, f"{partition}: {code.text}")
-                else:
-                    self.fatal = BrokerError(code, f"{partition}: {code.text}")
+        for partition, code, listed in listed_offsets(response):
+            if code is ErrorCode.NONE:
+                self.found[partition] = listed
+            elif code.retriable:
+                self.last = BrokerError(code, f"{partition}: {code.text}")
+            else:
+                self.fatal = BrokerError(code, f"{partition}: {code.text}")
 
 
 async def list_offsets(
@@ -113,13 +73,14 @@ async def list_offsets(
 
     Args:
         brokers: The cluster.
-        timestamps: Milliseconds since the Unix epoch, or one of the special ones above.
+        timestamps: Milliseconds since the Unix epoch, or one of the special ones in `offset_lists`.
         isolation_level: Whether "latest" is the high watermark or the last stable offset.
         timeout_ms: For everything.
         backoff: Pauses between attempts.
 
     Raises:
         BrokerError: A partition cannot be looked up.
+        UnsupportedVersionError: A leader is too old for a special timestamp.
         ClientTimeoutError: Not all leaders answered in time.
 
     Cancelled, nothing is changed anywhere.

@@ -13,7 +13,7 @@ import attrs
 import trio
 
 from ..client import Admin, Consumer, NewTopic, Producer
-from ..client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from ..client.offset_lists import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from ..errors import OdradekError
 from ..types import IsolationLevel, TopicPartition
 from .samples import Samples

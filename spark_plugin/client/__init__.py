@@ -12,7 +12,7 @@ Plain sockets, each wait with an end, no event loop, no threads: a task of Spark
 | `client` | `Client`, what others call; `cache` keeps one per process and settings |
 | `settings`, `setting_keys`, `jaas` | Kafka's keys, read and checked |
 | `errors` | what calls raise |
-| `batches`, `fetch_progress`, `offset_lists`, `group_offsets`, `answers` | pure cores: what answers mean |
+| `batches`, `fetch_progress`, `group_offsets`, `answers` | pure cores: what answers mean |
 | `scram`, `sasl` | pure cores: proofs of identity |
 | `fetch_loop`, `brokers`, `connection`, `login`, `transport`, `clock` | the shells around them |
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from .client import Client
     from .fetch_loop import FetchLoop
     from .fetch_progress import Fetched
-    from .offset_lists import ListedOffset
     from .settings import ClientSettings
     from .topics import TopicInfo
 
@@ -38,12 +37,11 @@ _HOMES: Final = {
     "ClientSettings": "settings",
     "FetchLoop": "fetch_loop",
     "Fetched": "fetch_progress",
-    "ListedOffset": "offset_lists",
     "TopicInfo": "topics",
     "client_for": "cache",
 }
 
-__all__ = ["Client", "ClientSettings", "FetchLoop", "Fetched", "ListedOffset", "TopicInfo", "client_for"]
+__all__ = ["Client", "ClientSettings", "FetchLoop", "Fetched", "TopicInfo", "client_for"]
 
 
 def __getattr__(name: str) -> Any:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from odradek.kernel.client.cluster import TopicInfo as KnownTopic
+    from odradek.kernel.client.offset_lists import OffsetAndTimestamp
     from odradek.kernel.types import TopicPartition
     from odradek.kernel.wire import Message
 
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from .connection import Connection
     from .coordinators import Coordinators
     from .errors import ClientError
-    from .offset_lists import ListedOffset
     from .settings import ClientSettings
     from .transport import Connector
 
@@ -134,12 +134,12 @@ class Client:
 
     def list_offsets(
         self, wanted: Mapping[TopicPartition, int], *, is_read_committed: bool
-    ) -> dict[TopicPartition, ListedOffset]:
+    ) -> dict[TopicPartition, OffsetAndTimestamp]:
         """Look offsets up at the partitions' leaders.
 
         Args:
             wanted: Partition to a timestamp in milliseconds since the Unix epoch, -1 for the latest offset, -2 for
-                the earliest, or another of the special timestamps in `offset_lists`.
+                the earliest, or another of the special timestamps in `odradek.kernel.client.offset_lists`.
             is_read_committed: Whether the latest offset is the last stable one.
 
         Returns:

@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from odradek.kernel.client.cluster import Node
+from odradek.kernel.client.offset_lists import EARLIEST_LOCAL_TIMESTAMP, EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from odradek.kernel.ids import ZERO_ID
 from odradek.kernel.wire.messages.api_01_fetch import FetchRequest
 
@@ -30,7 +31,6 @@ from .errors import (
     UnsupportedVersionError,
 )
 from .fetch_progress import Fetched, FetchProgress, Outcome, version_max
-from .offset_lists import EARLIEST_LOCAL_TIMESTAMP, EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 
 if TYPE_CHECKING:
     import uuid

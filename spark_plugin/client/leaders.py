@@ -10,12 +10,12 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
+from odradek.kernel.client.offset_lists import OffsetAndTimestamp, check_version, list_offsets_request, listed_offsets
 from odradek.kernel.errors import ErrorCode
-from odradek.kernel.types import TopicPartition
+from odradek.kernel.types import IsolationLevel, TopicPartition
 from odradek.kernel.wire.messages.api_02_list_offsets import ListOffsetsRequest
 
-from .errors import BrokerError, ClientError, ConnectionFailedError, UnknownPartitionError, UnsupportedVersionError
-from .offset_lists import ListedOffset, list_offsets_request, listed_offsets, version_min
+from .errors import BrokerError, ClientError, ConnectionFailedError, UnknownPartitionError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -108,7 +108,7 @@ class Leaders:
 
     def list_offsets(
         self, wanted: Mapping[TopicPartition, int], *, is_read_committed: bool
-    ) -> dict[TopicPartition, ListedOffset]:
+    ) -> dict[TopicPartition, OffsetAndTimestamp]:
         """Look offsets up, asking all leaders at the same time.
 
         Args:
@@ -121,7 +121,7 @@ class Leaders:
             BrokerError: A leader refuses for good.
             ClientTimeoutError: Not all leaders answered in time.
         """
-        found: dict[TopicPartition, ListedOffset] = {}
+        found: dict[TopicPartition, OffsetAndTimestamp] = {}
         attempts = self._brokers.attempts(f"listing offsets of {_names(wanted)}")
         while True:
             left = {partition: timestamp for partition, timestamp in wanted.items() if partition not in found}
@@ -139,7 +139,7 @@ class Leaders:
     def _ask(
         self,
         by_node: Mapping[int, dict[TopicPartition, int]],
-        found: dict[TopicPartition, ListedOffset],
+        found: dict[TopicPartition, OffsetAndTimestamp],
         attempts: Attempts,
         *,
         is_read_committed: bool,
@@ -177,12 +177,9 @@ class Leaders:
         infos = {partition: self._brokers.cluster.partition(partition) for partition in wanted}
         epochs = {partition: info.leader_epoch for partition, info in infos.items() if info is not None}
         version = connection.version_of(ListOffsetsRequest)
-        lowest = version_min(frozenset(wanted.values()), is_read_committed=is_read_committed)
-        if version < lowest:
-            raise UnsupportedVersionError(
-                f"{connection.address} answers ListOffsets up to version {version}; what is asked needs {lowest}"
-            )
-        request = list_offsets_request(wanted, epochs, is_read_committed=is_read_committed, timeout_ms=timeout_ms)
+        isolation_level = IsolationLevel.READ_COMMITTED if is_read_committed else IsolationLevel.READ_UNCOMMITTED
+        request = list_offsets_request(wanted, epochs, isolation_level=isolation_level, timeout_ms=timeout_ms)
+        check_version(version, request, connection.address)
         connection.send(request, timeout_ms=timeout_ms, version=version)
 
 

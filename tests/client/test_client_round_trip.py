@@ -25,7 +25,7 @@ from odradek.kernel.client import (
     ResourceType,
     TopicPartition,
 )
-from odradek.kernel.client.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from odradek.kernel.client.offset_lists import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.testing.running_broker import RunningBroker, running_broker
 from tests.waiting import PATIENCE_S

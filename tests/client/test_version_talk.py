@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.kernel import wire
-from odradek.kernel.client import BlockingConsumer, BlockingProducer, Producer, TopicPartition, UnsupportedVersionError
+from odradek.kernel.client import (
+    Admin,
+    BlockingConsumer,
+    BlockingProducer,
+    Producer,
+    TopicPartition,
+    UnsupportedVersionError,
+)
+from odradek.kernel.client.offset_lists import MAX_TIMESTAMP
 from odradek.kernel.client.versions import common_version, decode_api_versions
 from odradek.kernel.wire.messages.api_00_produce import ProduceRequest
 from odradek.kernel.wire.messages.api_18_api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
@@ -25,6 +33,7 @@ MOCK_REFUSAL = bytes.fromhex("0023 01 0012 0000 0002 00 00000000")
 KAFKA_REFUSAL = bytes.fromhex("0023 00000001 0012 0000 0002")
 """What Kafka says, in version 0 (KIP-511): an error, and ApiVersions up to 2."""
 
+LIST_OFFSETS = 2
 NEWEST = ApiVersionsRequest.__versions__.highest
 OURS = ProduceRequest.__versions__
 
@@ -69,6 +78,19 @@ def test_librdkafka_s_mock_cluster_keeps_what_it_is_sent() -> None:
         record = next(iter(consumer))
 
     assert record.value == b"one"
+
+
+def test_a_timestamp_that_a_broker_is_too_old_for_is_not_misunderstood() -> None:
+    async def run() -> None:
+        with trio.fail_after(PATIENCE_S):
+            async with (
+                fake_broker(versions_max={LIST_OFFSETS: 6}) as broker,
+                Admin({"bootstrap.servers": broker.bootstrap, "default.api.timeout.ms": 5_000}) as admin,
+            ):
+                with pytest.raises(UnsupportedVersionError, match="up to version 6; what is asked needs 7"):
+                    await admin.list_offsets({TopicPartition("t", 0): MAX_TIMESTAMP})
+
+    trio.run(run)
 
 
 # The pure core.

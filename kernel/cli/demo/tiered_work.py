@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from ...client import Consumer, ResourceType
-from ...client.offsets import EARLIEST_LOCAL_TIMESTAMP, LATEST_TIERED_TIMESTAMP
+from ...client.offset_lists import EARLIEST_LOCAL_TIMESTAMP, LATEST_TIERED_TIMESTAMP
 from ...types import TopicPartition
 from ..cluster_calls import reach
 from .data import DemoRecord

@@ -7,20 +7,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from odradek.kernel.errors import ErrorCode, error_code
-from odradek.kernel.types import CONSUMER_REPLICA_ID, IsolationLevel, TopicPartition
-from odradek.kernel.wire.messages.api_02_list_offsets import (
+import attrs
+
+from ..errors import ErrorCode, error_code
+from ..types import CONSUMER_REPLICA_ID, NO_EPOCH, IsolationLevel, TopicPartition
+from ..wire.messages.api_02_list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from .errors import UnsupportedVersionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from odradek.kernel.wire.messages.api_02_list_offsets import ListOffsetsResponse
+    from ..wire.messages.api_02_list_offsets import ListOffsetsResponse
 
 LATEST_TIMESTAMP: Final = -1
 EARLIEST_TIMESTAMP: Final = -2
@@ -33,23 +36,26 @@ _VERSIONS_MIN: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL_TIMESTAMP: 8, LATEST_TI
 _COMMITTED_VERSION_MIN: Final = 2
 
 
-class ListedOffset(NamedTuple):
+@attrs.frozen
+class OffsetAndTimestamp:
     """An offset that was looked up.
 
     Attributes:
         offset: The offset; -1 where no record is as late as the timestamp asked for.
         timestamp: Of the record there, in milliseconds; -1 for the special timestamps.
+        leader_epoch: Of the record there; -1 when unknown.
     """
 
     offset: int
     timestamp: int
+    leader_epoch: int
 
 
 def list_offsets_request(
     wanted: Mapping[TopicPartition, int],
     epochs: Mapping[TopicPartition, int],
     *,
-    is_read_committed: bool,
+    isolation_level: IsolationLevel,
     timeout_ms: int,
 ) -> ListOffsetsRequest:
     """Return the question to one leader.
@@ -57,7 +63,7 @@ def list_offsets_request(
     Args:
         wanted: Its partitions and the timestamps asked for.
         epochs: Their leader epochs, so that a broker that was deposed says so; left out where unknown.
-        is_read_committed: Whether "latest" is the last stable offset.
+        isolation_level: Whether "latest" is the high watermark or the last stable offset.
         timeout_ms: How long the broker may look into remote storage.
     """
     topics: dict[str, ListOffsetsTopic] = {}
@@ -66,30 +72,45 @@ def list_offsets_request(
         topic.partitions.append(
             ListOffsetsPartition(
                 partition_index=partition.partition,
-                current_leader_epoch=epochs.get(partition, -1),
+                current_leader_epoch=epochs.get(partition, NO_EPOCH),
                 timestamp=timestamp,
             )
         )
     return ListOffsetsRequest(
         replica_id=CONSUMER_REPLICA_ID,
-        isolation_level=IsolationLevel.READ_COMMITTED if is_read_committed else IsolationLevel.READ_UNCOMMITTED,
+        isolation_level=isolation_level,
         topics=list(topics.values()),
         timeout_ms=timeout_ms,
     )
 
 
-def version_min(timestamps: frozenset[int], *, is_read_committed: bool) -> int:
-    """Return the oldest version that can ask this; below, a broker would misunderstand."""
-    lowest = max((_VERSIONS_MIN.get(timestamp, 1) for timestamp in timestamps), default=1)
-    return max(lowest, _COMMITTED_VERSION_MIN) if is_read_committed else lowest
+def check_version(version: int, request: ListOffsetsRequest, address: str) -> None:
+    """Make sure that a version can ask this; below, a broker would misunderstand.
+
+    Args:
+        version: The newest one that both sides know.
+        request: The question.
+        address: The broker's, for the error.
+
+    Raises:
+        UnsupportedVersionError: It cannot.
+    """
+    lowest = _COMMITTED_VERSION_MIN if request.isolation_level == IsolationLevel.READ_COMMITTED else 1
+    for topic in request.topics:
+        for item in topic.partitions:
+            lowest = max(lowest, _VERSIONS_MIN.get(item.timestamp, 1))
+    if version < lowest:
+        raise UnsupportedVersionError(
+            f"{address} answers ListOffsets up to version {version}; what is asked needs {lowest}"
+        )
 
 
-def listed_offsets(response: ListOffsetsResponse) -> Iterator[tuple[TopicPartition, ErrorCode, ListedOffset]]:
+def listed_offsets(response: ListOffsetsResponse) -> Iterator[tuple[TopicPartition, ErrorCode, OffsetAndTimestamp]]:
     """Yield what an answer says of each partition."""
     for topic in response.topics:
         for item in topic.partitions:
             yield (
                 TopicPartition(topic.name, item.partition_index),
                 error_code(item.error_code),
-                ListedOffset(item.offset, item.timestamp),
+                OffsetAndTimestamp(item.offset, item.timestamp, item.leader_epoch),
             )
