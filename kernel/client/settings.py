@@ -280,6 +280,20 @@ class TlsClientSettings:
     is_host_checked: bool = True
     enabled_protocols: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
 
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> TlsClientSettings:
+        """Pick these settings from parsed values."""
+        return cls(
+            truststore_location=values["ssl.truststore.location"],
+            truststore_certificates=values["ssl.truststore.certificates"],
+            keystore_location=values["ssl.keystore.location"],
+            keystore_certificate_chain=values["ssl.keystore.certificate.chain"],
+            keystore_key=values["ssl.keystore.key"],
+            key_password=values["ssl.key.password"],
+            is_host_checked=values["ssl.endpoint.identification.algorithm"] == "https",
+            enabled_protocols=tuple(values["ssl.enabled.protocols"]),
+        )
+
 
 @attrs.frozen(kw_only=True)
 class ConnectionSettings:
@@ -311,18 +325,6 @@ class ConnectionSettings:
         protocol = values["security.protocol"]
         if protocol.startswith("SASL"):
             raise ConfigError(f"security.protocol={protocol} is refused: {_SASL_REASON}")
-        tls = None
-        if protocol == "SSL":
-            tls = TlsClientSettings(
-                truststore_location=values["ssl.truststore.location"],
-                truststore_certificates=values["ssl.truststore.certificates"],
-                keystore_location=values["ssl.keystore.location"],
-                keystore_certificate_chain=values["ssl.keystore.certificate.chain"],
-                keystore_key=values["ssl.keystore.key"],
-                key_password=values["ssl.key.password"],
-                is_host_checked=values["ssl.endpoint.identification.algorithm"] == "https",
-                enabled_protocols=values["ssl.enabled.protocols"],
-            )
         return cls(
             bootstrap=read_bootstrap(values["bootstrap.servers"]),
             client_id=values["client.id"] or default_client_id,
@@ -338,7 +340,7 @@ class ConnectionSettings:
             setup_timeout_max_ms=values["socket.connection.setup.timeout.max.ms"],
             send_buffer_bytes=values["send.buffer.bytes"],
             receive_buffer_bytes=values["receive.buffer.bytes"],
-            tls=tls,
+            tls=TlsClientSettings.of(values) if protocol == "SSL" else None,
         )
 
 

@@ -11,7 +11,7 @@ probably a slip, and whoever reads options warns of it (`unknown_keys`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -157,20 +157,7 @@ def read_settings(options: Mapping[str, object]) -> ClientSettings:
         fetch_wait_ms=values["fetch.max.wait.ms"],
         is_read_committed=level == "read_committed",
         checks_crcs=values["check.crcs"],
-        tls=_tls(values) if protocol.endswith("SSL") else None,
+        tls=TlsClientSettings.of(values) if protocol.endswith("SSL") else None,
         sasl=read_sasl(values) if protocol.startswith("SASL") else None,
         given=tuple(sorted((name, str(value)) for name, value in given.items())),
-    )
-
-
-def _tls(values: Mapping[str, Any]) -> TlsClientSettings:
-    return TlsClientSettings(
-        truststore_location=values["ssl.truststore.location"],
-        truststore_certificates=values["ssl.truststore.certificates"],
-        keystore_location=values["ssl.keystore.location"],
-        keystore_certificate_chain=values["ssl.keystore.certificate.chain"],
-        keystore_key=values["ssl.keystore.key"],
-        key_password=values["ssl.key.password"],
-        is_host_checked=values["ssl.endpoint.identification.algorithm"] == "https",
-        enabled_protocols=tuple(values["ssl.enabled.protocols"]),
     )
