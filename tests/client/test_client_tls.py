@@ -3,45 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
-import attrs
 import pytest
 import trio
-import trustme
 
 from odradek.kernel.client import ClientError, Producer
 from odradek.kernel.errors import ConfigError
-from odradek.kernel.testing.running_broker import running_broker
-
-
-@attrs.frozen
-class Secured:
-    """A broker that speaks TLS and asks for certificates, and the PEM files of a client it knows."""
-
-    bootstrap: str
-    authority: str
-    client: str
+from tests.tls_broker import Secured, secured_broker
 
 
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    folder = tmp_path_factory.mktemp("tls")
-    authority = trustme.CA()
-    files: dict[str, Path] = {name: folder / f"{name}.pem" for name in ("authority", "server", "client")}
-    authority.cert_pem.write_to_path(files["authority"])
-    authority.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(files["server"])
-    authority.issue_cert("client.example").private_key_and_cert_chain_pem.write_to_path(files["client"])
-    settings = {
-        "listeners": "SSL://localhost:0",
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": files["server"],
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": files["authority"],
-        "ssl.client.auth": "required",
-    }
-    with running_broker(settings) as broker:
-        yield Secured(broker.bootstrap, str(files["authority"]), str(files["client"]))
+    with secured_broker(tmp_path_factory.mktemp("tls")) as broker:
+        yield broker
 
 
 def send(secured: Secured, **more: object) -> int:

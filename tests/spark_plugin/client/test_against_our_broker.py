@@ -9,11 +9,8 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 
-import attrs
 import pytest
-import trustme
 
 from odradek.kernel.client.blocking_producer import BlockingProducer
 from odradek.kernel.records.batch import iterate_batches
@@ -29,6 +26,7 @@ from odradek.spark_plugin.client.errors import (
     OffsetOutOfRangeError,
 )
 from odradek.spark_plugin.ranges import OffsetRange
+from tests.tls_broker import Secured, secured_broker
 
 
 @pytest.fixture(scope="module")
@@ -242,33 +240,10 @@ def test_a_large_request_is_written_in_pieces_and_whole() -> None:
 # TLS.
 
 
-@attrs.frozen
-class Secured:
-    """A broker that speaks TLS and asks for certificates, and the PEM files of a client it knows."""
-
-    bootstrap: str
-    authority: str
-    client: str
-
-
 @pytest.fixture(scope="module")
 def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    folder = tmp_path_factory.mktemp("light-tls")
-    authority = trustme.CA()
-    files: dict[str, Path] = {name: folder / f"{name}.pem" for name in ("authority", "server", "client")}
-    authority.cert_pem.write_to_path(files["authority"])
-    authority.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(files["server"])
-    authority.issue_cert("client.example").private_key_and_cert_chain_pem.write_to_path(files["client"])
-    given = {
-        "listeners": "SSL://localhost:0",
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": files["server"],
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": files["authority"],
-        "ssl.client.auth": "required",
-    }
-    with running_broker(given) as broker:
-        yield Secured(broker.bootstrap, str(files["authority"]), str(files["client"]))
+    with secured_broker(tmp_path_factory.mktemp("light-tls")) as broker:
+        yield broker
 
 
 def tls(secured: Secured, **more: object) -> dict[str, object]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import os
-import random
 from pathlib import Path
 from typing import Any
 
@@ -27,22 +25,12 @@ from .log_kit import (
     TOPIC_PARTITION,
     Log,
     Tier,
-    make_log,
     plan,
     read_pieces,
     settings_for,
     sources_for,
     write_data_dir,
 )
-
-
-@pytest.fixture
-def log() -> Log:
-    for seed in itertools.count():
-        made = make_log(random.Random(seed), 40, segments_count=4)
-        if made.last_stable_offset >= made.segments[3].base_offset:
-            return made
-    raise AssertionError
 
 
 def told(log: Log, data_dir: Path) -> str:

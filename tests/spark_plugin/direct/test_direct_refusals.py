@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import uuid
 from pathlib import Path
 
@@ -27,22 +26,12 @@ from .log_kit import (
     Row,
     Segment,
     Tier,
-    make_log,
     plan,
     read_pieces,
     settings_for,
     sources_for,
     write_data_dir,
 )
-
-
-@pytest.fixture
-def log() -> Log:
-    for seed in range(100):
-        made = make_log(random.Random(seed), 40, segments_count=4)
-        if made.last_stable_offset >= made.segments[3].base_offset:
-            return made
-    raise AssertionError
 
 
 @pytest.fixture
