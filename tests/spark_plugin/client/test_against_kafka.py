@@ -19,7 +19,6 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from odradek.kernel.client.blocking_producer import BlockingProducer
 from odradek.kernel.types import TopicPartition
 from odradek.kernel.wire.messages.api_51_alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -30,7 +29,7 @@ from odradek.spark_plugin.client.errors import AuthenticationFailedError, Offset
 from odradek.spark_plugin.ranges import OffsetRange
 from tests.interop.brokers import KafkaProcess
 from tests.interop.clients import MissingClientError, skip_or_fail
-from tests.spark_plugin.client.test_against_our_broker import send, settings, values
+from tests.spark_plugin.client.test_against_our_broker import aborted_in, send, settings, values, write_one_of_each
 
 pytestmark = pytest.mark.interop
 
@@ -160,20 +159,10 @@ def test_kafka_keeps_a_groups_offsets(client: Client) -> None:
 
 
 def test_kafka_tells_aborted_transactions_and_the_tail_ends_the_range(kafka: Kafka, client: Client) -> None:
-    with BlockingProducer({"bootstrap.servers": kafka.plain, "transactional.id": "x"}) as producer:
-        for is_commit in (True, False):
-            producer.begin_transaction()
-            producer.send("txn", value=b"v", partition=0)
-            if is_commit:
-                producer.commit_transaction()
-            else:
-                producer.abort_transaction()
-    partition = TopicPartition("txn", 0)
-    end = client.list_offsets({partition: -1}, is_read_committed=True)[partition].offset
+    end = write_one_of_each(kafka.plain, client)
 
     assert end == 4
-    fetched = list(client.fetch(OffsetRange("txn", 0, 0, end), is_read_committed=True))
-    assert [first for one in fetched for first, _ in one.aborted] == [2]
+    assert aborted_in(client, end) == [2]
     assert client.finalized_level("transaction.version") == 2
 
 

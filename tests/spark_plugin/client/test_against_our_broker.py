@@ -67,6 +67,26 @@ def values(client: Client, wanted: OffsetRange, *, is_read_committed: bool = Fal
     return found
 
 
+def write_one_of_each(bootstrap: str, client: Client) -> int:
+    """Write a record in a transaction that is committed and one in a transaction that is not; return where they end."""
+    with BlockingProducer({"bootstrap.servers": bootstrap, "transactional.id": "x"}) as producer:
+        for is_commit in (True, False):
+            producer.begin_transaction()
+            producer.send("txn", value=b"v", partition=0)
+            if is_commit:
+                producer.commit_transaction()
+            else:
+                producer.abort_transaction()
+    partition = TopicPartition("txn", 0)
+    return client.list_offsets({partition: -1}, is_read_committed=True)[partition].offset
+
+
+def aborted_in(client: Client, end: int) -> list[int]:
+    """Return where the aborted transactions of that topic begin, as fetches tell them."""
+    fetched = client.fetch(OffsetRange("txn", 0, 0, end), is_read_committed=True)
+    return [first for one in fetched for first, _ in one.aborted]
+
+
 @pytest.mark.parametrize("codec", ["none", "lz4", "gzip"])
 def test_what_was_written_is_read(broker: RunningBroker, client: Client, codec: str) -> None:
     sent = [b"%d" % number * 50 for number in range(500)]
@@ -112,21 +132,10 @@ def test_offsets_of_a_group_are_kept(client: Client) -> None:
 
 
 def test_the_tail_of_a_transactional_topic_ends_the_range(broker: RunningBroker, client: Client) -> None:
-    given = {"bootstrap.servers": broker.bootstrap, "transactional.id": "x"}
-    with BlockingProducer(given) as producer:
-        for is_commit in (True, False):
-            producer.begin_transaction()
-            producer.send("txn", value=b"v", partition=0)
-            if is_commit:
-                producer.commit_transaction()
-            else:
-                producer.abort_transaction()
-    partition = TopicPartition("txn", 0)
-    end = client.list_offsets({partition: -1}, is_read_committed=True)[partition].offset
+    end = write_one_of_each(broker.bootstrap, client)
 
     assert end == 4
-    fetched = list(client.fetch(OffsetRange("txn", 0, 0, end), is_read_committed=True))
-    assert [first for one in fetched for first, _ in one.aborted] == [2]
+    assert aborted_in(client, end) == [2]
     assert values(client, OffsetRange("txn", 0, 1, end), is_read_committed=True) == {2: b"v"}
 
 

@@ -50,6 +50,24 @@ def read(client: Client, start: int, end: int, **options: Any) -> tuple[bytes, F
     return b"".join(bytes(fetched.data) for fetched in loop), loop
 
 
+def nearer(replica_id: int) -> FetchResponse:
+    """Return an answer that names a replica that is nearer than the leader, and brings nothing."""
+    said = PartitionData(
+        partition_index=0, error_code=0, high_watermark=10, preferred_read_replica=replica_id, records=b""
+    )
+    return FetchResponse(responses=[FetchableTopicResponse(topic="t", topic_id=TOPIC_ID, partitions=[said])])
+
+
+def insist(log: FakeLog, replica_id: int) -> None:
+    """Have the leader name that replica whenever it is told where the client is."""
+
+    def answer(request: Any) -> FetchResponse:
+        found: FetchResponse = nearer(replica_id) if request.rack_id else log.fetch(request, 18)
+        return found
+
+    log.script.extend([answer] * 5)
+
+
 def test_a_range_comes_in_whole_batches_and_no_more_than_it_needs() -> None:
     network, _, log = cluster()
     for _ in range(6):
@@ -357,10 +375,7 @@ def test_a_nearer_replica_is_asked_where_the_leader_names_one() -> None:
     network, (leader, follower), log = cluster(2)
     log.add(10)
     log.install(follower)
-    nearer = PartitionData(partition_index=0, error_code=0, high_watermark=10, preferred_read_replica=2, records=b"")
-    log.script.append(
-        FetchResponse(responses=[FetchableTopicResponse(topic="t", topic_id=TOPIC_ID, partitions=[nearer])])
-    )
+    log.script.append(nearer(2))
 
     assert read(network.client(client_rack="r2"), 0, 10)[0] == log.batches[0][2]
     assert (leader.count(FETCH), follower.count(FETCH)) == (1, 1)
@@ -372,10 +387,7 @@ def test_a_follower_that_lags_sends_us_back_to_the_leader() -> None:
     log.add(10)
     behind = FakeLog(log_start=50, high_watermark=60)
     behind.install(follower)
-    nearer = PartitionData(partition_index=0, error_code=0, high_watermark=10, preferred_read_replica=2, records=b"")
-    log.script.append(
-        FetchResponse(responses=[FetchableTopicResponse(topic="t", topic_id=TOPIC_ID, partitions=[nearer])])
-    )
+    log.script.append(nearer(2))
 
     assert read(network.client(client_rack="r2"), 0, 10)[0] == log.batches[0][2]
     assert (leader.count(FETCH), follower.count(FETCH)) == (2, 1)
@@ -385,14 +397,7 @@ def test_a_leader_that_insists_on_a_replica_that_lags_is_not_told_where_we_are()
     network, (leader, follower), log = cluster(2)
     log.add(10)
     FakeLog(log_start=50, high_watermark=60).install(follower)
-    nearer = PartitionData(partition_index=0, error_code=0, high_watermark=10, preferred_read_replica=2, records=b"")
-
-    def insist(request: Any) -> Any:
-        if not request.rack_id:
-            return log.fetch(request, 18)
-        return FetchResponse(responses=[FetchableTopicResponse(topic="t", topic_id=TOPIC_ID, partitions=[nearer])])
-
-    log.script.extend([insist] * 5)
+    insist(log, 2)
 
     assert read(network.client(client_rack="r2"), 0, 10)[0] == log.batches[0][2]
     assert [one.rack_id for one in leader.requests(FETCH)] == ["r2", ""]
@@ -401,10 +406,7 @@ def test_a_leader_that_insists_on_a_replica_that_lags_is_not_told_where_we_are()
 def test_a_replica_that_nobody_knows_is_not_asked() -> None:
     network, (leader,), log = cluster()
     log.add(10)
-    nearer = PartitionData(partition_index=0, error_code=0, high_watermark=10, preferred_read_replica=9, records=b"")
-    log.script.append(
-        FetchResponse(responses=[FetchableTopicResponse(topic="t", topic_id=TOPIC_ID, partitions=[nearer])])
-    )
+    log.script.append(nearer(9))
 
     assert read(network.client(client_rack="r2"), 0, 10)[0] == log.batches[0][2]
     assert [one.rack_id for one in leader.requests(FETCH)] == ["r2", ""]
@@ -414,14 +416,7 @@ def test_a_replica_that_fails_is_left_for_the_leader() -> None:
     network, (leader, follower), log = cluster(2)
     log.add(10)
     follower.handlers[FETCH] = lambda request, version: HangUp()
-    nearer = PartitionData(partition_index=0, error_code=0, high_watermark=10, preferred_read_replica=2, records=b"")
-
-    def insist(request: Any) -> Any:
-        if not request.rack_id:
-            return log.fetch(request, 18)
-        return FetchResponse(responses=[FetchableTopicResponse(topic="t", topic_id=TOPIC_ID, partitions=[nearer])])
-
-    log.script.extend([insist] * 5)
+    insist(log, 2)
 
     assert read(network.client(client_rack="r2"), 0, 10)[0] == log.batches[0][2]
     assert (leader.count(FETCH), follower.count(FETCH)) == (2, 1)
