@@ -52,6 +52,7 @@ from odradek.kernel.wire.messages.api_28_txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from odradek.kernel.wire.messages.api_65_describe_transactions import DescribeTransactionsRequest
 
 if TYPE_CHECKING:
     from odradek.kernel.wire import Message
@@ -64,6 +65,8 @@ _V1_END_VERSION_MAX: Final = 4
 _V1_OFFSETS_VERSION_MAX: Final = 4
 _OFFSET_FETCH_VERSION_MAX: Final = 9
 """The last version that names topics."""
+_UNENDED: Final = frozenset({"Empty", "Ongoing"})
+"""States of a transactional id whose producer may still write: nothing was decided."""
 _PAUSES_MS: Final = (5, 10, 20, 50, 100)
 """A transaction that is about to end takes milliseconds, a coordinator that moves seconds: the last one repeats."""
 _ADVICE: Final = {
@@ -283,6 +286,18 @@ class Coordination:
         what = f"EndTxn ({'commit' if is_commit else 'abort'}) {producer.transactional_id}"
         yield from self._ask(ask, lambda answer: (answer.error_code,), what)
 
+    def is_unended(self, transactional_id: str) -> Steps[bool]:
+        """Say whether somebody has this id and a transaction under it that is open, or that was not begun yet.
+
+        Raises:
+            BrokerError: The coordinator refuses.
+            ClientError: It is too old to say (Kafka before 3.0), or was not to be reached in time.
+        """
+        request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+        ask = Ask(CoordinatorKind.TRANSACTION, transactional_id, request)
+        response = yield from self._ask(ask, _described_codes, f"DescribeTransactions {transactional_id}")
+        return any(found.transaction_state in _UNENDED for found in response.transaction_states)
+
     def committed_offset(
         self, group_id: str, partition: TopicPartition, *, is_stable: bool = True, timeout_ms: int | None = None
     ) -> Steps[CommittedOffset | None]:
@@ -338,6 +353,11 @@ class Coordination:
                 raise ClientTimeoutError(f"{what}: no success in time; last obstacle: {last}")
             yield Pause(_PAUSES_MS[min(failures_count, len(_PAUSES_MS) - 1)])
             failures_count += 1
+
+
+def _described_codes(response: Any) -> Iterable[int]:
+    codes = (found.error_code for found in response.transaction_states)
+    return (code for code in codes if code != ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
 
 
 def _added_codes(response: Any) -> Iterable[int]:

@@ -69,7 +69,7 @@ from .transaction_steps import CommittedOffset
 if TYPE_CHECKING:
     from .transaction_steps import Coordination, Steps, TransactionalProducer
 
-__all__ = ["PartitionOfBatch", "ReplayDiffersError", "WrittenPartition", "abort_all", "commit_all"]
+__all__ = ["PartitionOfBatch", "ReplayDiffersError", "WrittenPartition", "abort_all", "abort_silent", "commit_all"]
 
 SLOTS_COUNT: Final = 4
 """Transactional ids of one partition. More than four attempts are rare, and a fifth fences the first, long dead."""
@@ -341,6 +341,24 @@ def _has_marker(coordination: Coordination, one: WrittenPartition) -> Steps[bool
 def _so_far(done: Sequence[int], written: Iterable[WrittenPartition]) -> str:
     open_count = sum(one.producer is not None for one in written) - len(done)
     return f"committed before: {len(done)} partitions {list(done)}, not committed: {open_count}"
+
+
+def abort_silent(coordination: Coordination, transactional_ids: Iterable[str]) -> Steps[list[str]]:
+    """Abort what tasks may have written that told the driver nothing; return what failed, to be logged.
+
+    Spark kills the tasks of a job whose first one failed. What they had begun would hold up read-committed readers
+    until its time is over. Who still writes is fenced. Once a coordinator is not to be reached no other is asked.
+    """
+    failures: list[str] = []
+    for transactional_id in transactional_ids:
+        try:
+            if (yield from coordination.is_unended(transactional_id)):
+                yield from coordination.init_producer_id(transactional_id)
+        except BrokerError as error:
+            failures.append(str(error))
+        except ClientError as error:
+            return [*failures, str(error)]
+    return failures
 
 
 def abort_all(coordination: Coordination, written: Sequence[WrittenPartition]) -> Steps[list[str]]:

@@ -35,7 +35,7 @@ from .partitioners import RowPartitioner
 from .produce import ProduceCore
 from .sending import BatchSender
 from .transaction_steps import Coordination, CoordinatorKind, TransactionalProducer, run_steps
-from .transactions import PartitionOfBatch, WrittenPartition, abort_all, commit_all
+from .transactions import SLOTS_COUNT, PartitionOfBatch, WrittenPartition, abort_all, abort_silent, commit_all
 from .write_rows import RowSorter
 from .write_settings import WriteSettings
 
@@ -165,11 +165,30 @@ def commit(plan: WritePlan, written: Sequence[WrittenPartition], *, client: Clie
     _run(client, clock, commit_all(_coordination(plan, client, clock), written))
 
 
-def abort(plan: WritePlan, written: Sequence[WrittenPartition], *, client: Client | None = None) -> None:
-    """Abort what the tasks wrote; what fails of it is logged: a coordinator aborts it when its time is over."""
-    if any(one.producer is not None for one in written):
+def abort(
+    plan: WritePlan,
+    written: Sequence[WrittenPartition],
+    *,
+    silent: Iterable[int] = (),
+    client: Client | None = None,
+) -> None:
+    """Abort what the tasks wrote; what fails of it is logged: a coordinator aborts it when its time is over.
+
+    Args:
+        plan: What was planned.
+        written: What tasks said.
+        silent: Spark's numbers of partitions whose tasks said nothing. Of a batch job what they wrote is aborted too;
+            of a stream the next run does that.
+        client: The process's own when None.
+    """
+    needs_it = plan.is_exactly_once and not plan.is_stream
+    lost = [job_transactional_id(plan, one, number) for one in silent for number in range(SLOTS_COUNT) if needs_it]
+    if lost or any(one.producer is not None for one in written):
         client, clock = client or client_for(plan.client), SystemPausingClock()
-        for failure in _run(client, clock, abort_all(_coordination(plan, client, clock), written)):
+        coordination = _coordination(plan, client, clock)
+        failures = _run(client, clock, abort_all(coordination, written))
+        failures += _run(client, clock, abort_silent(coordination, lost))
+        for failure in failures:
             _log.warning("a transaction was not aborted: %s", failure)
 
 
@@ -284,7 +303,7 @@ class TaskWriter:
         """The transactional ids of this task's attempts in a batch job, this one last."""
         found = self.identity
         partition_id, attempt = (0, 0) if found is None else (found.partition_id, found.attempt_number)
-        return [f"odradek-{self.plan.job_id}-{partition_id}-{number}" for number in range(attempt + 1)]
+        return [job_transactional_id(self.plan, partition_id, number) for number in range(attempt + 1)]
 
     def _announce(self, partition: TopicPartition) -> None:
         """Tell the coordinator of a partition before its first record (transactions of version 1)."""
@@ -344,6 +363,11 @@ class TaskWriter:
 
     def _run(self, steps: Steps[T]) -> T:
         return _run(self.client, self.clock, steps)
+
+
+def job_transactional_id(plan: WritePlan, partition_id: int, attempt_number: int) -> str:
+    """Return under which id an attempt at a task of a batch job writes."""
+    return f"odradek-{plan.job_id}-{partition_id}-{attempt_number}"
 
 
 def _coordination(plan: WritePlan, client: Client, clock: PausingClock) -> Coordination:

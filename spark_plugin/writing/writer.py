@@ -49,8 +49,9 @@ class TopicWriter(DataSourceArrowWriter):
         commit(self._plan, _partitions(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Have what the tasks wrote never seen, where transactions are used."""
-        abort(self._plan, _partitions(messages))
+        """Have what the tasks wrote never seen, where transactions are used; also of those that said nothing."""
+        silent = [number for number, message in enumerate(messages) if not isinstance(message, Written)]
+        abort(self._plan, _partitions(messages), silent=silent)
 
 
 class TopicStreamWriter(DataSourceStreamArrowWriter):

@@ -234,6 +234,17 @@ def test_what_was_written_of_a_failed_batch_is_not_seen_exactly_once(kit: Kit) -
     assert [row[1] for row in kit.consumed(topic, is_read_committed=True)] == [b"d", b"e"]
 
 
+def test_what_a_task_wrote_that_never_told_is_aborted_with_the_batch(kit: Kit) -> None:
+    topic = kit.new_topic(2)
+    plan = plan_of(kit, ["value", "partition"], {"topic": topic, "exactlyOnce": "true"})
+    write_partition(plan, iter([batch_of(["value", "partition"], [(b"a", 0), (b"b", 1)])]))
+    abort(plan, [], silent=[0, 1])  # Spark killed the first one, as another had failed; the second one never began
+    write(kit, ["value", "partition"], [(b"c", 0), (b"d", 1)], {"topic": topic})
+
+    assert [row[1] for row in kit.consumed(topic, is_read_committed=True)] == [b"c", b"d"]
+    assert kit.admin.list_transactions(pattern=f"odradek-{plan.job_id}-1-.*") == [], "nobody needed it"
+
+
 def test_acknowledgement_of_leaders_alone_may_be_chosen(kit: Kit) -> None:
     topic = kit.new_topic(1)
     write(kit, ["value"], [(b"1",)], {"topic": topic, "kafka.acks": "1"})

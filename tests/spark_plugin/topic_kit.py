@@ -18,9 +18,13 @@ from odradek.kernel.client import BlockingAdmin, NewTopic
 from odradek.kernel.client.blocking_consumer import BlockingConsumer
 from odradek.kernel.client.blocking_producer import BlockingProducer
 from odradek.kernel.client.fetched_records import ConsumerRecord
+from tests.waiting import until
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 LATEST_TIMESTAMP: Final = 1_700_000_000_000
+ENDING: Final = ("PrepareCommit", "PrepareAbort")
+"""States of a transaction that was ended, and whose markers are still being written: clients do not wait for them."""
+
 SMALL_SEGMENTS: Final = {"internal.segment.bytes": "600", "retention.ms": "-1"}
 
 Row = tuple[Any, ...]
@@ -147,7 +151,9 @@ class Kit:
         return found
 
     def consumed(self, topic: str, *, is_read_committed: bool = False) -> list[Row]:
-        """Return what a consumer reads of a topic, by partition and offset."""
+        """Return what a consumer reads of a topic, by partition and offset; of committed ones when all have markers."""
+        if is_read_committed:
+            until(lambda: not self.admin.list_transactions(states=ENDING))
         isolation = "read_committed" if is_read_committed else "read_uncommitted"
         settings = {"bootstrap.servers": self.bootstrap, "auto.offset.reset": "earliest", "isolation.level": isolation}
         with BlockingConsumer(settings) as consumer:
