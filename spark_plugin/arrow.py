@@ -14,7 +14,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from odradek.kernel.records.columns import BinaryColumn, Columns, HeadersColumn
 
@@ -178,7 +177,9 @@ def _timestamps_source(array: Any, now_ms: int) -> Buffer | None:
         return None
     array = array.cast(pa.timestamp("us", array.type.tz))
     if array.null_count:
-        array = pc.fill_null(array, pa.scalar(now_ms * 1000, array.type))
+        from pyarrow.compute import fill_null  # 0.1 s, which who reads does without
+
+        array = fill_null(array, pa.scalar(now_ms * 1000, array.type))
     place = array.offset * _INT64_BYTES
     return _view(array.buffers()[1])[place : place + len(array) * _INT64_BYTES]
 
@@ -188,7 +189,7 @@ def _headers_source(array: Any) -> HeadersColumn | None:
         return None
     if array.type != HEADERS_TYPE:
         array = array.cast(HEADERS_TYPE)
-    if array.values.null_count and pc.list_flatten(array).null_count:
+    if array.values.null_count and array.flatten().null_count:
         raise ValueError("a row has a header that is null: each has a key, and a value that may be null")
     keys, values = _binary_source(array.values.field(0)), _binary_source(array.values.field(1))
     assert keys is not None, "the type says so"

@@ -23,7 +23,6 @@ from ..reading.planner import Assigned, Pattern, Subscription, Topics
 from ..reading.rate_limit import TriggerLimits
 from .option_table import BOOTSTRAP, OPTIONS, Kind, Use, by_lower_name, read_value
 from .positions import AtTimestamp, EachOffset, EachTimestamp, Everywhere, Position
-from .topic_pattern import compile_pattern
 
 __all__ = ["REFUSED_KAFKA_KEYS", "SinkOptions", "SourceOptions", "read_sink_options", "read_source_options"]
 
@@ -293,6 +292,8 @@ def _subscription(given: Mapping[str, str], values: Mapping[str, Any]) -> Subscr
                 f"No topics to subscribe to: option 'subscribe' is '{text}'; expected e.g. topicA,topicB",
             )
         return Topics(values["subscribe"])
+    from .topic_pattern import compile_pattern  # its own expressions take long to compile
+
     compile_pattern(text)
     return Pattern(text.strip())
 

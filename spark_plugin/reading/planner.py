@@ -26,7 +26,6 @@ import attrs
 from odradek.kernel.types import INTERNAL_TOPICS
 
 from ..errors import AssignmentError
-from ..options.topic_pattern import compile_pattern
 from ..ranges import TopicPartition
 
 __all__ = ["Assigned", "Pattern", "Subscription", "Topics", "assign", "topics_to_describe"]
@@ -102,6 +101,8 @@ def assign(
         _check_partitions(wanted, found)
         return tuple(sorted(one for one in subscription.partitions if one.partition in found.get(one.topic, ())))
     if isinstance(subscription, Pattern):
+        from ..options.topic_pattern import compile_pattern  # its own expressions take long to compile
+
         pattern = compile_pattern(subscription.text)
         names = [name for name in found if name not in INTERNAL_TOPICS and pattern.search(name)]
     else:
