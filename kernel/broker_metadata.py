@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from .config.topic import TopicConfig
 from .contracts.election import ElectionContext
 from .contracts.storage import LogConfig
 from .errors import CorruptionError
@@ -101,7 +102,7 @@ def _led_by_this_broker(
         high_watermark=log.log_start_offset,
         latest_epoch=log.latest_epoch,
         hard_state=None,
-        settings={},
+        settings=TopicConfig.resolve(config).extra,
         random=random_source,
     )
     return LocalLog(log, factory.new_election(context), config.node_id)

@@ -179,7 +179,8 @@ class ElectionContext:
         high_watermark: From the last checkpoint, at most the log end offset.
         latest_epoch: Of the local log, -1 when empty.
         hard_state: What the last `Ready.hard_state` was, None when there was none.
-        settings: Broker and topic keys that the plugin registered.
+        settings: The topic keys that plugins registered, by name: what they say for the topic when its log is opened;
+            for the metadata log, what the broker says of topics that set nothing.
         random: For randomised time-outs.
     """
 

@@ -5,6 +5,8 @@ Needs pytest. Each test's name is the promise it checks. Levels that a plugin de
 * `is_chosen_by_controller`: leaders come from `choose_leader`; without it that method answers None always;
 * `commits_by_isr`: a record is committed when every replica of the in-sync set has it.
 
+An election that reads its plugin's keys is made with `settings`.
+
 .. versionadded:: 0.1
 """
 
@@ -21,6 +23,8 @@ from ...contracts.election import ElectionContext, ElectionReason, MetadataChang
 from ...types import TopicIdPartition
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ...contracts.election import Election, ElectionFactory
 
 PARTITION = TopicIdPartition(uuid.UUID(int=7), "orders", 0)
@@ -33,6 +37,8 @@ class ElectionContract:
 
     is_chosen_by_controller: ClassVar[bool] = True
     commits_by_isr: ClassVar[bool] = True
+    settings: ClassVar[Mapping[str, object]] = {}
+    """Values of the topic keys that the plugin registered."""
 
     def make_factory(self) -> ElectionFactory:
         """Return a new factory."""
@@ -47,7 +53,7 @@ class ElectionContract:
             high_watermark=high_watermark,
             latest_epoch=-1,
             hard_state=None,
-            settings={},
+            settings=self.settings,
             random=random.Random(7),
         )
         return self.make_factory().new_election(context)
