@@ -18,7 +18,7 @@ import pytest
 from odradek.kernel.cli.demo import spark_chapters, spark_job, spark_process, spark_story
 from odradek.kernel.cli.demo.broker_process import BrokerProcess
 from odradek.kernel.cli.demo.data import record_of
-from odradek.kernel.cli.demo.spark_process import SparkJob, check_installed
+from odradek.kernel.cli.demo.spark_process import SparkJob, check_installed, quick_python
 from odradek.kernel.cli.demo.spark_scene import SparkScene, weeks_until
 from odradek.kernel.cli.demo.stage import Stage
 from odradek.kernel.cli.demo.zones import Transition
@@ -47,6 +47,18 @@ def test_what_a_job_tells_is_read_and_other_lines_are_not(monkeypatch: pytest.Mo
     assert list(job.lines()) == [{"kind": "batch"}]
 
     job.close()
+
+
+def test_pythons_of_spark_find_what_this_one_finds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}/it's here")
+    python = quick_python(tmp_path / "python")
+    monkeypatch.setenv("PYTHONPATH", "an archive of Spark's")
+    code = "import sys; print(sys.executable, *sys.path, sep='\\n')"
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+
+    assert done.stdout.splitlines()[0] == sys.executable
+    assert f"{tmp_path}/it's here" in done.stdout
+    assert "an archive of Spark's" not in done.stdout
 
 
 def test_a_job_that_fails_says_of_what(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

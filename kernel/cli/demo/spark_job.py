@@ -33,6 +33,7 @@ PLAN: Final = "=== Streaming Query ==="
 """Begins what Spark appends to a failed query's error: page after page about the query."""
 SETTINGS: Final = {
     "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # more pays later than in a minute
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.local.dir": ".",

@@ -26,8 +26,9 @@ def main() -> int:
     """Record."""
     import pyspark
 
-    session = start_session(jars_for(pyspark.__version__))
-    with tempfile.TemporaryDirectory() as folder, kafka_at(Path(folder)) as kafka:
+    jars = jars_for(pyspark.__version__)
+    with tempfile.TemporaryDirectory() as folder, kafka_at(Path(folder, "kafka")) as kafka:
+        session = start_session(jars, Path(folder))
         topics.fill(kafka.address)
         observer = Observer(session, "kafka", kafka.address)
         observed: dict[str, Any] = {
@@ -37,7 +38,7 @@ def main() -> int:
                 for kind, names in INPUTS.items()
             },
         }
-    session.stop()
+        session.stop()
     text = json.dumps(observed, indent=1, ensure_ascii=False)
     recorded_file(pyspark.__version__).write_text(f"{text}\n", encoding="utf-8")
     return 0

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import TYPE_CHECKING
+
+from odradek.kernel.cli.demo.spark_process import quick_python
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,9 +14,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def start_session(jars: Sequence[Path]) -> SparkSession:
-    """Start Spark on two threads of this machine, quietly."""
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+def start_session(jars: Sequence[Path], folder: Path) -> SparkSession:
+    """Start Spark on two threads of this machine, quietly; `folder` is for a program that its Pythons are."""
+    python = quick_python(folder / "python")
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = str(python)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     from pyspark.sql import SparkSession
 

@@ -42,7 +42,7 @@ def observers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Ob
         pytest.skip(str(error))
     with kafka_at(tmp_path_factory.mktemp("kafka")) as kafka:
         topics.fill(kafka.address)
-        spark = start_session(jars)
+        spark = start_session(jars, tmp_path_factory.mktemp("python"))
         yield {name: Observer(spark, name, kafka.address) for name in ("kafka", "odradek")}
         spark.stop()
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.kernel.cli.demo.spark_process import quick_python
 from odradek.kernel.testing.running_broker import RunningBroker, running_broker
 from tests.spark_plugin.topic_kit import Kit, open_kit
 
@@ -73,17 +73,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         yield session
     finally:
         session.stop()
-
-
-def quick_python(path: Path) -> Path:
-    """Make a program that is this Python with the installed pyspark.
-
-    Spark has its processes import pyspark from an archive of source, which each of them compiles for a second: 20 of
-    the session's. What is installed is the same, and was compiled once.
-    """
-    path.write_text(f'#!/bin/sh\nunset PYTHONPATH\nexec "{sys.executable}" "$@"\n')
-    path.chmod(0o755)
-    return path
 
 
 @pytest.fixture(scope="session")
