@@ -311,6 +311,7 @@ class BrokerParts:
         config = self.live_config = self.effective_config(image)
         for topic in image.topics_by_name.values():
             self._open_topic(topic, image, config)
+        self.log_moves.go_on()
 
     def _open_topic(self, topic: TopicImage, image: MetadataImage, config: BrokerConfig) -> None:
         self.replicas.open_topic(

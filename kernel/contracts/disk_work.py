@@ -42,7 +42,10 @@ class DiskWork(Protocol):
 
 
 class LogMove(Protocol):
-    """A move under way. Life: `run`, `begin_swap` and that work once the log is closed, `give_up` in any case."""
+    """A move under way. Life: `run`, `begin_swap` and that work once the log is closed, `give_up` in any case.
+
+    Only a move that the broker's end cuts off is not given up: the next start is to begin it anew.
+    """
 
     @property
     def copied_offset(self) -> int:
@@ -75,7 +78,7 @@ class LogMove(Protocol):
         ...
 
     def give_up(self) -> None:
-        """Remove the copy, if it has not taken the original's place."""
+        """Remove the copy, if it has not taken the original's place; no start takes the move up again."""
         ...
 
 

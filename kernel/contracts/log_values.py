@@ -80,7 +80,14 @@ class LogDirInfo(NamedTuple):
 
 
 class FoundLog(NamedTuple):
-    """A log that was on disk at start."""
+    """A log that was on disk at start.
+
+    Attributes:
+        partition: Whose.
+        log_dir: Where it lies.
+        moves_to: The log directory that a move was to take it to when the broker ended; empty for none.
+    """
 
     partition: TopicIdPartition
     log_dir: str
+    moves_to: str = ""

@@ -393,8 +393,11 @@ class StorageEngine(Protocol):
     def begin_move(self, partition: TopicIdPartition, log_dir: str) -> LogMove:
         """Begin to move a log to another log directory (KIP-113), while it goes on.
 
+        From then on until the move is over or given up, `start` tells of it after the end of the process; the loss of
+        power may forget it. What was copied before counts for nothing.
+
         Raises:
-            StorageError: There is no such log or directory, or it is there already.
+            StorageError: There is no such log or directory, it is there already, or a disk failed.
         """
         ...
 

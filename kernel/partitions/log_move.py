@@ -51,7 +51,9 @@ def give_up(replica: Replica) -> None:
 
 
 async def move_replica(replicas: ReplicaManager, replica: Replica, limiter: trio.CapacityLimiter) -> None:
-    """Carry out a move that was begun. Cancelled or stopped: the replica goes on where it was, after one more chunk.
+    """Carry out a move that was begun. Stopped: the replica goes on where it was, after one more chunk.
+
+    Cancelled, which is the broker's end: likewise, but the move is not given up: the next start goes on with it.
 
     Raises:
         KafkaError: The replica is offline.
@@ -74,8 +76,13 @@ async def move_replica(replicas: ReplicaManager, replica: Replica, limiter: trio
             await do_on_thread(move.begin_swap(), limiter)
         finally:
             _resume(replicas, topic, replica, engine, tier)
-    finally:
+    except Exception:
         give_up(replica)
+        raise
+    else:
+        give_up(replica)
+    finally:
+        replica.future = None  # the broker ends, which is neither of the two: the move is not given up
 
 
 def check_serving(replica: Replica) -> None:

@@ -1,9 +1,9 @@
 """Shell: the moves of replicas to other log directories, one after another, while everything else goes on.
 
 A move is asked for, and answered at once; DescribeLogDirs tells how far it is. What is under way or waits when the
-broker ends is given up: the replica is where it was.
+broker ends is begun anew by the next start, as Kafka goes on with it: the storage keeps what was to go where.
 
-*Source:* KIP-113; ReplicaManager.alterReplicaLogDirs of Kafka 4.3, which goes on with a move after a restart.
+*Source:* KIP-113; ReplicaManager.alterReplicaLogDirs of Kafka 4.3.
 """
 
 from __future__ import annotations
@@ -69,6 +69,17 @@ class LogMoves:
         self._queue.append((replica, log_dir))
         self._wanted.set()
 
+    def go_on(self) -> None:
+        """Have those moved whose move the last end of the broker cut off; their replicas were opened."""
+        for partition, log_dir in self._replicas.unfinished_moves.items():
+            replica = self._replicas.find(partition.topic, partition.partition)
+            if replica is not None and replica.partition == partition:
+                try:
+                    self.ask(replica, log_dir)
+                except (KafkaError, StorageError) as error:
+                    log.error("%s stays where it is, and does not move to %s: %s", partition, log_dir, error)
+        self._replicas.unfinished_moves.clear()
+
     def _cancel(self, replica: Replica) -> None:
         """End a replica's move, which may take one more chunk, and forget those that wait."""
         self._queue = deque(each for each in self._queue if each[0] is not replica)
@@ -79,7 +90,7 @@ class LogMoves:
             replica.future.move.stop()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Move what is asked for, until cancelled."""
+        """Move what is asked for, until cancelled: what was not done then is done after the next start."""
         task_status.started()
         try:
             while True:
@@ -89,7 +100,7 @@ class LogMoves:
                     await self._move(*self._queue.popleft())
         finally:
             for replica, _ in self._queue:
-                give_up(replica)
+                replica.future = None
             self._queue.clear()
 
     async def _move(self, replica: Replica, log_dir: str) -> None:

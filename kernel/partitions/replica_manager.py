@@ -84,6 +84,7 @@ class ReplicaManager:
         flush_queue: Whose logs want to be flushed.
         engines: Storage engines by name.
         tiers: Wraps logs.
+        unfinished_moves: Which log directory the last run was moving logs to, by partition.
     """
 
     def __init__(
@@ -137,6 +138,7 @@ class ReplicaManager:
         self._kept_high_watermarks: dict[TopicIdPartition, int] = {}
         self._started: list[str] = []
         self._found_logs: list[tuple[StorageEngine, TopicIdPartition]] = []
+        self.unfinished_moves: dict[TopicIdPartition, str] = {}
         self._staged: list[Replica] = []
         self._failed_logs: dict[TopicIdPartition, str] = {}
         self._checked_logs: set[type] = set()
@@ -365,7 +367,10 @@ class ReplicaManager:
         """
         for name, engine in self.engines.items():
             try:
-                self._found_logs += [(engine, found.partition) for found in engine.start()]
+                for found in engine.start():
+                    self._found_logs.append((engine, found.partition))
+                    if found.moves_to:
+                        self.unfinished_moves[found.partition] = found.moves_to
             except OdradekError:
                 raise
             except Exception as error:

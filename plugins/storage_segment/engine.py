@@ -29,7 +29,6 @@ from .engine_work import AdoptionWork, CheckpointWork, RemovalWork, failure_of, 
 from .flushing import run_all
 from .formats import (
     DELETE_DIRECTORY,
-    FUTURE_DIRECTORY,
     PARTITION_METADATA,
     STRAY_DIRECTORY,
     MetaProperties,
@@ -39,7 +38,7 @@ from .formats import (
 )
 from .log import SegmentLog
 from .log_dir import LogDir, common_identity, find_logs
-from .moving import CopyPlan, MoveWork
+from .moving import Copies, CopyPlan, MoveWork
 from .recovery import KnownState, open_directory
 
 if TYPE_CHECKING:
@@ -73,6 +72,7 @@ class SegmentEngine:
         self._adopted: set[TopicPartition] = set()
         self._expiring: list[tuple[int, Path]] = []
         self._renamed_in: set[Path] = set()
+        self._copies = Copies(self._files, context.new_id, self._discard)
         self.cluster_id = context.cluster_id
 
     # -- life ----------------------------------------------------------------------------------------------------
@@ -86,15 +86,16 @@ class SegmentEngine:
                 log_dir.release()
             raise
         now_ms = self._context.now_ms()
-        delays = {DELETE_DIRECTORY: _DELETE_DELAY_MS, FUTURE_DIRECTORY: 0}
+        delays = {DELETE_DIRECTORY: _DELETE_DELAY_MS, "": 0}
         for log_dir in self._dirs:
             for path in log_dir.leftovers:
                 mark = parse_directory_mark(path.name)
-                if not mark or mark in delays:
-                    self._expiring.append((now_ms + delays.get(mark or "", 0), path))
+                if mark in delays:
+                    self._expiring.append((now_ms + delays[mark], path))
             self._homes.update(dict.fromkeys(log_dir.topic_ids, log_dir))
+        self._copies.find(self._dirs, self._homes)
         return [
-            FoundLog(TopicIdPartition(home.topic_ids[p], *p), home.name)
+            FoundLog(TopicIdPartition(home.topic_ids[p], *p), home.name, self._copies.target(p))
             for p, home in sorted(self._homes.items(), key=itemgetter(0))
         ]
 
@@ -342,6 +343,7 @@ class SegmentEngine:
     def _forget(self, home: LogDir, key: TopicPartition) -> None:
         del self._homes[key]
         home.forget(key)
+        self._copies.forget(key)
 
     def set_aside(self, partition: TopicIdPartition) -> None:
         """See `StorageEngine.set_aside`: the directory gets the suffix `-stray`, as in Kafka."""
@@ -371,15 +373,15 @@ class SegmentEngine:
             key=key,
             source=source,
             target=target,
-            future=self._future(target, key),
-            retired=source.path / marked_directory_name(key, self._context.new_id(), DELETE_DIRECTORY),
+            future=self._copies.begin(key, target),
+            retired=self._copies.path_of(key, source, DELETE_DIRECTORY),
             log=log,
             plan=CopyPlan((), (0, 0)) if log is None else log.copy_plan(),
         )
 
     def give_up_move(self, move: MoveWork) -> None:
         """See `LogMove.give_up`."""
-        self._discard(move.future, 0)
+        self._copies.give_up(move.key, move.target, move.future)
 
     def end_move(self, move: MoveWork, error: Exception | None) -> None:
         """See `DiskWork.finish`."""
@@ -403,9 +405,6 @@ class SegmentEngine:
                 theirs[key] = ours.pop(key)  # type: ignore[assignment] # the pairs have one type each
         self._homes[key] = target
 
-    def _future(self, target: LogDir, key: TopicPartition) -> Path:
-        return target.path / marked_directory_name(key, self._context.new_id(), FUTURE_DIRECTORY)
-
     def _take_in(self, future: Path, target: LogDir, key: TopicPartition) -> None:
         self._files.rename(future, target.path / str(key))
         self._files.fsync_directory(target.path)
@@ -415,7 +414,7 @@ class SegmentEngine:
         key = partition.topic_partition
         self._check_absent(key)
         home = self._choose_dir(None)
-        return AdoptionWork(self, self._files, key, Path(directory) / str(key), home, self._future(home, key))
+        return AdoptionWork(self, self._files, key, Path(directory) / str(key), home, self._copies.path_of(key, home))
 
     def _check_absent(self, key: TopicPartition) -> None:
         if key in self._homes:

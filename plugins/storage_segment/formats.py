@@ -93,6 +93,14 @@ def parse_directory_mark(name: str) -> str:
     return match[4] if match else ""
 
 
+def parse_future_directory(name: str) -> TopicPartition | None:
+    """Return whose copy a directory is by its name; None for any other, and where the topic may have been cut."""
+    match = _MARKED_DIRECTORY.fullmatch(name)
+    if match is None or match[4] != FUTURE_DIRECTORY or len(name) == _NAME_MAX:
+        return None
+    return TopicPartition(match[1], int(match[2]))
+
+
 def marked_directory_name(partition: TopicPartition, unique: uuid.UUID, mark: str) -> str:
     """Return the name of a log's directory that waits to be deleted, moved in or looked at.
 

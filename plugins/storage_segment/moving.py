@@ -2,13 +2,15 @@
 
 ::
 
-    MoveWork.run      the log serves     copies what was written when the move began, to `<log>.<id>-future`
+    Copies.begin      the log serves     makes `<log>.<id>-future`
+    MoveWork.run      the log serves     copies what was written when the move began there
     SwapWork.run      the log is closed  copies what came since, then two renames, each durable:
                                          `-future` gets the log's name there, the original here is marked deleted
 
 What is copied first never changes under the copy: `.log` files only grow, indexes of closed segments stand still. A
 truncation or a replacement of segments is the exception; then everything is copied once more. A crash between the two
-renames leaves two whole logs, of which the next start takes one. *Source:* KIP-113.
+renames leaves two whole logs, of which the next start takes one. One before leaves `-future`, and the next start tells
+that the move is not over; a copy that was given up is called `-delete` first. *Source:* KIP-113.
 """
 
 from __future__ import annotations
@@ -21,10 +23,20 @@ import attrs
 from odradek.kernel.api import StorageError, disk_error
 
 from .copying import copy_file, remove_directory
-from .formats import DELETED, LOG, parse_segment_file
+from .formats import (
+    DELETE_DIRECTORY,
+    DELETED,
+    FUTURE_DIRECTORY,
+    LOG,
+    marked_directory_name,
+    parse_directory_mark,
+    parse_future_directory,
+    parse_segment_file,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    import uuid
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from odradek.kernel.api import Files, TopicPartition
@@ -52,6 +64,78 @@ class CopyPlan(NamedTuple):
 
     files: Sequence[GrowingFile]
     version: tuple[int, int]
+
+
+class Copies:
+    """The directories that moves copy into; owned by the engine, on the reactor's task.
+
+    Attributes:
+        unfinished: Those that the last run left, by whose log: where, and the directory.
+    """
+
+    def __init__(self, files: Files, new_id: Callable[[], uuid.UUID], discard: Callable[[Path, int], None]) -> None:
+        """Make it.
+
+        Args:
+            files: Where.
+            new_id: For names that nobody else uses.
+            discard: Has a directory removed after so many milliseconds.
+        """
+        self._files = files
+        self._new_id = new_id
+        self._discard = discard
+        self.unfinished: dict[TopicPartition, tuple[LogDir, Path]] = {}
+
+    def find(self, log_dirs: Iterable[LogDir], homes: Mapping[TopicPartition, LogDir]) -> None:
+        """Look at what the last run left: `-future` of a log that lies elsewhere is unfinished, others are removed."""
+        for log_dir in log_dirs:
+            for path in log_dir.leftovers:
+                if parse_directory_mark(path.name) == FUTURE_DIRECTORY:
+                    key = parse_future_directory(path.name)
+                    if key is None or homes.get(key, log_dir) is log_dir or key in self.unfinished:
+                        self._discard(path, 0)
+                    else:
+                        self.unfinished[key] = log_dir, path
+
+    def target(self, key: TopicPartition) -> str:
+        """Return where an unfinished move was to take a log; empty for none."""
+        left = self.unfinished.get(key)
+        return left[0].name if left is not None else ""
+
+    def path_of(self, key: TopicPartition, target: LogDir, mark: str = FUTURE_DIRECTORY) -> Path:
+        """Return a new name for a log's directory."""
+        return target.path / marked_directory_name(key, self._new_id(), mark)
+
+    def begin(self, key: TopicPartition, target: LogDir) -> Path:
+        """Make the directory of a move, in the place of one that the last run left.
+
+        Raises:
+            StorageError: The disk failed.
+        """
+        path = self.path_of(key, target)
+        try:
+            self._files.mkdir(path)
+        except OSError as exc:
+            raise disk_error(exc, "make", path) from exc
+        self.forget(key)
+        return path
+
+    def forget(self, key: TopicPartition) -> None:
+        """Give up what the last run left of a log's move."""
+        left = self.unfinished.pop(key, None)
+        if left is not None:
+            self.give_up(key, *left)
+
+    def give_up(self, key: TopicPartition, log_dir: LogDir, path: Path) -> None:
+        """Remove a copy, unless it has taken the log's place; renamed first, so that no start goes on with it."""
+        deleted = self.path_of(key, log_dir, DELETE_DIRECTORY)
+        try:
+            self._files.rename(path, deleted)
+        except FileNotFoundError:
+            return
+        except OSError:
+            deleted = path  # a disk that fails: it is tried again
+        self._discard(deleted, 0)
 
 
 class MoveOwner(Protocol):
@@ -100,7 +184,6 @@ class MoveWork:
     def run(self) -> None:
         """See `LogMove.run`."""
         try:
-            self.files.mkdir(self.future)
             for file in self.plan.files:
                 # Gone is what was given up meanwhile: it is not wanted there either.
                 with suppress(FileNotFoundError):

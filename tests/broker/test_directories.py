@@ -51,22 +51,31 @@ async def until_told(parts: BrokerParts) -> None:
     await until_async(lambda: in_metadata(parts) == on_disk(parts))
 
 
+async def create(parts: BrokerParts) -> None:
+    wanted = CreatableTopic(name="t", num_partitions=4, replication_factor=1)
+    await parts.create_topics(CreateTopicsRequest(topics=[wanted], timeout_ms=30_000))
+    await until_told(parts)
+
+
+def ask_for_a_move(parts: BrokerParts, directory: Path, index: int) -> str:
+    """Ask for a partition's move to the other directory; return which that is."""
+    (other,) = {str(directory / "one"), str(directory / "two")} - {parts.replicas.get("t", index).log.log_dir}
+    topic = alter_dirs.AlterReplicaLogDirTopic(name="t", partitions=[index])
+    move = alter_dirs.AlterReplicaLogDir(path=other, topics=[topic])
+    handler = parts.router.routes[34].handler
+    answer = handler.handle(alter_dirs.AlterReplicaLogDirsRequest(dirs=[move]), None)
+    assert answer.results[0].partitions[0].error_code == 0
+    return other
+
+
 def test_the_metadata_knows_where_replicas_lie(tmp_path: Path) -> None:
     known: list[UUID] = []
 
     async def create_and_move(parts: BrokerParts) -> None:
-        wanted = CreatableTopic(name="t", num_partitions=4, replication_factor=1)
-        await parts.create_topics(CreateTopicsRequest(topics=[wanted], timeout_ms=30_000))
-        await until_told(parts)
+        await create(parts)
         before = on_disk(parts)
         assert len(set(before)) == 2
-        replica = parts.replicas.get("t", 0)
-        (other,) = {str(tmp_path / "one"), str(tmp_path / "two")} - {replica.log.log_dir}
-        topic = alter_dirs.AlterReplicaLogDirTopic(name="t", partitions=[0])
-        move = alter_dirs.AlterReplicaLogDir(path=other, topics=[topic])
-        handler = parts.router.routes[34].handler
-        answer = handler.handle(alter_dirs.AlterReplicaLogDirsRequest(dirs=[move]), None)
-        assert answer.results[0].partitions[0].error_code == 0
+        ask_for_a_move(parts, tmp_path, 0)
         await until_async(lambda: on_disk(parts) != before)
         await until_told(parts)
         assert in_metadata(parts)[1:] == before[1:]
@@ -78,4 +87,22 @@ def test_the_metadata_knows_where_replicas_lie(tmp_path: Path) -> None:
         assert parts.directory_reports.differences() == {}
 
     served(tmp_path, create_and_move)
+    served(tmp_path, look)
+
+
+def test_moves_that_the_end_of_the_broker_cuts_off_are_done_after_the_next_start(tmp_path: Path) -> None:
+    """As Kafka 4.3.1 does it, asked on 2026-11-22 with a move that was slowed down."""
+    wanted: list[str] = []
+
+    async def create_and_ask(parts: BrokerParts) -> None:
+        await create(parts)
+        wanted.extend(ask_for_a_move(parts, tmp_path, index) for index in range(4))
+
+    async def look(parts: BrokerParts) -> None:
+        replicas = [parts.replicas.get("t", index) for index in range(4)]
+        await until_async(lambda: all(replica.future is None for replica in replicas))
+        await until_async(lambda: [replica.log.log_dir for replica in replicas] == wanted)
+        await until_told(parts)
+
+    served(tmp_path, create_and_ask)
     served(tmp_path, look)

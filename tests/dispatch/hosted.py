@@ -58,9 +58,17 @@ class Hosted:
         tier: Tier | None = None,
     ) -> None:
         self.files = files
+        self.on_progress = on_progress
+        self.tier = tier
         self.clock = ManualClock()
         self.dirs = [str(directory / name) for name in ("one", "two")]
         self.replicas = make_manager(self.clock, {"segment": self.make_engine()}, on_progress, tier)
+        self.replicas.start()
+
+    def restart(self) -> None:
+        """End, and start again on the same directories; nothing is open then."""
+        self.replicas.close()
+        self.replicas = make_manager(self.clock, {"segment": self.make_engine()}, self.on_progress, self.tier)
         self.replicas.start()
 
     def make_engine(self) -> SegmentEngine:

@@ -129,21 +129,54 @@ def test_a_topic_that_is_deleted_while_its_move_waits_is_gone(hosted: Hosted) ->
     assert hosted.produce("t", 0).log.log_end_offset == 1
 
 
-def test_what_waits_when_the_broker_ends_is_given_up(hosted: Hosted) -> None:
-    for topic in "ab":
+@pytest.mark.parametrize("turns", [0, 1, 5])
+def test_what_is_not_done_when_the_broker_ends_is_done_after_the_next_start(hosted: Hosted, turns: int) -> None:
+    for topic in "abc":
         hosted.open(topic)
-    replicas = [hosted.produce(topic, 0) for topic in "ab"]
+    replicas = [hosted.produce(topic, 0, 3) for topic in "abc"]
+    targets = [elsewhere(hosted, replica) for replica in replicas]
     moves = LogMoves(hosted.replicas, lambda: None)
-    for replica in replicas:
-        moves.ask(replica, elsewhere(hosted, replica))
+    for replica, target in zip(replicas, targets, strict=True):
+        moves.ask(replica, target)
+    moves.ask(replicas[1], replicas[1].log.log_dir)  # called back
 
-    async def scenario() -> None:
-        await trio.lowlevel.checkpoint()
+    async def end_soon() -> None:
+        for _ in range(turns):
+            await trio.lowlevel.checkpoint()
 
-    serve(moves, scenario)
+    serve(moves, end_soon)
 
-    assert [replica.future for replica in replicas] == [None, None]
+    assert [replica.future for replica in replicas] == [None] * 3
     assert all(replica.offline_reason is None for replica in replicas)
+    where_b_is = replicas[1].log.log_dir
+    hosted.restart()
+    for topic in "abc":
+        hosted.open(topic)
+    moves = LogMoves(hosted.replicas, lambda: None)
+    moves.go_on()
+    begun = [hosted.replicas.get(topic, 0) for topic in "abc"]
+
+    async def until_all_rest() -> None:
+        await until_at_rest(*begun)
+
+    serve(moves, until_all_rest)
+
+    assert [replica.log.log_dir for replica in begun] == [targets[0], where_b_is, targets[2]]
+    assert [replica.log.log_end_offset for replica in begun] == [3, 3, 3]
+
+
+def test_a_move_whose_topic_is_gone_at_the_next_start_is_forgotten(hosted: Hosted) -> None:
+    hosted.open("t")
+    replica = hosted.produce("t", 0)
+    LogMoves(hosted.replicas, lambda: None).ask(replica, elsewhere(hosted, replica))
+    hosted.restart()
+    assert len(hosted.replicas.unfinished_moves) == 1
+    hosted.replicas.set_strays_aside(lambda partition: False)
+    LogMoves(hosted.replicas, lambda: pytest.fail("nothing moves")).go_on()
+
+    assert hosted.replicas.unfinished_moves == {}
+    hosted.restart()
+    assert hosted.replicas.unfinished_moves == {}
 
 
 def test_a_replica_that_is_offline_does_not_move(hosted: Hosted) -> None:

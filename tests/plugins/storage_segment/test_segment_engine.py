@@ -252,6 +252,48 @@ def test_a_moved_log_is_the_same_elsewhere(tmp_path: Path) -> None:
     assert [Path(found.log_dir).name for found in engine.start()] == ["logs1"]
 
 
+def test_a_move_that_was_cut_off_is_told_by_the_next_start_and_one_that_was_given_up_is_not(tmp_path: Path) -> None:
+    engine = started(tmp_path, dirs=2)
+    for number in range(4):
+        fill(engine.open_log(partition(number), SMALL), 0, 20)
+    homes = [engine._homes[partition(number).topic_partition].name for number in range(4)]
+    others = [str(tmp_path / ("logs1" if home.endswith("0") else "logs0")) for home in homes]
+    moves = [engine.begin_move(partition(number), others[number]) for number in range(3)]
+    moves[0].run()
+    moves[2].run()
+    moves[2].give_up()
+    engine.abandon()
+    engine = SegmentEngine(make_context(tmp_path, dirs=2))
+    found = {log.partition: log.moves_to for log in engine.start()}
+
+    assert [found[partition(number)] for number in range(4)] == [others[0], others[1], "", ""]
+    engine.open_log(partition(0), SMALL)
+    engine.begin_move(partition(0), others[0]).give_up()
+    engine.delete_log(partition(1))
+    engine.close({})
+    engine = SegmentEngine(make_context(tmp_path, dirs=2))
+    assert [log.moves_to for log in engine.start()] == ["", "", ""]
+
+
+def test_a_copy_that_can_be_nobodys_is_removed(tmp_path: Path) -> None:
+    engine = started(tmp_path, dirs=2)
+    home = Path(engine.open_log(PARTITION, SMALL).log_dir or "")
+    other = tmp_path / ("logs1" if home.name == "logs0" else "logs0")
+    left = [
+        home / f"{PARTITION.topic_partition}.{uuid.UUID(int=1).hex}-future",  # where the log is
+        other / f"gone-0.{uuid.UUID(int=2).hex}-future",
+        other / f"{'x' * 213}-0.{uuid.UUID(int=3).hex}-future",  # of a longer name perhaps
+    ]
+    for path in left:
+        path.mkdir()
+    engine.abandon()
+    engine = SegmentEngine(make_context(tmp_path, dirs=2))
+
+    assert [log.moves_to for log in engine.start()] == [""]
+    removed(engine, NOW_MS)
+    assert [path.exists() for path in left] == [False] * 3
+
+
 def test_the_second_copy_of_a_log_is_set_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     engine = started(tmp_path, dirs=2)
     engine.open_log(PARTITION, SMALL)
