@@ -59,6 +59,7 @@ from odradek.kernel.client.errors import (
     ClientTimeoutError,
     ProducerFencedError,
     TransactionFatalError,
+    UnsupportedVersionError,
 )
 from odradek.kernel.client.transactions.machine import Verdict, judge
 from odradek.kernel.errors import ErrorCode
@@ -69,7 +70,15 @@ from .transaction_steps import CommittedOffset
 if TYPE_CHECKING:
     from .transaction_steps import Coordination, Steps, TransactionalProducer
 
-__all__ = ["PartitionOfBatch", "ReplayDiffersError", "WrittenPartition", "abort_all", "abort_silent", "commit_all"]
+__all__ = [
+    "PartitionOfBatch",
+    "ReplayDiffersError",
+    "WrittenPartition",
+    "abort_all",
+    "abort_silent",
+    "commit_all",
+    "is_job_over",
+]
 
 SLOTS_COUNT: Final = 4
 """Transactional ids of one partition. More than four attempts are rare, and a fifth fences the first, long dead."""
@@ -343,15 +352,20 @@ def _so_far(done: Sequence[int], written: Iterable[WrittenPartition]) -> str:
     return f"committed before: {len(done)} partitions {list(done)}, not committed: {open_count}"
 
 
-def abort_silent(coordination: Coordination, transactional_ids: Iterable[str]) -> Steps[list[str]]:
+def abort_silent(coordination: Coordination, mark: str, transactional_ids: Iterable[str]) -> Steps[list[str]]:
     """Abort what tasks may have written that told the driver nothing; return what failed, to be logged.
 
-    Spark kills the tasks of a job whose first one failed. What they had begun would hold up read-committed readers
-    until its time is over. Who still writes is fenced. Once a coordinator is not to be reached no other is asked.
+    Spark kills the tasks of a job whose first one failed, and does not wait for their end. What they had begun would
+    hold up read-committed readers until its time is over: who still writes is fenced. Who begins later finds the mark:
+    it is made before anybody is asked about, and a task looks for it after it has become known (`is_job_over`).
+    Once a coordinator is not to be reached no other is asked.
     """
     failures: list[str] = []
-    for transactional_id in transactional_ids:
+    for transactional_id in (mark, *transactional_ids):
         try:
+            if transactional_id == mark:
+                yield from coordination.init_producer_id(mark)
+                continue
             if (yield from coordination.is_unended(transactional_id)):
                 yield from coordination.init_producer_id(transactional_id)
         except BrokerError as error:
@@ -359,6 +373,14 @@ def abort_silent(coordination: Coordination, transactional_ids: Iterable[str]) -
         except ClientError as error:
             return [*failures, str(error)]
     return failures
+
+
+def is_job_over(coordination: Coordination, mark: str) -> Steps[bool]:
+    """Say whether the driver has given up the job that a task begins to write for; see `abort_silent`."""
+    try:
+        return (yield from coordination.is_unended(mark))
+    except UnsupportedVersionError:  # Kafka before 3.0: what is begun too late is aborted when its time is over
+        return False
 
 
 def abort_all(coordination: Coordination, written: Sequence[WrittenPartition]) -> Steps[list[str]]:

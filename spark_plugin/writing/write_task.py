@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
-from odradek.kernel.client.errors import BrokerError, ClientError, ClientTimeoutError
+from odradek.kernel.client.errors import BrokerError, ClientError, ClientTimeoutError, TransactionAbortedError
 from odradek.kernel.errors import ConfigError, ErrorCode, error_code
 from odradek.kernel.ids import RandomIds
 from odradek.kernel.types import TopicPartition
@@ -35,7 +35,15 @@ from .partitioners import RowPartitioner
 from .produce import ProduceCore
 from .sending import BatchSender
 from .transaction_steps import Coordination, CoordinatorKind, TransactionalProducer, run_steps
-from .transactions import SLOTS_COUNT, PartitionOfBatch, WrittenPartition, abort_all, abort_silent, commit_all
+from .transactions import (
+    SLOTS_COUNT,
+    PartitionOfBatch,
+    WrittenPartition,
+    abort_all,
+    abort_silent,
+    commit_all,
+    is_job_over,
+)
 from .write_rows import RowSorter
 from .write_settings import WriteSettings
 
@@ -187,7 +195,7 @@ def abort(
         client, clock = client or client_for(plan.client), SystemPausingClock()
         coordination = _coordination(plan, client, clock)
         failures = _run(client, clock, abort_all(coordination, written))
-        failures += _run(client, clock, abort_silent(coordination, lost))
+        failures += _run(client, clock, abort_silent(coordination, job_mark(plan), lost)) if lost else []
         for failure in failures:
             _log.warning("a transaction was not aborted: %s", failure)
 
@@ -277,6 +285,8 @@ class TaskWriter:
             self._partitions_count(self.plan.topic)  # creates it: offsets are committed under its name
         if not self.plan.is_stream:
             self._producer = self._run(coordination.init_producer_id(self._job_ids[-1]))
+            if self._run(is_job_over(coordination, job_mark(self.plan))):
+                raise TransactionAbortedError("another task of this job failed: nothing more is written")
             return True
         if found is None or found.query_id is None or found.run_id is None or found.batch_id is None:
             raise OptionError(
@@ -368,6 +378,11 @@ class TaskWriter:
 def job_transactional_id(plan: WritePlan, partition_id: int, attempt_number: int) -> str:
     """Return under which id an attempt at a task of a batch job writes."""
     return f"odradek-{plan.job_id}-{partition_id}-{attempt_number}"
+
+
+def job_mark(plan: WritePlan) -> str:
+    """Return the id that the driver takes when it gives a batch job up; nobody writes under it."""
+    return f"odradek-{plan.job_id}-over"
 
 
 def _coordination(plan: WritePlan, client: Client, clock: PausingClock) -> Coordination:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.kernel.client.errors import BrokerError, RecordTooLargeError
+from odradek.kernel.client.errors import BrokerError, RecordTooLargeError, TransactionAbortedError
 from odradek.kernel.client.partitioners import partition_of_key
 from odradek.kernel.testing.running_broker import RunningBroker, running_broker
 from odradek.spark_plugin.errors import OptionError, SchemaError
@@ -243,6 +243,17 @@ def test_what_a_task_wrote_that_never_told_is_aborted_with_the_batch(kit: Kit) -
 
     assert [row[1] for row in kit.consumed(topic, is_read_committed=True)] == [b"c", b"d"]
     assert kit.admin.list_transactions(pattern=f"odradek-{plan.job_id}-1-.*") == [], "nobody needed it"
+
+
+def test_a_killed_task_that_begins_after_the_abort_writes_nothing(kit: Kit) -> None:
+    topic = kit.new_topic(2)
+    plan = plan_of(kit, ["value", "partition"], {"topic": topic, "exactlyOnce": "true"})
+    abort(plan, [], silent=[0, 1])  # Spark does not wait for the end of those that it kills
+
+    with pytest.raises(TransactionAbortedError, match="another task of this job failed"):
+        write_partition(plan, iter([batch_of(["value", "partition"], [(b"a", 0), (b"b", 1)])]))
+    write(kit, ["value", "partition"], [(b"c", 0), (b"d", 1)], {"topic": topic, "exactlyOnce": "true"})
+    assert [row[1] for row in kit.consumed(topic, is_read_committed=True)] == [b"c", b"d"]
 
 
 def test_acknowledgement_of_leaders_alone_may_be_chosen(kit: Kit) -> None:
