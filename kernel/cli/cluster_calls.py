@@ -14,10 +14,10 @@ import attrs
 
 from ..client import Admin, BrokerError, NewTopic, TopicPartition
 from ..client.consumer_settings import ADMIN_KEYS
-from ..client.offset_lists import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from ..errors import ErrorCode
 from ..types import IsolationLevel
 from ..wire.messages.api_03_metadata import MetadataRequest
+from ..wire.special_timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from .running import run_interruptible
 
 if TYPE_CHECKING:

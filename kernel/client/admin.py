@@ -360,7 +360,7 @@ class Admin(GroupCalls, TransactionCalls):
         *,
         isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED,
     ) -> dict[TopicPartition, OffsetAndTimestamp]:
-        """Look offsets up by timestamp, or by one of the special ones in `offset_lists`.
+        """Look offsets up by timestamp, or by one of the special ones in `kernel.wire.special_timestamps`.
 
         Args:
             timestamps: Milliseconds since the Unix epoch, or special.

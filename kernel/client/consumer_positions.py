@@ -12,10 +12,11 @@ import trio
 
 from ..clock import SystemClock
 from ..types import TopicPartition
+from ..wire.special_timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from .backoff import Backoff
 from .consumer_settings import ConsumerSettings
 from .errors import ClientClosedError, ClientTimeoutError, ClientUsageError
-from .offset_lists import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, OffsetAndTimestamp
+from .offset_lists import OffsetAndTimestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -18,9 +18,9 @@ from ..wire.messages.api_23_offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from ..wire.special_timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from .brokers import coordinator_link, now_ms
 from .errors import ClientError, UnsupportedVersionError
-from .offset_lists import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from .offsets import list_offsets
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Pure core: ListOffsets: questions by leader, and what the answers say.
 
-*Source:* ListOffsets of Kafka's protocol; KIP-79, KIP-405 (the special timestamps of tiered storage), KIP-734.
+*Source:* ListOffsets of Kafka's protocol; KIP-79.
 
 .. versionadded:: 0.1
 """
@@ -18,6 +18,7 @@ from ..wire.messages.api_02_list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from ..wire.special_timestamps import FIRST_VERSIONS
 from .errors import UnsupportedVersionError
 
 if TYPE_CHECKING:
@@ -25,14 +26,6 @@ if TYPE_CHECKING:
 
     from ..wire.messages.api_02_list_offsets import ListOffsetsResponse
 
-LATEST_TIMESTAMP: Final = -1
-EARLIEST_TIMESTAMP: Final = -2
-MAX_TIMESTAMP: Final = -3
-EARLIEST_LOCAL_TIMESTAMP: Final = -4
-LATEST_TIERED_TIMESTAMP: Final = -5
-
-_VERSIONS_MIN: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL_TIMESTAMP: 8, LATEST_TIERED_TIMESTAMP: 9}
-"""From which version on a special timestamp is understood."""
 _COMMITTED_VERSION_MIN: Final = 2
 
 
@@ -98,7 +91,7 @@ def check_version(version: int, request: ListOffsetsRequest, address: str) -> No
     lowest = _COMMITTED_VERSION_MIN if request.isolation_level == IsolationLevel.READ_COMMITTED else 1
     for topic in request.topics:
         for item in topic.partitions:
-            lowest = max(lowest, _VERSIONS_MIN.get(item.timestamp, 1))
+            lowest = max(lowest, FIRST_VERSIONS.get(item.timestamp, 1))
     if version < lowest:
         raise UnsupportedVersionError(
             f"{address} answers ListOffsets up to version {version}; what is asked needs {lowest}"

@@ -73,7 +73,7 @@ async def list_offsets(
 
     Args:
         brokers: The cluster.
-        timestamps: Milliseconds since the Unix epoch, or one of the special ones in `offset_lists`.
+        timestamps: Milliseconds since the Unix epoch, or one of the special ones in `kernel.wire.special_timestamps`.
         isolation_level: Whether "latest" is the high watermark or the last stable offset.
         timeout_ms: For everything.
         backoff: Pauses between attempts.

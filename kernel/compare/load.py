@@ -13,9 +13,9 @@ import attrs
 import trio
 
 from ..client import Admin, Consumer, NewTopic, Producer
-from ..client.offset_lists import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from ..errors import OdradekError
 from ..types import IsolationLevel, TopicPartition
+from ..wire.special_timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from .samples import Samples
 from .workload import INDEX_BYTES
 

@@ -139,7 +139,7 @@ class Client:
 
         Args:
             wanted: Partition to a timestamp in milliseconds since the Unix epoch, -1 for the latest offset, -2 for
-                the earliest, or another of the special timestamps in `odradek.kernel.client.offset_lists`.
+                the earliest, or another of the special timestamps in `odradek.kernel.wire.special_timestamps`.
             is_read_committed: Whether the latest offset is the last stable one.
 
         Returns:

@@ -25,9 +25,9 @@ from odradek.kernel.client import (
     ResourceType,
     TopicPartition,
 )
-from odradek.kernel.client.offset_lists import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.testing.running_broker import RunningBroker, running_broker
+from odradek.kernel.wire.special_timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from tests.waiting import PATIENCE_S
 
 FAST = {"linger.ms": 0}

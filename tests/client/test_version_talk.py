@@ -18,10 +18,10 @@ from odradek.kernel.client import (
     TopicPartition,
     UnsupportedVersionError,
 )
-from odradek.kernel.client.offset_lists import MAX_TIMESTAMP
 from odradek.kernel.client.versions import common_version, decode_api_versions
 from odradek.kernel.wire.messages.api_00_produce import ProduceRequest
 from odradek.kernel.wire.messages.api_18_api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from odradek.kernel.wire.special_timestamps import MAX_TIMESTAMP
 from odradek.kernel.wire.versions import Versions
 from tests.waiting import PATIENCE_S
 

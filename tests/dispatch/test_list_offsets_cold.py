@@ -10,18 +10,14 @@ from typing import Any, cast
 import trio
 
 from odradek.kernel.contracts.api_handler import AS_TASK, RequestContext
-from odradek.kernel.dispatch.handlers.api_02_list_offsets import (
-    EARLIEST,
-    LATEST,
-    MAX_TIMESTAMP,
-    ListOffsetsHandler,
-)
+from odradek.kernel.dispatch.handlers.api_02_list_offsets import ListOffsetsHandler
 from odradek.kernel.files import OsFiles
 from odradek.kernel.wire.messages.api_02_list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from odradek.kernel.wire.special_timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP
 
 from .hosted import Hosted
 
@@ -87,5 +83,5 @@ def test_the_ends_of_a_log_are_told_at_once(tmp_path: Path) -> None:
     hosted = reopened(tmp_path, WatchedFiles())
     handler = ListOffsetsHandler(replicas=hosted.replicas, cold_timeout_ms=lambda: 30_000)
 
-    assert offsets(handler.handle(request(EARLIEST, LATEST), CONTEXT)) == [0, 9]
+    assert offsets(handler.handle(request(EARLIEST_TIMESTAMP, LATEST_TIMESTAMP), CONTEXT)) == [0, 9]
     hosted.replicas.close()

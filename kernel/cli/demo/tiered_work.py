@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from ...client import Consumer, ResourceType
-from ...client.offset_lists import EARLIEST_LOCAL_TIMESTAMP, LATEST_TIERED_TIMESTAMP
 from ...types import TopicPartition
+from ...wire.special_timestamps import EARLIEST_LOCAL_TIMESTAMP, LATEST_TIERED_TIMESTAMP
 from ..cluster_calls import reach
 from .data import DemoRecord
 

@@ -28,6 +28,15 @@ from ...wire.messages.api_02_list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from ...wire.special_timestamps import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP,
+    EARLIEST_TIMESTAMP,
+    FIRST_VERSIONS,
+    LATEST_TIERED_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    MAX_TIMESTAMP,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,21 +47,6 @@ if TYPE_CHECKING:
     from ...partitions.replica_manager import ReplicaManager
     from ...wire.messages.api_02_list_offsets import ListOffsetsPartition, ListOffsetsRequest
 
-LATEST: Final = -1
-EARLIEST: Final = -2
-MAX_TIMESTAMP: Final = -3
-EARLIEST_LOCAL: Final = -4
-LATEST_TIERED: Final = -5
-EARLIEST_PENDING_UPLOAD: Final = -6
-FIRST_VERSIONS: Final = {
-    LATEST: 1,
-    EARLIEST: 1,
-    MAX_TIMESTAMP: 7,
-    EARLIEST_LOCAL: 8,
-    LATEST_TIERED: 9,
-    EARLIEST_PENDING_UPLOAD: 11,
-}
-"""From which version on a special timestamp is known."""
 FIRST_WITH_EPOCH: Final = 4
 """From which version on an answer tells the record's leader epoch."""
 LOOKUP_THREADS: Final = 2
@@ -160,14 +154,14 @@ class ListOffsetsHandler:
         timestamp = part.timestamp
         if timestamp < 0 and version < FIRST_VERSIONS.get(timestamp, 1 << 15):
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-        if timestamp == LATEST:
+        if timestamp == LATEST_TIMESTAMP:
             return TimestampOffset(-1, replica.visible_end(isolation), replica.leader_epoch)
-        if timestamp in (EARLIEST, EARLIEST_LOCAL):
-            start_offset = replica.log.log_start_offset if timestamp == EARLIEST else earliest_local(replica)
+        if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
+            start_offset = replica.log.log_start_offset if timestamp == EARLIEST_TIMESTAMP else earliest_local(replica)
             return TimestampOffset(-1, start_offset, epoch_at(replica, start_offset))
-        if timestamp == LATEST_TIERED:
+        if timestamp == LATEST_TIERED_TIMESTAMP:
             return latest_tiered(replica, replica.visible_end(isolation))
-        if timestamp == EARLIEST_PENDING_UPLOAD:
+        if timestamp == EARLIEST_PENDING_UPLOAD_TIMESTAMP:
             return earliest_pending_upload(replica, replica.visible_end(isolation))
         return self._find_record(replica, timestamp, isolation)
 
