@@ -361,18 +361,20 @@ def abort_silent(coordination: Coordination, mark: str, transactional_ids: Itera
     Once a coordinator is not to be reached no other is asked.
     """
     failures: list[str] = []
-    for transactional_id in (mark, *transactional_ids):
+    for steps in (coordination.init_producer_id(mark), *(_take_over(coordination, one) for one in transactional_ids)):
         try:
-            if transactional_id == mark:
-                yield from coordination.init_producer_id(mark)
-                continue
-            if (yield from coordination.is_unended(transactional_id)):
-                yield from coordination.init_producer_id(transactional_id)
+            yield from steps
         except BrokerError as error:
             failures.append(str(error))
         except ClientError as error:
             return [*failures, str(error)]
     return failures
+
+
+def _take_over(coordination: Coordination, transactional_id: str) -> Steps[None]:
+    """Abort what is open under an id, and fence who writes under it; nothing where nobody does."""
+    if (yield from coordination.is_unended(transactional_id)):
+        yield from coordination.init_producer_id(transactional_id)
 
 
 def is_job_over(coordination: Coordination, mark: str) -> Steps[bool]:

@@ -11,11 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.kernel.client.errors import BrokerError, RecordTooLargeError, TransactionAbortedError
+from odradek.kernel.client.errors import (
+    BrokerError,
+    RecordTooLargeError,
+    TransactionAbortedError,
+    UnsupportedVersionError,
+)
 from odradek.kernel.client.partitioners import partition_of_key
 from odradek.kernel.testing.running_broker import RunningBroker, running_broker
 from odradek.spark_plugin.errors import OptionError, SchemaError
-from odradek.spark_plugin.writing.transactions import WrittenPartition
+from odradek.spark_plugin.writing.transaction_steps import Ask, Coordination, run_steps
+from odradek.spark_plugin.writing.transactions import WrittenPartition, is_job_over
 from odradek.spark_plugin.writing.write_rows import BadRowError
 from odradek.spark_plugin.writing.write_task import WritePlan, abort, commit, plan_write, write_partition
 from tests.spark_plugin.topic_kit import CODECS, Kit, Row, open_kit
@@ -254,6 +260,15 @@ def test_a_killed_task_that_begins_after_the_abort_writes_nothing(kit: Kit) -> N
         write_partition(plan, iter([batch_of(["value", "partition"], [(b"a", 0), (b"b", 1)])]))
     write(kit, ["value", "partition"], [(b"c", 0), (b"d", 1)], {"topic": topic, "exactlyOnce": "true"})
     assert [row[1] for row in kit.consumed(topic, is_read_committed=True)] == [b"c", b"d"]
+
+
+def test_a_broker_too_old_to_describe_transactions_is_written_to_all_the_same() -> None:
+    def ask(one: Ask) -> Any:
+        raise UnsupportedVersionError("the broker does not answer DescribeTransactions")
+
+    coordination = Coordination(lambda: 0, is_v2=False, transaction_timeout_ms=1_000)
+
+    assert run_steps(is_job_over(coordination, "odradek-job-over"), ask, lambda _ms: None) is False
 
 
 def test_acknowledgement_of_leaders_alone_may_be_chosen(kit: Kit) -> None:
