@@ -255,8 +255,7 @@ class BrokerParts:
             self.produce_purgatory.check(replica)
         if replica in self.fetch_purgatory.watchers:
             self.fetch_purgatory.check(replica)
-        if replica in self.coordinators.places:
-            self.coordinators.progressed(replica)
+        self.coordinators.progressed(replica)
 
     def _leader_changed(self, partition: TopicIdPartition, leader_id: int, leader_epoch: int) -> None:
         self.coordinators.leader_changed(partition)

@@ -79,7 +79,7 @@ class CoordinatorRuntimes:
         self._replicas = replicas
         self._config = config
         self._want_turn = want_turn
-        self.places: dict[Replica, Place] = {}
+        self._places: dict[Replica, Place] = {}
         self._dirty: dict[HostedShard, None] = {}
         for plugin, coordinator in coordinators:
             self._check_new(plugin, coordinator)
@@ -171,12 +171,12 @@ class CoordinatorRuntimes:
         if replica is None or replica.partition != partition:
             return
         place = runtime.place_of(replica)
-        self.places[replica] = place
+        self._places[replica] = place
         place.check()
 
     def progressed(self, replica: Replica) -> None:
-        """Take note that a replica's watermarks moved or that it went offline."""
-        place = self.places.get(replica)
+        """Take note that a replica's watermarks moved or that it went offline. Hot: each append comes by."""
+        place = self._places.get(replica)
         if place is not None:
             place.check()
 
@@ -201,7 +201,7 @@ class CoordinatorRuntimes:
                     if place.replica.partition.topic_id == topic.topic_id:
                         place.leave()
                         del runtime.places[partition]
-                        self.places.pop(place.replica, None)
+                        self._places.pop(place.replica, None)
         for plugin, runtime in self._runtimes():
             try:
                 runtime.coordinator.metadata_changed(change, runtime)
@@ -210,13 +210,13 @@ class CoordinatorRuntimes:
 
     def release_parked(self) -> None:
         """Tell NOT_COORDINATOR to whoever waits for another request: the broker stops and takes none."""
-        for place in self.places.values():
+        for place in self._places.values():
             if place.hosted is not None:
                 place.hosted.release_parked()
 
     def close(self) -> None:
         """Unload all shards; nothing may be called afterwards."""
-        places, self.places = self.places, {}
+        places, self._places = self._places, {}
         for place in places.values():
             place.leave()
 
