@@ -40,6 +40,7 @@ _TOPICS: Final = 7
 """Where the number of topics stands, in bytes from the body's beginning."""
 _NAME: Final = 8
 _AFTER_NAME: Final = 5
+_TOPIC_ID_BYTES: Final = 16
 _ONE: Final = 2
 """One item, as a compact array counts."""
 _NO_TAGS: Final = b"\0\0\0"
@@ -73,9 +74,7 @@ def find_repeated_in_python(
         None when it is not known, or of another layout.
     """
     try:
-        position = _HEADER_BYTES + client_id_size if client_id_size > 0 else _HEADER_BYTES
-        name_bytes = 16 if has_topic_id else frame[position + _NAME]
-        end = position + _NAME + name_bytes + _AFTER_NAME
+        end = _end_of_key(frame, has_topic_id, client_id_size)
         repeated = known.get(frame[_CLIENT_ID_SIZE:end].tobytes())
         if repeated is None:
             return None
@@ -87,6 +86,12 @@ def find_repeated_in_python(
     if size and after + len(_NO_TAGS) == len(frame) and frame[after:].tobytes() == _NO_TAGS:
         return repeated, frame[start:after]
     return None
+
+
+def _end_of_key(frame: memoryview, has_topic_id: bool, client_id_size: int) -> int:
+    """Return where the records' length stands; raises IndexError where a name would begin behind the frame's end."""
+    name = _HEADER_BYTES + max(client_id_size, 0) + _NAME
+    return name + (_TOPIC_ID_BYTES if has_topic_id else frame[name]) + _AFTER_NAME
 
 
 def _load_kernel() -> Finder | None:
@@ -143,10 +148,10 @@ class RepeatedProduces:
         if request.transactional_id is not None or part.records is None:
             return
         position = _HEADER_BYTES + max(client_id_size, 0)
-        name_bytes = 16 if version >= _FIRST_VERSION_WITH_IDS else frame[position + _NAME]
-        end = position + _NAME + name_bytes + _AFTER_NAME
+        has_topic_id = version >= _FIRST_VERSION_WITH_IDS
+        end = _end_of_key(frame, has_topic_id, client_id_size)
         has_tags = frame[position - 1] != 0
-        has_long_name = version < _FIRST_VERSION_WITH_IDS and name_bytes >= 0x80
+        has_long_name = not has_topic_id and frame[position + _NAME] >= 0x80
         if (
             has_tags
             or has_long_name
