@@ -66,6 +66,12 @@ class CorruptRecordsError(CorruptionError):
         super().__init__(message if position < 0 else f"{message} (at byte {position})")
         self.position = position
 
+    def found_in(self, where: str) -> CorruptRecordsError:
+        """Return the error with the place of the buffer in front, its position as it is."""
+        error = CorruptRecordsError(f"{where}: {self}")
+        error.position = self.position
+        return error
+
 
 class TimestampType(IntEnum):
     """Who sets the records' timestamps (`message.timestamp.type`)."""

@@ -112,7 +112,7 @@ class BatchChain:
                 self.next_offset = header.next_offset
                 end = position + header.length_bytes
         except CorruptRecordsError as exc:
-            raise CorruptRecordsError(f"{self._place}: {exc}", position=exc.position) from exc
+            raise exc.found_in(self._place) from exc
         return end
 
     def _check(self, position: int, header: BatchHeader) -> None:

@@ -128,7 +128,7 @@ def _open_segment(piece: SegmentPiece, files: Files) -> Iterator[tuple[Buffer, S
         for run in runs:
             yield run, _NOTHING_ABORTED
     except CorruptRecordsError as exc:
-        raise CorruptRecordsError(f"{_path(piece)}: {exc}", position=exc.position) from exc
+        raise exc.found_in(str(_path(piece))) from exc
     if piece.tail is None:
         _check_end(piece, files, view, size_bytes)
 

@@ -142,7 +142,7 @@ def _decoded(
             for columns in reader.feed(data, aborted):
                 yield make(columns, wanted.topic, wanted.partition)
         except CorruptRecordsError as error:
-            raise CorruptRecordsError(f"{wanted.topic_partition}: {error}", position=error.position) from error
+            raise error.found_in(str(wanted.topic_partition)) from error
         if reader.is_done:
             return
 

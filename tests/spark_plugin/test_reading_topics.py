@@ -299,5 +299,6 @@ def test_a_damaged_batch_names_where_it_is(kit: Kit, broker: RunningBroker) -> N
     damaged[-1] ^= 0xFF
     segment.write_bytes(damaged)
 
-    with pytest.raises(OdradekError, match=f"{topic}-0.*offset 0.*checksum"):
+    with pytest.raises(OdradekError, match=f"{topic}-0.*offset 0.*checksum") as raised:
         rows_of(tasks)
+    assert str(raised.value).count("at byte") == 1

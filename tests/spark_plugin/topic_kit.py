@@ -141,7 +141,7 @@ class Kit:
     def _producer(self, codec: str, *, is_transactional: bool) -> BlockingProducer:
         found = self._producers.get((codec, is_transactional))
         if found is None:
-            settings = {"bootstrap.servers": self.bootstrap, "compression.type": codec, "linger.ms": 1}
+            settings = {"bootstrap.servers": self.bootstrap, "compression.type": codec, "linger.ms": 60_000}
             if is_transactional:
                 settings["transactional.id"] = f"{self._name}-{codec}"
             found = self._stack.enter_context(BlockingProducer(settings))
