@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
     from odradek.kernel.contracts.remote_store import ObjectStore
 
@@ -15,7 +15,7 @@ _SLACK_BYTES: Final = 64 << 10
 
 def iterate_gets(
     store: ObjectStore, name: str, position: int, likely_end: int, size_bytes: int, get_bytes: int
-) -> Iterator[bytes]:
+) -> Generator[bytes, None, None]:
     """Yield an object's bytes from a position on; who has enough closes the iterator.
 
     Args:

@@ -12,10 +12,10 @@ from __future__ import annotations
 import mmap
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from tempfile import TemporaryFile, gettempdir
+from typing import IO, TYPE_CHECKING, Final
 
 import attrs
-from crc32c import crc32c
 
 from odradek.kernel.contracts.remote_store import RemoteStoreError
 from odradek.kernel.files import READ, OsFiles, disk_error
@@ -26,9 +26,10 @@ from odradek.plugins.storage_tiered.names import LOG as STORED_LOG
 from odradek.plugins.storage_tiered.names import segment_file_name as stored_name
 
 from .batches import BatchChain, Visibility, visible_runs
+from .checked_object import KEPT_BYTES_MAX, CheckedObject
 from .gets import iterate_gets
 from .local import CannotReadError, check_topic_id, find_log, read_index, read_local
-from .pieces import BrokerPiece, DirectReadError, PieceGoneError, SegmentPiece, TierPiece
+from .pieces import BrokerPiece, PieceGoneError, SegmentPiece, TierPiece
 from .planning import PartitionFacts, overlapping, plan_range
 
 if TYPE_CHECKING:
@@ -43,9 +44,6 @@ if TYPE_CHECKING:
 
 MOVES_MAX: Final = 4
 """How often a piece is looked for anew."""
-
-VERIFIED_FIRST_BYTES: Final = 16 << 20
-"""Objects up to this size are compared with their checksum before anything of them is given out."""
 
 _OFFSET_MAX: Final = (1 << 63) - 1
 _NOTHING_ABORTED: Final[Sequence[tuple[int, int]]] = ()
@@ -80,6 +78,7 @@ def open_piece(
     checks_crcs: bool = True,
     files: Files | None = None,
     open_store: Callable[[DirectSettings], ObjectStore] = _store_of,
+    open_file: Callable[[], IO[bytes]] = TemporaryFile,
 ) -> Iterator[tuple[Buffer, Sequence[tuple[int, int]]]]:
     """Yield runs of whole batches for `ColumnReader.feed`, in order; when it ends, the piece is complete.
 
@@ -91,19 +90,19 @@ def open_piece(
         checks_crcs: Whether who uses the runs compares the checksum of each batch.
         files: The file system; None for the machine's.
         open_store: Opens the store that settings name.
+        open_file: Opens an empty file that is gone once it is closed; for objects that have to be compared with their
+            checksum first and are too large for memory.
 
     Raises:
-        PieceGoneError: The rest, from the reader's position on, is nowhere past the brokers.
+        PieceGoneError: The rest, from the reader's position on, is nowhere past the brokers, or has no room.
         CorruptRecordsError: What is there is damaged; what was given out is not.
-        DirectReadError: What is there is damaged, and that may have been given out: the rows that came are not to be
-            used.
     """
     used = files or OsFiles()
     try:
         if isinstance(piece, SegmentPiece):
             yield from _open_segment(piece, used)
         else:
-            yield from _open_object(piece, open_store, checks_crcs=checks_crcs)
+            yield from _open_object(piece, open_store, open_file, checks_crcs=checks_crcs)
     except _MovedError as moved:
         reason, position = str(moved), moved.position
     else:
@@ -111,7 +110,9 @@ def open_piece(
     for following in _find_again(piece, position, used, open_store):
         if isinstance(following, BrokerPiece):
             raise PieceGoneError(f"{following.range}: {reason}")
-        yield from open_piece(following, checks_crcs=checks_crcs, files=used, open_store=open_store)
+        yield from open_piece(
+            following, checks_crcs=checks_crcs, files=used, open_store=open_store, open_file=open_file
+        )
 
 
 # -- files -------------------------------------------------------------------------------------------------------------
@@ -214,7 +215,11 @@ def _is_whole(view: memoryview, position: int) -> bool:
 
 
 def _open_object(
-    piece: TierPiece, open_store: Callable[[DirectSettings], ObjectStore], *, checks_crcs: bool
+    piece: TierPiece,
+    open_store: Callable[[DirectSettings], ObjectStore],
+    open_file: Callable[[], IO[bytes]],
+    *,
+    checks_crcs: bool,
 ) -> Iterator[tuple[Buffer, Sequence[tuple[int, int]]]]:
     partition = TopicIdPartition(piece.topic_id, piece.range.topic, piece.range.partition)
     name = stored_name(partition, piece.base_offset, piece.uid, STORED_LOG)
@@ -224,66 +229,37 @@ def _open_object(
         store = open_store(piece.settings)
         place = f"{store.url}: {name}"
         chain = BatchChain(piece.base_offset, piece.next_offset, place)
-        gets = _checked_gets(piece, store, name, place, lambda: checks_crcs and not chain.has_gaps)
-        for view in _whole_batches(piece, chain, gets):
-            for run in (view,) if visibility.is_everything else visible_runs(view, visibility):
-                yield run, _NOTHING_ABORTED
-            position = max(position, chain.next_offset)
-            if position >= piece.range.end and not piece.is_whole:
-                return
+        likely_end = piece.position + piece.size_bytes
+        gets = iterate_gets(store, name, piece.position, likely_end, piece.object_bytes, piece.settings.get_bytes)
+        with CheckedObject(piece, place, gets, open_file) as content:
+            if not checks_crcs or piece.object_bytes <= KEPT_BYTES_MAX:
+                content.settle()
+            for view in _whole_batches(piece, chain, content):
+                for run in (view,) if visibility.is_everything else visible_runs(view, visibility):
+                    yield run, _NOTHING_ABORTED
+                position = max(position, chain.next_offset)
+                if position >= piece.range.end and not piece.is_whole:
+                    return
     except (RemoteStoreError, CannotReadError) as exc:
         raise _MovedError(str(exc), position) from exc
+    except OSError as exc:
+        message = f"no room in {gettempdir()} for an object until its checksum was compared: {exc.strerror or exc}"
+        raise PieceGoneError(f"{piece.range}: {message}") from exc
 
 
-def _checked_gets(
-    piece: TierPiece, store: ObjectStore, name: str, place: str, is_proved: Callable[[], bool]
-) -> Iterator[bytes]:
-    """Yield an object's bytes; where all of them are got, the last ones once the checksum was compared.
+def _whole_batches(piece: TierPiece, chain: BatchChain, content: CheckedObject) -> Iterator[memoryview]:
+    """Yield the whole batches of an object; a batch on a border is put together by itself.
 
-    Args:
-        piece: What is read.
-        store: Where.
-        name: The object.
-        place: Both, for errors.
-        is_proved: Says whether what was given out is right, whatever else of the object is damaged.
+    A batch's own checksum does not cover its offset. Where none is missing each can have but one; from the first gap
+    on the object's checksum has to be right.
 
     Raises:
-        CorruptRecordsError: It is not what was put; what was given out is right.
-        DirectReadError: It is not what was put, and some of it was given out.
-    """
-    likely_end = piece.position + piece.size_bytes
-    gets = iterate_gets(store, name, piece.position, likely_end, piece.object_bytes, piece.settings.get_bytes)
-    if not piece.is_whole:
-        yield from gets
-        return
-    held: list[bytes] = []
-    crc = size_bytes = 0
-    for data in gets:
-        crc, size_bytes = crc32c(data, crc), size_bytes + len(data)
-        held.append(data)
-        if size_bytes < piece.object_bytes and piece.object_bytes > VERIFIED_FIRST_BYTES:
-            yield held.pop()
-    if (crc, size_bytes) != (piece.crc32c, piece.object_bytes):
-        message = (
-            f"{place} has {size_bytes} bytes with the CRC-32C {crc}, and {piece.object_bytes} with {piece.crc32c} by "
-            "the manifest: it was damaged; see `odradek tiered verify`"
-        )
-        if piece.object_bytes > VERIFIED_FIRST_BYTES and not is_proved():
-            raise DirectReadError(f"{message}. The rows of this task are not to be used: read with readFrom=broker")
-        raise CorruptRecordsError(message)
-    yield from held
-
-
-def _whole_batches(piece: TierPiece, chain: BatchChain, chunks: Iterator[bytes]) -> Iterator[memoryview]:
-    """Yield the whole batches of chunks; a batch on a border is put together by itself.
-
-    Raises:
-        CorruptRecordsError: They do not follow each other, or the object ends within one.
+        CorruptRecordsError: They do not follow each other, the object ends within one, or it is not what was put.
     """
     rest = b""
     got = piece.position
     is_first = True
-    for chunk in chunks:
+    for chunk in content:
         got += len(chunk)
         data = memoryview(chunk)
         if rest:
@@ -293,12 +269,16 @@ def _whole_batches(piece: TierPiece, chain: BatchChain, chunks: Iterator[bytes])
                 continue
             joined = memoryview(rest + data[:missing])
             chain.take(joined)
+            if chain.has_gaps:
+                content.settle()
             yield joined
             data = data[missing:]
         if is_first:
             _check_anchor(piece, data)
             is_first = False
         size = chain.take(data)
+        if chain.has_gaps:
+            content.settle()
         if size:
             yield data[:size]
         rest = bytes(data[size:])

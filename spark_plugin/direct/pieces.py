@@ -24,7 +24,7 @@ UNKNOWN_SIZE: Final = -1
 
 
 class DirectReadError(OdradekError):
-    """Records cannot be read past the brokers, and `readFrom` lets nobody else read them; or they are damaged."""
+    """Records cannot be read past the brokers, and `readFrom` lets nobody else read them."""
 
 
 class PieceGoneError(OdradekError):

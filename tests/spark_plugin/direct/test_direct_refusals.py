@@ -12,7 +12,7 @@ from odradek.kernel.records.batch import CorruptRecordsError, iterate_batches
 from odradek.kernel.testing.object_stores import FaultyObjectStore, MemoryObjectStore, StoreFault
 from odradek.spark_plugin.direct import BrokerPiece, DirectReadError, PartitionFacts, SegmentPiece, TierPiece
 from odradek.spark_plugin.direct.batches import Visibility
-from odradek.spark_plugin.direct.opening import VERIFIED_FIRST_BYTES, open_piece
+from odradek.spark_plugin.direct.opening import open_piece
 from odradek.spark_plugin.direct.tier import store_of
 from odradek.spark_plugin.ranges import OffsetRange
 
@@ -21,10 +21,7 @@ from .log_kit import (
     NODE_ID,
     TOPIC_ID,
     TOPIC_PARTITION,
-    Batch,
     Log,
-    Row,
-    Segment,
     Tier,
     plan,
     read_pieces,
@@ -238,42 +235,6 @@ def test_an_object_that_is_cut_off_is_damaged(tier: Tier, log: Log) -> None:
     for piece in (whole, part):
         with pytest.raises(CorruptRecordsError):
             list(open_piece(piece, open_store=lambda _: tier.store))
-
-
-def _large(log: Log, *missing: int) -> tuple[Log, Tier, TierPiece]:
-    """Return a log of 20 batches of a megabyte, but for some that compaction took; its tier; all of it as a piece."""
-    batches = [Batch(n, n + 1, (Row(n, None, bytes(1 << 20)),)) for n in range(20) if n not in missing]
-    large = attrs.evolve(log, segments=[Segment(0, batches)], end_offset=20, last_stable_offset=20)
-    tier = Tier(large)
-    tier.send([0])
-    sources, _ = sources_for(settings_for(has_store=True, get_bytes=4 << 20), tier.store)
-    [piece] = plan(sources, large, 0, 20)
-    assert isinstance(piece, TierPiece)
-    assert piece.object_bytes > VERIFIED_FIRST_BYTES
-    return large, tier, piece
-
-
-def test_a_large_object_with_another_checksum_leaves_the_rest_to_the_broker(log: Log) -> None:
-    large, tier, piece = _large(log)
-    damaged = attrs.evolve(piece, crc32c=1)
-    given: list[int] = []
-    runs = (bytes(data) for data, _ in open_piece(damaged, open_store=lambda _: tier.store))
-    with pytest.raises(CorruptRecordsError, match="it was damaged"):
-        given.extend(map(len, runs))
-
-    assert 0 < sum(given) < piece.object_bytes, "the last ones are not given out"
-    read = read_pieces([damaged], large, tier.store, fallen_back=(CorruptRecordsError,))
-    assert list(read) == large.rows(0, 20, is_read_committed=True)
-
-
-@pytest.mark.parametrize(("missing", "checks_crcs"), [((3,), True), ((), False)])
-def test_what_no_checksum_vouches_for_fails_where_the_objects_is_wrong(
-    log: Log, missing: tuple[int, ...], checks_crcs: bool
-) -> None:
-    _, tier, piece = _large(log, *missing)
-    opened = open_piece(attrs.evolve(piece, crc32c=1), checks_crcs=checks_crcs, open_store=lambda _: tier.store)
-    with pytest.raises(DirectReadError, match="not to be used: read with readFrom=broker"):
-        list(opened)
 
 
 def test_a_batch_that_is_hidden_has_to_be_whole(data_dir: Path, log: Log) -> None:
