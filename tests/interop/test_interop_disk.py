@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ..broker.broker_process import broker_process
+from .brokers import kafka_at
 from .clients import CLIENTS, CODECS, MissingClientError, peers_command, skip_or_fail
 from .driver import Driver
 from .records import PRODUCE, create_topic, odd_records, plain_records, read_partition, without_offsets
@@ -121,21 +122,13 @@ def first_segment(data: Path, topic: str) -> str:
 def kafka_data(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
     """Have Apache Kafka keep the topic `kept`; return its log directory, the broker ended, and what was produced."""
     folder = tmp_path_factory.mktemp("kafka")
-    command = [*peers("run", "kafka", "--data-dir", str(folder / "data")), "--set", "log.index.interval.bytes=512"]
-    with (
-        (folder / "kafka.log").open("wb") as log,
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log) as kafka,
-    ):
-        assert kafka.stdout is not None
-        line = kafka.stdout.readline()
-        assert line, (folder / "kafka.log").read_text()
-        address = json.loads(line)["bootstrap"]
-        create_topic(address, "kept", segment_bytes=str(1 << 20))
-        with driver_at("librdkafka", address, folder) as driver:
+    with kafka_at(folder, "log.index.interval.bytes=512") as kafka:
+        create_topic(kafka.address, "kept", segment_bytes=str(1 << 20))
+        with driver_at("librdkafka", kafka.address, folder) as driver:
             write_all(driver, "kept")
             fill_segments(driver, "kept")
-        records = read_partition(address, "kept").records
-    return folder / "data" / "1", records
+        records = read_partition(kafka.address, "kept").records
+    return folder / "kafka" / "1", records
 
 
 def test_log_dump_reads_what_kafka_wrote(kafka_data: tuple[Path, list[dict[str, Any]]]) -> None:
