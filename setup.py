@@ -1,6 +1,6 @@
 """Builds what pyproject.toml cannot say: the optional compiled record kernel, and a checkout without symbolic links."""
 
-import sys
+import sysconfig
 from pathlib import Path
 
 from setuptools import Distribution, Extension, find_packages, setup
@@ -9,8 +9,15 @@ ROOMS = ("kernel", "plugins", "spark_plugin")
 ROOT = Path(__file__).parent
 HEADERS = ["kernel/records/_crc32c.h", "kernel/records/_walking.h"]
 HANDLERS = "odradek.kernel.dispatch.handlers"
-HAS_EPOLL = sys.platform == "linux"
+HAS_EPOLL = sysconfig.get_platform().startswith("linux")  # the system that is built for
+HAS_STABLE_ABI = not sysconfig.get_config_var("Py_GIL_DISABLED")
 IMPORT_NAME = ROOT / "src" / "odradek"
+
+
+def extension(name: str, source: str, **named: list[str]) -> Extension:
+    """Return a part that is left out where it cannot be compiled, and serves every Python from 3.11 on where it can."""
+    macros: list[tuple[str, str | None]] = [("Py_LIMITED_API", "0x030B0000")] if HAS_STABLE_ABI else []
+    return Extension(name, [source], optional=True, define_macros=macros, py_limited_api=HAS_STABLE_ABI, **named)
 
 
 class CheckoutDistribution(Distribution):
@@ -33,15 +40,16 @@ class CheckoutDistribution(Distribution):
 
 setup(
     distclass=CheckoutDistribution,
+    options={"bdist_wheel": {"py_limited_api": "cp311"}} if HAS_STABLE_ABI else {},
     ext_modules=[
-        # Optional: where it cannot be compiled, a warning is printed and records are walked in Python.
+        # Without these, with a warning of the build, records are walked in Python,
         *(
-            Extension(f"odradek.kernel.records.{name}", [f"kernel/records/{name}.c"], depends=HEADERS, optional=True)
+            extension(f"odradek.kernel.records.{name}", f"kernel/records/{name}.c", depends=HEADERS)
             for name in ("_columns", "_kernel", "_runs")
         ),
-        # Likewise: without it a repeated Produce is recognised in Python.
-        Extension(f"{HANDLERS}._repeated", ["kernel/dispatch/handlers/_repeated.c"], optional=True),
-        # Likewise: without it the reactor calls its sockets one by one.
-        *([Extension("odradek.kernel.network._pump", ["kernel/network/_pump.c"], optional=True)] if HAS_EPOLL else []),
+        # a repeated Produce is recognised in Python,
+        extension(f"{HANDLERS}._repeated", "kernel/dispatch/handlers/_repeated.c"),
+        # and the reactor calls its sockets one by one.
+        *([extension("odradek.kernel.network._pump", "kernel/network/_pump.c")] if HAS_EPOLL else []),
     ],
 )

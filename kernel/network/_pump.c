@@ -81,14 +81,14 @@ static int takes_window(PyObject *connection)
 /* Make a job of an event and return 1; 0 if it is left to Python; -1 with an exception set. */
 static int plan_receive(PyObject *event, PyObject *endpoints, Receive *job)
 {
-    if (!PyTuple_CheckExact(event) || PyTuple_GET_SIZE(event) != 2) {
+    if (!PyTuple_CheckExact(event) || PyTuple_Size(event) != 2) {
         PyErr_SetString(PyExc_TypeError, "an event is a descriptor and a mask");
         return -1;
     }
-    PyObject *endpoint = PyDict_GetItemWithError(endpoints, PyTuple_GET_ITEM(event, 0));
+    PyObject *endpoint = PyDict_GetItemWithError(endpoints, PyTuple_GetItem(event, 0));
     if (endpoint == NULL)
         return PyErr_Occurred() ? -1 : 0;
-    long mask = PyLong_AsLong(PyTuple_GET_ITEM(event, 1));
+    long mask = PyLong_AsLong(PyTuple_GetItem(event, 1));
     if (mask != EPOLLIN)
         return mask == -1 && PyErr_Occurred() ? -1 : 0;
     PyObject *connection = PyObject_GetAttr(endpoint, names[CONNECTION]);
@@ -101,7 +101,7 @@ static int plan_receive(PyObject *event, PyObject *endpoints, Receive *job)
         return is_usual != 1 ? is_usual : -1;
     job->event = event;
     job->endpoint = Py_NewRef(endpoint);
-    job->descriptor = (int)PyLong_AsLong(PyTuple_GET_ITEM(event, 0)); /* it was found: it is a descriptor */
+    job->descriptor = (int)PyLong_AsLong(PyTuple_GetItem(event, 0)); /* it was found: it is a descriptor */
     job->received = NOT_TRIED;
     return 1;
 }
@@ -160,8 +160,8 @@ static PyObject *receive_events(PyObject *const *args, const Py_ssize_t numbers[
     Py_ssize_t count = 0, position = numbers[0];
     long long total = 0;
     int failed = 0;
-    for (Py_ssize_t index = 0; index < PyList_GET_SIZE(args[0]) && !failed; index++) {
-        PyObject *event = PyList_GET_ITEM(args[0], index);
+    for (Py_ssize_t index = 0; index < PyList_Size(args[0]) && !failed; index++) {
+        PyObject *event = PyList_GetItem(args[0], index);
         int is_job = count < JOBS_MAX ? plan_receive(event, args[1], &jobs[count]) : 0;
         if (is_job == 1)
             count++;
@@ -224,12 +224,12 @@ typedef struct {
 /* Make one piece of several small ones in memory. Return 1 if `outgoing` is one piece now, 0 if not, -1 with an exception set. */
 static int join_small(PyObject *outgoing)
 {
-    Py_ssize_t count = PyList_GET_SIZE(outgoing), total = 0;
+    Py_ssize_t count = PyList_Size(outgoing), total = 0;
     for (Py_ssize_t index = 0; index < count; index++) {
-        PyObject *item = PyList_GET_ITEM(outgoing, index);
+        PyObject *item = PyList_GetItem(outgoing, index);
         if (!PyByteArray_CheckExact(item) && !PyBytes_CheckExact(item))
             return 0;
-        total += Py_SIZE(item);
+        total += PyObject_Size(item);
     }
     if (count <= 1)
         return count == 1;
@@ -241,7 +241,7 @@ static int join_small(PyObject *outgoing)
         Py_XDECREF(joined);
         return -1;
     }
-    PyList_SET_ITEM(whole, 0, joined);
+    PyList_SetItem(whole, 0, joined);
     int failed = PyList_SetSlice(outgoing, 0, count, whole) < 0;
     Py_DECREF(whole);
     return failed ? -1 : 1;
@@ -268,7 +268,7 @@ static int plan_send(PyObject *driver, Send *job)
     is_usual = -1;
     socket = PyObject_GetAttr(driver, names[SOCKET]);
     job->descriptor = socket ? PyObject_AsFileDescriptor(socket) : -1;
-    if (job->descriptor < 0 || PyObject_GetBuffer(PyList_GET_ITEM(outgoing, 0), &job->answer, PyBUF_SIMPLE) < 0)
+    if (job->descriptor < 0 || PyObject_GetBuffer(PyList_GetItem(outgoing, 0), &job->answer, PyBUF_SIMPLE) < 0)
         goto done;
     job->connection = Py_NewRef(connection);
     job->outgoing = Py_NewRef(outgoing);
@@ -288,7 +288,7 @@ static int settle(const Send *job, PyObject *rest)
     if (job->sent == job->answer.len)
         return PyList_SetSlice(job->outgoing, 0, 1, NULL) < 0 ? -1 : PyObject_SetAttr(job->connection, names[IS_DIRTY], Py_False);
     if (job->sent > 0) {
-        PyObject *whole = PyMemoryView_FromObject(PyList_GET_ITEM(job->outgoing, 0));
+        PyObject *whole = PyMemoryView_FromObject(PyList_GetItem(job->outgoing, 0));
         PyObject *unsent = whole ? PySequence_GetSlice(whole, job->sent, job->answer.len) : NULL;
         Py_XDECREF(whole);
         if (unsent == NULL || PyList_SetItem(job->outgoing, 0, unsent) < 0)
@@ -303,8 +303,8 @@ static PyObject *send_answers(PyObject *drivers, PyObject *type, PyObject *rest)
     Py_ssize_t count = 0;
     long long total = 0;
     int failed = 0;
-    for (Py_ssize_t index = 0; index < PyList_GET_SIZE(drivers) && !failed; index++) {
-        PyObject *driver = PyList_GET_ITEM(drivers, index);
+    for (Py_ssize_t index = 0; index < PyList_Size(drivers) && !failed; index++) {
+        PyObject *driver = PyList_GetItem(drivers, index);
         int is_job = count < JOBS_MAX && (PyObject *)Py_TYPE(driver) == type ? plan_send(driver, &jobs[count]) : 0;
         if (is_job == 1)
             count++;

@@ -44,10 +44,10 @@ static int pool_next;
 static void give_back(char *bytes, Py_ssize_t capacity)
 {
     if (bytes == NULL || capacity < POOLED_MIN || capacity > POOLED_MAX) {
-        PyMem_RawFree(bytes);
+        PyMem_Free(bytes);
         return;
     }
-    PyMem_RawFree(pool[pool_next].bytes);
+    PyMem_Free(pool[pool_next].bytes);
     pool[pool_next].bytes = bytes;
     pool[pool_next].capacity = capacity;
     pool_next = (pool_next + 1) % POOL_SLOTS;
@@ -63,7 +63,7 @@ static char *get_memory(Py_ssize_t capacity)
             return bytes;
         }
     }
-    return PyMem_RawMalloc((size_t)capacity);
+    return PyMem_Malloc((size_t)capacity);
 }
 
 static int chunk_buffer(Chunk *self, Py_buffer *view, int flags)
@@ -73,9 +73,9 @@ static int chunk_buffer(Chunk *self, Py_buffer *view, int flags)
 
 static void chunk_dealloc(Chunk *self)
 {
-    PyTypeObject *type = Py_TYPE(self);
+    PyTypeObject *type = Py_TYPE((PyObject *)self);
     give_back(self->bytes, self->capacity);
-    type->tp_free((PyObject *)self);
+    PyObject_Free(self);
     Py_DECREF(type);
 }
 
@@ -104,7 +104,7 @@ typedef struct {
 } Room;
 
 /* Make room for more bytes; return 0, or -1 with an exception. */
-static int grow(Room *room, Py_ssize_t more)
+SELDOM int grow(Room *room, Py_ssize_t more)
 {
     Py_ssize_t wanted = room->used + more, capacity = CAPACITY_MIN;
     if (room->chunk != NULL) {
@@ -134,7 +134,7 @@ static int grow(Room *room, Py_ssize_t more)
 }
 
 /* Return where to put more bytes, which count as used then; NULL with an exception. */
-static inline char *put(Room *room, Py_ssize_t more)
+OFTEN char *put(Room *room, Py_ssize_t more)
 {
     if ((room->chunk == NULL || more > room->chunk->capacity - room->used) && grow(room, more) < 0)
         return NULL;
@@ -222,7 +222,7 @@ typedef struct {
 } Binary;
 
 /* Add a value; null when length is negative. */
-static inline int put_binary(Binary *column, const uint8_t *value, int64_t length)
+OFTEN int put_binary(Binary *column, const uint8_t *value, int64_t length)
 {
     if (length > 0) {
         if (length > INT32_MAX - column->data.used) {
@@ -386,7 +386,7 @@ static inline int put_timestamp(Builder *self, const Batch *batch, int64_t delta
 }
 
 /* Add a row of what was read; return 0, or -1 with an exception. */
-static inline int put_row(Builder *self, const Batch *batch, Reader *record, const Parts *parts, int64_t offset, int64_t delta)
+OFTEN int put_row(Builder *self, const Batch *batch, Reader *record, const Parts *parts, int64_t offset, int64_t delta)
 {
     int wanted = self->wanted;
     if (wanted & KEY && put_binary(&self->keys, parts->key, parts->key_length) < 0)
@@ -633,7 +633,7 @@ static PyObject *builder_take(Builder *self, PyObject *unused)
     int failed = 0;
     for (int index = 0; index < 7; index++) {
         failed |= parts[index] == NULL;
-        PyTuple_SET_ITEM(taken, index, parts[index]);
+        PyTuple_SetItem(taken, index, parts[index]);
     }
     clear_builder(self);
     if (failed)
@@ -652,13 +652,13 @@ static PyObject *builder_new(PyTypeObject *type, PyObject *args, PyObject *keywo
     int wanted;
     Py_ssize_t rows_max;
     long long bytes_max;
-    if (keywords != NULL && PyDict_GET_SIZE(keywords)) {
+    if (keywords != NULL && PyDict_Size(keywords)) {
         PyErr_SetString(PyExc_TypeError, "ColumnBuilder takes no keywords");
         return NULL;
     }
     if (!PyArg_ParseTuple(args, "inL", &wanted, &rows_max, &bytes_max))
         return NULL;
-    Builder *self = (Builder *)type->tp_alloc(type, 0); /* all zeros */
+    Builder *self = (Builder *)PyType_GenericAlloc(type, 0); /* all zeros */
     if (self == NULL)
         return NULL;
     self->wanted = wanted;
@@ -669,9 +669,9 @@ static PyObject *builder_new(PyTypeObject *type, PyObject *args, PyObject *keywo
 
 static void builder_dealloc(Builder *self)
 {
-    PyTypeObject *type = Py_TYPE(self);
+    PyTypeObject *type = Py_TYPE((PyObject *)self);
     clear_builder(self);
-    type->tp_free((PyObject *)self);
+    PyObject_Free(self);
     Py_DECREF(type);
 }
 
@@ -922,6 +922,8 @@ static int write_rows(Encoding *encoding, PyObject *written, Py_ssize_t *used)
 {
     int64_t start = encoding->position;
     int64_t count = encoding->rows.obj == NULL ? encoding->rows_count : encoding->rows.len / (int64_t)sizeof(int32_t);
+    uint8_t *bytes = (uint8_t *)PyByteArray_AsString(written);
+    Py_ssize_t room = PyByteArray_Size(written);
     for (; encoding->position < count; encoding->position++) {
         int64_t timestamp, number = row_at(encoding, encoding->position);
         if (number < 0 || timestamp_at(encoding, number, &timestamp) < 0)
@@ -936,12 +938,13 @@ static int write_rows(Encoding *encoding, PyObject *written, Py_ssize_t *used)
         int64_t size = varint_size(row.size) + row.size;
         if (size > (encoding->position > start ? encoding->bytes_max : INT32_MAX) - *used)
             break;
-        if (size > PyByteArray_GET_SIZE(written) - *used) {
-            int64_t wanted = 2 * (*used + size);
-            if (PyByteArray_Resize(written, (Py_ssize_t)wanted) < 0)
+        if (size > room - *used) {
+            room = (Py_ssize_t)(2 * (*used + size));
+            if (PyByteArray_Resize(written, room) < 0)
                 return -1;
+            bytes = (uint8_t *)PyByteArray_AsString(written);
         }
-        write_row((uint8_t *)PyByteArray_AS_STRING(written) + *used, &encoding->headers, &row);
+        write_row(bytes + *used, &encoding->headers, &row);
         *used += (Py_ssize_t)size;
         if (timestamp > encoding->greatest)
             encoding->greatest = timestamp;
@@ -977,7 +980,7 @@ static PyObject *encode_rows(PyObject *module, PyObject *const *args, Py_ssize_t
         written = PyByteArray_FromStringAndSize(NULL, WRITTEN_MIN);
     if (written != NULL) {
         Py_ssize_t used = HEADER_SIZE;
-        memset(PyByteArray_AS_STRING(written), 0, HEADER_SIZE);
+        memset(PyByteArray_AsString(written), 0, HEADER_SIZE);
         if (write_rows(&encoding, written, &used) == 0 && PyByteArray_Resize(written, used) == 0)
             result = Py_BuildValue("(OLLL)", written, (long long)encoding.position, (long long)encoding.base,
                                    (long long)encoding.greatest);

@@ -9,8 +9,11 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__aarch64__) && defined(__ARM_FEATURE_CRC32)
-#include <arm_acle.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 #define CRC32C_POLYNOMIAL 0x82F63B78u
@@ -55,24 +58,31 @@ WITH_CRC32C static uint32_t crc32c_by_instruction(uint32_t sum, const uint8_t *a
 
 static int has_crc32c_instruction(void)
 {
-    return __builtin_cpu_supports("sse4.2") != 0;
+    unsigned eax, ebx, ecx, edx; /* asked here: not every compiler's library has filled in what its builtin looks at */
+    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && ecx & bit_SSE4_2;
 }
-#elif defined(__aarch64__) && defined(__ARM_FEATURE_CRC32)
+#elif defined(__aarch64__)
 static uint32_t crc32c_by_instruction(uint32_t sum, const uint8_t *at, size_t length)
 {
     for (; length >= 8; length -= 8, at += 8) {
         uint64_t word;
         memcpy(&word, at, sizeof word);
-        sum = __crc32cd(sum, word);
+        __asm__(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(sum) : "r"(word));
     }
-    for (; length; length--)
-        sum = __crc32cb(sum, *at++);
+    for (; length; length--, at++)
+        __asm__(".arch_extension crc\n\tcrc32cb %w0, %w0, %w1" : "+r"(sum) : "r"((uint32_t)*at));
     return sum;
 }
 
 static int has_crc32c_instruction(void)
 {
-    return 1;
+#if defined(__linux__)
+    return (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0;
+#elif defined(__APPLE__)
+    return 1; /* all of them have it */
+#else
+    return 0;
+#endif
 }
 #else
 #define crc32c_by_instruction crc32c_by_table

@@ -206,7 +206,7 @@ static PyObject *read_plain_batch(PyObject *module, PyObject *const *args, Py_ss
         if (number == NULL)
             Py_CLEAR(header);
         else
-            PyTuple_SET_ITEM(header, index, number);
+            PyTuple_SetItem(header, index, number);
     }
     return header;
 }
@@ -278,6 +278,12 @@ typedef struct {
     PyObject *append_time; /* None where the records' own timestamps count */
 } Making;
 
+/* Give a new tuple its next item; return whether there is one. */
+static inline int put(PyObject *tuple, Py_ssize_t index, PyObject *item)
+{
+    return item != NULL && PyTuple_SetItem(tuple, index, item) == 0;
+}
+
 /* Return the next record; NULL with an exception, or with reader->error set. */
 static PyObject *make_record(Reader *payload, const Making *making)
 {
@@ -289,13 +295,13 @@ static PyObject *make_record(Reader *payload, const Making *making)
     Reader reader = {payload->at + 1, payload->at + length, NULL}; /* attributes: none are defined, any are taken */
     int64_t timestamp_delta = read_zigzag(&reader, VARLONG_BYTES_MAX);
     int64_t offset_delta = reader.error ? 0 : read_zigzag(&reader, VARINT_BYTES_MAX);
-    PyObject *record = reader.error ? NULL : making->type->tp_alloc(making->type, 5);
+    PyObject *record = reader.error ? NULL : PyType_GenericAlloc(making->type, 5);
     if (record != NULL) {
-        PyObject **items = ((PyTupleObject *)record)->ob_item;
-        int is_whole = (items[0] = sum_of(making->base_offset, offset_delta)) &&
-                       (items[1] = making->append_time == Py_None ? sum_of(making->base_timestamp, timestamp_delta)
-                                                                  : Py_NewRef(making->append_time)) &&
-                       (items[2] = bytes_of(&reader)) && (items[3] = bytes_of(&reader)) && (items[4] = headers_of(&reader));
+        PyObject *by_broker = making->append_time;
+        int is_whole = put(record, 0, sum_of(making->base_offset, offset_delta)) &&
+                       put(record, 1, by_broker == Py_None ? sum_of(making->base_timestamp, timestamp_delta) : Py_NewRef(by_broker)) &&
+                       put(record, 2, bytes_of(&reader)) && put(record, 3, bytes_of(&reader)) &&
+                       put(record, 4, headers_of(&reader));
         if (is_whole && reader.at != reader.end)
             reader.error = "record of another length than it tells";
         if (!is_whole || reader.error)
@@ -382,7 +388,7 @@ static PyObject *encode_record(PyObject *module, PyObject *const *args, Py_ssize
             size += varint_size(parts[index].obj ? (int64_t)parts[index].len : -1) + parts[index].len;
         record = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(varint_size(size) + size));
         if (record != NULL) {
-            uint8_t *to = write_varint((uint8_t *)PyBytes_AS_STRING(record), size);
+            uint8_t *to = write_varint((uint8_t *)PyBytes_AsString(record), size);
             *to++ = 0; /* attributes */
             to = write_varint(write_varint(to, timestamp_delta), offset_delta);
             to = write_bytes(write_bytes(to, &parts[0]), &parts[1]);

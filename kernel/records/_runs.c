@@ -348,10 +348,10 @@ static PyObject *keep_keys(PyObject *module, PyObject *args)
     if (begin_walk(&walk, table, slot_bytes, payload, count, versions) == 0)
         flags = count > walk.payload.len ? PyBytes_FromStringAndSize(NULL, 0) : PyBytes_FromStringAndSize(NULL, count);
     if (flags != NULL) {
-        char *flag = PyBytes_AS_STRING(flags);
+        char *flag = PyBytes_AsString(flags);
         Record record;
         Py_ssize_t index = 0;
-        for (; index < PyBytes_GET_SIZE(flags) && next_record(&walk.reader, &record); index++) {
+        for (; index < PyBytes_Size(flags) && next_record(&walk.reader, &record); index++) {
             int64_t offset = base_offset + record.offset_delta;
             if (offset >= end_offset)
                 flag[index] = STAYS;
@@ -375,11 +375,14 @@ static PyObject *copy_kept(PyObject *module, PyObject *args)
     Py_buffer payload, flags;
     if (!PyArg_ParseTuple(args, "y*y*", &payload, &flags))
         return NULL;
-    PyObject *kept = PyBytes_FromStringAndSize(NULL, payload.len), *result = NULL;
-    if (kept != NULL) {
+    char *kept = PyMem_Malloc((size_t)payload.len + 1);
+    PyObject *result = NULL;
+    if (kept == NULL) {
+        PyErr_NoMemory();
+    } else {
         Reader reader = reader_of(&payload);
         Record record;
-        char *to = PyBytes_AS_STRING(kept);
+        char *to = kept;
         const uint8_t *from = reader.at; /* what is still to be copied begins here */
         const uint8_t *until = reader.at;
         Py_ssize_t count = 0;
@@ -400,10 +403,10 @@ static PyObject *copy_kept(PyObject *module, PyObject *args)
         }
         memcpy(to, from, (size_t)(until - from));
         to += until - from;
-        Py_ssize_t size = to - PyBytes_AS_STRING(kept);
-        if (finish(&reader) == 0 && _PyBytes_Resize(&kept, size) == 0)
-            result = Py_BuildValue("(OnLO)", kept, count, (long long)delta_max, has_tombstones ? Py_True : Py_False);
-        Py_XDECREF(kept);
+        if (finish(&reader) == 0)
+            result = Py_BuildValue("(y#nLO)", kept, (Py_ssize_t)(to - kept), count, (long long)delta_max,
+                                   has_tombstones ? Py_True : Py_False);
+        PyMem_Free(kept);
     }
     PyBuffer_Release(&payload);
     PyBuffer_Release(&flags);
@@ -432,7 +435,7 @@ static PyObject *record_times(PyObject *module, PyObject *args)
     PyObject *numbers = new_numbers(&reader, count);
     if (numbers != NULL) {
         Record record;
-        int64_t *number = (int64_t *)PyBytes_AS_STRING(numbers);
+        int64_t *number = (int64_t *)PyBytes_AsString(numbers);
         for (Py_ssize_t index = 0; index < count && next_record(&reader, &record); index++)
             number[index] = (int64_t)((uint64_t)base_timestamp + (uint64_t)record.timestamp_delta);
         if (finish(&reader) < 0)
@@ -492,7 +495,7 @@ static PyObject *header_numbers(PyObject *module, PyObject *args)
     PyObject *numbers = new_numbers(&reader, count);
     if (numbers != NULL) {
         Record record;
-        int64_t *number = (int64_t *)PyBytes_AS_STRING(numbers);
+        int64_t *number = (int64_t *)PyBytes_AsString(numbers);
         for (Py_ssize_t index = 0; index < count && next_record(&reader, &record); index++) {
             Reader rest = {record.value, record.end, NULL};
             int64_t length, headers;

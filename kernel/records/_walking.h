@@ -20,13 +20,17 @@
 #define TRANSACTIONAL_FLAG 0x10
 #define CONTROL_FLAG 0x20
 
+/* What is called for every record is inlined by every compiler, and what is called seldom by none. */
+#define OFTEN static inline __attribute__((always_inline))
+#define SELDOM static __attribute__((noinline, cold))
+
 typedef struct {
     const uint8_t *at;
     const uint8_t *end;
     const char *error; /* NULL while all is well */
 } Reader;
 
-static int64_t read_long_zigzag(Reader *reader, int bytes_max)
+SELDOM int64_t read_long_zigzag(Reader *reader, int bytes_max)
 {
     uint64_t result = 0;
     for (int index = 0; index < bytes_max; index++) {
@@ -47,17 +51,23 @@ static int64_t read_long_zigzag(Reader *reader, int bytes_max)
 }
 
 /* Return the zigzag varint at the reader, which has at most bytes_max bytes; surplus bits are dropped as Kafka drops them. */
-static inline int64_t read_zigzag(Reader *reader, int bytes_max)
+OFTEN int64_t read_zigzag(Reader *reader, int bytes_max)
 {
-    if (reader->at < reader->end && *reader->at < 0x80) { /* most are one byte */
-        uint8_t byte = *reader->at++;
-        return (int64_t)(byte >> 1) ^ -(int64_t)(byte & 1);
+    const uint8_t *at = reader->at;
+    if (at < reader->end && *at < 0x80) { /* most are one byte, and lengths from 64 on two */
+        reader->at = at + 1;
+        return (int64_t)(*at >> 1) ^ -(int64_t)(*at & 1);
+    }
+    if (reader->end - at >= 2 && at[1] < 0x80) {
+        uint32_t both = (uint32_t)at[1] << 7 | (*at & 0x7F);
+        reader->at = at + 2;
+        return (int64_t)(both >> 1) ^ -(int64_t)(both & 1);
     }
     return read_long_zigzag(reader, bytes_max);
 }
 
 /* Step over nullable bytes; return where they begin and set *length, negative for null. */
-static inline const uint8_t *read_bytes(Reader *reader, int64_t *length)
+OFTEN const uint8_t *read_bytes(Reader *reader, int64_t *length)
 {
     *length = read_zigzag(reader, VARINT_BYTES_MAX);
     const uint8_t *start = reader->at;

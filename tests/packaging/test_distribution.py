@@ -5,6 +5,8 @@ from __future__ import annotations
 import tarfile
 from pathlib import Path
 
+from tools.wheels import ON_LINUX
+
 from .building import NOT_OPTIMIZED, ROOT, build, files_of
 
 ROOMS = ("kernel", "plugins", "spark_plugin")
@@ -41,6 +43,8 @@ def test_a_wheel_holds_the_licenses_and_the_compiled_kernel(wheel: Path) -> None
     licenses = {Path(name).name for name in files_of(wheel) if "/licenses/" in name}
 
     assert licenses == LICENSES
+    assert {Path(name).name for name in compiled(wheel)} == {f"{part}.abi3.so" for part in ON_LINUX}
+    assert "-cp311-abi3-" in wheel.name, "any Python from 3.11 on may install it"
     assert [name.partition(".")[0] for name in sorted(compiled(wheel))] == [
         "odradek/kernel/dispatch/handlers/_repeated",
         "odradek/kernel/network/_pump",
