@@ -6,8 +6,9 @@ The server runs in a process of its own on one core, a C client (compiled on fir
 alternate between the servers, so that what the machine does meanwhile meets them all; medians are printed. Rates drift
 by half as the machine likes: trust the ratios, and CPU a request where others share the cores.
 
-`raw` sends back what it received, whatever it is; `framed` is the same loop that finds the requests and answers each;
-`epoll` and `portable` are ours; `c` is the raw loop in C.
+`raw` sends back what it received, whatever it is; `framed` is the same loop that finds the requests and answers each.
+`reactor` is our bare reactor, which does with each socket what `raw` does; `epoll` is the reactor with our connections,
+which frame, order answers and bound memory, and `portable` the portable loop with them; `c` is the raw loop in C.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ ECHO_BYTES = 104
 SIZE = struct.Struct(">i")
 PREFIX = SIZE.pack(ECHO_BYTES - 4)
 HERE = Path(__file__).parent
-SERVERS = ("raw", "framed", "epoll", "portable", "c")
+SERVERS = ("raw", "framed", "reactor", "epoll", "portable", "c")
 
 
 class Load(NamedTuple):
@@ -45,6 +46,8 @@ def serve(kind: str, mode: str) -> None:
     os.sched_setaffinity(0, {0})
     if kind in ("raw", "framed"):
         serve_raw("framed" if kind == "framed" and mode == "echo" else mode)
+    elif kind == "reactor":
+        serve_bare_reactor()
     else:
         serve_odradek(kind, mode)
 
@@ -118,6 +121,59 @@ def echo_frames(buffer: memoryview, size: int) -> list[bytes]:
         answers.append(PREFIX + buffer[position + 4 : position + 4 + length])
         position += 4 + length
     return answers
+
+
+def serve_bare_reactor() -> None:
+    """The reactor, with sockets that are treated as the raw loop treats its own."""
+    import trio
+
+    from odradek.kernel.clock import SystemClock
+    from odradek.kernel.network.connection import Connection
+    from odradek.kernel.network.endpoint import Endpoint
+    from odradek.kernel.network.reactor import Reactor
+    from odradek.kernel.network.settings import ListenerSettings, NetworkSettings
+
+    buffer = memoryview(bytearray(2 << 20))
+
+    class RawEndpoint(Endpoint):
+        def on_event(self, mask: int) -> None:
+            try:
+                size = self.socket.recv_into(buffer)
+            except ConnectionResetError:
+                size = 0
+            if size:
+                self.socket.send(buffer[:size])
+            else:
+                self.loop.close(self, "the client left")
+
+    class Nothing:
+        def connection_opened(self, connection: Connection) -> None: ...
+
+        def frame_received(self, connection: Connection, frame: memoryview) -> None: ...
+
+        def turn_ended(self) -> None: ...
+
+        def connection_closed(self, connection: Connection) -> None: ...
+
+    settings = NetworkSettings(listeners=(ListenerSettings("PLAINTEXT", "127.0.0.1", 0),))
+    reactor = Reactor(receiver=Nothing(), settings=settings, clock=SystemClock())
+    listening = listen()
+
+    def accept() -> None:
+        client, (host, port) = listening.accept()
+        client.setblocking(False)
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        reactor.adopt(
+            client,
+            listener_name="PLAINTEXT",
+            client_host=host,
+            client_port=port,
+            frame_limit_bytes=1 << 20,
+            make_endpoint=RawEndpoint,
+        )
+
+    reactor.watch_listener(listening, accept)
+    trio.run(reactor.run)
 
 
 def serve_odradek(kind: str, mode: str) -> None:
@@ -243,6 +299,7 @@ def main() -> None:
         for connections in (int(each) for each in options.connections.split(",")):
             compare(kinds, Load("echo", connections, ECHO_BYTES), program, options.seconds, options.rounds)
         if options.ingest:
+            kinds = [kind for kind in kinds if kind != "reactor"]  # it frames nothing
             for connections, frame_bytes in ((1, 1 << 20), (1, 65_700), (4, 65_700), (4, 16_500)):
                 compare(kinds, Load("ingest", connections, frame_bytes), program, options.seconds, options.rounds)
 

@@ -24,7 +24,7 @@ ROOT: Final = Path(__file__).parents[1]
 EVERYWHERE: Final = {"_columns", "_kernel", "_runs", "_repeated"}
 ON_LINUX: Final = EVERYWHERE | {"_pump"}
 PYTHONS: Final = ("python3.11", "python3.12", "python3.13", "python3.14")
-TESTS: Final = tuple(f"tests/records/test_{name}.py" for name in ("column_twins", "runs", "scan"))
+TESTS: Final = tuple(f"tests/records/test_{name}.py" for name in ("column_twins", "follow_batches", "runs", "scan"))
 """What is compiled does what its twin in Python does."""
 
 BUILD: Final = """

@@ -996,6 +996,34 @@ static PyObject *encode_rows(PyObject *module, PyObject *const *args, Py_ssize_t
     return result;
 }
 
+static PyObject *follow_batches(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)module;
+    int64_t next_offset, end_offset, position = 0;
+    Py_buffer view;
+    if (nargs != 3) {
+        PyErr_SetString(PyExc_TypeError, "follow_batches takes a run, the next offset and the end");
+        return NULL;
+    }
+    if (take_number(args[1], &next_offset) < 0 || take_number(args[2], &end_offset) < 0 ||
+        PyObject_GetBuffer(args[0], &view, PyBUF_SIMPLE) < 0)
+        return NULL;
+    int has_gaps = 0;
+    while (view.len - position >= HEADER_SIZE) {
+        const uint8_t *at = (const uint8_t *)view.buf + position;
+        int64_t base_offset = read_big_endian(at, 8), length = read_big_endian(at + 8, 4) + LOG_OVERHEAD;
+        int64_t last_offset_delta = read_big_endian(at + 23, 4);
+        if (at[16] != MAGIC || length < HEADER_SIZE || length > view.len - position || base_offset < next_offset ||
+            last_offset_delta < 0 || base_offset >= end_offset || last_offset_delta >= end_offset - base_offset)
+            break; /* cut off, or wrong: Python says which */
+        has_gaps |= base_offset != next_offset;
+        next_offset = base_offset + last_offset_delta + 1;
+        position += length;
+    }
+    PyBuffer_Release(&view);
+    return Py_BuildValue("(LLO)", (long long)position, (long long)next_offset, has_gaps ? Py_True : Py_False);
+}
+
 static PyObject *checksums(PyObject *module, PyObject *data)
 {
     (void)module;
@@ -1013,6 +1041,8 @@ static PyMethodDef methods[] = {
     {"encode_rows", (PyCFunction)(void (*)(void))encode_rows, METH_FASTCALL,
      "encode_rows(rows_count, keys, values, timestamps, headers, rows, position, bytes_max, timestamp_ms, /)\n--\n\nWrite records "
      "one after the other, behind the room for a batch's header."},
+    {"follow_batches", (PyCFunction)(void (*)(void))follow_batches, METH_FASTCALL,
+     "follow_batches(run, next_offset, end_offset, /)\n--\n\nWalk batches that follow each other; see columns.py."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -9,9 +9,10 @@ Every method's positional arguments are those of the compiled twin; only the wor
 from __future__ import annotations
 
 from array import array
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from .batch import HEADER_SIZE
+from .batch import HEADER_SIZE, CorruptRecordsError, iterate_batches
 from .record import VARINT_BYTES_MAX, decode_varint, decode_varlong, encode_record, long_varint
 
 if TYPE_CHECKING:
@@ -469,3 +470,17 @@ def encode_rows_in_python(
     if position == start:
         raise ValueError("a record that is too large for a batch, or no row at all")
     return written, position, base, greatest
+
+
+def follow_batches_in_python(run: Buffer, next_offset: int, end_offset: int) -> tuple[int, int, bool]:
+    """See `columns.follow_batches`."""
+    size_bytes = 0
+    has_gaps = False
+    with suppress(CorruptRecordsError):
+        for position, header in iterate_batches(run):
+            if not next_offset <= header.base_offset <= header.last_offset < end_offset:
+                break
+            has_gaps |= header.base_offset != next_offset
+            next_offset = header.next_offset
+            size_bytes = position + header.length_bytes
+    return size_bytes, next_offset, has_gaps

@@ -43,7 +43,7 @@ from .batch import (
     read_header,
 )
 from .batch import encode_batch as whole_batch
-from .column_walk import INT64_MAX, PythonColumnBuilder, encode_rows_in_python
+from .column_walk import INT64_MAX, PythonColumnBuilder, encode_rows_in_python, follow_batches_in_python
 from .compression import DECOMPRESSED_BYTES_MAX, CompressionType, compress, decompress
 
 if TYPE_CHECKING:
@@ -411,3 +411,24 @@ def columns_of(taken: TakenColumns) -> Columns:
 def _binary(buffers: BinaryBuffers) -> BinaryColumn:
     validity, offsets, data = buffers
     return BinaryColumn(offsets, data, validity)
+
+
+def follow_batches(
+    run: Buffer, next_offset: int, end_offset: int, *, is_compiled: bool = HAS_COMPILED_COLUMNS
+) -> tuple[int, int, bool]:
+    """Walk the whole batches at the beginning of a run as long as their offsets rise and stay inside of a range.
+
+    It says nothing of what stopped it: the run's end, a batch that is cut off, one that is none or out of place.
+
+    Args:
+        run: Batches.
+        next_offset: The first offset that may come.
+        end_offset: The offset after the last that may come.
+        is_compiled: Whether the compiled twin walks.
+
+    Returns:
+        How many bytes these batches are, the offset after the last of them (`next_offset` where there is none), and
+        whether offsets are missing before or between them.
+    """
+    walk = _columns.follow_batches if is_compiled else follow_batches_in_python
+    return walk(run, next_offset, end_offset)

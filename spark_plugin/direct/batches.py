@@ -12,6 +12,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from odradek.kernel.records.batch import CorruptRecordsError, is_crc_valid, iterate_batches
+from odradek.kernel.records.columns import follow_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -104,21 +105,21 @@ class BatchChain:
         Raises:
             CorruptRecordsError: One is none, or out of place.
         """
-        end = 0
-        try:
-            for position, header in iterate_batches(view):
-                self._check(position, header)
-                self.has_gaps |= header.base_offset != self.next_offset
-                self.next_offset = header.next_offset
-                end = position + header.length_bytes
-        except CorruptRecordsError as exc:
-            raise exc.found_in(self._place) from exc
+        end, self.next_offset, has_gaps = follow_batches(view, self.next_offset, self._end_offset)
+        self.has_gaps |= has_gaps
+        self._check_rest(view, end)
         return end
 
-    def _check(self, position: int, header: BatchHeader) -> None:
-        if not self.next_offset <= header.base_offset <= header.last_offset < self._end_offset:
+    def _check_rest(self, view: memoryview, position: int) -> None:
+        """Say why the batch at `position` does not follow, unless it is one that is cut off."""
+        try:
+            following = next(iterate_batches(view, position), None)
+        except CorruptRecordsError as exc:
+            raise exc.found_in(self._place) from exc
+        if following is not None:
+            _, header = following
             raise CorruptRecordsError(
-                f"a batch has the offsets {header.base_offset} to {header.last_offset}, and the next ones are from "
-                f"{self.next_offset} on, below {self._end_offset}",
+                f"{self._place}: a batch has the offsets {header.base_offset} to {header.last_offset}, and the next "
+                f"ones are from {self.next_offset} on, below {self._end_offset}",
                 position=position,
             )
