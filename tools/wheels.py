@@ -142,7 +142,7 @@ def pythons() -> list[str]:
 
 def main(arguments: list[str] | None = None) -> None:
     """Build them all, then try the one for this machine."""
-    parser = argparse.ArgumentParser(prog="python -m tools.wheels", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m tools.wheels", description="Build the wheels of a release.")
     parser.add_argument("--out", type=Path, default=ROOT / "dist", help="folder for the wheels (default: dist)")
     out: Path = parser.parse_args(arguments).out
     out.mkdir(parents=True, exist_ok=True)
