@@ -45,7 +45,7 @@ EndpointMaker: TypeAlias = "Callable[[Connection, Loop, socket.socket, int], End
 """Makes an endpoint of a connection, its loop, a non-blocking socket and the monotonic time in milliseconds."""
 
 
-@attrs.define(eq=False, kw_only=True, slots=False)
+@attrs.define(eq=False, kw_only=True)
 class Loop(ABC):
     """Drives endpoints. Everything in it belongs to the trio thread; completions come from there, too.
 
@@ -188,13 +188,15 @@ class Loop(ABC):
                 self._fail_turn()
         # Flushing may make others dirty (a connection's end completes what waits elsewhere): they go on in this turn.
         turn_state = self.turn_state
-        self._flush(turn_state.dirty)
-        turn_state.dirty.clear()
+        dirty = turn_state.dirty
+        if dirty:
+            self._flush(dirty)
+            dirty.clear()
         turn_state.is_active = False
         if self._is_turn_wanted:
             self.wake()
         memory = self.memory
-        if memory.has_returned:
+        if memory.returned:
             memory.reclaim()
             if self._waiting_for_memory:
                 self._retry_memory()

@@ -45,7 +45,7 @@ class _Gate:
             await self._waiter.wait()
 
 
-@attrs.define(eq=False, kw_only=True, slots=False)
+@attrs.define(eq=False, kw_only=True)
 class PortableLoop(Loop):
     """The loop for systems without epoll, or by choice: `odradek.network.loop=portable`."""
 

@@ -51,7 +51,7 @@ PUMP: Final = load_pump()
 
 if sys.platform == "linux":
 
-    @attrs.define(eq=False, kw_only=True, slots=False)
+    @attrs.define(eq=False, kw_only=True)
     class Reactor(Loop):
         """The loop for systems with epoll; `run` is its one task.
 
@@ -165,7 +165,7 @@ if sys.platform == "linux":
             """Make one turn: serve the sockets that are ready, end the turn, send."""
             self.begin_turn()
             handlers = self._handlers
-            if self.pump is not None and events:
+            if self._plain and self.pump is not None and events:
                 events = self._receive_small(self.pump, events)
             for descriptor, mask in events:
                 # A socket may have been closed by the event of another one in this very turn.
@@ -210,7 +210,7 @@ if sys.platform == "linux":
             return rest
 
         def _flush(self, dirty: list[Driver]) -> None:
-            if self.pump is not None and dirty:
+            if self.pump is not None:
                 dirty[:], size_bytes = self.pump.send(dirty, Endpoint)
                 self.bytes_out += size_bytes
             super()._flush(dirty)

@@ -61,6 +61,7 @@ class ReceiveMemory:
         owed_bytes: How many bytes of blocks keep what came for whom there was no room.
         arena_view: The arena that is received into; `Connection.writable` cuts its windows from it.
         arena_position: Where its free part begins.
+        returned: Blocks that were given back, for `reclaim` to look at.
     """
 
     limit_bytes: int
@@ -73,7 +74,7 @@ class ReceiveMemory:
     _spare_arenas: list[bytearray] = attrs.field(init=False, factory=list)
     _spare_blocks: dict[int, list[bytearray]] = attrs.field(init=False, factory=dict)
     _spare_bytes: int = attrs.field(default=0, init=False)
-    _returned: list[bytearray] = attrs.field(init=False, factory=list)
+    returned: list[bytearray] = attrs.field(init=False, factory=list)
 
     def __attrs_post_init__(self) -> None:
         """Open the first arena."""
@@ -122,23 +123,18 @@ class ReceiveMemory:
             self.owed_bytes -= len(block)
         else:
             self.block_bytes -= len(block)
-        self._returned.append(block)
+        self.returned.append(block)
 
     def reclaim(self) -> None:
         """Keep those returned blocks that nobody views any more, forget the others; called at the end of a turn."""
-        for block in self._returned:
+        for block in self.returned:
             capacity = len(block)
             if self._spare_bytes + capacity <= self.spare_limit_bytes and is_unused(block):
                 self._spare_blocks.setdefault(capacity, []).append(block)
                 self._spare_bytes += capacity
-        self._returned.clear()
+        self.returned.clear()
 
     def drop_spares(self) -> None:
         """Give spare blocks back to the system: called now and then while little arrives."""
         self._spare_blocks.clear()
         self._spare_bytes = 0
-
-    @property
-    def has_returned(self) -> bool:
-        """Whether `reclaim` has something to do."""
-        return bool(self._returned)

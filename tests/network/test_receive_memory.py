@@ -38,7 +38,7 @@ def test_a_given_back_block_is_lent_again_once_nobody_views_it() -> None:
 
     view.release()
     memory.give_back(other, is_owed=False)
-    assert memory.has_returned
+    assert memory.returned
     memory.reclaim()
 
     assert memory.lend(100_000) is other
