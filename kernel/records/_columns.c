@@ -489,8 +489,8 @@ typedef struct {
     int attributes;
 } Header;
 
-/* Read the header at `at`, where `left` bytes begin; return whether it is that of a whole batch of which nothing is odd. */
-static int read_run_header(const uint8_t *at, Py_ssize_t left, int odd_attributes, Header *header)
+/* Read the header at `at`, where `left` bytes begin; return whether it is that of a whole batch. */
+static int read_header(const uint8_t *at, Py_ssize_t left, Header *header)
 {
     if (left < HEADER_SIZE)
         return 0;
@@ -502,9 +502,15 @@ static int read_run_header(const uint8_t *at, Py_ssize_t left, int odd_attribute
     header->next_offset = header->base_offset + last_offset_delta + 1;
     header->base_timestamp = read_big_endian(at + (header->attributes & TIMESTAMP_TYPE_FLAG ? 35 : 27), 8);
     header->count = read_big_endian(at + 57, 4);
-    return at[16] == MAGIC && header->length >= HEADER_SIZE && header->length <= RUN_BATCH_MAX && header->length <= left &&
-           !(header->attributes & odd_attributes) && header->base_offset >= 0 &&
-           header->base_offset <= INT64_MAX - ((int64_t)1 << 31) && last_offset_delta >= 0 && header->count >= 0;
+    return at[16] == MAGIC && header->length >= HEADER_SIZE && header->length <= left && header->base_offset >= 0 &&
+           header->base_offset <= INT64_MAX - ((int64_t)1 << 31) && last_offset_delta >= 0;
+}
+
+/* The same for a batch of which nothing is odd. */
+static int read_run_header(const uint8_t *at, Py_ssize_t left, int odd_attributes, Header *header)
+{
+    return read_header(at, left, header) && header->length <= RUN_BATCH_MAX && !(header->attributes & odd_attributes) &&
+           header->count >= 0;
 }
 
 /* Put the batch's offset before the words of a ValueError. */
@@ -1009,16 +1015,12 @@ static PyObject *follow_batches(PyObject *module, PyObject *const *args, Py_ssiz
         PyObject_GetBuffer(args[0], &view, PyBUF_SIMPLE) < 0)
         return NULL;
     int has_gaps = 0;
-    while (view.len - position >= HEADER_SIZE) {
-        const uint8_t *at = (const uint8_t *)view.buf + position;
-        int64_t base_offset = read_big_endian(at, 8), length = read_big_endian(at + 8, 4) + LOG_OVERHEAD;
-        int64_t last_offset_delta = read_big_endian(at + 23, 4);
-        if (at[16] != MAGIC || length < HEADER_SIZE || length > view.len - position || base_offset < next_offset ||
-            last_offset_delta < 0 || base_offset >= end_offset || last_offset_delta >= end_offset - base_offset)
-            break; /* cut off, or wrong: Python says which */
-        has_gaps |= base_offset != next_offset;
-        next_offset = base_offset + last_offset_delta + 1;
-        position += length;
+    Header header;
+    while (read_header((const uint8_t *)view.buf + position, view.len - position, &header) &&
+           header.base_offset >= next_offset && header.next_offset <= end_offset) {
+        has_gaps |= header.base_offset != next_offset;
+        next_offset = header.next_offset;
+        position += header.length;
     }
     PyBuffer_Release(&view);
     return Py_BuildValue("(LLO)", (long long)position, (long long)next_offset, has_gaps ? Py_True : Py_False);
