@@ -256,6 +256,13 @@ def _whole_batches(piece: TierPiece, chain: BatchChain, content: CheckedObject) 
     Raises:
         CorruptRecordsError: They do not follow each other, the object ends within one, or it is not what was put.
     """
+
+    def take(view: memoryview) -> int:
+        size = chain.take(view)
+        if chain.has_gaps:
+            content.settle()
+        return size
+
     rest = b""
     got = piece.position
     is_first = True
@@ -268,17 +275,13 @@ def _whole_batches(piece: TierPiece, chain: BatchChain, content: CheckedObject) 
                 rest += chunk
                 continue
             joined = memoryview(rest + data[:missing])
-            chain.take(joined)
-            if chain.has_gaps:
-                content.settle()
+            take(joined)
             yield joined
             data = data[missing:]
         if is_first:
             _check_anchor(piece, data)
             is_first = False
-        size = chain.take(data)
-        if chain.has_gaps:
-            content.settle()
+        size = take(data)
         if size:
             yield data[:size]
         rest = bytes(data[size:])
