@@ -9,10 +9,11 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+from tools.wheels import BUILD
+
 ROOT = Path(__file__).parents[2]
 NOT_OPTIMIZED = {"CFLAGS": "-O0"}
 """For a wheel of which only the list of files is looked at: it is compiled in a third of the time."""
-BUILD = "import sys; from setuptools import build_meta; print(getattr(build_meta, 'build_' + sys.argv[1])('out'))"
 TIME_LIMIT_S = 300
 
 
@@ -40,7 +41,7 @@ def run(command: list[str], folder: Path, **variables: str) -> str:
 
 def build(checkout: Path, kind: str, **variables: str) -> Path:
     """Build a distribution (`wheel` or `sdist`) by the backend that pyproject.toml names."""
-    output = run([sys.executable, "-c", BUILD, kind], checkout, **variables)
+    output = run([sys.executable, "-c", BUILD, "out", kind], checkout, **variables)
     return checkout / "out" / output.splitlines()[-1]
 
 
