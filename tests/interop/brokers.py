@@ -33,6 +33,7 @@ SETTINGS: Final = (
 
 UNLUCKY_ID: Final = "argument --cluster-id/-t: expected one argument"
 """What Kafka's formatter says of a random id that begins with `-`, as one in 64 does: the next is another."""
+UNLUCKY_IDS_MAX: Final = 3
 
 OTHER: Final = "ODRADEK_INTEROP_ADDRESS"
 
@@ -57,7 +58,9 @@ class KafkaProcess:
     def wait_ready(self) -> str:
         """Wait until it serves; return the address."""
         line = self._first_line()
-        while not line and UNLUCKY_ID in self._log.read_text(errors="replace"):
+        for _ in range(UNLUCKY_IDS_MAX):
+            if line or UNLUCKY_ID not in self._log.read_text(errors="replace"):
+                break
             self.end()
             self._runner = self._start()
             line = self._first_line()
