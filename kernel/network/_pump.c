@@ -17,9 +17,9 @@
 #define JOINED_BYTES_MAX 16384 /* what is copied rather than left to a gathered write */
 
 /* Names of attributes: of an endpoint, then of a connection. */
-enum { CONNECTION, SOCKET, INTEREST, SLOTS, OUTGOING, IS_STOPPED, INPUT, EXPECTS_LARGE, FRAME_LIMIT, IS_DIRTY, NAMES_COUNT };
+enum { CONNECTION, SOCKET, INTEREST, SLOTS, OUTGOING, IS_STOPPED, INPUT, EXPECTED, FRAME_LIMIT, IS_DIRTY, NAMES_COUNT };
 static const char *const NAMES[NAMES_COUNT] = {"connection", "socket",         "interest",          "slots",   "outgoing", "is_stopped",
-                                               "_input",     "_expects_large", "frame_limit_bytes", "is_dirty"};
+                                               "_input",     "expected_bytes", "frame_limit_bytes", "is_dirty"};
 static PyObject *names[NAMES_COUNT];
 static PyObject *nothing; /* b"" */
 
@@ -73,9 +73,10 @@ static int takes_window(PyObject *connection)
     int is_usual = attribute_is(connection, IS_STOPPED, Py_False);
     if (is_usual == 1)
         is_usual = attribute_is(connection, INPUT, Py_None);
-    if (is_usual == 1)
-        is_usual = attribute_is(connection, EXPECTS_LARGE, Py_False);
-    return is_usual;
+    if (is_usual != 1)
+        return is_usual;
+    long long expected = integer(connection, EXPECTED);
+    return expected == -1 && PyErr_Occurred() ? -1 : expected == 0;
 }
 
 /* Make a job of an event and return 1; 0 if it is left to Python; -1 with an exception set. */

@@ -49,7 +49,7 @@ FIRST_BLOCK_BYTES_MAX: Final = 2 * 1024 * 1024
 """The most memory that the size in front of a frame gets on its word alone; beyond it memory follows what arrived."""
 
 LARGE_FRAME_BYTES: Final = 32 * 1024
-"""After a frame as large as this the next size is read alone, so that the frame lands in its block without a copy."""
+"""After a frame as large as this the next is expected to be as large, and no more than it is received in one piece."""
 
 
 class FrameReceiver(Protocol):
@@ -188,6 +188,8 @@ class Connection:
         client_software_version: The version of that.
         principal: Who the client is; set by authentication.
         missing_bytes: How much of the frame that has begun is still to come; 0 when none has, or its size has not come.
+        expected_bytes: How much is received at once after a large frame, so that the next lands where it can stay: as
+            much as the last, or its size alone where that is more than a window; 0 after a small one.
         held_by: The slot that lets no further frame be taken before it is complete.
         waits_for_memory: A frame was begun for which there is no room: to be tried again when blocks are given back.
     """
@@ -212,6 +214,7 @@ class Connection:
     principal: str = attrs.field(default="User:ANONYMOUS", init=False)
     held_by: ReplySlot | None = attrs.field(default=None, init=False)
     missing_bytes: int = attrs.field(default=0, init=False)
+    expected_bytes: int = attrs.field(default=0, init=False)
     waits_for_memory: bool = attrs.field(default=False, init=False)
     # Received bytes not yet taken are `_input[_taken:_filled]`: a window of the arena, or `_block`.
     _input: memoryview | None = attrs.field(default=None, init=False)
@@ -220,7 +223,6 @@ class Connection:
     _taken: int = attrs.field(default=0, init=False)
     _filled: int = attrs.field(default=0, init=False)
     _has_frame: bool = attrs.field(default=False, init=False)
-    _expects_large: bool = attrs.field(default=False, init=False)
 
     def __repr__(self) -> str:
         state = "closed" if not self.is_open else "closing" if self.is_closing else "open"
@@ -252,10 +254,10 @@ class Connection:
             return self._input[self._filled :]
         memory = self._memory
         position = memory.arena_position
-        if position > ARENA_BYTES - WINDOW_BYTES_MIN:
+        if position > ARENA_BYTES - (self.expected_bytes or WINDOW_BYTES_MIN):
             memory.next_arena()
             position = 0
-        return memory.arena_view[position : position + (_SIZE_BYTES if self._expects_large else WINDOW_BYTES)]
+        return memory.arena_view[position : position + (self.expected_bytes or WINDOW_BYTES)]
 
     def received(self, window: memoryview, size_bytes: int, receiver: FrameReceiver) -> int:
         """Take the first `size_bytes` of `window`, given by `writable` last, and give every whole frame to `receiver`.
@@ -298,7 +300,7 @@ class Connection:
             self._update_stopped()
         if taken == filled:
             self.missing_bytes = 0
-            self._expects_large = frame_bytes >= LARGE_FRAME_BYTES
+            self.expected_bytes = expected_after(frame_bytes)
             if self._input is not None:
                 self._forget_input()
         elif self.is_open:
@@ -425,3 +427,10 @@ class Connection:
         self.slots.clear()
         self.outgoing.clear()
         self._forget_input()
+
+
+def expected_after(frame_bytes: int) -> int:
+    """Return how much to receive at once after a frame of this size; see `Connection.expected_bytes`."""
+    if frame_bytes < LARGE_FRAME_BYTES:
+        return 0
+    return _SIZE_BYTES + frame_bytes if _SIZE_BYTES + frame_bytes <= WINDOW_BYTES else _SIZE_BYTES

@@ -110,7 +110,7 @@ class Endpoint:
             self._on_unwanted_input()
             return
         loop = self.loop
-        if connection.missing_bytes and loop.postpone(self):
+        if (connection.missing_bytes or connection.expected_bytes) and loop.postpone(self):
             return
         try:
             window = connection.writable()
@@ -177,9 +177,13 @@ class Endpoint:
     def _after_window(self, size_bytes: int, window_bytes: int) -> None:
         """Go on where a window was full, or a frame is not whole."""
         connection = self.connection
-        if size_bytes == window_bytes and not (connection.missing_bytes and self.loop.postpone(self)):
-            self._receive_more(size_bytes)
-        if connection.missing_bytes or self._low_water_bytes > 1:
+        is_postponed = False
+        if size_bytes == window_bytes:
+            is_postponed = connection.missing_bytes > 0 and self.loop.postpone(self)
+            if not is_postponed:
+                self._receive_more(size_bytes)
+        # What is postponed is there already, mostly whole: no mark is worth setting for it.
+        if self._low_water_bytes > 1 or (connection.missing_bytes and not is_postponed):
             self._set_low_water(connection.missing_bytes)
 
     def _receive_more(self, received_bytes: int) -> None:
@@ -190,7 +194,10 @@ class Endpoint:
         while size_bytes == window_bytes and received_bytes < RECEIVE_BYTES_PER_TURN and connection.wants_input:
             window = connection.writable()
             window_bytes = len(window)
-            size_bytes = self.socket.recv_into(window)
+            try:
+                size_bytes = self.socket.recv_into(window)
+            except BlockingIOError:
+                return
             if not size_bytes:
                 self._end_of_input()
                 return

@@ -11,11 +11,12 @@ from odradek.kernel.errors import MalformedRequestError
 from odradek.kernel.network.connection import (
     FIRST_BLOCK_BYTES_MAX,
     FRAMES_PER_TURN_MAX,
+    LARGE_FRAME_BYTES,
     Connection,
     ReplySlot,
     Turn,
 )
-from odradek.kernel.network.receive_memory import ReceiveMemory
+from odradek.kernel.network.receive_memory import WINDOW_BYTES, ReceiveMemory
 
 from .conftest import framed
 
@@ -303,6 +304,40 @@ def test_a_frame_larger_than_the_first_block_is_received_whole() -> None:
 
     assert receiver.frames == [body]
     assert memory.block_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("last", "asked"),
+    [
+        (LARGE_FRAME_BYTES - 1, WINDOW_BYTES),
+        (LARGE_FRAME_BYTES, 4 + LARGE_FRAME_BYTES),
+        (WINDOW_BYTES - 4, WINDOW_BYTES),
+        (WINDOW_BYTES - 3, 4),
+    ],
+)
+def test_after_a_large_frame_one_as_large_is_asked_for_or_its_size_where_it_has_no_room_in_a_window(
+    last: int, asked: int
+) -> None:
+    connection, _, _ = make_connection()
+
+    connection.receive_data(framed(bytes(last)), Recorder(answers=False))
+
+    assert asked == len(connection.writable())
+
+
+def test_large_frames_of_one_size_borrow_nothing_and_need_no_copy() -> None:
+    connection, _, memory = make_connection()
+    receiver = Recorder(answers=False)
+    frame = framed(bytes(60_000))
+    connection.receive_data(frame, receiver)
+
+    for _ in range(20):
+        window = connection.writable()
+        window[:] = frame
+        connection.received(window, len(frame), receiver)
+
+    assert [frame[4:]] * 21 == receiver.frames
+    assert not memory.returned, "no block was lent and given back"
 
 
 def test_an_idle_connection_owns_no_memory() -> None:

@@ -114,3 +114,41 @@ def test_who_is_closed_while_he_waits_is_forgotten(clients: Clients) -> None:
 
     assert clients.service.frames == [LARGE] * 3
     assert len(clients.service.closed) == 1
+
+
+def low_water(clients: Clients) -> list[int]:
+    options = [
+        endpoint.socket.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT)
+        for endpoint in clients.reactor.endpoints.values()
+    ]
+    return [option for option in options if option != 1]
+
+
+def test_only_for_what_is_still_to_come_of_a_large_frame_a_wake_up_is_put_off(clients: Clients) -> None:
+    client = clients.connect()
+    whole, half = framed(b"n" + bytes(60_000)), framed(b"n" + bytes(90_000))
+    for _ in range(2):
+        send(client, whole)
+        clients.turn()
+        assert low_water(clients) == []
+
+    send(client, half[:45_000])
+    clients.turn()
+    assert low_water(clients) == [len(half) - 45_000]
+
+    send(client, half[45_000:])
+    clients.turn()
+    assert low_water(clients) == []
+    assert clients.service.frames == [whole[4:]] * 2 + [half[4:]]
+
+
+def test_who_expects_a_large_frame_waits_behind_small_ones_and_is_served_in_the_same_turn(clients: Clients) -> None:
+    first, second = clients.connect(), clients.connect()
+    send(first, framed(b"n" + bytes(60_000)))
+    clients.turn()
+    send(first, framed(b"nbehind"))
+    send(second, framed(SMALL))
+
+    clients.turn()
+
+    assert clients.service.frames[1:] == [SMALL, b"nbehind"]

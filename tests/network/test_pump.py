@@ -140,7 +140,7 @@ def test_what_is_not_usual_is_left_in_the_socket(pump: ModuleType, wires: Callab
     elif state == "begun":
         connection._input = memoryview(bytearray(8))
     elif state == "large":
-        connection._expects_large = True
+        connection.expected_bytes = 40_000
     elif state == "mask":
         mask = READ | WRITE
     elif state == "unknown":
