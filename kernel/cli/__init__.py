@@ -9,7 +9,6 @@ Exit status: 0 done, 1 it went wrong, 2 the command line or the configuration is
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import os
 import sys
@@ -17,8 +16,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ..errors import ConfigError, KafkaError, OdradekError
+from .options import CommandParser
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
 COMMANDS: Final = {
@@ -126,7 +127,7 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """
     from odradek import __version__
 
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = CommandParser(
         prog="odradek",
         description="An event-streaming broker that speaks the Kafka protocol.",
         epilog="`odradek COMMAND --help` tells more of each. Plugins may bring more commands: `odradek plugins list` "

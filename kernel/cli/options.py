@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import textwrap
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import ConfigError
 
@@ -13,7 +13,28 @@ if TYPE_CHECKING:
 
 WIDTH: Final = 79
 DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
+_TAKES_THE_REST: Final = (argparse.PARSER, argparse.REMAINDER)
 EXIT_STATUS: Final = "0 done, 1 it went wrong, 2 wrong usage or configuration, 130 interrupted"
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser that takes options between operands: `odradek produce orders -K : orders.txt`.
+
+    argparse itself gives an operand that may be absent nothing at all, once an option follows the one before it.
+    """
+
+    _is_intermixed = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Read the options, then the operands out of what is left; where actions follow, those read the rest."""
+        is_last = all(action.nargs not in _TAKES_THE_REST for action in self._get_positional_actions())
+        if self._is_intermixed or not is_last:
+            return super().parse_known_args(args, namespace)
+        self._is_intermixed = True  # it calls this method
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._is_intermixed = False
 
 
 def document(

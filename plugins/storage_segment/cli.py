@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from .dump import dump_file, is_dumpable
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterator, Sequence
+
+_EPILOG: Final = """\
+examples:
+  odradek log dump ./data/orders-0
+      a partition: segments, indexes, checkpoints
+  odradek log dump --records ./data/orders-0/00000000000000000000.log
+      one segment, with every record of its batches
+  odradek log dump ./data --json | grep '"problem"'
+      what is damaged
+
+exit status: 0 done, 1 something is damaged, 2 wrong usage or a path that is
+  not there"""
 
 
 def add_log_command(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -20,7 +32,9 @@ def add_log_command(commands: argparse._SubParsersAction[argparse.ArgumentParser
     dump = log.add_subparsers(title="commands", metavar="COMMAND", required=True).add_parser(
         "dump",
         help="print segments, indexes, snapshots and checkpoints",
-        description="Print what is in Kafka's files on disk. Exit status 1 tells that something is damaged.",
+        description="Print what is in Kafka's files on disk.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     dump.add_argument("paths", nargs="+", metavar="PATH", type=Path, help="a file, a partition's or a log directory")
     dump.add_argument("--records", action="store_true", help="print records too, and not only batches")
