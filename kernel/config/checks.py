@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from ..errors import ConfigError
@@ -15,6 +16,8 @@ from .tier_checks import wrong_local_retention
 
 if TYPE_CHECKING:
     from .broker import BrokerConfig
+
+_COMPACTION_MEMORY_MIN: Final = 1 << 20  # bytes of each thread; Kafka refuses exactly as many, too
 
 
 def check_together(config: BrokerConfig) -> None:
@@ -43,6 +46,13 @@ def _check_retention(config: BrokerConfig) -> None:
             raise ConfigError(what, where=config.where(name))
 
 
+def _check_rolling(config: BrokerConfig) -> None:
+    for name, least in (("log.roll.ms", 1), ("log.roll.jitter.ms", 0)):
+        value = config.value(name)
+        if isinstance(value, int) and value < least:
+            raise ConfigError(f"{name} must be greater than or equal to {least}", where=config.where(name))
+
+
 def _check_compaction_lag(config: BrokerConfig) -> None:
     low, high = (config.get_int(f"log.cleaner.{word}.compaction.lag.ms") for word in ("min", "max"))
     if low > high:
@@ -50,11 +60,31 @@ def _check_compaction_lag(config: BrokerConfig) -> None:
         raise ConfigError(what, where=config.where("log.cleaner.min.compaction.lag.ms"))
 
 
+def _check_compaction_memory(config: BrokerConfig) -> None:
+    threads, memory = config.get_int("log.cleaner.threads"), config.get_int("log.cleaner.dedupe.buffer.size")
+    if threads < 1:
+        raise ConfigError(
+            "log.cleaner.threads must be greater than or equal to 1",
+            where=config.where("log.cleaner.threads"),
+            hint="log.cleaner.enable=false turns compaction off",
+        )
+    if memory // threads <= _COMPACTION_MEMORY_MIN:
+        what = "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread"
+        raise ConfigError(what, where=_where_of_both(config, "log.cleaner.dedupe.buffer.size", "log.cleaner.threads"))
+
+
 def _check_request_memory(config: BrokerConfig) -> None:
     memory, largest = config.get_int("queued.max.request.bytes"), config.get_int("socket.request.max.bytes")
     if 0 < memory < largest or memory == 0:
         what = f"queued.max.request.bytes must be -1 or at least socket.request.max.bytes ({largest}), not {memory}"
         raise ConfigError(what, where=config.where("queued.max.request.bytes"))
+
+
+def _check_idle_connections(config: BrokerConfig) -> None:
+    delay, idle = "connection.failed.authentication.delay.ms", "connections.max.idle.ms"
+    if 0 <= config.get_int(idle) <= config.get_int(delay):
+        what = f"{delay}={config.get_int(delay)} should always be less than {idle}={config.get_int(idle)}"
+        raise ConfigError(what, where=_where_of_both(config, idle, delay), hint=f"{idle}=-1 closes none")
 
 
 def _check_connection_limits(config: BrokerConfig) -> None:
@@ -72,6 +102,36 @@ def _check_offsets_compression(config: BrokerConfig) -> None:
             where=config.where("offsets.topic.compression.codec"),
             hint="0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd",
         )
+
+
+_HOLDS: Final[dict[str, Callable[[int, int], bool]]] = {
+    "greater than or equal to": operator.ge,
+    "less than or equal to": operator.le,
+    "less than": operator.lt,
+}
+_LIMITED: Final = ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms")
+
+
+def _consumer_group_rules() -> Iterator[tuple[str, str, str]]:
+    prefix = "group.consumer"
+    for rest in _LIMITED:
+        yield f"{prefix}.max.{rest}", "greater than or equal to", f"{prefix}.min.{rest}"
+        yield f"{prefix}.{rest}", "greater than or equal to", f"{prefix}.min.{rest}"
+        yield f"{prefix}.{rest}", "less than or equal to", f"{prefix}.max.{rest}"
+    yield f"{prefix}.heartbeat.interval.ms", "less than", f"{prefix}.session.timeout.ms"
+
+
+def _check_consumer_groups(config: BrokerConfig) -> None:
+    for name, words, other in _consumer_group_rules():
+        value, bound = config.get_int(name), config.get_int(other)
+        if not _HOLDS[words](value, bound):
+            what = f"{name} must be {words} {other}"
+            raise ConfigError(what, where=_where_of_both(config, name, other), hint=f"they are {value} and {bound}")
+
+
+def _where_of_both(config: BrokerConfig, name: str, other: str) -> str:
+    """Return where the first of two keys that is set was set."""
+    return config.where(name) or config.where(other)
 
 
 def _check_tiers(config: BrokerConfig) -> None:
@@ -101,10 +161,14 @@ def _check_listeners(config: BrokerConfig) -> None:
 _CHECKS: Final[tuple[Callable[[BrokerConfig], None], ...]] = (
     _check_roles,
     _check_retention,
+    _check_rolling,
     _check_compaction_lag,
+    _check_compaction_memory,
     _check_request_memory,
+    _check_idle_connections,
     _check_connection_limits,
     _check_offsets_compression,
+    _check_consumer_groups,
     _check_tiers,
     _check_local_retention,
     _check_listeners,

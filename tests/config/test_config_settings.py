@@ -241,6 +241,68 @@ def test_settings_that_contradict_each_other_are_refused() -> None:
         resolve(options=("log.cleaner.max.compaction.lag.ms=1", "log.cleaner.min.compaction.lag.ms=2"))
 
 
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ("log.roll.ms=0", "log.roll.ms must be greater than or equal to 1"),
+        ("log.roll.jitter.ms=-1", "log.roll.jitter.ms must be greater than or equal to 0"),
+        ("log.cleaner.threads=0", "log.cleaner.threads must be greater than or equal to 1"),
+        (
+            "log.cleaner.threads=2 log.cleaner.dedupe.buffer.size=2097152",
+            "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread",
+        ),
+        (
+            "connections.max.idle.ms=100",
+            "connection.failed.authentication.delay.ms=100 should always be less than connections.max.idle.ms=100",
+        ),
+        (
+            "group.consumer.session.timeout.ms=1",
+            "group.consumer.session.timeout.ms must be greater than or equal to group.consumer.min.session.timeout.ms",
+        ),
+        (
+            "group.consumer.min.session.timeout.ms=60001",
+            "group.consumer.max.session.timeout.ms must be greater than or equal to "
+            "group.consumer.min.session.timeout.ms",
+        ),
+        (
+            "group.consumer.heartbeat.interval.ms=15001",
+            "group.consumer.heartbeat.interval.ms must be less than or equal to "
+            "group.consumer.max.heartbeat.interval.ms",
+        ),
+        (
+            "group.consumer.heartbeat.interval.ms=45000 group.consumer.max.heartbeat.interval.ms=45000",
+            "group.consumer.heartbeat.interval.ms must be less than group.consumer.session.timeout.ms",
+        ),
+        (
+            "group.consumer.max.assignment.interval.ms=999",
+            "group.consumer.assignment.interval.ms must be less than or equal to "
+            "group.consumer.max.assignment.interval.ms",
+        ),
+    ],
+)
+def test_what_kafka_refuses_to_start_with_is_refused_in_its_words(options: str, what: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        resolve(options=tuple(options.split()))
+
+    assert refusal.value.message == what
+    assert refusal.value.where.removeprefix("--set ") in options
+
+
+def test_limits_that_kafka_starts_with_are_taken() -> None:
+    config = resolve(
+        options=(
+            "log.roll.ms=1",
+            "log.cleaner.threads=2",
+            "log.cleaner.dedupe.buffer.size=2097154",
+            "connections.max.idle.ms=-1",
+            "group.consumer.min.session.timeout.ms=6000",
+            "group.consumer.session.timeout.ms=6000",
+        )
+    )
+
+    assert config.get_int("group.consumer.session.timeout.ms") == 6000
+
+
 def test_an_unknown_variable_is_refused_by_name() -> None:
     with pytest.raises(ConfigError) as refusal:
         resolve(ODRADEK_NUM_PARTITION="1")
