@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from ..config.values import AtLeast, ConfigType, InvalidValueError, OneOf
+from ..config.values import AtLeast, ConfigType, InvalidValueError, NotEmpty, OneOf, OneOfAnyCase
 from ..errors import ConfigError
 from ..types import IsolationLevel
 from .group.member import GroupSettings
@@ -23,6 +23,7 @@ from .settings import (
     ClientKey,
     ConnectionSettings,
     as_serializer,
+    check_methods,
     read_values,
 )
 
@@ -71,13 +72,14 @@ _GROUP_KEYS: Final = (
         ConfigType.STRING,
         None,
         "Names a static member, which keeps its partitions over a restart shorter than session.timeout.ms.",
+        NotEmpty(),
     ),
     ClientKey(
         "group.protocol",
         ConfigType.STRING,
         "classic",
         "classic, where a member assigns; or consumer, where the broker does (KIP-848).",
-        OneOf(("classic", "consumer", "CLASSIC", "CONSUMER")),
+        OneOfAnyCase(("classic", "consumer")),
     ),
     ClientKey("group.remote.assignor", ConfigType.STRING, None, "The broker's assignor (consumer protocol only)."),
     ClientKey(
@@ -124,7 +126,9 @@ CONSUMER_KEYS: Final = (
     ),
     ClientKey("value.deserializer", ConfigType.CLASS, None, "The same for values."),
     ClientKey("fetch.min.bytes", _INT, 1, "A broker waits until it has so much to answer with.", AtLeast(0)),
-    ClientKey("fetch.max.bytes", _INT, 52_428_800, "The most that one fetch brings, but for a large first batch."),
+    ClientKey(
+        "fetch.max.bytes", _INT, 52_428_800, "The most that one fetch brings, but for a large first batch.", AtLeast(0)
+    ),
     ClientKey("fetch.max.wait.ms", _INT, 500, "How long a broker waits for fetch.min.bytes.", AtLeast(0)),
     ClientKey("max.partition.fetch.bytes", _INT, 1_048_576, "The same per partition.", AtLeast(0)),
     ClientKey("max.poll.records", _INT, 500, "How many records one poll returns at most.", AtLeast(1)),
@@ -152,7 +156,7 @@ CONSUMER_KEYS: Final = (
 )
 
 ADMIN_KEYS: Final = (
-    *COMMON_KEYS,
+    *(attrs.evolve(key, default=300_000) if key.name == "connections.max.idle.ms" else key for key in COMMON_KEYS),
     API_TIMEOUT_KEY,
     ClientKey("retries", _INT, INT_MAX, "How often a call is repeated after a retriable error.", AtLeast(0)),
     ClientKey(
@@ -206,6 +210,7 @@ class ConsumerSettings:
         """
         values = read_values(given, CONSUMER_KEYS, "consumer")
         strategy, _, duration = values["auto.offset.reset"].partition(":")
+        check_methods("interceptor.classes", values["interceptor.classes"], "on_consume")
         is_committed = values["isolation.level"] == "read_committed"
         return cls(
             connection=ConnectionSettings.of(values, "odradek-consumer"),
@@ -278,12 +283,15 @@ class AdminSettings:
         """Read Kafka's keys.
 
         Raises:
-            ConfigError: A key is unknown or unbuilt, or a value wrong.
+            ConfigError: A key is unknown or unbuilt, a value wrong, or two values contradict each other.
         """
         values = read_values(given, ADMIN_KEYS, "admin")
+        api_ms, request_ms = values["default.api.timeout.ms"], values["request.timeout.ms"]
+        if api_ms < request_ms and given.get("default.api.timeout.ms") is not None:
+            raise ConfigError(f"default.api.timeout.ms={api_ms} is less than request.timeout.ms={request_ms}")
         return cls(
             connection=ConnectionSettings.of(values, "odradek-admin"),
-            api_timeout_ms=values["default.api.timeout.ms"],
+            api_timeout_ms=max(api_ms, request_ms),
             retries=values["retries"],
         )
 

@@ -12,7 +12,7 @@ import attrs
 from ..types import TopicPartition
 from .errors import ClientUsageError
 from .partitioners import RoundRobinPartitioner, StickyPartitioner, partition_of_key
-from .settings import load_object
+from .settings import check_methods, load_object
 
 if TYPE_CHECKING:
     import random
@@ -46,13 +46,17 @@ class PartitionChoice:
         """Read `partitioner.class` and its companions; `now_ms` is the monotonic clock.
 
         Raises:
-            ConfigError: The partitioner cannot be imported.
+            ConfigError: The partitioner cannot be imported, or is none.
         """
         given = settings.partitioner
         if given == _ROUND_ROBIN:
             given = RoundRobinPartitioner()
         elif isinstance(given, str):
             given = load_object("partitioner.class", given)
+        elif isinstance(given, type):
+            given = given()
+        if given is not None:
+            check_methods("partitioner.class", [given], "partition")
         sticky = StickyPartitioner(max(settings.batch_size_bytes, 1), settings.is_adaptive, random_source)
         return cls(settings, accumulator, sticky, given, now_ms)
 

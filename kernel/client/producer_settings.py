@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from ..config.values import AtLeast, Between, ConfigType, OneOf
+from ..config.values import AtLeast, Between, ConfigType, NotEmpty, OneOf
 from ..errors import ConfigError
 from ..records.compression import CODECS, CompressionType
-from .settings import COMMON_KEYS, INT_MAX, ClientKey, ConnectionSettings, as_serializer, read_values
+from .settings import COMMON_KEYS, INT_MAX, ClientKey, ConnectionSettings, as_serializer, check_methods, read_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -136,6 +136,7 @@ PRODUCER_KEYS: Final = (
         ConfigType.STRING,
         None,
         "Names a transactional producer: of two with one name only the younger may go on. Needs idempotence.",
+        NotEmpty(),
     ),
     ClientKey(
         "transaction.timeout.ms",
@@ -195,6 +196,7 @@ class ProducerSettings:
             if name in given:
                 raise ConfigError(f"unknown producer setting {name!r}", hint=f"today that is {modern}")
         values = read_values(given, PRODUCER_KEYS, "producer")
+        check_methods("interceptor.classes", values["interceptor.classes"], "on_send", "on_acknowledgement")
         codec = next(codec for codec in CODECS if codec.name == values["compression.type"])
         level = values.get(f"compression.{codec.name}.level")
         if level == 0 and codec.compression_type is CompressionType.GZIP:
@@ -230,8 +232,6 @@ class ProducerSettings:
 def _idempotence(given: Mapping[str, object], values: Mapping[str, Any], acks: int) -> bool:
     """Decide on idempotence: a default gives way to what contradicts it, an explicit wish is refused."""
     is_transactional = values["transactional.id"] is not None
-    if is_transactional and not values["transactional.id"]:
-        raise ConfigError("transactional.id is empty")
     if not values["enable.idempotence"]:
         if is_transactional:
             raise ConfigError("transactional.id needs enable.idempotence=true")

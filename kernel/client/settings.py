@@ -22,6 +22,7 @@ from ..config.values import (
     InvalidValueError,
     ListOf,
     OneOf,
+    OneOfAnyCase,
     parse,
     render,
 )
@@ -38,6 +39,7 @@ _TEXT: Final = ConfigType.STRING
 _LIST: Final = ConfigType.LIST
 _PASSWORD: Final = ConfigType.PASSWORD
 INT_MAX: Final = 2**31 - 1
+_INTERCEPTORS: Final = "interceptor.classes"
 _SASL_REASON: Final = "SASL is not built yet"
 _METRICS_REASON: Final = "this client keeps no metrics windows: see `statistics()`"
 
@@ -91,7 +93,7 @@ COMMON_KEYS: Final = (
         _TEXT,
         "rebootstrap",
         "What to do when no known broker is reachable: begin again from bootstrap.servers, or not.",
-        OneOf(("none", "rebootstrap")),
+        OneOfAnyCase(("none", "rebootstrap")),
     ),
     ClientKey(
         "metadata.recovery.rebootstrap.trigger.ms",
@@ -119,7 +121,7 @@ COMMON_KEYS: Final = (
         _TEXT,
         "PLAINTEXT",
         "PLAINTEXT, or SSL for TLS.",
-        OneOf(("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")),
+        OneOfAnyCase(("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")),
     ),
     ClientKey("ssl.truststore.type", _TEXT, "PEM", "PEM is the only type that Python's TLS reads.", OneOf(("PEM",))),
     ClientKey("ssl.truststore.location", _TEXT, None, "PEM file of trusted authorities; the system's without it."),
@@ -202,20 +204,22 @@ def _read(key: ClientKey, raw: object) -> Any:
     if key.type is ConfigType.CLASS:
         return load_object(key.name, raw) if isinstance(raw, str) and ":" in raw else raw
     if key.type is ConfigType.LIST and isinstance(raw, list | tuple):
-        return tuple(load_object(key.name, item) if _is_class_path(key, item) else item for item in raw)
+        return tuple(_as_interceptor(key.name, item) if key.name == _INTERCEPTORS else item for item in raw)
     try:
         value = parse(key.name, _text(raw), key.type)
         if key.validator is not None:
             key.validator.check(key.name, value)
     except InvalidValueError as error:
         raise ConfigError(str(error)) from None
-    if key.name == "interceptor.classes":
-        return tuple(load_object(key.name, item) for item in value) if isinstance(value, tuple) else value
+    if key.name == _INTERCEPTORS and isinstance(value, tuple):
+        return tuple(load_object(key.name, item) for item in value)
     return value
 
 
-def _is_class_path(key: ClientKey, item: object) -> bool:
-    return key.name == "interceptor.classes" and isinstance(item, str)
+def _as_interceptor(name: str, given: object) -> object:
+    if isinstance(given, str):
+        return load_object(name, given)
+    return given() if isinstance(given, type) else given
 
 
 def _text(raw: object) -> str:
@@ -322,7 +326,7 @@ class ConnectionSettings:
         Raises:
             ConfigError: `bootstrap.servers` or `security.protocol` cannot be used.
         """
-        protocol = values["security.protocol"]
+        protocol = values["security.protocol"].upper()
         if protocol.startswith("SASL"):
             raise ConfigError(f"security.protocol={protocol} is refused: {_SASL_REASON}")
         return cls(
@@ -334,7 +338,7 @@ class ConnectionSettings:
             reconnect_backoff_ms=values["reconnect.backoff.ms"],
             reconnect_backoff_max_ms=values["reconnect.backoff.max.ms"],
             metadata_max_age_ms=values["metadata.max.age.ms"],
-            rebootstraps=values["metadata.recovery.strategy"] == "rebootstrap",
+            rebootstraps=values["metadata.recovery.strategy"].lower() == "rebootstrap",
             connections_max_idle_ms=values["connections.max.idle.ms"],
             setup_timeout_ms=values["socket.connection.setup.timeout.ms"],
             setup_timeout_max_ms=values["socket.connection.setup.timeout.max.ms"],
@@ -344,12 +348,23 @@ class ConnectionSettings:
         )
 
 
+def check_methods(name: str, objects: Iterable[object], *methods: str) -> None:
+    """See that each object has one of the methods at least: a misspelt one would be passed over in silence.
+
+    Raises:
+        ConfigError: One has none.
+    """
+    for given in objects:
+        if not any(callable(getattr(given, method, None)) for method in methods):
+            raise ConfigError(f"{name}: {given!r} has no method {' or '.join(methods)}")
+
+
 def as_serializer(name: str, given: object, method: str) -> Callable[[str, Any], Any] | None:
     """Return `(topic, value)` as a plain call, from what a user gave as serializer or deserializer.
 
     Args:
         name: The setting, for errors.
-        given: None, an object with `method` taking topic and value, or a callable of the value alone.
+        given: None, an object with `method` taking topic and value (or its class), or a callable of the value alone.
         method: `serialize` or `deserialize`.
 
     Raises:
@@ -357,7 +372,8 @@ def as_serializer(name: str, given: object, method: str) -> Callable[[str, Any],
     """
     if given is None:
         return None
-    bound = getattr(given, method, None)
+    has_method = hasattr(given, method)
+    bound = getattr(given() if has_method and isinstance(given, type) else given, method, None)
     if bound is not None:
         found: Callable[[str, Any], Any] = bound
         return found

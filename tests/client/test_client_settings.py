@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from odradek.kernel.client import Producer
 from odradek.kernel.client.consumer_settings import CONSUMER_KEYS, AdminSettings, ConsumerSettings, duration_ms
 from odradek.kernel.client.partitioners import RoundRobinPartitioner
 from odradek.kernel.client.producer_settings import PRODUCER_KEYS, ProducerSettings
@@ -88,7 +89,7 @@ def test_several_bootstrap_servers_and_ipv6() -> None:
         ({"compression.type": "gzip", "compression.gzip.level": 0}, "1 to 9"),
         ({"transactional.id": "t", "enable.idempotence": False}, "transactional.id needs enable.idempotence=true"),
         ({"transactional.id": "t", "acks": 1}, "transactional.id needs acks=all"),
-        ({"transactional.id": ""}, "transactional.id is empty"),
+        ({"transactional.id": ""}, "transactional.id: String must be non-empty"),
         ({"transaction.two.phase.commit.enable": True}, "KIP-939"),
         ({"security.protocol": "SASL_SSL"}, "SASL is not built yet"),
         ({"enable.metrics.push": True}, "telemetry is not built yet"),
@@ -99,7 +100,9 @@ def test_several_bootstrap_servers_and_ipv6() -> None:
         ({"enable.idempotence": True, "max.in.flight.requests.per.connection": 6}, "at most 5"),
         ({"delivery.timeout.ms": 100}, "less than linger.ms + request.timeout.ms"),
         ({"partitioner.class": "no.such:Thing"}, "cannot import"),
+        ({"interceptor.classes": [object()]}, "has no method on_send or on_acknowledgement"),
         ({"value.serializer": 5}, "neither callable"),
+        ({"security.protocol": "sasl_ssl"}, "SASL is not built yet"),
         ({"ssl.truststore.type": "JKS"}, "String must be one of: PEM"),
     ],
 )
@@ -120,6 +123,17 @@ def test_idempotence_that_nobody_asked_for_gives_way(given: dict[str, object]) -
 
 def test_idempotence_is_the_default() -> None:
     assert ProducerSettings.read(HERE).is_idempotent
+
+
+@pytest.mark.parametrize(("protocol", "strategy"), [("SSL", "NONE"), ("ssl", "None")])
+def test_words_that_kafka_reads_in_any_case(protocol: str, strategy: str) -> None:
+    words = {"security.protocol": protocol, "metadata.recovery.strategy": strategy}
+    connection = ProducerSettings.read({**HERE, **words}).connection
+    group = ConsumerSettings.read({**HERE, "group.id": "g", "group.protocol": "Consumer"}).group
+
+    assert (connection.tls is not None, connection.rebootstraps) == (True, False)
+    assert group is not None
+    assert group.is_consumer_protocol
 
 
 def test_a_delivery_timeout_that_nobody_set_grows_with_the_request_timeout() -> None:
@@ -150,6 +164,32 @@ def test_a_class_may_be_named_by_its_path() -> None:
     )
 
     assert isinstance(settings.partitioner, RoundRobinPartitioner)
+
+
+class Doubling:
+    """A serializer and an interceptor."""
+
+    def serialize(self, _topic: str, value: bytes) -> bytes:
+        """Return the value twice."""
+        return value * 2
+
+    def on_send(self, record: object) -> object:
+        """Return the record as it is."""
+        return record
+
+
+def test_classes_are_taken_for_their_instances() -> None:
+    settings = ProducerSettings.read({**HERE, "value.serializer": Doubling, "interceptor.classes": [Doubling]})
+
+    assert settings.value_serializer is not None
+    assert settings.value_serializer("t", b"ab") == b"abab"
+    assert isinstance(settings.interceptors[0], Doubling)
+    Producer({**HERE, "partitioner.class": RoundRobinPartitioner})
+
+
+def test_a_partitioner_has_its_method() -> None:
+    with pytest.raises(ConfigError, match=r"partitioner\.class: .* has no method partition"):
+        Producer({**HERE, "partitioner.class": object()})
 
 
 # Apache Kafka 4.3, ConsumerConfig.
@@ -202,6 +242,9 @@ def test_the_consumer_s_defaults_are_kafka_s() -> None:
         ({"group.id": " "}, "group.id is empty"),
         ({"group.id": None, "enable.auto.commit": True}, "enable.auto.commit=true needs a group.id"),
         ({"group.protocol": "share"}, "String must be one of"),
+        ({"group.instance.id": ""}, "group.instance.id: String must be non-empty"),
+        ({"fetch.max.bytes": -1}, "Value must be at least 0"),
+        ({"interceptor.classes": [object()]}, "has no method on_consume"),
     ],
 )
 def test_what_a_group_cannot_be_is_refused(given: dict[str, object], part_of_the_error: str) -> None:
@@ -226,6 +269,14 @@ def test_consumer_and_admin_defaults() -> None:
         consumer.poll_records_max,
     ) == (1, 52_428_800, 500, 1_048_576, 500)
     assert (consumer.reset, consumer.checks_crcs, admin.api_timeout_ms) == ("latest", True, 60_000)
+    assert (consumer.connection.connections_max_idle_ms, admin.connection.connections_max_idle_ms) == (540_000, 300_000)
+
+
+def test_an_admin_call_must_last_as_long_as_one_request_of_it() -> None:
+    with pytest.raises(ConfigError, match=r"default\.api\.timeout\.ms=10 is less than request\.timeout\.ms=30000"):
+        AdminSettings.read({**HERE, "default.api.timeout.ms": 10})
+
+    assert AdminSettings.read({**HERE, "request.timeout.ms": 90_000}).api_timeout_ms == 90_000
 
 
 @pytest.mark.parametrize(
