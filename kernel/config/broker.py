@@ -18,6 +18,7 @@ from ..errors import ConfigError
 from .definitions.odradek import TIERED, TIERED_OVER
 from .definitions.synonyms import in_milliseconds
 from .keys import Scope
+from .listeners import warnings_of_listeners
 from .values import InvalidValueError, render
 
 if TYPE_CHECKING:
@@ -225,9 +226,9 @@ class BrokerConfig:
         return () if is_known else (self.metadata_log_dir,)
 
     def warnings(self) -> list[str]:
-        """Return a line for every key that was set and belongs to a part that is not built."""
+        """Return a line for every key that was set and belongs to a part that is not built, or to no listener."""
         found = self.registry.without_effect(Scope.BROKER, self.static)
-        return [f"{self.static[name].where}: {line}" for name, line in found]
+        return [*(f"{self.static[name].where}: {line}" for name, line in found), *warnings_of_listeners(self)]
 
     def shown(self, name: str) -> str | None:
         """Return the effective value as a text, for people; secrets are hidden."""

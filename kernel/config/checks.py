@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..errors import ConfigError
 from .definitions.odradek import TIERED
-from .listeners import connection_limits_by_host, parse_listeners
+from .listeners import check_keys_of_one_listener, connection_limits_by_host, parse_listeners
 from .tier_checks import wrong_local_retention
 
 if TYPE_CHECKING:
@@ -156,6 +156,7 @@ def _check_local_retention(config: BrokerConfig) -> None:
 
 def _check_listeners(config: BrokerConfig) -> None:
     parse_listeners(config)
+    check_keys_of_one_listener(config)
 
 
 _CHECKS: Final[tuple[Callable[[BrokerConfig], None], ...]] = (

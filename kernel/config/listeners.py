@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from ..errors import ConfigError
+from .keys import Part
+from .registry import listener_and_key
 
 if TYPE_CHECKING:
     from .broker import BrokerConfig
@@ -194,6 +196,37 @@ def _protocol_of(name: str, protocols: dict[str, str], where: str) -> str:
         what = f"listener {name} is secured by {protocol}, and SASL is not built yet"
         raise ConfigError(what, where=where, hint="use PLAINTEXT or SSL")
     return protocol
+
+
+def check_keys_of_one_listener(config: BrokerConfig) -> None:
+    """Refuse what would be set on one listener in vain.
+
+    Raises:
+        ConfigError: Kafka's prefix has capitals, or the key holds for all listeners alike.
+    """
+    for name, setting in config.static.items():
+        if not (found := listener_and_key(name)):
+            continue
+        listener, base = found
+        if listener != listener.lower():
+            right = name.replace(f".{listener}.", f".{listener.lower()}.", 1)
+            raise ConfigError(f"unknown broker key {name!r}", where=setting.where, hint=f"it is written {right!r}")
+        part = config.key(name).part
+        if part.stands and part is not Part.TLS:
+            what = f"{name} is refused: {base} holds for all listeners here"
+            raise ConfigError(what, where=setting.where, hint=f"remove it, or set {base}")
+
+
+def warnings_of_listeners(config: BrokerConfig) -> list[str]:
+    """Return a line for every key that is set on a listener which does not exist."""
+    names = {endpoint.name for endpoint in _endpoints(config, "listeners")}
+    names |= {name.upper() for name in config.get_list("controller.listener.names")}
+    return [
+        f"{setting.where}: {name} belongs to listener {found[0].upper()}, which listeners does not name; "
+        "it has no effect"
+        for name, setting in config.static.items()
+        if (found := listener_and_key(name)) and found[0].upper() not in names
+    ]
 
 
 def _check_inter_broker(config: BrokerConfig, names: Sequence[str]) -> None:

@@ -20,7 +20,8 @@ from .values import ListOf, OneOf
 if TYPE_CHECKING:
     from ..contracts.cleanup import CleanupPolicy
 
-_LISTENER_PREFIX: Final = re.compile(r"listener\.name\.([^.]+)\.(.+)")
+_OF_ONE_LISTENER: Final = re.compile(r"listener\.name\.([^.]+)\.(.+)")
+_OF_ONE_MECHANISM: Final = re.compile(r"[^.]+\.(sasl\..+|connections\.max\.reauth\.ms)")
 _PLUGIN_PREFIXES: Final = ("rsm.config.", "rlmm.config.")
 
 
@@ -76,8 +77,8 @@ class Registry:
         key = self.keys[scope].get(name)
         if key is not None or scope is not Scope.BROKER:
             return key
-        if match := _LISTENER_PREFIX.fullmatch(name):
-            base = self.keys[scope].get(match[2])
+        if of_listener := listener_and_key(name):
+            base = self.keys[scope].get(of_listener[1])
             return (
                 None
                 if base is None
@@ -172,6 +173,18 @@ class Registry:
         ours = sorted(key.name for key in self.keys[scope].values() if key.name.startswith("odradek."))
         keys = (self.keys[scope][name] for name in (*listing_order([key.name for key in theirs]), *ours))
         return [key for key in keys if not key.is_internal]
+
+
+def listener_and_key(name: str) -> tuple[str, str] | None:
+    """Take `listener.name.<listener>.<key>` apart, also `listener.name.<listener>.<SASL mechanism>.<key>`.
+
+    Returns:
+        The listener as it was written and the key of all listeners, or `None` for a name of any other form.
+    """
+    if not (match := _OF_ONE_LISTENER.fullmatch(name)):
+        return None
+    of_mechanism = _OF_ONE_MECHANISM.fullmatch(match[2])
+    return match[1], of_mechanism[1] if of_mechanism else match[2]
 
 
 _ENABLE: Final = "; others need a plugin that offers them"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.kernel.config.broker import BrokerConfig, Setting
+from odradek.kernel.config.checks import check_together
 from odradek.kernel.config.listeners import Listener, connection_limits_by_host, parse_listeners
 from odradek.kernel.config.registry import builtin_registry
 from odradek.kernel.errors import ConfigError
@@ -122,3 +123,47 @@ def test_connection_limits_are_read_by_host() -> None:
     limits = connection_limits_by_host(config(max_connections_per_ip_overrides="127.0.0.1:7, [::1]:8,,host: 9"))
 
     assert limits == {"127.0.0.1": 7, "::1": 8, "host": 9}
+
+
+@pytest.mark.parametrize(
+    ("name", "what", "hint"),
+    [
+        ("listener.name.plaintext.max.connections", "max.connections holds for all listeners here", "max.connections"),
+        ("listener.name.plaintext.num.partitions", "num.partitions holds for all listeners here", "num.partitions"),
+        (
+            "listener.name.PLAINTEXT.ssl.client.auth",
+            "unknown broker key 'listener.name.PLAINTEXT.ssl.client.auth'",
+            "'listener.name.plaintext.ssl.client.auth'",
+        ),
+    ],
+)
+def test_what_one_listener_cannot_have_alone_is_refused(name: str, what: str, hint: str) -> None:
+    text = "required" if name.endswith("auth") else "4"
+    with pytest.raises(ConfigError) as refusal:
+        check_together(BrokerConfig(builtin_registry(), {name: Setting(text, "line 3")}))
+
+    assert refusal.value.where == "line 3"
+    assert what in refusal.value.message
+    assert hint in refusal.value.hint
+
+
+def test_a_key_of_a_listener_that_does_not_exist_earns_a_warning() -> None:
+    names = ("plaintext", "controller", "sll")
+    keys = {f"listener.name.{name}.ssl.client.auth": Setting("required", f"line {name}") for name in names}
+    found = BrokerConfig(builtin_registry(), {"controller.listener.names": Setting("CONTROLLER", ""), **keys})
+    check_together(found)
+
+    assert found.warnings() == [
+        "line sll: listener.name.sll.ssl.client.auth belongs to listener SLL, which listeners does not name; "
+        "it has no effect"
+    ]
+
+
+def test_a_key_of_one_mechanism_is_known_by_the_key_it_stands_for() -> None:
+    name = "listener.name.plaintext.scram-sha-256.sasl.jaas.config"
+    found = BrokerConfig(builtin_registry(), {name: Setting("hunter2", "line 3")})
+
+    (line,) = found.warnings()
+
+    assert line.startswith(f"line 3: {name} belongs to SASL")
+    assert found.key(name).is_sensitive
