@@ -1,20 +1,23 @@
 """A server on a free port with a receiver that tests can tell what to do."""
 
+import ssl
 import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
 import trio
+import trustme
 
 from odradek.kernel.clock import SystemClock
 from odradek.kernel.errors import MalformedRequestError
 from odradek.kernel.network import reactor
 from odradek.kernel.network.connection import Connection, ReplySlot
 from odradek.kernel.network.server import NetworkServer
-from odradek.kernel.network.settings import ListenerSettings, LoopKind, NetworkSettings
+from odradek.kernel.network.settings import ListenerSettings, LoopKind, NetworkSettings, TlsSettings
 from tests.waiting import PATIENCE_S
 
 
@@ -149,3 +152,28 @@ def loop_kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     if not pump:
         monkeypatch.setattr(reactor, "PUMP", None)
     return LoopKind(kind)
+
+
+@attrs.frozen
+class Certificates:
+    """An authority, a server and a client that it signed."""
+
+    authority: trustme.CA
+    server: TlsSettings
+    server_pem: Path
+
+    def client_context(self, *, shows_certificate: bool = False) -> ssl.SSLContext:
+        context = ssl.create_default_context()
+        self.authority.configure_trust(context)
+        if shows_certificate:
+            self.authority.issue_cert("client@example.org").configure_cert(context)
+        return context
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    authority = trustme.CA()
+    issued = authority.issue_cert("localhost")
+    path = tmp_path_factory.mktemp("tls") / "server.pem"
+    path.write_bytes(issued.private_key_and_cert_chain_pem.bytes())
+    return Certificates(authority, TlsSettings(keystore_type="PEM", keystore_location=str(path)), path)

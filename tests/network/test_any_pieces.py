@@ -2,6 +2,7 @@
 
 import itertools
 import socket
+import ssl
 import sys
 from typing import Any
 
@@ -12,15 +13,18 @@ from hypothesis import strategies as st
 from odradek.kernel.clock import SystemClock
 from odradek.kernel.network import reactor
 from odradek.kernel.network.endpoint import Endpoint
+from odradek.kernel.network.loop import EndpointMaker
 from odradek.kernel.network.settings import ListenerSettings, NetworkSettings
+from odradek.kernel.network.tls import server_context, tls_endpoint_maker
 
-from .conftest import Service, framed, needs_pump
+from .conftest import Certificates, Service, framed, needs_pump
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the reactor needs epoll")
 
 SIZES = [0, 5, 3_000, 33_000, 40_000, 70_000, 131_060, 131_068, 131_069, 200_000, 700_000]
 """Of frames: small ones, and those on both sides of what is received in one piece."""
 TURNS_MAX = 400
+NOT_NOW = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 def tcp_pair() -> tuple[socket.socket, socket.socket]:
@@ -35,10 +39,14 @@ def tcp_pair() -> tuple[socket.socket, socket.socket]:
 
 
 class Client:
-    """Sends what it has in pieces of given sizes, and keeps the answers."""
+    """Sends what it has in pieces of given sizes, and keeps the answers; over TLS where there is a context for it."""
 
-    def __init__(self, stream: bytes, pieces: list[int]) -> None:
+    def __init__(self, stream: bytes, pieces: list[int], context: ssl.SSLContext | None) -> None:
         self.socket, self.served = tcp_pair()
+        if context is not None:
+            self.socket = context.wrap_socket(
+                self.socket, server_hostname="localhost", do_handshake_on_connect=False, suppress_ragged_eofs=False
+            )
         self.stream = memoryview(stream)
         self.pieces = pieces[::-1]
         self.answers = b""
@@ -52,12 +60,12 @@ class Client:
                 self.pieces[-1] -= sent
                 if not self.pieces[-1]:
                     self.pieces.pop()
-        except BlockingIOError:
+        except NOT_NOW:
             pass
         try:
             while data := self.socket.recv(1 << 20):
                 self.answers += data
-        except BlockingIOError:
+        except NOT_NOW:
             pass
 
 
@@ -77,18 +85,20 @@ def conversations(draw: st.DrawFn) -> list[tuple[list[bytes], list[int]]]:
     return talks
 
 
-@pytest.mark.parametrize(
-    "has_pump", [pytest.param(True, marks=needs_pump, id="pump"), pytest.param(False, id="python")]
-)
-@given(conversations())
+@pytest.mark.parametrize("driver", [pytest.param("pump", marks=needs_pump), "python", "tls"])
+@given(talks=conversations())
 def test_whatever_pieces_requests_come_in_every_one_is_served(
-    has_pump: bool, talks: list[tuple[list[bytes], list[int]]]
+    driver: str, certificates: Certificates, talks: list[tuple[list[bytes], list[int]]]
 ) -> None:
+    context = certificates.client_context() if driver == "tls" else None
+    make_endpoint: EndpointMaker = Endpoint
+    if context is not None:
+        make_endpoint = tls_endpoint_maker(server_context(certificates.server), 60_000)
     service: Any = Service()
     settings = NetworkSettings((ListenerSettings("PLAINTEXT", "127.0.0.1", 0),))
     loop = reactor.Reactor(receiver=service, settings=settings, clock=SystemClock())
-    loop.pump = reactor.PUMP if has_pump else None
-    clients = [Client(b"".join(map(framed, bodies)), pieces) for bodies, pieces in talks]
+    loop.pump = reactor.PUMP if driver == "pump" else None
+    clients = [Client(b"".join(map(framed, bodies)), pieces, context) for bodies, pieces in talks]
     wanted = [b"".join(framed(body) for body in bodies if body[:1] != b"n") for bodies, _ in talks]
     for number, client in enumerate(clients):
         loop.adopt(
@@ -97,7 +107,7 @@ def test_whatever_pieces_requests_come_in_every_one_is_served(
             client_host="here",
             client_port=number,
             frame_limit_bytes=1 << 24,
-            make_endpoint=Endpoint,
+            make_endpoint=make_endpoint,
         )
     try:
         for _ in range(TURNS_MAX):

@@ -15,30 +15,7 @@ from odradek.kernel.errors import ConfigError
 from odradek.kernel.network.settings import ClientAuth, ListenerSettings, LoopKind, SecurityProtocol, TlsSettings
 from odradek.kernel.network.tls import server_context
 
-
-@attrs.frozen
-class Certificates:
-    """An authority, a server and a client that it signed."""
-
-    authority: trustme.CA
-    server: TlsSettings
-    server_pem: Path
-
-    def client_context(self, *, shows_certificate: bool = False) -> ssl.SSLContext:
-        context = ssl.create_default_context()
-        self.authority.configure_trust(context)
-        if shows_certificate:
-            self.authority.issue_cert("client@example.org").configure_cert(context)
-        return context
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    authority = trustme.CA()
-    issued = authority.issue_cert("localhost")
-    path = tmp_path_factory.mktemp("tls") / "server.pem"
-    path.write_bytes(issued.private_key_and_cert_chain_pem.bytes())
-    return Certificates(authority, TlsSettings(keystore_type="PEM", keystore_location=str(path)), path)
+from .conftest import Certificates
 
 
 def listeners(tls: TlsSettings) -> tuple[ListenerSettings, ...]:
