@@ -243,10 +243,10 @@ def _check_inter_broker(config: BrokerConfig, names: Sequence[str]) -> None:
 
 
 def connection_limits_by_host(config: BrokerConfig) -> dict[str, int]:
-    """Return `max.connections.per.ip.overrides` as host name or address to limit.
+    """Return `max.connections.per.ip.overrides` as address, as the system writes it, to limit.
 
     Raises:
-        ConfigError: An entry is not `HOST:COUNT`.
+        ConfigError: An entry is not `ADDRESS:COUNT`.
     """
     key = "max.connections.per.ip.overrides"
     limits = {}
@@ -255,7 +255,18 @@ def connection_limits_by_host(config: BrokerConfig) -> dict[str, int]:
             continue
         host, separator, count = (part.strip() for part in entry.rpartition(":"))
         if not separator or not host or not count.isascii() or not count.isdigit():
-            what = f"{key} has {entry.strip()!r}, which is not HOST:COUNT"
+            what = f"{key} has {entry.strip()!r}, which is not ADDRESS:COUNT"
             raise ConfigError(what, where=config.where(key), hint="127.0.0.1:100")
-        limits[host.strip("[]")] = int(count)
+        limits[_address(host.strip("[]"), key, config)] = int(count)
     return limits
+
+
+def _address(text: str, key: str, config: BrokerConfig) -> str:
+    import ipaddress  # only where a limit is set: no other start pays for it
+
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError as error:
+        # Connections are known by their addresses: a name would limit nobody.
+        what = f"{key} has {text!r}, which is no address, and names are not looked up"
+        raise ConfigError(what, where=config.where(key), hint="127.0.0.1:100") from error

@@ -210,7 +210,7 @@ def test_a_wrong_file_is_refused_with_its_line(tmp_path: Path, text: str) -> Non
         ("queued.max.request.bytes=5", "must be -1 or at least socket.request.max.bytes"),
         ("max.connections.per.ip=0", "can be 0 only where"),
         ("offsets.topic.compression.codec=5", "Unknown compression type id: 5"),
-        ("max.connections.per.ip.overrides=here", "is not HOST:COUNT"),
+        ("max.connections.per.ip.overrides=here", "is not ADDRESS:COUNT"),
         ("log.cleaner.max.compaction.lag.ms=1", ""),
         ("log.cleaner.min.compaction.lag.ms=99999999999999", ""),
     ],

@@ -120,9 +120,14 @@ def test_wrong_listeners_are_refused_where_they_stand(texts: dict[str, str], key
 
 
 def test_connection_limits_are_read_by_host() -> None:
-    limits = connection_limits_by_host(config(max_connections_per_ip_overrides="127.0.0.1:7, [::1]:8,,host: 9"))
+    limits = connection_limits_by_host(config(max_connections_per_ip_overrides="127.0.0.1:7, [0:0::1]:8,,::2: 9"))
 
-    assert limits == {"127.0.0.1": 7, "::1": 8, "host": 9}
+    assert limits == {"127.0.0.1": 7, "::1": 8, "::2": 9}
+
+
+def test_a_limit_of_a_host_by_its_name_is_refused() -> None:
+    with pytest.raises(ConfigError, match="has 'localhost', which is no address, and names are not looked up"):
+        connection_limits_by_host(config(max_connections_per_ip_overrides="127.0.0.1:7,localhost:8"))
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ max.connections.per.ip
     How many connections one address may have.
 
 max.connections.per.ip.overrides
-    Other limits for some addresses or host names: `host:count`, separated by commas.
+    Other limits for some addresses: `address:count`, separated by commas.
 
 max.connections
     How many connections the broker keeps at all.
