@@ -10,20 +10,15 @@ Owned by the reactor's task, as its replicas are. Who calls what:
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import attrs
 
-from ..contracts.election import ElectionContext
-from ..contracts.storage import PartitionLog
 from ..errors import ErrorCode, KafkaError, OdradekError, PluginError, StorageError
-from ..plugin_manager import broken, choose_offer, missing_members
+from ..plugin_manager import broken
 from ..plugin_names import blame, culprit_of_error
 from ..types import INTERNAL_TOPICS, TopicIdPartition
-from .producer_state import ProducerStateTable
-from .recovery import recover_producers
-from .replica import Replica
+from .replica_opener import ReplicaOpener
 from .tiers import Tiers
 
 if TYPE_CHECKING:
@@ -32,10 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from ..clock import Clock
-    from ..contracts.append_stage import AppendStage, AppendStageFactory
+    from ..contracts.append_stage import AppendStageFactory
     from ..contracts.election import ElectionFactory, PartitionState
-    from ..contracts.storage import StorageEngine
-    from ..contracts.tiering import Tier, TieredLog
+    from ..contracts.storage import PartitionLog, StorageEngine
+    from ..contracts.tiering import Tier
+    from .replica import Replica
     from .topic_plan import TopicPlan
 
 log = logging.getLogger(__name__)
@@ -126,22 +122,25 @@ class ReplicaManager:
         self._broker_id = broker_id
         self.engines = engines
         self.tiers = Tiers(tier)
-        self._elections = elections
-        self._stages = stages
-        self._clock = clock
-        self._random = random_source
-        self._producer_id_expiration_ms = producer_id_expiration_ms
+        self._opener = ReplicaOpener(
+            broker_id=broker_id,
+            engines=engines,
+            elections=elections,
+            stages=stages,
+            tiers=self.tiers,
+            clock=clock,
+            random=random_source,
+            producer_id_expiration_ms=producer_id_expiration_ms,
+        )
         self._on_progress = on_progress
         self._on_staged = on_staged
         self._on_flush_wanted = on_flush_wanted
         self._on_leader_changed = on_leader_changed
-        self._kept_high_watermarks: dict[TopicIdPartition, int] = {}
         self._started: list[str] = []
         self._found_logs: list[tuple[StorageEngine, TopicIdPartition]] = []
         self.unfinished_moves: dict[TopicIdPartition, str] = {}
         self._staged: list[Replica] = []
         self._failed_logs: dict[TopicIdPartition, str] = {}
-        self._checked_logs: set[type] = set()
         self._states_of_failed: dict[TopicIdPartition, PartitionState] = {}
 
     def __repr__(self) -> str:
@@ -188,7 +187,7 @@ class ReplicaManager:
 
     def _open(self, partition: TopicIdPartition, plan: TopicPlan) -> Replica | None:
         try:
-            replica = self._opened(partition, plan)
+            replica = self._opener.open(partition, plan)
         except (StorageError, PluginError) as error:
             log.error("partition %s is offline: %s", partition, error)
             self._failed_logs[partition] = str(error)
@@ -199,65 +198,6 @@ class ReplicaManager:
             self._failed_logs.pop(partition, None)
             return replica
         return None
-
-    def _opened(self, partition: TopicIdPartition, plan: TopicPlan) -> Replica:
-        engine = choose_offer(self.engines, plan.storage, "storage", "odradek.storage")
-        factory = choose_offer(self._elections, plan.election, "election", "odradek.election")
-        partition_log = engine.open_log(partition, plan.log_config)
-        self._check_methods(plan.storage, partition_log)
-        try:
-            tiered_log = self.tiers.wrap(partition_log, plan.tier)
-            return self._replica_over(partition_log, tiered_log, factory, plan)
-        except Exception:
-            with suppress(StorageError):
-                partition_log.close()  # so that it can be opened when it is tried again
-            raise
-
-    def _check_methods(self, storage: str, partition_log: PartitionLog) -> None:
-        """Refuse a log that lacks methods, which would be missed when they are needed; once for each class."""
-        if type(partition_log) not in self._checked_logs:
-            missing = missing_members(partition_log, PartitionLog)
-            if missing:
-                raise PluginError(
-                    "", f"a log of storage {storage!r} has no {missing}: see the contract kit for storages"
-                )
-            self._checked_logs.add(type(partition_log))
-
-    def _replica_over(
-        self, opened: PartitionLog, tiered_log: TieredLog | None, factory: ElectionFactory, plan: TopicPlan
-    ) -> Replica:
-        partition_log = opened if tiered_log is None else tiered_log
-        partition = partition_log.partition
-        if partition_log.recovery_point < partition_log.log_end_offset and plan.log_config.wants_flushes:
-            partition_log.flush()  # what a crash left in the page cache is shown only once it is safe
-        producers = ProducerStateTable(self._producer_id_expiration_ms)
-        recover_producers(partition_log, producers, self._clock.now_ms())
-        high_watermark = self._kept_high_watermarks.get(partition, partition_log.log_start_offset)
-        election = factory.new_election(
-            ElectionContext(
-                partition=partition,
-                broker_id=self._broker_id,
-                log_end_offset=partition_log.log_end_offset,
-                high_watermark=min(high_watermark, partition_log.log_end_offset),
-                latest_epoch=partition_log.latest_epoch,
-                hard_state=None,
-                settings=plan.values,
-                random=self._random,
-            )
-        )
-        return Replica(
-            partition=partition,
-            log=opened,
-            tiered_log=tiered_log,
-            election=election,
-            producers=producers,
-            settings=plan.settings,
-            stages=self._make_stages(partition, plan),
-        )
-
-    def _make_stages(self, partition: TopicIdPartition, plan: TopicPlan) -> tuple[AppendStage, ...]:
-        made = (self._stages[name](partition, plan.values) for name in plan.stages)
-        return tuple(stage for stage in made if stage is not None)
 
     def apply_leadership(self, replica: Replica, state: PartitionState) -> None:
         """Give one replica the state that the committed metadata has for it, once its log has stopped moving."""
@@ -283,7 +223,7 @@ class ReplicaManager:
                 if not replica.is_paused:
                     self.tiers.fit(replica, plan.tier)
                 replica.log.reconfigure(plan.log_config)
-                replica.stages = self._make_stages(replica.partition, plan)
+                replica.stages = self._opener.make_stages(replica.partition, plan)
             except Exception as error:
                 self.fail(replica, error)
                 continue
@@ -293,7 +233,7 @@ class ReplicaManager:
 
     def expire_producers_after(self, producer_id_expiration_ms: int) -> None:
         """Take a new `producer.id.expiration.ms` for all replicas."""
-        self._producer_id_expiration_ms = producer_id_expiration_ms
+        self._opener.producer_id_expiration_ms = producer_id_expiration_ms
         for replica in self.replicas():
             replica.producers.expire_after(producer_id_expiration_ms)
 
@@ -377,7 +317,7 @@ class ReplicaManager:
                 culprit = culprit_of_error(error)
                 raise broken(culprit.plugin if culprit else "", f"storage {name!r} cannot start: {error!r}") from error
             self._started.append(name)
-            self._kept_high_watermarks.update(engine.high_watermarks())
+            self._opener.kept_high_watermarks.update(engine.high_watermarks())
 
     def set_strays_aside(self, is_known: Callable[[TopicIdPartition], bool]) -> None:
         """Take logs out of the way that were on disk at the start and that the metadata does not know.

@@ -108,7 +108,7 @@ def test_an_unreadable_log_takes_its_partition_offline_and_is_tried_again(tmp_pa
 
 def test_a_log_whose_replica_could_not_be_made_is_tried_again(tmp_path: Path) -> None:
     hosted = Hosted(tmp_path)
-    elections = hosted.replicas._elections["isr"]
+    elections = hosted.replicas._opener.elections["isr"]
 
     class Moody:
         failures = 1
@@ -119,7 +119,7 @@ def test_a_log_whose_replica_could_not_be_made_is_tried_again(tmp_path: Path) ->
                 raise RuntimeError("not now")
             return elections.new_election(context)
 
-    hosted.replicas._elections = {"isr": Moody()}  # type: ignore[dict-item] # no more is asked of it here
+    hosted.replicas._opener.elections = {"isr": Moody()}  # type: ignore[dict-item] # no more is asked of it here
 
     hosted.open("a")
     with pytest.raises(KafkaError, match="log directory cannot be"):
