@@ -283,15 +283,15 @@ class AdminSettings:
         """Read Kafka's keys.
 
         Raises:
-            ConfigError: A key is unknown or unbuilt, a value wrong, or two values contradict each other.
+            ConfigError: A key is unknown or unbuilt, or a value wrong.
         """
         values = read_values(given, ADMIN_KEYS, "admin")
-        api_ms, request_ms = values["default.api.timeout.ms"], values["request.timeout.ms"]
-        if api_ms < request_ms and given.get("default.api.timeout.ms") is not None:
-            raise ConfigError(f"default.api.timeout.ms={api_ms} is less than request.timeout.ms={request_ms}")
+        api_ms = values["default.api.timeout.ms"]
+        if given.get("default.api.timeout.ms") is None:
+            api_ms = max(api_ms, values["request.timeout.ms"])
         return cls(
             connection=ConnectionSettings.of(values, "odradek-admin"),
-            api_timeout_ms=max(api_ms, request_ms),
+            api_timeout_ms=api_ms,
             retries=values["retries"],
         )
 
