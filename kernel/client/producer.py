@@ -52,16 +52,16 @@ from .errors import (
     ClientTimeoutError,
     ClientUsageError,
     RecordTooLargeError,
-    SerializationError,
 )
 from .lifetime import open_crew
 from .partition_choice import PartitionChoice
 from .producer_settings import ProducerSettings
 from .sender import Sender, SenderCounts
+from .serializing import check_headers, check_place, check_timestamp, serialize
 from .transactions.calls import TransactionCalls
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Mapping
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
     from typing import Self, TypeAlias
@@ -278,6 +278,8 @@ class Producer(TransactionCalls):
         """
         brokers = self._opened()
         info = brokers.cluster.topics.get(topic)
+        if info is None or (partition is not None and partition not in info.partitions):
+            check_place(topic, partition)
         if info is None or not info.partitions:
             brokers.want((topic,))
             raise BufferExhaustedError(f"nothing is known of topic {topic!r} yet; its metadata was asked for")
@@ -320,13 +322,12 @@ class Producer(TransactionCalls):
 
     async def _wait_partition(self, brokers: Brokers, topic: str, partition: int | None, timeout_ms: int) -> None:
         """Wait until the topic is known, and has the partition if one was named."""
+        check_place(topic, partition)
         deadline_ms = now_ms() + timeout_ms
         while True:
             info = await brokers.topic(topic, timeout_ms=max(deadline_ms - now_ms(), 0))
             if partition is None or partition in info.partitions:
                 return
-            if partition < 0:
-                raise ClientUsageError(f"partition {partition} is negative")
             try:
                 await brokers.update(timeout_ms=max(deadline_ms - now_ms(), 0))
             except ClientTimeoutError:
@@ -346,8 +347,10 @@ class Producer(TransactionCalls):
             return None
         key_bytes = None
         if key is not None or settings.key_serializer is not None:
-            key_bytes = self._serialized("key", settings.key_serializer, topic, key)
-        value_bytes = self._serialized("value", settings.value_serializer, topic, value)
+            key_bytes = serialize("key", settings.key_serializer, topic, key)
+        value_bytes = serialize("value", settings.value_serializer, topic, value)
+        if headers != ():
+            check_headers(headers)
         size_bytes = record_size(key_bytes, value_bytes, headers)
         if size_bytes > settings.request_size_bytes_max or size_bytes > settings.buffer_memory_bytes:
             self._refuse_size(size_bytes)
@@ -360,6 +363,8 @@ class Producer(TransactionCalls):
             return None
         if timestamp is None:
             timestamp = self._clock.now_ms()
+        else:
+            check_timestamp(timestamp)
         where = TopicPartition(topic, number)
         return where, info if is_sticky else None, key_bytes, value_bytes, headers, timestamp, size_bytes
 
@@ -395,25 +400,6 @@ class Producer(TransactionCalls):
         if on_delivery is not None:
             batch.on_done.append(lambda _: call_back(on_delivery, delivery))
         return delivery
-
-    def _serialized(
-        self, what: str, serializer: Callable[[str, Any], Any] | None, topic: str, given: Any
-    ) -> bytes | None:
-        if serializer is not None:
-            try:
-                given = serializer(topic, given)
-            except Exception as error:
-                raise SerializationError(f"the {what} serializer failed: {error}") from error
-        kind = type(given)
-        if given is None or kind is bytes:
-            plain: bytes | None = given
-            return plain
-        if kind is str and serializer is None:
-            text: str = given
-            return text.encode()
-        if isinstance(given, bytes | bytearray | memoryview):
-            return bytes(given)
-        raise SerializationError(f"a {what} of type {kind.__name__}: set {what}.serializer, or give bytes or text")
 
     def _refuse_size(self, size_bytes: int) -> NoReturn:
         settings = self._settings

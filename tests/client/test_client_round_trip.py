@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
 
 import pytest
 import trio
@@ -23,6 +24,7 @@ from odradek.kernel.client import (
     NoOffsetForPartitionError,
     Producer,
     ResourceType,
+    SerializationError,
     TopicPartition,
 )
 from odradek.kernel.errors import ErrorCode
@@ -98,6 +100,44 @@ def test_nulls_headers_and_large_records(broker: RunningBroker) -> None:
 
         assert [(b"k", None), (None, large), (b"", b"")] == [(record.key, record.value) for record in records]
         assert records[0].headers == (("a", b"1"), ("a", None), ("é", b""))
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"headers": [("name", "text")]},
+        {"headers": [(b"name", b"value")]},
+        {"headers": [("name", 5)]},
+        {"headers": [("name",)]},
+        {"headers": [("\ud800", b"value")]},
+        {"headers": {"name": b"value"}},
+        {"headers": (pair for pair in [("name", b"value")])},
+        {"headers": 5},
+        {"value": "\ud800"},
+        {"timestamp": 1.5},
+        {"timestamp": -5},
+        {"timestamp": 2**63},
+        {"partition": "0"},
+        {"topic": None},
+    ],
+    ids=str,
+)
+def test_a_record_that_is_none_is_refused_and_harms_no_other(broker: RunningBroker, wrong: dict[str, Any]) -> None:
+    async def test() -> None:
+        async with Producer(of(broker, linger_ms=20)) as producer:
+            taken = [await producer.enqueue("refusals", "before", partition=0)]
+            for take in (producer.enqueue, producer.send):
+                with pytest.raises((SerializationError, ClientUsageError)):
+                    await take(**{"topic": "refusals", "value": "v", "partition": 1, **wrong})
+            with pytest.raises((SerializationError, ClientUsageError)):
+                producer.send_nowait(**{"topic": "refusals", "value": "v", "partition": 1, **wrong})
+            taken += [await producer.enqueue("refusals", "after", partition=number) for number in (0, 1)]
+            await producer.flush()
+
+            assert [delivery.result().partition for delivery in taken] == [0, 0, 1]
+            assert producer.statistics().buffered_bytes == 0
 
     run(test)
 
