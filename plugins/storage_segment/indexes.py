@@ -8,9 +8,9 @@ millisecond and 2 MB for each index touched, and sequential readers do not searc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from odradek.kernel.api import CREATE, READ, READ_WRITE, CorruptionError, sync_file
+from odradek.kernel.api import CREATE, NO_TIMESTAMP, READ, READ_WRITE, CorruptionError, sync_file
 
 from .formats import INDEX_ENTRY, TIME_INDEX_ENTRY
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from odradek.kernel.api import Files
-
-NO_TIMESTAMP: Final = -1
 
 
 class _MappedIndex:

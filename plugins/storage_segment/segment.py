@@ -16,6 +16,7 @@ from odradek.kernel.api import (
     MAGIC,
     MAGIC_POSITION,
     NO_LIMIT,
+    NO_TIMESTAMP,
     READ_WRITE,
     CorruptionError,
     CorruptRecordsError,
@@ -26,7 +27,7 @@ from odradek.kernel.api import (
 )
 
 from .formats import LOG, OFFSET_INDEX, TIME_INDEX, segment_file_name
-from .indexes import NO_TIMESTAMP, OffsetIndex, TimeIndex
+from .indexes import OffsetIndex, TimeIndex
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from odradek.kernel.api import DecodeError, ErrorCode, KafkaError, decode
+from odradek.kernel.api import NO_TIMESTAMP, DecodeError, ErrorCode, KafkaError, decode
 from odradek.kernel.wire.messages.data_consumer_protocol import ConsumerProtocolSubscription
 from odradek.kernel.wire.messages.data_group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from odradek.kernel.api import Waiter
 
-NO_TIMESTAMP = -1
 _SUBSCRIPTION_VERSION = 0
 """Every version of a subscription begins like this one, and the topics are in it."""
 _VERSION_SIZE = 2

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.kernel.api import PARKED, ErrorCode, KafkaError
+from odradek.kernel.api import NO_TIMESTAMP, PARKED, ErrorCode, KafkaError
 from odradek.kernel.wire.messages.api_12_heartbeat import HeartbeatResponse
 from odradek.kernel.wire.messages.api_13_leave_group import LeaveGroupResponse, MemberResponse
 from odradek.kernel.wire.messages.data_group_records import GroupMetadataKey
@@ -19,7 +19,7 @@ from ..consumer.group import ConsumerGroup
 from ..group import Effects
 from .answers import NO_MEMBER_ID, join_refused, sync_refused, synced
 from .describe import described, not_described
-from .group import NO_TIMESTAMP, ClassicGroup
+from .group import ClassicGroup
 from .joining import MAX_SIZE_KEY, Joining
 from .rebalance import Rebalances
 from .states import COMPLETING, DEAD, EMPTY, PREPARING, STABLE
