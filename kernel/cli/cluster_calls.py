@@ -61,6 +61,17 @@ class ClusterCalls:
             raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}{hint}")
         return found
 
+    def check_broker(self, name: str) -> None:
+        """See that a broker is there, where its number is one: clients would wait for it for a minute.
+
+        Raises:
+            BrokerError: BROKER_ID_NOT_REGISTERED, with the brokers that there are.
+        """
+        known = self.admin.opened().cluster.nodes
+        if name.isascii() and name.isdigit() and int(name) not in known:
+            numbers = ", ".join(str(number) for number in sorted(known))
+            raise BrokerError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"there is no broker {name}; there are: {numbers}")
+
     def partitions(self, name: str, numbers: Iterable[int] = ()) -> list[TopicPartition]:
         """Return the partitions of a topic: those that are named, or all of them by number.
 

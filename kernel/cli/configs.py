@@ -120,11 +120,13 @@ async def _alter(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
 
 
 def _kind(arguments: argparse.Namespace, calls: ClusterCalls) -> ResourceType:
-    """Return the kind of resource, after a look at whether a topic is there: the hint is better than the broker's."""
+    """Return the kind of resource, after a look at whether a topic or a broker is there: the hint is a better one."""
     from ..client import ResourceType
 
     if arguments.kind == "topic":
         calls.topic(arguments.name)
+    elif arguments.kind == "broker":
+        calls.check_broker(arguments.name)
     return ResourceType(KINDS[arguments.kind])
 
 

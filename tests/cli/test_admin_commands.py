@@ -110,6 +110,15 @@ def test_configs_are_changed_and_shown_with_their_source(odradek: Any) -> None:
     ]
 
 
+@pytest.mark.parametrize("command", [("describe",), ("alter", "--set", "log.retention.ms=1")], ids=lambda it: it[0])
+def test_a_broker_that_is_not_there_is_told_at_once(odradek: Any, command: tuple[str, ...]) -> None:
+    action, *options = command
+    refused = odradek("configs", action, "broker", "77", *options)
+
+    assert refused.status == 1
+    assert "BROKER_ID_NOT_REGISTERED: there is no broker 77; there are: 1" in refused.err
+
+
 def test_all_configs_are_shown_when_asked_for(odradek: Any) -> None:
     few = odradek.ok("configs", "describe", "broker", "1", "--json").json
     many = odradek.ok("configs", "describe", "broker", "1", "--all", "--json").json
