@@ -65,6 +65,12 @@ class BoundListener:
     advertised_host: str
     advertised_port: int
 
+    @property
+    def advertised(self) -> str:
+        """`HOST:PORT` as clients take it for `bootstrap.servers`: an IPv6 address stands in brackets."""
+        host = f"[{self.advertised_host}]" if ":" in self.advertised_host else self.advertised_host
+        return f"{host}:{self.advertised_port}"
+
 
 class Broker:
     """One broker. Life: made, `run` once, `stop`.

@@ -93,7 +93,7 @@ async def _serve(broker: Broker) -> None:
             listeners: tuple[BoundListener, ...] = await nursery.start(broker.run)
             gc.freeze()  # without a collection: there is next to no garbage, and looking for it takes 12 ms
             for listener in listeners:
-                print(f"ready {listener.advertised_host}:{listener.advertised_port}", flush=True)
+                print(f"ready {listener.advertised}", flush=True)
             nursery.start_soon(_stop_on_signal, broker, signals)
             await broker.wait_stopped()
             nursery.cancel_scope.cancel()

@@ -114,7 +114,7 @@ class _Runner:
         self._token = trio.lowlevel.current_trio_token()
         async with trio.open_nursery() as nursery:
             first, *_others = await nursery.start(self._broker.run)
-            self.bootstrap = f"{first.advertised_host}:{first.advertised_port}"
+            self.bootstrap = first.advertised
             self._is_ready.set()
 
     def check(self) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from odradek.kernel.broker import BoundListener
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.batch import iterate_batches
 from odradek.kernel.records.reader import read_batch
@@ -20,6 +21,11 @@ from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchReque
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 from .broker_process import BrokerProcess, Client, batch_of, broker_process
+
+
+@pytest.mark.parametrize(("host", "told"), [("::1", "[::1]:9092"), ("127.0.0.1", "127.0.0.1:9092"), ("a", "a:9092")])
+def test_what_ready_tells_is_taken_by_clients(host: str, told: str) -> None:
+    assert BoundListener("PLAINTEXT", host, 9092, host, 9092).advertised == told
 
 
 def create(client: Client, topic: str) -> None:
