@@ -13,6 +13,7 @@ from .config.definitions.odradek import TIERED, TIERED_OVER
 from .config.keys import Scope
 from .config.registry import Registry
 from .config.settings import default_data_dir, listen_settings, read_settings
+from .errors import ConfigError
 from .plugin_manager import PluginManager, choose_plugins, installed_plugins
 from .plugin_settings import check_plugin_settings
 
@@ -79,6 +80,9 @@ def read_broker_options(
     settings = read_settings(config=config, environment=environment, options=options)
     more = listen_settings(listen)
     if data_dir is not None:
+        if "," in str(data_dir):
+            what = "a comma separates directories, and would make two of this one"
+            raise ConfigError(what, where=f"--data-dir {data_dir}", hint="choose a name without it")
         more["log.dirs"] = Setting(str(data_dir), f"--data-dir {data_dir}")
     settings = attrs.evolve(settings, options={**settings.options, **more})
     plugins = PluginManager()

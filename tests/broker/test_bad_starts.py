@@ -198,6 +198,7 @@ BAD = {
         ("odradek.storage", "segment"), config='[plugins]\ndisable = ["storage_segment"]\n', status=1
     ),
     # ---- data
+    "a data directory that would be two": Bad(("--data-dir", "a,b", "comma"), arguments=("--data-dir", "{here}/a,b")),
     "a file for a data directory": Bad(("{here}/data",), prepare=lambda here: (here / "data").write_text(""), status=1),
     "a directory that cannot be made": Bad(
         ("{here}/file/data",),
