@@ -132,15 +132,20 @@ def read_settings(
 
 
 def _read_file(path: Path) -> FileSections:
+    is_java = path.suffix == ".properties"
     try:
-        text = path.read_text(encoding="utf-8")
+        content = path.read_bytes()
     except OSError as error:
         why = error.strerror or str(error)
         raise ConfigError(f"cannot read the configuration: {why}", where=str(path)) from error
+    try:
+        text = content.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise ConfigError("the configuration is not UTF-8", where=str(path)) from error
+        if not is_java:
+            raise ConfigError("the configuration is not UTF-8", where=str(path)) from error
+        text = content.decode("latin-1")  # Java's own encoding of such a file
     # The parsers are loaded where there is something to parse: a start without a file does not pay for them.
-    if path.suffix == ".properties":
+    if is_java:
         from .properties import parse_properties
 
         entries = parse_properties(text, str(path))

@@ -314,10 +314,18 @@ def test_an_unknown_variable_is_refused_by_name() -> None:
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot read the configuration: No such file"):
         read_settings(config=tmp_path / "none.toml")
-    broken = tmp_path / "latin.properties"
-    broken.write_bytes(b"a=\xe9")
+    broken = tmp_path / "latin.toml"
+    broken.write_bytes(b"# \xe9")
     with pytest.raises(ConfigError, match="not UTF-8"):
         read_settings(config=broken)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_kafkas_file_may_be_written_in_either_encoding(tmp_path: Path, encoding: str) -> None:
+    file = tmp_path / "server.properties"
+    file.write_bytes("# für alle\nbroker.rack=Zürich\n".encode(encoding))
+
+    assert read_settings(config=file).resolve(builtin_registry(), data_dir=DATA).get_text("broker.rack") == "Zürich"
 
 
 def test_plugins_and_topics_come_from_the_file(tmp_path: Path) -> None:
