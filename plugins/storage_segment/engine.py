@@ -1,4 +1,4 @@
-"""Shell: the engine of one broker: its log directories, and the logs in them.
+"""Shell: the engine of one broker: the logs in its log directories.
 
 A directory whose device fails goes offline with its logs; the others go on. *Source:* LogManager of Kafka 4.3.
 """
@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from odradek.kernel.api import (
     ZERO_ID,
@@ -31,22 +31,22 @@ from .formats import (
     DELETE_DIRECTORY,
     PARTITION_METADATA,
     STRAY_DIRECTORY,
-    MetaProperties,
     encode_partition_metadata,
-    marked_directory_name,
     parse_directory_mark,
 )
 from .log import SegmentLog
-from .log_dir import LogDir, common_identity, find_logs
+from .log_dir import find_logs
+from .log_dirs import LogDirs
 from .moving import Copies, CopyPlan, MoveWork
 from .recovery import KnownState, open_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from odradek.kernel.api import DiskError, Files, KnownEnd, LogConfig, LogDirInfo, PartitionLog, StorageContext
 
-_T = TypeVar("_T")
+    from .log_dir import LogDir
+
 _logger: Final = logging.getLogger(__name__)
 
 _DELETE_DELAY_MS: Final = 60_000
@@ -62,29 +62,24 @@ class SegmentEngine:
     def __init__(self, context: StorageContext, files: Files | None = None) -> None:
         self._context = context
         self._files: Files = files or OsFiles()
-        reserved = dict.fromkeys(context.reserved_dirs)
-        self._dirs = [
-            LogDir(self._files, Path(path), is_reserved=path in reserved)
-            for path in dict.fromkeys([*context.log_dirs, *reserved])
-        ]
+        self._dirs = LogDirs(self._files, context, self._dir_went_offline)
         self._logs: dict[TopicPartition, SegmentLog] = {}
         self._homes: dict[TopicPartition, LogDir] = {}
         self._adopted: set[TopicPartition] = set()
         self._expiring: list[tuple[int, Path]] = []
         self._renamed_in: set[Path] = set()
         self._copies = Copies(self._files, context.new_id, self._discard)
-        self.cluster_id = context.cluster_id
+
+    @property
+    def cluster_id(self) -> str:
+        """See `StorageEngine.cluster_id`."""
+        return self._dirs.cluster_id
 
     # -- life ----------------------------------------------------------------------------------------------------
 
     def start(self) -> Sequence[FoundLog]:
         """See `StorageEngine.start`."""
-        try:
-            self._take_directories()
-        except StorageError:
-            for log_dir in self._dirs:
-                log_dir.release()
-            raise
+        self._dirs.take()
         now_ms = self._context.now_ms()
         delays = {DELETE_DIRECTORY: _DELETE_DELAY_MS, "": 0}
         for log_dir in self._dirs:
@@ -99,70 +94,12 @@ class SegmentEngine:
             for p, home in sorted(self._homes.items(), key=itemgetter(0))
         ]
 
-    def _take_directories(self) -> None:
-        if not self._context.log_dirs:
-            raise StorageError("log.dirs names no directory")
-        self._identify()
-        for log_dir in self._dirs:
-            if not log_dir.error:
-                self._guard(log_dir, log_dir.load, "read")
-        if all(log_dir.error for log_dir in self._dirs if not log_dir.is_reserved):
-            raise StorageError("; ".join(log_dir.error for log_dir in self._dirs))
-        self._settle_doubles()
-
-    def _identify(self) -> None:
-        metas = {}
-        for log_dir in self._dirs:
-            metas[log_dir.name] = self._guard(log_dir, log_dir.take, "use")
-        known = {path: meta for path, meta in metas.items() if meta is not None}
-        self.cluster_id = common_identity(known, self._context.cluster_id, self._context.node_id)
-        if not self.cluster_id:
-            self.cluster_id = id_text(self._context.new_id())
-        for log_dir in self._dirs:
-            if log_dir.error:
-                continue
-            meta = known.get(log_dir.name)
-            identity = meta.directory_id if meta is not None else ZERO_ID
-            log_dir.directory_id = identity if identity != ZERO_ID else self._context.new_id()
-            mine = MetaProperties(self.cluster_id, self._context.node_id, log_dir.directory_id)
-            if meta != mine:
-                self._guard(log_dir, partial(log_dir.claim, mine), "write")
-
-    def _guard(self, log_dir: LogDir, action: Callable[[], _T], what: str) -> _T | None:
-        """Run `action`; a failure of the disk takes only this directory out of use."""
-        try:
-            return action()
-        except OSError as exc:
-            self._set_offline(log_dir, disk_error(exc, what, log_dir.path))
-            return None
-
-    def _set_offline(self, log_dir: LogDir, error: DiskError) -> None:
-        log_dir.error = str(error)
+    def _dir_went_offline(self, log_dir: LogDir, error: DiskError) -> None:
         if self._logs or not all(other.error for other in self._dirs):  # else it stops the start, which tells it
             _logger.error("log directory %s goes offline: %s", log_dir.path, error)
         for partition, log in self._logs.items():
             if self._homes[partition] is log_dir and not log.is_offline:
                 log.set_offline(log_dir.error)
-
-    def _settle_doubles(self) -> None:
-        """Set aside the second of two directories of one partition: a move that a crash cut short left two copies."""
-        seen: dict[TopicPartition, LogDir] = {}
-        for log_dir in self._dirs:
-            for partition in [p for p in log_dir.topic_ids if p in seen]:
-                _logger.warning("%s is in %s too: the one in %s is set aside", partition, seen[partition], log_dir)
-                self._guard(log_dir, partial(self._mark, log_dir, partition, STRAY_DIRECTORY), "rename in")
-                del log_dir.topic_ids[partition]
-            seen.update(dict.fromkeys(log_dir.topic_ids, log_dir))
-
-    def _mark(self, log_dir: LogDir, partition: TopicPartition, mark: str) -> Path:
-        target = self._rename_away(log_dir, partition, mark)
-        log_dir.sync()
-        return target
-
-    def _rename_away(self, log_dir: LogDir, partition: TopicPartition, mark: str) -> Path:
-        target = log_dir.path / marked_directory_name(partition, self._context.new_id(), mark)
-        self._files.rename(log_dir.path / str(partition), target)
-        return target
 
     def close(self, high_watermarks: Mapping[TopicIdPartition, int]) -> None:
         """See `StorageEngine.close`. A log that cannot be closed costs its directory the mark of a clean shutdown."""
@@ -171,7 +108,7 @@ class SegmentEngine:
         self.checkpoint(high_watermarks)
         for log_dir in self._dirs:
             if not log_dir.error and log_dir.name not in unclean:
-                self._guard(log_dir, log_dir.mark_clean, "write")
+                self._dirs.guard(log_dir, log_dir.mark_clean, "write")
             log_dir.release()
 
     def _close_logs(self) -> set[str]:
@@ -226,7 +163,7 @@ class SegmentEngine:
         home = self._homes.get(key)
         is_new = home is None
         if home is None:
-            home = self._choose_dir(log_dir)
+            home = self._dirs.choose(log_dir)
         if home.error:
             raise StorageError(home.error)
         previous = self._logs.get(key)
@@ -260,25 +197,16 @@ class SegmentEngine:
         except OSError as exc:
             error = disk_error(exc, "open", path)
             if error.is_device_failing:
-                self._set_offline(home, error)
+                self._dirs.set_offline(home, error)
             raise error from exc
         self._logs[key] = log
         if key in self._adopted:
             log.flush()
-            self._guard(home, partial(self.keep_offsets, partition, log.recovery_point, log.log_start_offset), "write")
+            self._dirs.guard(
+                home, partial(self.keep_offsets, partition, log.recovery_point, log.log_start_offset), "write"
+            )
             self._adopted.discard(key)
         return log
-
-    def _choose_dir(self, wanted: str | None) -> LogDir:
-        if wanted is not None:
-            for log_dir in self._dirs:
-                if log_dir.name == str(Path(wanted)):
-                    return log_dir
-            raise StorageError(f"{wanted} is no directory of log.dirs")
-        working = [log_dir for log_dir in self._dirs if not log_dir.error and not log_dir.is_reserved]
-        if not working:
-            raise StorageError("; ".join(log_dir.error for log_dir in self._dirs))
-        return min(working, key=lambda log_dir: len(log_dir.topic_ids))
 
     def _check_topic_id(self, home: LogDir, partition: TopicIdPartition) -> None:
         key = partition.topic_partition
@@ -296,7 +224,7 @@ class SegmentEngine:
     def log_failed(self, partition: TopicIdPartition, error: DiskError) -> None:
         """See `LogOwner.log_failed`."""
         if error.is_device_failing:
-            self._set_offline(self._homes[partition.topic_partition], error)
+            self._dirs.set_offline(self._homes[partition.topic_partition], error)
 
     def named_recovery_point(self, partition: TopicIdPartition) -> int:
         """See `LogOwner.named_recovery_point`."""
@@ -332,7 +260,7 @@ class SegmentEngine:
             log.set_offline(f"{partition} is deleted")
             log.release()
         try:
-            self._discard(self._rename_away(home, key, DELETE_DIRECTORY), delay_ms)
+            self._discard(self._dirs.rename_away(home, key, DELETE_DIRECTORY), delay_ms)
         except FileNotFoundError:
             pass  # a move has just taken it elsewhere, and gives it up when it ends
         except OSError as exc:
@@ -352,7 +280,7 @@ class SegmentEngine:
         if home is None or key in self._logs:
             return
         try:
-            path = self._mark(home, key, STRAY_DIRECTORY)
+            path = self._dirs.mark(home, key, STRAY_DIRECTORY)
         except OSError as exc:
             raise disk_error(exc, "set aside", home.path / str(key)) from exc
         _logger.warning("the metadata does not know %s: its log is set aside as %s", partition, path)
@@ -361,7 +289,7 @@ class SegmentEngine:
     def begin_move(self, partition: TopicIdPartition, log_dir: str) -> MoveWork:
         """See `StorageEngine.begin_move`."""
         key = partition.topic_partition
-        source, target = self._homes.get(key), self._choose_dir(log_dir)
+        source, target = self._homes.get(key), self._dirs.choose(log_dir)
         if source is None or source.topic_ids[key] not in (ZERO_ID, partition.topic_id):
             raise StorageError(f"{partition} is not here")
         if source is target:
@@ -392,7 +320,7 @@ class SegmentEngine:
         self._discard(move.retired, log.config.file_delete_delay_ms if log is not None else _DELETE_DELAY_MS)
         if self._homes.get(key) is not source or self._logs.get(key) is not log or (log and not log.is_closed):
             with suppress(OSError):
-                self._discard(self._rename_away(target, key, DELETE_DIRECTORY), 0)
+                self._discard(self._dirs.rename_away(target, key, DELETE_DIRECTORY), 0)
             raise StorageError(f"{key} was deleted or opened while it moved")
         for ours, theirs in (
             (source.topic_ids, target.topic_ids),
@@ -413,7 +341,7 @@ class SegmentEngine:
         """See `StorageEngine.begin_adoption`."""
         key = partition.topic_partition
         self._check_absent(key)
-        home = self._choose_dir(None)
+        home = self._dirs.choose(None)
         return AdoptionWork(self, self._files, key, Path(directory) / str(key), home, self._copies.path_of(key, home))
 
     def _check_absent(self, key: TopicPartition) -> None:
@@ -460,14 +388,14 @@ class SegmentEngine:
             if partition in self._homes:
                 self._homes[partition].high_watermarks[partition] = offset
         copies = [(log_dir, log_dir.copy_checkpoints()) for log_dir in self._dirs if not log_dir.error]
-        return CheckpointWork(copies, self._set_offline)
+        return CheckpointWork(copies, self._dirs.set_offline)
 
     def checkpoint(self, high_watermarks: Mapping[TopicIdPartition, int]) -> None:
         """See `StorageEngine.checkpoint`."""
         do_now(self.begin_checkpoint(high_watermarks))
         for log_dir in self._dirs:
             if not log_dir.error:
-                self._guard(log_dir, log_dir.sync, "write the checkpoints of")
+                self._dirs.guard(log_dir, log_dir.sync, "write the checkpoints of")
 
     def high_watermarks(self) -> Mapping[TopicIdPartition, int]:
         """See `StorageEngine.high_watermarks`."""
