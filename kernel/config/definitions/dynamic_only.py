@@ -10,13 +10,13 @@ from .vocabulary import CLUSTER_WIDE, LONG, MAX_LONG, MEDIUM, NOT_NEGATIVE
 if TYPE_CHECKING:
     from ..keys import ConfigKey, Row
 
-_NAMES: Final = (
-    "leader.replication.throttled.rate",
-    "follower.replication.throttled.rate",
-    "replica.alter.log.dirs.io.max.bytes.per.second",
-)
+_PARTS: Final = {
+    "leader.replication.throttled.rate": Part.CLUSTER,
+    "follower.replication.throttled.rate": Part.CLUSTER,
+    "replica.alter.log.dirs.io.max.bytes.per.second": Part.LOG_MOVES,
+}
 _ROWS: Final[tuple[Row, ...]] = tuple(
-    (name, LONG, MAX_LONG, NOT_NEGATIVE, MEDIUM, CLUSTER_WIDE, Part.CLUSTER) for name in _NAMES
+    (name, LONG, MAX_LONG, NOT_NEGATIVE, MEDIUM, CLUSTER_WIDE, part) for name, part in _PARTS.items()
 )
 
 _DOCS: Final = """
@@ -31,4 +31,4 @@ replica.alter.log.dirs.io.max.bytes.per.second
     How many bytes a second may be copied when replicas move from one log directory to another.
 """
 
-KEYS: Final[tuple[ConfigKey, ...]] = build(_ROWS, _DOCS, scope=Scope.BROKER, internal=frozenset(_NAMES))
+KEYS: Final[tuple[ConfigKey, ...]] = build(_ROWS, _DOCS, scope=Scope.BROKER, internal=frozenset(_PARTS))
