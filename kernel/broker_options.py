@@ -74,7 +74,7 @@ def read_broker_options(
         data_dir: Where records are kept, beating `log.dirs`.
 
     Raises:
-        ConfigError: A setting is wrong.
+        ConfigError: A setting is wrong, or given twice.
         PluginError: A plugin is missing or broken.
     """
     settings = read_settings(config=config, environment=environment, options=options)
@@ -84,6 +84,9 @@ def read_broker_options(
             what = "a comma separates directories, and would make two of this one"
             raise ConfigError(what, where=f"--data-dir {data_dir}", hint="choose a name without it")
         more["log.dirs"] = Setting(str(data_dir), f"--data-dir {data_dir}")
+    for key in settings.options:
+        if (setting := more.get("log.dirs" if key == "log.dir" else key)) is not None:
+            raise ConfigError(f"{setting.where} says it already", where=f"--set {key}", hint="leave one of them out")
     settings = attrs.evolve(settings, options={**settings.options, **more})
     plugins = PluginManager()
     installed = installed_plugins()

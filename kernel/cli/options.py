@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import ConfigError
@@ -105,6 +106,17 @@ def positive(text: str) -> int:
     if not number:
         raise argparse.ArgumentTypeError("expected at least 1")
     return number
+
+
+def directory(text: str) -> Path:
+    """Read the path of a directory, for argparse.
+
+    Raises:
+        argparse.ArgumentTypeError: It is empty, as a script's variable may be; a path made of it would be `.`.
+    """
+    if not text:
+        raise argparse.ArgumentTypeError("it is empty (. is the working directory)")
+    return Path(text)
 
 
 def add_json_option(parser: argparse.ArgumentParser) -> None:

@@ -15,7 +15,7 @@ import trio
 
 from ..broker import Broker, read_broker_options
 from ..observe.logs import configure_logging
-from .options import document
+from .options import directory, document
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="HOST:PORT",
         help="where clients connect; port 0 takes a free one; may be given several times (default 127.0.0.1:9092)",
     )
-    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="where records are kept")
+    parser.add_argument("--data-dir", type=directory, metavar="DIR", help="where records are kept")
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", dest="options", help="one setting of the broker"
     )

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .options import add_json_option, document
+from .options import add_json_option, directory, document
 from .output import plural, print_json, print_table
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
             ("topics adopt backup --topic orders --data-dir ./data", "take one topic into the data of --data-dir"),
         ],
     )
-    parser.add_argument("directory", type=Path, metavar="DIR", help="where the partitions' directories lie")
+    parser.add_argument("directory", type=directory, metavar="DIR", help="where the partitions' directories lie")
     parser.add_argument(
         "--topic", action="append", default=[], dest="only", help="take only this one; may be given several times"
     )
     group = parser.add_argument_group("the broker, as for `odradek serve`")
     group.add_argument("--config", type=Path, metavar="FILE", help="odradek.toml or server.properties")
-    group.add_argument("--data-dir", type=Path, metavar="DIR", help="where its records are kept")
+    group.add_argument("--data-dir", type=directory, metavar="DIR", help="where its records are kept")
     group.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", dest="options", help="a setting")
     add_json_option(parser)
 

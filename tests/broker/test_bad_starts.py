@@ -197,6 +197,22 @@ BAD = {
     "the chosen storage disabled": Bad(
         ("odradek.storage", "segment"), config='[plugins]\ndisable = ["storage_segment"]\n', status=1
     ),
+    # ---- the same twice
+    "listeners twice": Bad(
+        ("--set listeners", "--listen 127.0.0.1:0 says it already"),
+        ("listeners=PLAINTEXT://127.0.0.1:0",),
+        arguments=("--listen", "127.0.0.1:0"),
+    ),
+    "an advertised address that would be ignored": Bad(
+        ("--set advertised.listeners", "--listen 127.0.0.1:0 says it already"),
+        ("advertised.listeners=PLAINTEXT://broker.example:9092",),
+        arguments=("--listen", "127.0.0.1:0"),
+    ),
+    "a data directory twice": Bad(
+        ("--set log.dir:", "--data-dir {here}/data says it already"),
+        ("log.dir={here}/other",),
+        arguments=("--data-dir", "{here}/data"),
+    ),
     # ---- data
     "a data directory that would be two": Bad(("--data-dir", "a,b", "comma"), arguments=("--data-dir", "{here}/a,b")),
     "a file for a data directory": Bad(("{here}/data",), prepare=lambda here: (here / "data").write_text(""), status=1),
@@ -254,7 +270,9 @@ def test_a_bad_start_is_refused_in_one_line(
     for variable, value in bad.environment:
         monkeypatch.setenv(variable, value)
     bad.prepare(tmp_path)
-    command = ["serve", "--set", f"log.dirs={tmp_path / 'data'}"]
+    command = ["serve"]
+    if "--data-dir" not in bad.arguments:
+        command += ["--set", f"log.dirs={tmp_path / 'data'}"]
     if bad.config is not None:
         file = tmp_path / bad.name
         file.write_bytes(bad.config if isinstance(bad.config, bytes) else bad.config.encode())

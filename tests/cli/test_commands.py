@@ -85,10 +85,11 @@ def test_a_mistyped_command_is_answered_with_the_nearest(command: Any) -> None:
         ("consume", "t", "-c", "0"),
         ("produce", "t", "-p", "x"),
         ("topics", "create", "t", "-p", "0"),
+        ("serve", "--data-dir", ""),
     ],
     ids=" ".join,
 )
-def test_numbers_that_make_no_sense_are_refused_at_once(command: Any, arguments: tuple[str, ...]) -> None:
+def test_values_that_make_no_sense_are_refused_at_once(command: Any, arguments: tuple[str, ...]) -> None:
     done = command.run(*arguments)
 
     assert (done.status, done.out) == (2, "")
