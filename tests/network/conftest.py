@@ -1,5 +1,6 @@
 """A server on a free port with a receiver that tests can tell what to do."""
 
+import os
 import ssl
 import struct
 from collections.abc import AsyncIterator, Callable
@@ -82,6 +83,23 @@ class Service:
             self._at_turns_end.append((slot, body))
         else:
             slot.complete([framed(body)])
+
+
+@attrs.define
+class Slice:
+    """A piece of a file; says it is cold as often as told."""
+
+    file: Any
+    position: int
+    size_bytes: int
+    is_cached: bool = True
+
+    def fileno(self) -> int:
+        number: int = self.file.fileno()
+        return number
+
+    def read(self) -> bytes:
+        return os.pread(self.fileno(), self.size_bytes, self.position)
 
 
 @attrs.define

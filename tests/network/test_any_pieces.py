@@ -1,13 +1,17 @@
-"""Requests of any sizes in any pieces on real sockets: every one is served, in order, and nobody is left waiting."""
+"""Requests in any pieces, answers read as clients like, on real sockets: all are served, nobody is left waiting."""
 
 import itertools
 import socket
 import ssl
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from odradek.kernel.clock import SystemClock
@@ -17,13 +21,16 @@ from odradek.kernel.network.loop import EndpointMaker
 from odradek.kernel.network.settings import ListenerSettings, NetworkSettings
 from odradek.kernel.network.tls import server_context, tls_endpoint_maker
 
-from .conftest import Certificates, Service, framed, needs_pump
+from .conftest import Certificates, Service, Slice, framed, needs_pump
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the reactor needs epoll")
 
 SIZES = [0, 5, 3_000, 33_000, 40_000, 70_000, 131_060, 131_068, 131_069, 200_000, 700_000]
 """Of frames: small ones, and those on both sides of what is received in one piece."""
-TURNS_MAX = 400
+TURNS_MAX = 2_000
+FILE = bytes(range(256)) * 1_200
+SLICES = ((3, 300_000), (0, 10))
+"""Position and length of what answers `s`."""
 NOT_NOW = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
@@ -35,44 +42,67 @@ def tcp_pair() -> tuple[socket.socket, socket.socket]:
     for each in (client, server):
         each.setblocking(False)
         each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 50_000)
     return client, server
 
 
-class Client:
-    """Sends what it has in pieces of given sizes, and keeps the answers; over TLS where there is a context for it."""
+@attrs.frozen
+class Talk:
+    """What a client asks, in which pieces, and how much it reads at a time; at the end of `reads`, all that is there."""
 
-    def __init__(self, stream: bytes, pieces: list[int], context: ssl.SSLContext | None) -> None:
+    bodies: list[bytes]
+    pieces: list[int]
+    reads: list[int]
+
+    @property
+    def answers(self) -> bytes:
+        """What it should read in the end."""
+        answers = []
+        for body in self.bodies:
+            if body[:1] == b"s":
+                answers.append(framed(b"<" + b"".join(FILE[start : start + size] for start, size in SLICES) + b">"))
+            elif body[:1] != b"n":
+                answers.append(framed(body))
+        return b"".join(answers)
+
+
+class Client:
+    """Has a talk; over TLS where there is a context for it."""
+
+    def __init__(self, talk: Talk, context: ssl.SSLContext | None) -> None:
         self.socket, self.served = tcp_pair()
         if context is not None:
             self.socket = context.wrap_socket(
                 self.socket, server_hostname="localhost", do_handshake_on_connect=False, suppress_ragged_eofs=False
             )
-        self.stream = memoryview(stream)
-        self.pieces = pieces[::-1]
+        self.stream = memoryview(b"".join(map(framed, talk.bodies)))
+        self.pieces = talk.pieces[::-1]
+        self.reads = talk.reads[::-1]
         self.answers = b""
 
     def go_on(self) -> None:
-        """Send the next piece, or what the socket takes of it; receive what is there."""
-        try:
+        """Send the next piece, or what the socket takes of it; read."""
+        with suppress(*NOT_NOW):
             if self.pieces:
                 sent = self.socket.send(self.stream[: self.pieces[-1]])
                 self.stream = self.stream[sent:]
                 self.pieces[-1] -= sent
                 if not self.pieces[-1]:
                     self.pieces.pop()
-        except NOT_NOW:
-            pass
-        try:
-            while data := self.socket.recv(1 << 20):
-                self.answers += data
-        except NOT_NOW:
-            pass
+        with suppress(*NOT_NOW):
+            if self.reads:
+                limit = self.reads.pop()
+                self.answers += self.socket.recv(limit) if limit else b""
+            else:
+                while data := self.socket.recv(1 << 20):
+                    self.answers += data
 
 
 @st.composite
-def conversations(draw: st.DrawFn) -> list[tuple[list[bytes], list[int]]]:
-    """Draw what each client asks (echoes, now or at the turn's end, and what wants no answer), and in which pieces."""
-    body = st.builds(lambda kind, size: kind + bytes(size), st.sampled_from([b"e", b"n", b"t"]), st.sampled_from(SIZES))
+def conversations(draw: st.DrawFn) -> list[Talk]:
+    """Draw what clients ask: echoes, now or at the turn's end, pieces of a file, and what wants no answer."""
+    kind = st.sampled_from([b"e", b"n", b"t", b"s"])
+    body = st.builds(lambda kind, size: kind + bytes(size), kind, st.sampled_from(SIZES))
     talks = []
     for _ in range(draw(st.integers(1, 3))):
         bodies = draw(st.lists(body, min_size=1, max_size=6))
@@ -81,25 +111,36 @@ def conversations(draw: st.DrawFn) -> list[tuple[list[bytes], list[int]]]:
         # Many a cut is a frame's end: who looks further then finds nothing.
         cut = st.sampled_from(ends) | st.integers(1, stream_bytes)
         cuts = sorted({*draw(st.lists(cut, max_size=10)), stream_bytes})
-        talks.append((bodies, [end - start for start, end in itertools.pairwise([0, *cuts])]))
+        pieces = [end - start for start, end in itertools.pairwise([0, *cuts])]
+        talks.append(Talk(bodies, pieces, draw(st.lists(st.sampled_from([0, 1, 10_000, 100_000]), max_size=20))))
     return talks
 
 
+@pytest.fixture
+def slices(tmp_path: Path) -> Iterator[list[Slice]]:
+    path = tmp_path / "segment.log"
+    path.write_bytes(FILE)
+    with path.open("rb") as file:
+        yield [Slice(file, position, size_bytes) for position, size_bytes in SLICES]
+
+
 @pytest.mark.parametrize("driver", [pytest.param("pump", marks=needs_pump), "python", "tls"])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(talks=conversations())
-def test_whatever_pieces_requests_come_in_every_one_is_served(
-    driver: str, certificates: Certificates, talks: list[tuple[list[bytes], list[int]]]
+def test_however_clients_send_and_read_every_request_is_served(
+    driver: str, certificates: Certificates, slices: list[Slice], talks: list[Talk]
 ) -> None:
     context = certificates.client_context() if driver == "tls" else None
     make_endpoint: EndpointMaker = Endpoint
     if context is not None:
         make_endpoint = tls_endpoint_maker(server_context(certificates.server), 60_000)
     service: Any = Service()
-    settings = NetworkSettings((ListenerSettings("PLAINTEXT", "127.0.0.1", 0),))
-    loop = reactor.Reactor(receiver=service, settings=settings, clock=SystemClock())
+    service.slices = slices
+    listeners = NetworkSettings((ListenerSettings("PLAINTEXT", "127.0.0.1", 0),))
+    loop = reactor.Reactor(receiver=service, settings=listeners, clock=SystemClock())
     loop.pump = reactor.PUMP if driver == "pump" else None
-    clients = [Client(b"".join(map(framed, bodies)), pieces, context) for bodies, pieces in talks]
-    wanted = [b"".join(framed(body) for body in bodies if body[:1] != b"n") for bodies, _ in talks]
+    clients = [Client(talk, context) for talk in talks]
+    wanted = [talk.answers for talk in talks]
     for number, client in enumerate(clients):
         loop.adopt(
             client.served,
@@ -113,16 +154,16 @@ def test_whatever_pieces_requests_come_in_every_one_is_served(
         for _ in range(TURNS_MAX):
             for client in clients:
                 client.go_on()
-            served = len(service.frames) == sum(len(bodies) for bodies, _ in talks)
-            if served and wanted == [client.answers for client in clients]:
+            is_served = len(service.frames) == sum(len(talk.bodies) for talk in talks)
+            if is_served and wanted == [client.answers for client in clients]:
                 break
             # As the reactor's own task: a turn only when a socket is announced, or somebody asked for one.
-            events = loop._epoll.poll(0.001, 64)
+            events = loop._epoll.poll(0 if loop.resumed else 0.001, 64)
             if events or loop.resumed:
                 loop.turn(events)
 
         assert wanted == [client.answers for client in clients]
-        assert sorted(body for bodies, _ in talks for body in bodies) == sorted(service.frames)
+        assert sorted(body for talk in talks for body in talk.bodies) == sorted(service.frames)
     finally:
         for endpoint in list(loop.endpoints.values()):
             loop.close(endpoint, "the test is over")

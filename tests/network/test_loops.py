@@ -17,26 +17,9 @@ from odradek.kernel.network import endpoint
 from odradek.kernel.network.endpoint import READ_AHEAD_BYTES
 from odradek.kernel.network.settings import LoopKind
 
-from .conftest import framed
+from .conftest import Slice, framed
 
 ROUND_TRIP = b"echo me"
-
-
-@attrs.define
-class Slice:
-    """A piece of a file; says it is cold as often as told."""
-
-    file: Any
-    position: int
-    size_bytes: int
-    is_cached: bool = True
-
-    def fileno(self) -> int:
-        number: int = self.file.fileno()
-        return number
-
-    def read(self) -> bytes:
-        return os.pread(self.fileno(), self.size_bytes, self.position)
 
 
 @pytest.fixture
