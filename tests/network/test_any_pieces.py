@@ -48,7 +48,7 @@ def tcp_pair() -> tuple[socket.socket, socket.socket]:
 
 @attrs.frozen
 class Talk:
-    """What a client asks, in which pieces, and how much it reads at a time; at the end of `reads`, all that is there."""
+    """What a client asks, in which pieces, and how much it reads at a time: in the end, all that is there."""
 
     bodies: list[bytes]
     pieces: list[int]
