@@ -395,7 +395,7 @@ def _is_module(name: str) -> bool:
 def _import(found: FoundPlugin) -> ModuleType:
     try:
         return importlib.import_module(found.module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a module that ends the process would end it without a word
         raise PluginError(
             found.name,
             f"cannot be imported from {found.module}: {type(error).__name__}: {error} {_remedy(found.name)}",

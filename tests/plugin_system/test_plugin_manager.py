@@ -85,12 +85,21 @@ def test_a_name_that_is_not_installed_is_refused(enable: list[str] | None, disab
         choose_plugins(INSTALLED, enable, disable)
 
 
-def test_a_plugin_that_cannot_be_imported_names_itself_and_the_reason(tmp_path: Path) -> None:
-    (tmp_path / "odradek_broken_plugin.py").write_text("import there_is_no_such_module\n")
+@pytest.mark.parametrize(
+    ("module", "code", "why"),
+    [
+        ("odradek_broken_plugin", "import there_is_no_such_module\n", "there_is_no_such_module"),
+        ("odradek_leaving_plugin", "raise SystemExit(3)\n", "SystemExit: 3"),
+    ],
+)
+def test_a_plugin_that_cannot_be_imported_names_itself_and_the_reason(
+    tmp_path: Path, module: str, code: str, why: str
+) -> None:
+    (tmp_path / f"{module}.py").write_text(code)
     sys.path.insert(0, str(tmp_path))
     try:
-        with pytest.raises(PluginError, match=r"plugin 'bad': cannot be imported .*there_is_no_such_module.*disable"):
-            PluginManager().load([FoundPlugin("bad", "odradek_broken_plugin", "")])
+        with pytest.raises(PluginError, match=rf"plugin 'bad': cannot be imported .*{why}.*disable"):
+            PluginManager().load([FoundPlugin("bad", module, "")])
     finally:
         sys.path.remove(str(tmp_path))
 
