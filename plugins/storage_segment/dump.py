@@ -23,6 +23,7 @@ from odradek.kernel.api import (
 )
 
 from .formats import (
+    CLEAN_ENDS,
     CLEAN_SHUTDOWN,
     EPOCH_CHECKPOINT,
     HIGH_WATERMARKS,
@@ -256,6 +257,7 @@ _BY_NAME: Final[Mapping[str, Callable[[bytes], Iterator[DumpRow]]]] = {
     RECOVERY_POINTS: _dump_offsets,
     LOG_START_OFFSETS: _dump_offsets,
     HIGH_WATERMARKS: _dump_offsets,
+    CLEAN_ENDS: _dump_offsets,
     EPOCH_CHECKPOINT: _dump_epochs,
     PARTITION_METADATA: _dump_partition_metadata,
     META_PROPERTIES: _dump_meta_properties,

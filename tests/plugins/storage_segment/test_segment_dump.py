@@ -52,6 +52,22 @@ def test_a_row_reads_as_a_line() -> None:
 
 
 @pytest.mark.parametrize(
+    "name",
+    [
+        "cleaner-offset-checkpoint",
+        "log-start-offset-checkpoint",
+        "recovery-point-offset-checkpoint",
+        "replication-offset-checkpoint",
+    ],
+)
+def test_every_checkpoint_of_offsets_is_shown(name: str) -> None:
+    (row,) = rows(name, b"0\n1\norders 3 40\n")
+
+    assert is_dumpable(name)
+    assert str(row) == "offset: topic=orders partition=3 offset=40"
+
+
+@pytest.mark.parametrize(
     ("name", "data", "text"),
     [
         (LOG_NAME, make_batch(10)[:-1], "160 bytes at the end are no batch"),
