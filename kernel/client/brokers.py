@@ -98,6 +98,7 @@ class Brokers:
         self._wants_all = False
         self._creates_topics = True
         self._wake = trio.Event()
+        self._hurry = trio.Event()
         self._changed = trio.Event()
         self._last_error: ClientError | None = None
         self._on_change: Callable[[], None] | None = None
@@ -272,19 +273,19 @@ class Brokers:
         time_ms = now_ms()
         for topic in topics:
             if topic not in self._wanted:
-                self.request_update()
+                self.request_update(is_urgent=True)
             self._wanted[topic] = time_ms
 
     def want_all(self, wants_all: bool) -> None:
         """Keep all topics of the cluster in the image from now on, or only those that are wanted by name."""
         if wants_all and not self._wants_all:
-            self.request_update()
+            self.request_update(is_urgent=True)
         self._wants_all = wants_all
 
     def want_ids(self, topic_ids: frozenset[uuid.UUID]) -> None:
         """Find out the names of these topics; from then on they are wanted by name."""
         if topic_ids and topic_ids != self._wanted_ids:
-            self.request_update()
+            self.request_update(is_urgent=True)
         self._wanted_ids = topic_ids
 
     def create_topics_by_asking(self, creates_topics: bool) -> None:
@@ -295,10 +296,16 @@ class Brokers:
         """Call back after each change of the image; the callback must not raise."""
         self._on_change = callback
 
-    def request_update(self) -> None:
-        """Ask for fresh metadata soon."""
+    def request_update(self, *, is_urgent: bool = False) -> None:
+        """Ask for fresh metadata: `retry.backoff.ms` after the last request for it, or at once where that is urgent.
+
+        Urgent is what was never asked before; who only looks whether something has changed meanwhile may ask again as
+        soon as an answer is there, and must not keep a broker busy with that.
+        """
         self.cluster.request_update()
         self._wake.set()
+        if is_urgent:
+            self._hurry.set()
 
     async def topic(self, name: str, *, timeout_ms: int) -> TopicInfo:
         """Return a topic, waiting until the image has it.
@@ -319,21 +326,21 @@ class Brokers:
                 if code is not None and code in _FATAL_TOPIC_ERRORS:
                     del self.cluster.topic_errors[name]
                     raise BrokerError(code, f"{name}: {code.text}")
-                self._wanted.setdefault(name, now_ms())
+                self.want((name,))
                 self.request_update()
                 await self.wait_changed()
         code = self.cluster.topic_errors.get(name)
         reason = f": {code.name}" if code is not None else f": {self._last_error}" if self._last_error else ""
         raise ClientTimeoutError(f"no metadata of topic {name!r} within {timeout_ms} ms{reason}")
 
-    async def update(self, *, timeout_ms: int) -> None:
-        """Wait for fresh metadata.
+    async def update(self, *, timeout_ms: int, is_urgent: bool = False) -> None:
+        """Wait for fresh metadata; `is_urgent` as for `request_update`.
 
         Raises:
             ClientTimeoutError: No broker answered in time.
         """
         version = self.cluster.version
-        self.request_update()
+        self.request_update(is_urgent=is_urgent)
         with trio.move_on_after(timeout_ms / 1_000):
             while self.cluster.version == version:
                 await self.wait_changed()
@@ -359,19 +366,17 @@ class Brokers:
                 await self._wake.wait()
                 continue
             started_ms = now_ms()
+            self._hurry = trio.Event()
             failures_count = 0 if await self._refresh() else failures_count + 1
             self._announce()
-            if self.cluster.is_update_needed or failures_count or self._has_unknown_topics():
-                # Somebody may ask again at once: brokers are not asked more often than this.
-                rest_ms = self._backoff.pause_ms(max(1, failures_count)) - (now_ms() - started_ms)
-                await trio.sleep(max(rest_ms, 0) / 1_000)
+            # Whoever waited for this may ask again at once: brokers are not asked more often than this.
+            interruption = trio.Event() if failures_count else self._hurry
+            with trio.move_on_at((started_ms + self._backoff.pause_ms(max(1, failures_count))) / 1_000):
+                await interruption.wait()
 
     @property
     def _has_wishes(self) -> bool:
         return bool(self._wanted) or self._wants_all or self.cluster.is_update_needed
-
-    def _has_unknown_topics(self) -> bool:
-        return any(name not in self.cluster.topics for name in self._wanted)
 
     def _announce(self) -> None:
         self._changed.set()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from odradek.kernel.client import Consumer, LogTruncationError, Producer, TopicPartition
+from odradek.kernel.client import ClientTimeoutError, Consumer, LogTruncationError, Producer, TopicPartition
 from odradek.kernel.errors import ErrorCode
 from tests.waiting import PATIENCE_S
 
@@ -180,5 +180,51 @@ def test_a_throttled_client_pauses_as_long_as_it_is_asked_to() -> None:
 
         assert first_s >= 0.14
         assert trio.current_time() - began_s - first_s < 0.14
+
+    with_cluster(test)
+
+
+RESTED: dict[str, object] = {"retry.backoff.ms": 50, "retry.backoff.max.ms": 50}
+
+
+async def send_to_a_missing_partition(cluster: FakeCluster) -> None:
+    async with Producer({"bootstrap.servers": cluster.bootstrap, "max.block.ms": 400, **RESTED}) as producer:
+        with pytest.raises(ClientTimeoutError, match="there was no partition 7"):
+            await producer.send("t", b"a", partition=7)
+
+
+async def send_where_nobody_leads(cluster: FakeCluster) -> None:
+    times = {"linger.ms": 0, "request.timeout.ms": 400, "delivery.timeout.ms": 400}
+    async with Producer({"bootstrap.servers": cluster.bootstrap, **times, **RESTED}) as producer:
+        with pytest.raises(ClientTimeoutError, match="not acknowledged"):
+            await producer.send("t", b"a", partition=0)
+
+
+async def poll_a_missing_partition(cluster: FakeCluster) -> None:
+    async with Consumer({"bootstrap.servers": cluster.bootstrap, **RESTED}) as consumer:
+        consumer.assign([TopicPartition("t", 7)])
+        assert await consumer.poll(timeout_ms=400) == []
+
+
+async def poll_where_nobody_leads(cluster: FakeCluster) -> None:
+    async with Consumer(
+        {"bootstrap.servers": cluster.bootstrap, "auto.offset.reset": "earliest", **RESTED}
+    ) as consumer:
+        consumer.assign([T0])
+        assert await consumer.poll(timeout_ms=400) == []
+
+
+@pytest.mark.parametrize(
+    "work",
+    [send_to_a_missing_partition, send_where_nobody_leads, poll_a_missing_partition, poll_where_nobody_leads],
+)
+def test_who_waits_for_a_partition_asks_no_more_often_than_the_backoff_says(
+    work: Callable[[FakeCluster], Awaitable[None]],
+) -> None:
+    async def test(cluster: FakeCluster) -> None:
+        cluster.told_leader = -1
+        await work(cluster)
+
+        assert 2 <= [key for key, _ in cluster.asked].count(METADATA) <= 14
 
     with_cluster(test)

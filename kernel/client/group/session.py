@@ -194,7 +194,7 @@ class GroupSession:
         self._brokers.want(action.topics)
         with trio.CancelScope() as self._in_flight:
             try:
-                await self._brokers.update(timeout_ms=self._settings.session_timeout_ms)
+                await self._brokers.update(timeout_ms=self._settings.session_timeout_ms, is_urgent=True)
             except ClientError as error:
                 _log.debug("assigning by the metadata at hand: %s", error)
             given, counts = assign(action.assignor, action.members, action.topics, self._brokers.cluster)
