@@ -4,8 +4,8 @@ r"""Pure core: what `odradek produce` reads: records out of delimited text or ou
     JSON          {"key": "k", "value": "v", "headers": [["name", "value"]], "timestamp": 0, "partition": 1}
 
 All members of the JSON are optional but `value`; topic and offset are ignored, so that what `odradek consume --json`
-wrote may be produced again as it is. Bytes that are no UTF-8 stand as `{"base64": "..."}`; a value that is any other
-JSON is taken as its text.
+wrote may be produced again as it is; others are refused. Bytes that are no UTF-8 stand as `{"base64": "..."}`; a value
+that is any other JSON is taken as its text.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+_MEMBERS: Final = ("value", "key", "headers", "timestamp", "partition", "topic", "offset")
 
 
 class ReadRecord(NamedTuple):
@@ -115,6 +117,8 @@ class JsonReader:
 def _parse(shown: Any) -> ReadRecord:
     if not isinstance(shown, dict) or "value" not in shown:
         raise ValueError('expected a JSON object with a "value"')
+    if unknown := sorted(shown.keys() - _MEMBERS):
+        raise ValueError(f'unknown "{unknown[0]}" (known are {", ".join(_MEMBERS)})')
     headers = shown.get("headers") or []
     pairs = headers.items() if isinstance(headers, dict) else headers
     return ReadRecord(

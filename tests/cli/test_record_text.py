@@ -80,7 +80,16 @@ def test_other_json_is_taken_as_its_text_and_headers_may_be_an_object() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", [b"nonsense", b"[]", b"{}", b'{"value": "x", "partition": "1"}', b'{"value": {"base64": "?"}}']
+    "line",
+    [
+        b"nonsense",
+        b"[]",
+        b"{}",
+        b'{"value": "x", "partition": "1"}',
+        b'{"value": {"base64": "?"}}',
+        b'{"value": "x", "header": {"h": "x"}}',
+        b'{"value": "x", "headers": [["h"]]}',
+    ],
 )
 def test_a_line_that_is_no_record_is_named_by_its_number(line: bytes) -> None:
     with pytest.raises(ConfigError, match="line 3"):
