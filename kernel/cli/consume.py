@@ -81,6 +81,8 @@ def run(arguments: argparse.Namespace) -> int:
         wishes = client_settings(arguments, allow_auto_create_topics="false", **group_settings(arguments))
         run_interruptible(GroupWork(arguments, Consumer(wishes), make_writer(arguments)).run, wishes)
         return 0
+    if settings.get("group.id"):  # its consumer would commit what was fetched, and not what was written
+        raise ConfigError("-X group.id makes no member of a group", hint=f"--group {settings['group.id']}")
     run_interruptible(_Work(arguments, Consumer(settings)).run, settings)
     return 0
 

@@ -103,6 +103,14 @@ def test_a_group_says_who_reads_what(odradek: Any, filled: str, options: list[st
     assert "exclude each other" in done.err
 
 
+def test_a_group_is_asked_for_by_its_option(odradek: Any, filled: str) -> None:
+    done = odradek("consume", filled, "-X", "group.id=by-setting", "-c", "1")
+
+    assert (done.status, done.out) == (2, "")
+    assert "--group by-setting" in done.err
+    assert "by-setting" not in odradek.ok("groups", "list").out
+
+
 def test_a_topic_that_is_not_there_is_told_at_once(odradek: Any) -> None:
     done = odradek("consume", "no-such-topic", "--group", "g")
 
