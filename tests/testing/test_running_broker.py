@@ -77,6 +77,11 @@ def test_listeners_may_be_given() -> None:
         assert (broker.host, broker.port > 0) == ("127.0.0.1", True)
 
 
+def test_another_address_may_be_advertised() -> None:
+    with running_broker({"advertised.listeners": "PLAINTEXT://localhost:9999"}) as broker:
+        assert broker.bootstrap == "localhost:9999"
+
+
 def test_two_brokers_stand_side_by_side() -> None:
     with running_broker() as one, running_broker() as other:
         assert one.port != other.port
