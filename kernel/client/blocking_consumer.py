@@ -143,7 +143,7 @@ class BlockingConsumer(Blocking[Consumer]):
         return self._call(self._client.end_offsets, partitions)
 
     def offsets_for_times(
-        self, timestamps: Mapping[TopicPartition, int]
+        self, timestamps: Mapping[TopicPartition, int] | Mapping[tuple[str, int], int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """Return the first records as late as these timestamps, as `Consumer.offsets_for_times`."""
         return self._call(self._client.offsets_for_times, timestamps)

@@ -32,7 +32,7 @@ import trio
 
 from ..types import TopicPartition
 from .brokers import Brokers, open_brokers
-from .consumer_positions import PositionedConsumer
+from .consumer_positions import PositionedConsumer, as_partition
 from .errors import ClientUsageError
 from .fetch_loop import FetchLoop
 from .fetched_records import ConsumerRecord
@@ -286,7 +286,7 @@ class Consumer(PositionedConsumer):
         Raises:
             ClientError: The coordinator refuses, or was not to be reached in `default.api.timeout.ms`.
         """
-        wanted = [TopicPartition(*partition) for partition in partitions]
+        wanted = [as_partition(partition) for partition in partitions]
         return await self._grouped().committer.fetch(wanted, timeout_ms=self._settings.api_timeout_ms)
 
     # What the group asks of its consumer.
@@ -324,7 +324,7 @@ class Consumer(PositionedConsumer):
         brokers, fetcher = self._opened()
         if self._group is not None and self._group.member is not None:
             raise ClientUsageError("topics are subscribed to: unsubscribe() first")
-        wanted = [TopicPartition(*partition) for partition in partitions]
+        wanted = [as_partition(partition) for partition in partitions]
         fetcher.assign(wanted, from_committed=self._group is not None)
         brokers.want({partition.topic for partition in wanted})
         self._look_again()
@@ -432,6 +432,6 @@ class Consumer(PositionedConsumer):
 
 def _as_offsets(given: Mapping[TopicPartition, int | OffsetAndMetadata]) -> dict[TopicPartition, OffsetAndMetadata]:
     return {
-        TopicPartition(*partition): OffsetAndMetadata(offset) if isinstance(offset, int) else offset
+        as_partition(partition): OffsetAndMetadata(offset) if isinstance(offset, int) else offset
         for partition, offset in given.items()
     }

@@ -29,6 +29,18 @@ if TYPE_CHECKING:
     from .fetcher import Fetcher
 
 
+def as_partition(given: TopicPartition | tuple[str, int]) -> TopicPartition:
+    """Read a partition that a user names; one that cannot be would be waited for in vain.
+
+    Raises:
+        ClientUsageError: It is no pair of a topic's name and a partition's number.
+    """
+    match given:
+        case (str() as topic, int() as number) if topic and number >= 0:
+            return TopicPartition(topic, number)
+    raise ClientUsageError(f"{given!r} is no pair of a topic's name and a partition's number")
+
+
 class PositionedConsumer:
     """The part of a consumer that knows where it reads; see `Consumer` for its life."""
 
@@ -76,7 +88,7 @@ class PositionedConsumer:
         Raises:
             ClientUsageError: The partition is not assigned, or the offset negative.
         """
-        wanted = TopicPartition(*partition)
+        wanted = as_partition(partition)
         self._opened()[1].seek(wanted, offset)
         self._forget_iterated((wanted,))
         self._look_again()
@@ -91,7 +103,7 @@ class PositionedConsumer:
 
     def _seek_to(self, partitions: Iterable[TopicPartition | tuple[str, int]], timestamp: int) -> None:
         fetcher = self._opened()[1]
-        wanted = [TopicPartition(*partition) for partition in partitions] or list(fetcher.assignment)
+        wanted = [as_partition(partition) for partition in partitions] or list(fetcher.assignment)
         for partition in wanted:
             fetcher.seek_to(partition, timestamp)
         self._forget_iterated(wanted)
@@ -104,12 +116,12 @@ class PositionedConsumer:
     def pause(self, *partitions: TopicPartition | tuple[str, int]) -> None:
         """Have polls pass these over."""
         for partition in partitions:
-            self._opened()[1].pause(TopicPartition(*partition), True)
+            self._opened()[1].pause(as_partition(partition), True)
 
     def resume(self, *partitions: TopicPartition | tuple[str, int]) -> None:
         """Have polls return records of these again."""
         for partition in partitions:
-            self._opened()[1].pause(TopicPartition(*partition), False)
+            self._opened()[1].pause(as_partition(partition), False)
         self._look_again()
         self.announce()
 
@@ -121,7 +133,7 @@ class PositionedConsumer:
             ClientTimeoutError: It could not be looked up within `default.api.timeout.ms`.
         """
         fetcher = self._opened()[1]
-        wanted = TopicPartition(*partition)
+        wanted = as_partition(partition)
         with trio.move_on_after(self._settings.api_timeout_ms / 1_000):
             while True:
                 fetcher.raise_error(wanted)
@@ -137,7 +149,7 @@ class PositionedConsumer:
 
     def high_watermark(self, partition: TopicPartition | tuple[str, int]) -> int:
         """Return up to where the partition could be read at the last fetch; -1 before the first."""
-        return self._opened()[1].high_watermark(TopicPartition(*partition))
+        return self._opened()[1].high_watermark(as_partition(partition))
 
     # Offsets of any partition.
 
@@ -162,12 +174,12 @@ class PositionedConsumer:
     async def _special_offsets(
         self, partitions: Iterable[TopicPartition | tuple[str, int]], timestamp: int
     ) -> dict[TopicPartition, int]:
-        wanted = {TopicPartition(*partition): timestamp for partition in partitions}
+        wanted = {as_partition(partition): timestamp for partition in partitions}
         found = await self._list(wanted)
         return {partition: found[partition].offset for partition in wanted}
 
     async def offsets_for_times(
-        self, timestamps: Mapping[TopicPartition, int]
+        self, timestamps: Mapping[TopicPartition, int] | Mapping[tuple[str, int], int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """Return the first record of each partition that is as late as a timestamp, or None where there is none.
 
@@ -179,8 +191,8 @@ class PositionedConsumer:
         """
         if any(timestamp < 0 for timestamp in timestamps.values()):
             raise ClientUsageError("timestamps are not negative; see beginning_offsets and end_offsets")
-        found = await self._list(timestamps)
-        return {partition: found[partition] if found[partition].offset >= 0 else None for partition in timestamps}
+        found = await self._list({as_partition(partition): at for partition, at in timestamps.items()})
+        return {partition: answer if answer.offset >= 0 else None for partition, answer in found.items()}
 
     async def _list(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndTimestamp]:
         self._opened()

@@ -176,6 +176,35 @@ def test_positions_move_by_hand(broker: RunningBroker) -> None:
     run(test)
 
 
+@pytest.mark.parametrize("wrong", ["t", ("t",), ("t", "0"), ("t", -1), ("", 0), (None, 0), 5, None], ids=str)
+def test_what_names_no_partition_is_refused(broker: RunningBroker, wrong: Any) -> None:
+    async def test() -> None:
+        async with Consumer(of(broker)) as consumer:
+            with pytest.raises(ClientUsageError, match="is no pair of a topic's name and a partition's number"):
+                consumer.assign([wrong])
+            with pytest.raises(ClientUsageError, match="is no pair"):
+                consumer.pause(wrong)
+            with pytest.raises(ClientUsageError, match="is no pair"):
+                await consumer.end_offsets([wrong])
+
+            assert consumer.assignment == frozenset()
+
+    run(test)
+
+
+def test_offsets_for_times_may_be_asked_by_plain_pairs(broker: RunningBroker) -> None:
+    async def test() -> None:
+        await fill(broker, "pairs", 3)
+        async with Consumer(of(broker)) as consumer:
+            found = await consumer.offsets_for_times({("pairs", 0): 1_001})
+        answer = found[TopicPartition("pairs", 0)]
+
+        assert answer is not None
+        assert answer.offset == 1
+
+    run(test)
+
+
 def test_an_offset_out_of_range_is_reset_or_told(broker: RunningBroker) -> None:
     async def test() -> None:
         await fill(broker, "ranges", 10)
