@@ -20,7 +20,7 @@ from .dispatch.handlers.api_22_init_producer_id import ProducerIdSource
 from .dispatch.handlers.controller_call import MetadataLogCall
 from .dispatch.handlers.produce_admission import AdmissionSettings, ProduceAdmission
 from .dispatch.router import Router
-from .errors import OdradekError
+from .errors import OdradekError, StorageError
 from .ids import ZERO_ID
 from .metadata.cluster_view import metadata_change
 from .metadata.directory_changes import directory_of
@@ -368,11 +368,13 @@ class BrokerParts:
         """Take the log directories, find the logs in them, and load the metadata.
 
         Raises:
-            StorageError: No directory can be used.
+            StorageError: No directory can be used, or there are logs and no metadata log; nothing was changed.
             CorruptionError: The metadata log is damaged; nothing was changed.
             ConfigError: The data is another cluster's.
         """
         self.replicas.start()
+        if not self.broker.options.keeps_strays:
+            self._check_metadata_is_there()
         self.metadata = load_metadata_log(
             config=self.config,
             engines=self.replicas.engines,
@@ -382,6 +384,17 @@ class BrokerParts:
             random_source=self.broker.random,
         )
         self.metadata.add_listener(self.on_metadata)
+
+    def _check_metadata_is_there(self) -> None:
+        """Refuse to begin anew beside logs: to empty metadata they would all be strays, and their topics gone."""
+        logs = self.replicas.found_without_metadata(self.config.storage)
+        if logs:
+            names = ", ".join(map(str, logs[:3]))
+            raise StorageError(
+                f"there are logs ({names}{', ...' if len(logs) > 3 else ''}) and no metadata log in storage "
+                f"{self.config.storage!r}, and nothing was changed: is a disk of log.dirs not mounted, or a directory "
+                "left out? Where the metadata is lost, take the logs in by `odradek topics adopt`"
+            )
 
     def log_dir_ids(self) -> list[UUID]:
         """Return the ids of the working log directories."""

@@ -343,6 +343,8 @@ class StorageEngine(Protocol):
     def start(self) -> Sequence[FoundLog]:
         """Take the directories (lock, `meta.properties`) and return what logs are there, without opening them.
 
+        The metadata log is one of them: where others are found without it, the broker does not begin anew.
+
         Raises:
             StorageError: No directory can be used, another broker holds one, or one belongs to another cluster or
                 node. A single failing directory among several only goes offline.

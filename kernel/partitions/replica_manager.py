@@ -17,7 +17,7 @@ import attrs
 from ..errors import ErrorCode, KafkaError, OdradekError, PluginError, StorageError
 from ..plugin_manager import broken
 from ..plugin_names import blame, culprit_of_error
-from ..types import INTERNAL_TOPICS, TopicIdPartition
+from ..types import INTERNAL_TOPICS, METADATA_TOPIC, TopicIdPartition
 from .replica_opener import ReplicaOpener
 from .tiers import Tiers
 
@@ -318,6 +318,13 @@ class ReplicaManager:
                 raise broken(culprit.plugin if culprit else "", f"storage {name!r} cannot start: {error!r}") from error
             self._started.append(name)
             self._opener.kept_high_watermarks.update(engine.high_watermarks())
+
+    def found_without_metadata(self, storage: str) -> list[TopicIdPartition]:
+        """Return the logs that were on disk at the start, where the metadata log of a storage is not among them."""
+        kept_in = self.engines.get(storage)
+        if any(engine is kept_in and partition.topic == METADATA_TOPIC for engine, partition in self._found_logs):
+            return []
+        return [partition for _, partition in self._found_logs if partition.topic != METADATA_TOPIC]
 
     def set_strays_aside(self, is_known: Callable[[TopicIdPartition], bool]) -> None:
         """Take logs out of the way that were on disk at the start and that the metadata does not know.

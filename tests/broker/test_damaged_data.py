@@ -191,17 +191,35 @@ def test_damaged_metadata_stops_the_start_with_one_line(
     assert {path: path.read_bytes() for path in data.glob("*/*.log")} == before
 
 
+@pytest.mark.parametrize("storage", ["segment", "memory"])
+def test_logs_without_any_metadata_stop_the_start_and_stay_as_they_are(data: Path, storage: str) -> None:
+    """The metadata log's disk is not mounted, say, or another storage is tried: topics are not gone for that."""
+    if storage == "segment":
+        shutil.rmtree(data / "__cluster_metadata-0")
+    before = set(data.glob("*-0"))
+
+    broker = BrokerProcess(data, f"odradek.storage={storage}")
+    status, said = broker.finish()
+    broker.close()
+
+    assert status == 1
+    assert re.fullmatch(rf"odradek: there are logs \(.*-0, \.\.\.\) .* storage '{storage}'.*topics adopt`\n", said), (
+        said
+    )
+    assert set(data.glob("*-0*")) == before
+
+
 def test_logs_that_the_metadata_does_not_know_are_set_aside_and_named(data: Path) -> None:
-    shutil.rmtree(data / "__cluster_metadata-0")
-    size = (data / "untouched-0" / LOG).stat().st_size
+    shutil.copytree(data / "untouched-0", data / "ghost-0")
+    size = (data / "ghost-0" / LOG).stat().st_size
 
     with broker_process(data) as broker:
         with Client(broker.address) as client:
-            create(client, "untouched")
-            assert fetch(client, "untouched") == ([], 0)
+            create(client, "ghost")
+            assert fetch(client, "ghost") == ([], 0)
         _, said = broker.terminate()
 
-    (aside,) = data.glob("untouched-0.*-stray")
+    (aside,) = data.glob("ghost-0.*-stray")
     assert (aside / LOG).stat().st_size == size
     assert str(aside) in said
 
