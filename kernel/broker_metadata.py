@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from .contracts.election import ElectionFactory
     from .contracts.storage import PartitionLog, StorageEngine
     from .metadata.rules import ControllerRules
+
+_log = logging.getLogger(__name__)
 
 METADATA_IS_DAMAGED: Final = (
     "the metadata log is damaged and nothing was changed: restore its directory from a backup, or start on another "
@@ -83,7 +87,19 @@ def load_metadata_log(
         metadata.load()
     except CorruptionError as error:
         raise CorruptionError(f"{error}; {METADATA_IS_DAMAGED}") from error
+    _tell_of_another_place(opened, config)
     return metadata
+
+
+def _tell_of_another_place(opened: PartitionLog, config: BrokerConfig) -> None:
+    wanted = config.get_text("metadata.log.dir")
+    if wanted and opened.directory is not None and opened.directory.parent.resolve() != Path(wanted).resolve():
+        _log.warning(
+            "metadata.log.dir is %s and has no effect: the metadata log is in %s already (to move it, stop the broker "
+            "and move that directory)",
+            wanted,
+            opened.directory,
+        )
 
 
 def _led_by_this_broker(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 import trio
 
 from odradek.kernel.broker import Broker, read_broker_options
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
     from odradek.kernel.broker_parts import BrokerParts
 
 
-def served(directory: Path, work: Callable[[BrokerParts], Awaitable[None]]) -> None:
+def served(directory: Path, work: Callable[[BrokerParts], Awaitable[None]], *settings: str) -> None:
     dirs = f"log.dirs={directory / 'one'},{directory / 'two'}"
-    options = read_broker_options(config=None, environment={}, options=[dirs], listen=["127.0.0.1:0"])
+    options = read_broker_options(config=None, environment={}, options=[dirs, *settings], listen=["127.0.0.1:0"])
 
     async def main() -> None:
         broker = Broker(options)
@@ -106,3 +107,23 @@ def test_moves_that_the_end_of_the_broker_cuts_off_are_done_after_the_next_start
 
     served(tmp_path, create_and_ask)
     served(tmp_path, look)
+
+
+def test_the_metadata_log_lies_where_it_was_told_and_stays_there(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    served(tmp_path, create, f"metadata.log.dir={tmp_path / 'metadata'}")
+
+    assert [path.parent.name for path in tmp_path.glob("*/__cluster_metadata-0")] == ["metadata"]
+    assert not list((tmp_path / "metadata").glob("t-*"))
+    assert "has no effect" not in caplog.text
+
+
+def test_a_metadata_log_that_lies_elsewhere_already_stays_there_and_that_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    served(tmp_path, create)
+    served(tmp_path, until_told, f"metadata.log.dir={tmp_path / 'metadata'}")
+
+    assert [path.parent.name for path in tmp_path.glob("*/__cluster_metadata-0")] == ["one"]
+    assert f"the metadata log is in {tmp_path / 'one' / '__cluster_metadata-0'} already" in caplog.text
