@@ -139,7 +139,7 @@ def _read_file(path: Path) -> FileSections:
         why = error.strerror or str(error)
         raise ConfigError(f"cannot read the configuration: {why}", where=str(path)) from error
     try:
-        text = content.decode("utf-8")
+        text = content.decode("utf-8-sig")  # editors on Windows begin it with a mark
     except UnicodeDecodeError as error:
         if not is_java:
             raise ConfigError("the configuration is not UTF-8", where=str(path)) from error

@@ -326,10 +326,17 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
         read_settings(config=broken)
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
-def test_kafkas_file_may_be_written_in_either_encoding(tmp_path: Path, encoding: str) -> None:
+def test_a_byte_order_mark_is_no_part_of_the_configuration(tmp_path: Path) -> None:
+    file = tmp_path / "odradek.toml"
+    file.write_text('[broker]\n"num.partitions" = 3\n', encoding="utf-8-sig")
+
+    assert read_settings(config=file).resolve(builtin_registry(), data_dir=DATA).get_int("num.partitions") == 3
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1"])
+def test_kafkas_file_may_be_written_in_any_of_these_encodings(tmp_path: Path, encoding: str) -> None:
     file = tmp_path / "server.properties"
-    file.write_bytes("# für alle\nbroker.rack=Zürich\n".encode(encoding))
+    file.write_bytes("broker.rack=Zürich\n".encode(encoding))
 
     assert read_settings(config=file).resolve(builtin_registry(), data_dir=DATA).get_text("broker.rack") == "Zürich"
 
