@@ -373,9 +373,9 @@ class BrokerParts:
             ConfigError: The data is another cluster's.
         """
         self.replicas.start()
-        if not self.broker.options.keeps_strays:
-            self._check_metadata_is_there()
-        self.metadata = load_metadata_log(
+        if not self.replicas.has_found_metadata(self.config.storage):
+            self._check_nothing_is_lost("no metadata log")
+        metadata = load_metadata_log(
             config=self.config,
             engines=self.replicas.engines,
             elections=self.elections,
@@ -383,15 +383,18 @@ class BrokerParts:
             clock=self.broker.clock,
             random_source=self.broker.random,
         )
+        if not metadata.image.cluster_id:
+            self._check_nothing_is_lost("an empty metadata log")
+        self.metadata = metadata
         self.metadata.add_listener(self.on_metadata)
 
-    def _check_metadata_is_there(self) -> None:
+    def _check_nothing_is_lost(self, found: str) -> None:
         """Refuse to begin anew beside logs: to empty metadata they would all be strays, and their topics gone."""
-        logs = self.replicas.found_without_metadata(self.config.storage)
-        if logs:
+        logs = self.replicas.found_logs()
+        if logs and not self.broker.options.keeps_strays:
             names = ", ".join(map(str, logs[:3]))
             raise StorageError(
-                f"there are logs ({names}{', ...' if len(logs) > 3 else ''}) and no metadata log in storage "
+                f"there are logs ({names}{', ...' if len(logs) > 3 else ''}) and {found} in storage "
                 f"{self.config.storage!r}, and nothing was changed: is a disk of log.dirs not mounted, or a directory "
                 "left out? Where the metadata is lost, take the logs in by `odradek topics adopt`"
             )

@@ -319,11 +319,13 @@ class ReplicaManager:
             self._started.append(name)
             self._opener.kept_high_watermarks.update(engine.high_watermarks())
 
-    def found_without_metadata(self, storage: str) -> list[TopicIdPartition]:
-        """Return the logs that were on disk at the start, where the metadata log of a storage is not among them."""
+    def has_found_metadata(self, storage: str) -> bool:
+        """Return whether the metadata log of a storage was on disk at the start."""
         kept_in = self.engines.get(storage)
-        if any(engine is kept_in and partition.topic == METADATA_TOPIC for engine, partition in self._found_logs):
-            return []
+        return any(engine is kept_in and partition.topic == METADATA_TOPIC for engine, partition in self._found_logs)
+
+    def found_logs(self) -> list[TopicIdPartition]:
+        """Return the logs that were on disk at the start, but the metadata's."""
         return [partition for _, partition in self._found_logs if partition.topic != METADATA_TOPIC]
 
     def set_strays_aside(self, is_known: Callable[[TopicIdPartition], bool]) -> None:
@@ -379,18 +381,27 @@ class ReplicaManager:
                 self._on_staged()
 
     def write_staged(self) -> None:
-        """Write everything that is staged, one gathered write a replica, and wake whoever waits for it."""
+        """Write everything that is staged, one gathered write a replica, then wake whoever waits for it.
+
+        In this order, so that a fetch of many partitions is answered with what the turn brought to all of them.
+        """
         staged = self._staged
         if not staged:
             return
         self._staged = []
+        written = []
         for replica in staged:
             try:
                 if replica.write():
                     self.ask_for_flush(replica)
                 else:
-                    self._on_progress(replica)
+                    written.append(replica)
             except Exception as error:  # one replica's failure must not keep the others' batches from being written
+                self.fail(replica, error)
+        for replica in written:
+            try:
+                self._on_progress(replica)
+            except Exception as error:
                 self.fail(replica, error)
 
     def ask_for_flush(self, replica: Replica) -> None:
