@@ -206,9 +206,9 @@ class MetadataLog:
         found = self._image.cluster_id
         if self._cluster_id and found and self._cluster_id != found:
             raise ConfigError(
-                f"the data in {self._log.directory} belongs to cluster {found}, the configuration wants "
+                f"the metadata in {self._log.directory} belongs to cluster {found}, the log directories to "
                 f"{self._cluster_id}",
-                hint="set the cluster id of the data, or another data directory",
+                hint=f"if meta.properties was lost, and made anew: it must say cluster.id={found}",
             )
 
     # ----------------------------------------------------------------------------------------------------- operations

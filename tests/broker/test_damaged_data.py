@@ -221,6 +221,21 @@ def test_logs_without_any_metadata_stop_the_start_and_stay_as_they_are(
     assert set(data.glob("*-0*")) == before
 
 
+def test_lost_meta_properties_are_told_with_what_they_must_say(data: Path) -> None:
+    properties = data / "meta.properties"
+    properties.unlink()
+    broker = BrokerProcess(data)
+    status, said = broker.finish()
+    broker.close()
+    found = re.search(r"if meta\.properties was lost, and made anew: it must say (cluster\.id=.{22})\)\n", said)
+
+    assert status == 2
+    assert found is not None, said
+    properties.write_text(re.sub("cluster.id=.*", found[1], properties.read_text()))
+    with broker_process(data) as mended, Client(mended.address) as client:
+        assert fetch(client, "untouched")[1] > 0
+
+
 def test_logs_that_the_metadata_does_not_know_are_set_aside_and_named(data: Path) -> None:
     shutil.copytree(data / "untouched-0", data / "ghost-0")
     size = (data / "ghost-0" / LOG).stat().st_size
