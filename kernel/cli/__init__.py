@@ -59,6 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _open_standard_streams()
     try:
         parser = build_parser(arguments)
         parsed = parser.parse_args(arguments)
@@ -70,6 +71,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (Exception, KeyboardInterrupt, BaseExceptionGroup) as error:
         status = report(innermost(error))
     return status
+
+
+def _open_standard_streams() -> None:
+    """Let standard streams that were closed (`odradek serve >&-`) lead nowhere.
+
+    Files take the lowest numbers that are free: without this a log's file could be what is written to as an error.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
 
 
 def innermost(error: BaseException) -> BaseException:

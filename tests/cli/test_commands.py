@@ -136,6 +136,26 @@ def test_a_reader_who_has_seen_enough_is_no_error() -> None:
     assert done.stderr == ""
 
 
+CLOSED = """
+import os, pathlib, sys
+from odradek.kernel.cli import main
+status = main(["config", "describe", "num.partitions"])
+nowhere = [number for number in range(3) if os.fstat(number).st_rdev == os.stat(os.devnull).st_rdev]
+pathlib.Path(sys.argv[1]).write_text(f"{status} {nowhere}")
+"""
+
+
+@pytest.mark.parametrize(("closed", "nowhere"), [(">&-", [1]), ("<&- 2>&-", [0, 2]), ("<&- >&- 2>&-", [0, 1, 2])])
+def test_a_standard_stream_that_is_closed_leads_nowhere(closed: str, nowhere: list[int], tmp_path: Path) -> None:
+    script, said = tmp_path / "script.py", tmp_path / "said"
+    script.write_text(CLOSED)
+    command = f"'{sys.executable}' '{script}' '{said}' {closed}"
+    done = subprocess.run(["bash", "-c", command], stdin=subprocess.PIPE, capture_output=True, text=True, check=True)
+
+    assert done.stderr == ""
+    assert said.read_text() == f"0 {nowhere}"
+
+
 # ------------------------------------------------------------------------------ plugins
 
 
