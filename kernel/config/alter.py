@@ -186,7 +186,7 @@ def _apply(
             after[name] = text
             continue
         after[name] = _edit_list(name, find(name), operation, text, current)
-    return {name: _without_repetition(find(name), text) for name, text in after.items()}
+    return {name: without_repetition(find(name), text) for name, text in after.items()}
 
 
 def _edit_list(
@@ -205,8 +205,8 @@ def _edit_list(
     return ",".join(entry for entry in before if entry not in edit)
 
 
-def _without_repetition(key: ConfigKey | None, text: str) -> str:
-    """Drop repeated entries of a list, as the controller does before it checks."""
+def without_repetition(key: ConfigKey | None, text: str) -> str:
+    """Return a text with repeated entries of a list dropped, as the controller does before it checks."""
     if key is None or key.type is not ConfigType.LIST or "," not in text:
         return text
     entries = tuple(entry.strip() for entry in text.split(","))

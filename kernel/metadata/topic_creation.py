@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from ..config.alter import without_repetition
 from ..config.describe import describe_topic
+from ..config.keys import Scope
 from ..config.topic import CLEANUP_POLICY, TopicConfig, check_topic, expand_storage
 from ..contracts.coordinator import CoordinatorResult
 from ..errors import ErrorCode, KafkaError
@@ -121,7 +123,7 @@ def _create(creation: _Creation, topic: CreatableTopic) -> tuple[list[MetadataRe
         raise KafkaError(
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{topic.name}' collides with existing topic: {colliding}"
         )
-    wanted = _overrides(topic)
+    wanted = _overrides(topic, creation.config)
     check_topic(creation.config, wanted, _chosen_by_coordinator(creation, topic.name, wanted))
     overrides = expand_storage(creation.config, wanted, topic.name)
     check_topic(creation.config, overrides, _chosen_by_coordinator(creation, topic.name, overrides))
@@ -155,11 +157,16 @@ def _chosen_by_coordinator(creation: _Creation, name: str, overrides: Mapping[st
     return {}
 
 
-def _overrides(topic: CreatableTopic) -> dict[str, str]:
+def _overrides(topic: CreatableTopic, config: BrokerConfig) -> dict[str, str]:
     missing = [item.name for item in topic.configs if item.value is None]
     if missing:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {', '.join(missing)}")
-    return {item.name: item.value for item in topic.configs if item.value is not None}
+    keys = config.registry.keys[Scope.TOPIC]
+    return {
+        item.name: without_repetition(keys.get(item.name), item.value)
+        for item in topic.configs
+        if item.value is not None
+    }
 
 
 def _described(config: BrokerConfig, overrides: dict[str, str]) -> list[CreatableTopicConfigs]:

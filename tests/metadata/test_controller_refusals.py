@@ -134,3 +134,11 @@ def test_a_topic_whose_election_no_plugin_offers_is_refused() -> None:
     with pytest.raises(KafkaError, match="no enabled plugin offers; there is isr"):
         driven.rules.election("lots")
     assert repr(driven.controller).startswith("Controller(")
+
+
+def test_a_topic_is_created_though_a_list_repeats_itself(driven: DrivenController) -> None:
+    """As Kafka does it; what is kept has every entry once."""
+    wanted = topic("twice", 1, 1, None, cleanup_policy="compact, delete,compact")
+    driven.apply(driven.controller.create_topics(create_topics(wanted)))
+
+    assert driven.image.topic_config("twice") == {"cleanup.policy": "compact,delete"}
