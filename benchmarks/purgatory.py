@@ -75,7 +75,7 @@ def park_and_complete(keys_count: int) -> Callable[[], None]:
             operation = Parked(500 + number // 50, connection)
             purgatory.watch(operation, keys)
             operation.ready = True
-            purgatory.check(keys[0])
+            purgatory.check(keys[:1])
 
     return turn
 
@@ -83,9 +83,9 @@ def park_and_complete(keys_count: int) -> Callable[[], None]:
 def check_in_vain() -> None:
     """Check a key under which nothing waits: what every append pays."""
     purgatory = Purgatory("Fetch", TimingWheel(now_ms=0), on_error=lambda operation, error: None)
-    key = object()
+    keys = (object(),)
     for _ in range(COUNT):
-        purgatory.check(key)
+        purgatory.check(keys)
 
 
 def best_us(turn: Callable[[], None], count: int) -> float:

@@ -17,6 +17,7 @@ import random
 import tempfile
 import time
 import uuid
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -111,9 +112,9 @@ class House:
             cold_wait_ms=lambda: 500,
         )
 
-    def progressed(self, replica: Replica) -> None:
-        """Wake who waits for it."""
-        self.purgatory.check(replica)
+    def progressed(self, replicas: Collection[Replica]) -> None:
+        """Wake who waits for them."""
+        self.purgatory.check(replicas)
 
     def append(self, partition: int) -> None:
         """Append one record of 100 bytes and end the turn."""

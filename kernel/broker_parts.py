@@ -47,7 +47,7 @@ from .types import METADATA_TOPIC, TopicIdPartition
 from .wire.messages.api_19_create_topics import CreatableTopic
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
     from uuid import UUID
 
     from .broker import Broker
@@ -184,7 +184,7 @@ class BrokerParts:
             clock=self.broker.clock,
             random_source=self.broker.random,
             producer_id_expiration_ms=self.config.get_int("producer.id.expiration.ms"),
-            on_progress=self._replica_progressed,
+            on_progress=self._replicas_progressed,
             on_staged=self._staged,
             on_flush_wanted=self._flush_wanted,
             on_leader_changed=self._leader_changed,
@@ -249,13 +249,18 @@ class BrokerParts:
         """Return the current metadata."""
         return self.metadata.image
 
-    def _replica_progressed(self, replica: Replica) -> None:
-        # Hot: each append comes by, and hardly ever does anybody wait.
-        if replica in self.produce_purgatory.watchers:
-            self.produce_purgatory.check(replica)
-        if replica in self.fetch_purgatory.watchers:
-            self.fetch_purgatory.check(replica)
-        self.coordinators.progressed(replica)
+    def _replicas_progressed(self, replicas: Collection[Replica]) -> None:
+        # Hot: each turn comes by.
+        if self.produce_purgatory.watchers:
+            self.produce_purgatory.check(replicas)
+        if self.fetch_purgatory.watchers:
+            self.fetch_purgatory.check(replicas)
+        for replica in replicas:
+            try:
+                self.coordinators.progressed(replica)
+            except Exception as error:  # a plugin's: its partition pays, nobody else
+                if replica.offline_reason is None:  # failing tells of progress, too
+                    self.replicas.fail(replica, error)
 
     def _leader_changed(self, partition: TopicIdPartition, leader_id: int, leader_epoch: int) -> None:
         self.coordinators.leader_changed(partition)

@@ -24,7 +24,7 @@ from .tiers import Tiers
 if TYPE_CHECKING:
     import random
     import uuid
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from ..clock import Clock
     from ..contracts.append_stage import AppendStageFactory
@@ -93,7 +93,7 @@ class ReplicaManager:
         clock: Clock,
         random_source: random.Random,
         producer_id_expiration_ms: int,
-        on_progress: Callable[[Replica], None],
+        on_progress: Callable[[Collection[Replica]], None],
         on_staged: Callable[[], None],
         on_flush_wanted: Callable[[], None],
         on_leader_changed: Callable[[TopicIdPartition, int, int], None],
@@ -109,7 +109,8 @@ class ReplicaManager:
             clock: Both clocks.
             random_source: For elections.
             producer_id_expiration_ms: `producer.id.expiration.ms`.
-            on_progress: Called when a replica's watermarks moved or it went offline: wakes the purgatories.
+            on_progress: Called when the watermarks of replicas moved or they went offline: wakes the purgatories. Must
+                not raise.
             on_staged: Called when something is staged after nothing was: `write_staged` is to be called soon.
             on_flush_wanted: Called when `flush_queue` got an entry.
             on_leader_changed: Called after a replica's leader or epoch changed.
@@ -206,7 +207,7 @@ class ReplicaManager:
             return
         try:
             if replica.become(state):
-                self._on_progress(replica)
+                self._on_progress((replica,))
                 self._on_leader_changed(replica.partition, replica.leader_id, replica.leader_epoch)
         except Exception as error:
             self.fail(replica, error)
@@ -297,7 +298,7 @@ class ReplicaManager:
 
     def _take_offline(self, replica: Replica, reason: str) -> None:
         replica.go_offline(reason)
-        self._on_progress(replica)
+        self._on_progress((replica,))
 
     def start(self) -> None:
         """Start the storage engines and see which logs they have.
@@ -370,7 +371,7 @@ class ReplicaManager:
 
     def progressed(self, replica: Replica) -> None:
         """Wake whoever waits for a replica whose watermarks moved."""
-        self._on_progress(replica)
+        self._on_progress((replica,))
 
     def stage(self, replica: Replica) -> None:
         """Note that a replica has staged batches, to be written at the turn's end."""
@@ -381,10 +382,7 @@ class ReplicaManager:
                 self._on_staged()
 
     def write_staged(self) -> None:
-        """Write everything that is staged, one gathered write a replica, then wake whoever waits for it.
-
-        In this order, so that a fetch of many partitions is answered with what the turn brought to all of them.
-        """
+        """Write everything that is staged, one gathered write a replica, then wake whoever waits for any of it."""
         staged = self._staged
         if not staged:
             return
@@ -398,11 +396,8 @@ class ReplicaManager:
                     written.append(replica)
             except Exception as error:  # one replica's failure must not keep the others' batches from being written
                 self.fail(replica, error)
-        for replica in written:
-            try:
-                self._on_progress(replica)
-            except Exception as error:
-                self.fail(replica, error)
+        if written:
+            self._on_progress(written)
 
     def ask_for_flush(self, replica: Replica) -> None:
         """Have a replica's log flushed soon; `note_flushed` then counts what it has."""
@@ -424,7 +419,7 @@ class ReplicaManager:
             return
         try:
             replica.note_appended(flushed.recovery_point)
-            self._on_progress(replica)
+            self._on_progress((replica,))
         except Exception as exc:
             self.fail(replica, exc)
 

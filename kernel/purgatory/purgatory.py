@@ -2,7 +2,7 @@
 
     watch(fetch, [p1, p2])           p1 -> fetch           the wheel -> fetch, at its deadline
                                      p2 -> fetch
-    an append to p2: check(p2)       fetch.is_ready_for(p2)? then it is taken out everywhere, finish(READY)
+    an append to p2: check([p2])     fetch.is_ready_for(p2)? then it is taken out everywhere, finish(READY)
     the deadline                     fetch is taken out everywhere, then finish(EXPIRED)
     the connection ends              cancel_for(connection): taken out everywhere, then finish(CANCELLED)
 
@@ -114,26 +114,35 @@ class Purgatory:
                 owned[operation] = None
         self._wheel.add(operation)
 
-    def check(self, key: Hashable) -> int:
-        """Complete the operations under `key` whose condition holds now; return how many. Hot: called by each append.
+    def check(self, keys: Collection[Hashable]) -> int:
+        """Complete the operations under any of `keys` whose condition holds now; return how many. Hot.
 
+        All are asked, for every key that they wait under, before the first is ended: so what changed together is seen
+        together.
         Operations that are parked while it runs are not asked again: they were just tried.
         """
-        watching = self.watchers.get(key)
-        if watching is None:
-            return 0
-        return sum(self.check_one(operation, key) for operation in tuple(watching))
+        watchers = self.watchers
+        ready: dict[DelayedOperation, None] = {}
+        for key in keys:
+            watching = watchers.get(key)
+            if watching is not None:
+                for operation in tuple(watching):
+                    if self._is_ready(operation, key):
+                        ready[operation] = None
+        return sum(operation.end(Outcome.READY) for operation in ready)
 
     def check_one(self, operation: DelayedOperation, key: Hashable) -> bool:
         """Complete one operation if its condition holds now, `key` having changed; return whether it did."""
+        return self._is_ready(operation, key) and operation.end(Outcome.READY)
+
+    def _is_ready(self, operation: DelayedOperation, key: Hashable) -> bool:
         if operation.outcome is not None:
-            return False  # ended by the `finish` of one before it
+            return False  # ended by what another one did
         try:
-            is_ready = operation.is_ready_for(key)
+            return operation.is_ready_for(key)
         except Exception as error:  # the caller is somebody's append: it must not suffer from another's fetch
             self.report_error(operation, error)
             return False
-        return is_ready and operation.end(Outcome.READY)
 
     def cancel_for(self, owner: Hashable) -> int:
         """End everything that waits for `owner`, unanswered; return how many."""

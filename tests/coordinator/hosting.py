@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +79,7 @@ class World:
             clock=self.clock,
             random_source=random.Random(0),
             producer_id_expiration_ms=86_400_000,
-            on_progress=lambda replica: self.runtimes.progressed(replica),
+            on_progress=self._progressed,
             on_staged=self._want_turn,
             on_flush_wanted=lambda: None,
             on_leader_changed=lambda partition, _id, _epoch: self.runtimes.leader_changed(partition),
@@ -95,6 +95,10 @@ class World:
             want_turn=self._want_turn,
         )
         self.replicas.start()
+
+    def _progressed(self, replicas: Collection[Replica]) -> None:
+        for replica in replicas:
+            self.runtimes.progressed(replica)
 
     def _want_turn(self) -> None:
         self.turns_wanted += 1

@@ -2,7 +2,7 @@
 
 import random
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from odradek.kernel.clock import Clock, ManualClock
@@ -27,7 +27,7 @@ PLAIN = LogConfig()
 def make_manager(
     clock: Clock,
     engines: Mapping[str, StorageEngine],
-    on_progress: Callable[[Replica], None] = lambda replica: None,
+    on_progress: Callable[[Collection[Replica]], None] = lambda replicas: None,
     tier: Tier | None = None,
 ) -> ReplicaManager:
     """Make the manager of broker 1, of which nobody else wants to know anything."""
@@ -53,7 +53,7 @@ class Hosted:
     def __init__(
         self,
         directory: Path,
-        on_progress: Callable[[Replica], None] = lambda replica: None,
+        on_progress: Callable[[Collection[Replica]], None] = lambda replicas: None,
         files: Files | None = None,
         tier: Tier | None = None,
     ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -91,9 +92,9 @@ class House:
         self.router.add(DescribeProducersHandler(replicas=self.hosted.replicas))
         self.client = MemoryClient(self.router)
 
-    def progressed(self, replica: Replica) -> None:
-        self.produces.check(replica)
-        self.fetches.check(replica)
+    def progressed(self, replicas: Collection[Replica]) -> None:
+        self.produces.check(replicas)
+        self.fetches.check(replicas)
 
     def connection_closed(self, connection: Connection) -> None:
         self.produces.cancel_for(connection)

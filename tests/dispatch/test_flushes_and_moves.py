@@ -76,7 +76,7 @@ def progressed() -> list[str]:
 
 @pytest.fixture
 def hosted(tmp_path: Path, files: HeldFiles, progressed: list[str]) -> Iterator[Hosted]:
-    hosted = Hosted(tmp_path, lambda replica: progressed.append(replica.partition.topic), files)
+    hosted = Hosted(tmp_path, lambda replicas: progressed.extend(each.partition.topic for each in replicas), files)
     yield hosted
     hosted.replicas.close()
 

@@ -13,6 +13,7 @@ from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.wire.messages.api_01_fetch import (
     FetchPartition,
     FetchRequest,
+    FetchResponse,
     FetchTopic,
 )
 
@@ -244,6 +245,20 @@ def test_a_long_poll_waits_for_min_bytes(house: House) -> None:
 
     (answer,) = consumer.received()
     assert values(fetch_part(answer)) == [b"a", b"b"]
+
+
+def test_a_long_poll_of_several_partitions_gets_what_one_turn_brought_to_all(house: House) -> None:
+    house.hosted.open("t", 2)
+    poller = MemoryClient(house.router)
+    wanted = [FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1 << 20) for index in range(2)]
+    poller.send(FetchRequest(max_wait_ms=500, min_bytes=1, topics=[FetchTopic(topic="t", partitions=wanted)]), 12)
+
+    house.client.ask(produce_request((0, batch(b"a")), (1, batch(b"b"))), 9)
+
+    (answer,) = poller.received()
+    assert isinstance(answer, FetchResponse)
+    (topic,) = answer.responses
+    assert [values(part) for part in topic.partitions] == [[b"a"], [b"b"]]
 
 
 def test_a_long_poll_ends_in_time_with_empty_and_not_null_records(house: House) -> None:

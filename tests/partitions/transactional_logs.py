@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -99,8 +99,8 @@ class Broker:
         self.manager.open_topic("t", TOPIC_ID, plan, {0: state})
         self.replica = self.manager.get("t", 0)
 
-    def _progressed(self, replica: Replica) -> None:
-        self.purgatory.check(replica)
+    def _progressed(self, replicas: Collection[Replica]) -> None:
+        self.purgatory.check(replicas)
 
     def turn(self) -> None:
         """End a turn: what is staged is written, and flushed where the topic asks for it."""

@@ -17,7 +17,13 @@ class Waiting(DelayedOperation):
     finished: list[Outcome] = attrs.field(factory=list)
     then: Callable[[], object] | None = None
 
+    asked: list[object] = attrs.field(factory=list)
+
     def is_ready(self) -> bool:
+        return self.ready
+
+    def is_ready_for(self, key: object) -> bool:
+        self.asked.append(key)
         return self.ready
 
     def finish(self, outcome: Outcome) -> None:
@@ -51,11 +57,22 @@ def test_a_check_completes_what_became_ready_under_its_key_only(setting: Setting
     first, second, other = setting.park("p", "q"), setting.park("p"), setting.park("q")
     first.ready = other.ready = True
 
-    assert setting.purgatory.check("p") == 1
+    assert setting.purgatory.check(["p"]) == 1
     assert first.finished == [Outcome.READY]
     assert second.finished == []
     assert other.finished == []
-    assert setting.purgatory.check("nothing waits here") == 0
+    assert setting.purgatory.check(["nothing waits here"]) == 0
+
+
+def test_what_changed_together_is_asked_for_before_anything_ends(setting: Setting) -> None:
+    first, second = setting.park("p", "q"), setting.park("q", "p")
+    first.ready = second.ready = True
+    first.then = lambda: first.asked.append("ended")
+
+    assert setting.purgatory.check(["p", "q"]) == 2
+
+    assert first.asked == ["p", "q", "ended"]
+    assert second.asked == ["p", "q"]
 
 
 def test_time_completes_what_no_condition_did(setting: Setting) -> None:
@@ -72,8 +89,8 @@ def test_time_completes_what_no_condition_did(setting: Setting) -> None:
 def test_completion_happens_once_whatever_comes_after(setting: Setting) -> None:
     operation = setting.park("p", owner="connection")
     operation.ready = True
-    setting.purgatory.check("p")
-    setting.purgatory.check("p")
+    setting.purgatory.check(["p"])
+    setting.purgatory.check(["p"])
     setting.purgatory.cancel_for("connection")
     setting.pass_time(10_000)
 
@@ -97,14 +114,14 @@ def test_a_completion_may_complete_another_and_park_a_third(setting: Setting) ->
 
     def then() -> None:
         second.ready = True
-        setting.purgatory.check("p")
+        setting.purgatory.check(["p"])
         parked.append(setting.park("p"))
 
     first = Waiting(500, ready=False, then=then)
     setting.purgatory.watch(first, ["p"])
     first.ready = True
 
-    assert setting.purgatory.check("p") == 1
+    assert setting.purgatory.check(["p"]) == 1
     assert first.finished == second.finished == [Outcome.READY]
     assert parked[0].finished == []
     assert setting.purgatory.delayed_count == 1
@@ -116,7 +133,7 @@ def test_an_operation_that_was_ended_by_one_before_it_is_not_asked_again(setting
     first.then = lambda: second.end(Outcome.CANCELLED)
     second.ready = True
 
-    assert setting.purgatory.check("p") == 1
+    assert setting.purgatory.check(["p"]) == 1
     assert second.finished == [Outcome.CANCELLED]
 
 
@@ -143,7 +160,7 @@ def test_a_broken_operation_is_reported_and_hurts_no_other(setting: Setting, whe
     setting.purgatory.watch(broken, ["p"])
     setting.purgatory.watch(sound, ["p"])
     broken.ready = sound.ready = True
-    setting.purgatory.check("p")
+    setting.purgatory.check(["p"])
 
     assert sound.finished == [Outcome.READY]
     assert [(broken, f"{'condition' if where == 'is_ready' else 'finish'} broke")] == setting.errors
@@ -158,7 +175,7 @@ def test_a_key_with_many_completed_fetches_keeps_nothing(setting: Setting) -> No
     for number in range(20_000):
         operation = setting.park("hot", "cold", owner=number % 8)
         operation.ready = True
-        setting.purgatory.check("hot")
+        setting.purgatory.check(["hot"])
     statistics = setting.purgatory.statistics()
 
     assert (statistics.delayed_count, statistics.watched_count, statistics.keys_count) == (0, 0, 0)
