@@ -24,7 +24,7 @@ class Waiting(DelayedOperation):
 
     def is_ready_for(self, key: object) -> bool:
         self.asked.append(key)
-        return self.ready
+        return self.is_ready()
 
     def finish(self, outcome: Outcome) -> None:
         self.finished.append(outcome)
