@@ -139,6 +139,7 @@ class Router:
         try:
             answer = route.handler.handle(body, request)
         except MalformedRequestError:
+            request.complete(None)
             raise
         except Exception as error:
             answer = self._error_answer(request, body, error)

@@ -235,11 +235,15 @@ class Endpoint:
             self.on_event(READ)
 
     def fail(self, error: Exception) -> None:
-        """Close: processing what came failed, by the client's fault or by ours."""
+        """Close: processing what came failed, by the client's fault or by ours.
+
+        What a client asked before it broke the protocol is answered first.
+        """
+        self.loop.want_turn()  # for the frames before it, which nobody has counted
         if isinstance(error, MalformedRequestError):
             self.loop.malformed_count += 1
             _log.info("%r broke the protocol, closing it: %s", self.connection, error)
-            self.loop.close(self, f"malformed request: {error}")
+            self.connection.close(f"malformed request: {error}")
         else:
             self.loop.failures_count += 1
             _log.error("%r: a request failed unexpectedly, closing the connection", self.connection, exc_info=error)

@@ -276,6 +276,20 @@ def test_a_hostile_client_is_closed_and_others_are_served(serve: Any, loop_kind:
     trio.run(main)
 
 
+def test_what_was_asked_before_a_malformed_request_is_answered(serve: Any, loop_kind: LoopKind) -> None:
+    async def main() -> None:
+        async with serve(loop_kind) as serving, await serving.connect() as client:
+            await client.send_all(b"".join(map(framed, (b"e1", b"p", b"t2", b"m", b"e3"))))
+            assert await serving.answer(client) == b"e1"
+            serving.service.parked[0].complete([framed(b"parked")])
+
+            assert await serving.answer(client) == b"parked"
+            assert await serving.answer(client) == b"t2"
+            assert await client.receive_some() == b""
+
+    trio.run(main)
+
+
 def test_what_was_asked_before_half_closing_is_answered(serve: Any, loop_kind: LoopKind) -> None:
     async def main() -> None:
         async with serve(loop_kind) as serving, await serving.connect() as client:

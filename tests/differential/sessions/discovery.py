@@ -95,6 +95,21 @@ def pipelining(talk: Conversation) -> None:
         answer = connection.receive()
         order.append(int.from_bytes(answer[:4], "big", signed=True) if isinstance(answer, bytes) else answer.value)
     talk.note("ApiVersions", 0, "correlation ids of five answers", order)
+    for what, bad in {
+        "an unknown key": request_frame(94, 0, 1, b"", flexible=False),
+        "an unknown version": request_frame(0, 2, 1, b"\0" * 40, flexible=False),
+        "a body cut off": request_frame(3, 1, 1, b"\0\0\0\2\0\1a", flexible=False),
+        "a frame of -1 bytes": b"\xff\xff\xff\xff",
+        "a frame of 2 GiB": b"\x7f\xff\xff\xff",
+        "a frame of no bytes": b"\0\0\0\0",
+    }.items():
+        connection = talk.connection(what)
+        good = b"".join(request_frame(18, 0, number, b"", flexible=False) for number in (1, 2, 3))
+        connection.send(good + bad + request_frame(18, 0, 5, b"", flexible=False))
+        order = []
+        while isinstance(answer := connection.receive(), bytes):
+            order.append(int.from_bytes(answer[:4], "big", signed=True))
+        talk.note("ApiVersions", 0, f"correlation ids of three answers before {what}", [*order, answer.value])
 
 
 def metadata_plain(talk: Conversation) -> None:
