@@ -212,8 +212,8 @@ class PluginManager:
         for plugin, implementation in self._implementations("odradek_cli_commands"):
             try:
                 implementation(commands=commands, restore_topics=restore_topics)
-            except Exception:
-                log.exception("plugin %s: its commands are left out", plugin)
+            except Exception as error:
+                log.error("%s", broken(plugin, f"adding its commands failed, and they are left out: {error!r}"))
 
     def storages(self) -> dict[str, StorageFactory]:
         """Return storage factories by name."""

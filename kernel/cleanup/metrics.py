@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from .compactor import Compactor
     from .retention import Retention
 
-_MANAGER = "kafka_log_LogCleanerManager_"
-_CLEANER = "kafka_log_LogCleaner_"
+_MANAGER = "kafka_log_logcleanermanager_"
+_CLEANER = "kafka_log_logcleaner_"
 
 
 def cleanup_metrics(retention: Retention, compactor: Compactor) -> list[tuple[str, Metric]]:

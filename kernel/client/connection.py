@@ -12,6 +12,8 @@ always the one that is answered.
 
 from __future__ import annotations
 
+import os
+import ssl
 from collections import deque
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -29,7 +31,6 @@ from .lifetime import single_error
 from .versions import common_version, decode_api_versions
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import AsyncIterator, Callable
 
     from ..wire import Message
@@ -373,7 +374,7 @@ async def connect_stream(
 
     Cancelled, nothing is left open.
     """
-    errors: list[str] = []
+    reasons: dict[str, str] = {}
     try:
         addresses = await trio.socket.getaddrinfo(host, port, type=trio.socket.SOCK_STREAM)
     except OSError as error:
@@ -391,12 +392,22 @@ async def connect_stream(
                 return await _secure(trio.SocketStream(sock), context, host)
         except (OSError, trio.TooSlowError, trio.BrokenResourceError) as error:
             sock.close()
-            reason = error.__cause__ if isinstance(error, trio.BrokenResourceError) else error
-            errors.append(f"{':'.join(map(str, address[:2]))}: {reason or 'no answer in time'}")
+            reasons[str(address[0])] = _reason(error)
         except BaseException:
             sock.close()
             raise
-    raise ConnectionFailedError(f"cannot connect to {host}:{port} ({'; '.join(errors)})")
+    where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    told = reasons.get(host) or "; ".join(f"{address}: {reason}" for address, reason in reasons.items())
+    raise ConnectionFailedError(f"cannot connect to {where} ({told})")
+
+
+def _reason(error: OSError | trio.TooSlowError | trio.BrokenResourceError) -> str:
+    """Return why a connection could not be made, without the address, which trio's texts repeat."""
+    if isinstance(error, trio.TooSlowError):
+        return "no answer in time"
+    if isinstance(error, OSError) and not isinstance(error, ssl.SSLError) and error.errno:
+        return os.strerror(error.errno)
+    return str(error.__cause__ or error)
 
 
 async def _secure(stream: trio.SocketStream, context: ssl.SSLContext | None, host: str) -> trio.abc.Stream:

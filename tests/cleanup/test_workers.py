@@ -274,8 +274,8 @@ def test_metrics_tell_what_was_done(topic: CompactedTopic) -> None:
     told = {metric.name: metric.read()[()] for _, metric in cleanup_metrics(retention, compactor)}
 
     assert told["odradek_cleaner_compactions_total"] == 1
-    assert told["kafka_log_LogCleanerManager_uncleanable_partitions_count"] == 0
-    assert told["kafka_log_LogCleanerManager_max_dirty_percent"] == 100
+    assert told["kafka_log_logcleanermanager_uncleanable_partitions_count"] == 0
+    assert told["kafka_log_logcleanermanager_max_dirty_percent"] == 100
 
 
 def test_how_long_no_log_was_looked_at_is_known(topic: CompactedTopic) -> None:

@@ -235,7 +235,7 @@ def test_hook_odradek_config_keys_joins_keys_with_their_plugins() -> None:
     assert manager_with(one=one).config_keys() == [("one", keys[0])]
 
 
-def test_hook_odradek_cli_commands_adds_commands_and_leaves_out_broken_ones() -> None:
+def test_hook_odradek_cli_commands_adds_commands_and_leaves_out_broken_ones(caplog: pytest.LogCaptureFixture) -> None:
     def fine(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
         commands.add_parser("fine")
 
@@ -244,7 +244,7 @@ def test_hook_odradek_cli_commands_adds_commands_and_leaves_out_broken_ones() ->
         commands.add_parser("finer")
 
     def broken(commands: object) -> None:
-        raise RuntimeError
+        raise RuntimeError("no such parser")
 
     def restore(topics: object, **options: object) -> None:
         pass
@@ -258,6 +258,10 @@ def test_hook_odradek_cli_commands_adds_commands_and_leaves_out_broken_ones() ->
     ).cli_commands(commands, restore)
 
     assert list(commands.choices) == ["fine", "finer"]
+    (line,) = caplog.records
+    assert "broken" in line.getMessage()
+    assert "no such parser" in line.getMessage()
+    assert line.exc_info is None, "one line, and no traceback"
 
 
 def test_hook_odradek_storages_joins_by_name() -> None:
