@@ -32,6 +32,7 @@ from .partitions.fetch_session import FetchSessionCache
 from .partitions.flush_service import FlushService
 from .partitions.log_moves import LogMoves
 from .partitions.marker_writer import LocalMarkerWriter
+from .partitions.move_pace import MovePace
 from .partitions.replica_manager import ReplicaManager
 from .partitions.request_operation import RequestOperation
 from .partitions.topic_opener import TopicOpener
@@ -108,7 +109,13 @@ class BrokerParts:
         self.directory_reports = DirectoryReports(
             replicas=self.replicas, known_directory=self._known_directory, assign=self._assign_directories
         )
-        self.log_moves = LogMoves(self.replicas, self.directory_reports.wake)
+        self.log_moves = LogMoves(
+            self.replicas,
+            self.directory_reports.wake,
+            lambda: MovePace(
+                lambda: self.live_config.get_int("replica.alter.log.dirs.io.max.bytes.per.second"), clock.monotonic_ms
+            ),
+        )
         self.sessions = FetchSessionCache(
             slots=self.config.get_int("max.incremental.fetch.session.cache.slots"), random_source=broker.random
         )

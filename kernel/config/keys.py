@@ -110,11 +110,6 @@ class Part(Enum):
         False,
         "is not needed: log start offsets are kept as often as replica.high.watermark.checkpoint.interval.ms says",
     )
-    LOG_MOVES = (
-        "rates of moves",
-        False,
-        "limits how fast logs move from one directory to another; here they move as fast as the disks let them",
-    )
     JVM = ("jvm", False, "belongs to the JVM, which is not here")
     INTERNAL = ("internal", False, "is a private switch of Apache Kafka, which nothing here reads")
 

@@ -14,7 +14,10 @@ close, delete. `finish` sees that and applies only what still holds.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class DiskWork(Protocol):
@@ -57,8 +60,11 @@ class LogMove(Protocol):
         """How many bytes are copied."""
         ...
 
-    def run(self) -> None:
+    def run(self, pace: Callable[[int], object] | None = None) -> None:
         """Copy what was written when the move began; the log may be in use. Blocks; for a worker thread.
+
+        Args:
+            pace: Called before each piece is copied, with its size in bytes; may wait.
 
         Raises:
             StorageError: A disk failed, or the move was stopped.

@@ -22,15 +22,15 @@ from ..errors import ErrorCode, KafkaError, StorageError
 from .replica import FutureLog
 
 if TYPE_CHECKING:
-    from ..contracts.disk_work import LogMove
     from ..contracts.storage import StorageEngine
     from ..contracts.tiering import TierSettings
+    from .move_pace import MovePace
     from .replica import Replica
     from .replica_manager import ReplicaManager, TopicReplicas
 
 
-def begin_move(replicas: ReplicaManager, replica: Replica, log_dir: str) -> None:
-    """Begin to move a replica's log; `move_replica` is to follow, or `give_up`.
+def begin_move(replicas: ReplicaManager, replica: Replica, log_dir: str, pace: MovePace) -> None:
+    """Begin to move a replica's log at that pace; `move_replica` is to follow, or `give_up`.
 
     Raises:
         KafkaError: The replica is offline, or moving already.
@@ -40,7 +40,7 @@ def begin_move(replicas: ReplicaManager, replica: Replica, log_dir: str) -> None
     if replica.future is not None:
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the replica is moving already")
     engine = replicas.engines[replicas.topics[replica.partition.topic].plan.storage]
-    replica.future = FutureLog(log_dir, engine.begin_move(replica.partition, log_dir))
+    replica.future = FutureLog(log_dir, engine.begin_move(replica.partition, log_dir), pace)
 
 
 def give_up(replica: Replica) -> None:
@@ -60,12 +60,12 @@ async def move_replica(replicas: ReplicaManager, replica: Replica, limiter: trio
         StorageError: The move was stopped, or a disk failed; the replica goes on where it was, unless that failed too.
     """
     assert replica.future is not None
-    move, log_dir = replica.future.move, replica.future.log_dir
+    future, move, log_dir = replica.future, replica.future.move, replica.future.log_dir
     try:
         check_serving(replica)
         topic = replicas.topics[replica.partition.topic]
         engine = replicas.engines[topic.plan.storage]
-        await _copy(move, limiter)
+        await _copy(future, limiter)
         await _flush(replicas, replica, limiter)
         replicas.write_staged()
         check_serving(replica)
@@ -107,7 +107,7 @@ async def _flush(replicas: ReplicaManager, replica: Replica, limiter: trio.Capac
     replicas.note_flushed(replica, partition_log, None)
 
 
-async def _copy(move: LogMove, limiter: trio.CapacityLimiter) -> None:
+async def _copy(future: FutureLog, limiter: trio.CapacityLimiter) -> None:
     """Run a move's first part. Cancelled: it is stopped, and waited for."""
     async with trio.open_nursery() as nursery:
         is_over = trio.Event()
@@ -115,7 +115,7 @@ async def _copy(move: LogMove, limiter: trio.CapacityLimiter) -> None:
 
         async def run() -> None:
             try:
-                await trio.to_thread.run_sync(move.run, limiter=limiter)
+                await trio.to_thread.run_sync(future.copy, limiter=limiter)
             except StorageError as error:
                 failures.append(error)
             is_over.set()
@@ -125,7 +125,7 @@ async def _copy(move: LogMove, limiter: trio.CapacityLimiter) -> None:
             await is_over.wait()
         finally:
             if not is_over.is_set():
-                move.stop()
+                future.stop()
     if failures:
         raise failures[0]
 

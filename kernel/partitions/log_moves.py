@@ -20,6 +20,7 @@ from .log_move import begin_move, check_serving, give_up, move_replica
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .move_pace import MovePace
     from .replica import Replica
     from .replica_manager import ReplicaManager
 
@@ -29,15 +30,19 @@ log = logging.getLogger(__name__)
 class LogMoves:
     """The service that moves logs. Owned by the broker's nursery; asked on the reactor's task."""
 
-    def __init__(self, replicas: ReplicaManager, on_moved: Callable[[], None]) -> None:
+    def __init__(
+        self, replicas: ReplicaManager, on_moved: Callable[[], None], new_pace: Callable[[], MovePace]
+    ) -> None:
         """Make it.
 
         Args:
             replicas: Whose logs are moved.
             on_moved: Called after a move: the controller is to know of it.
+            new_pace: Says how fast a copy may be.
         """
         self._replicas = replicas
         self._on_moved = on_moved
+        self._new_pace = new_pace
         self._limiter = trio.CapacityLimiter(1)
         self._queue: deque[tuple[Replica, str]] = deque()
         self._wanted = trio.Event()
@@ -65,9 +70,12 @@ class LogMoves:
         if log_dir == replica.log.log_dir:
             return
         if replica.future is None:
-            begin_move(self._replicas, replica, log_dir)
+            self._begin(replica, log_dir)
         self._queue.append((replica, log_dir))
         self._wanted.set()
+
+    def _begin(self, replica: Replica, log_dir: str) -> None:
+        begin_move(self._replicas, replica, log_dir, self._new_pace())
 
     def go_on(self) -> None:
         """Have those moved whose move the last end of the broker cut off; their replicas were opened."""
@@ -87,7 +95,7 @@ class LogMoves:
             give_up(replica)
         elif replica.future is not None:
             self._is_called_back = True
-            replica.future.move.stop()
+            replica.future.stop()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Move what is asked for, until cancelled: what was not done then is done after the next start."""
@@ -111,7 +119,7 @@ class LogMoves:
         self._moving, self._is_called_back = replica, False
         try:
             if replica.future is None:
-                begin_move(self._replicas, replica, log_dir)
+                self._begin(replica, log_dir)
             await move_replica(self._replicas, replica, self._limiter)
         except (KafkaError, StorageError) as error:
             log.error("%s stays where it is, and does not move to %s: %s", partition, log_dir, error)

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ..records.validation import ValidationRules
     from ..wire.frame_template import FrameTemplate
     from .append_check import Verification
+    from .move_pace import MovePace
     from .producer_state import ProducedBatch, ProducerStateTable
 
 _logger = logging.getLogger(__name__)
@@ -84,10 +85,21 @@ class FutureLog:
     Attributes:
         log_dir: Where it goes.
         move: How far it is.
+        pace: How fast it may be.
     """
 
     log_dir: str
     move: LogMove
+    pace: MovePace
+
+    def copy(self) -> None:
+        """Run the move's first part, no faster than it may be. Blocks; raises what `LogMove.run` raises."""
+        self.move.run(self.pace.note)
+
+    def stop(self) -> None:
+        """Have the copy stop soon, also while it waits for its turn."""
+        self.move.stop()
+        self.pace.stop()
 
 
 class Replica:

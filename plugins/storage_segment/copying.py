@@ -42,7 +42,7 @@ def copy_file(
     files: Files,
     source: Path,
     target: Path,
-    check: Callable[[], None] | None = None,
+    check: Callable[[int], None] | None = None,
     *,
     start: int = 0,
     limit_bytes: int | None = None,
@@ -53,7 +53,7 @@ def copy_file(
         files: Where.
         source: A file; it may grow meanwhile.
         target: Its copy, made when it is not there; holds the bytes before `start` already.
-        check: Called before each chunk; what it raises ends the copy.
+        check: Called before each chunk is written, with its size in bytes; what it raises ends the copy.
         start: The first byte to be copied.
         limit_bytes: Where the copy ends; None for all there is.
 
@@ -68,7 +68,7 @@ def copy_file(
             size = _CHUNK if limit_bytes is None else min(_CHUNK, limit_bytes - position)
             while size > 0 and (chunk := files.pread(reading, size, position)):
                 if check is not None:
-                    check()
+                    check(len(chunk))
                 write_all(files, writing, [chunk], position)
                 position += len(chunk)
                 size = _CHUNK if limit_bytes is None else min(_CHUNK, limit_bytes - position)

@@ -181,22 +181,36 @@ class MoveWork:
     copied_bytes: int = 0
     _is_stopped: bool = False
 
-    def run(self) -> None:
+    def run(self, pace: Callable[[int], object] | None = None) -> None:
         """See `LogMove.run`."""
         try:
             for file in self.plan.files:
                 # Gone is what was given up meanwhile: it is not wanted there either.
                 with suppress(FileNotFoundError):
-                    self.copy(file.name, limit_bytes=file.size_bytes)
+                    self.copy(file.name, limit_bytes=file.size_bytes, pace=pace)
                 self.copied_offset = max(self.copied_offset, file.end_offset)
                 self.copied_bytes += file.size_bytes
         except OSError as exc:
             raise disk_error(exc, "copy", self.source.path / str(self.key)) from exc
 
-    def copy(self, name: str, *, start: int = 0, limit_bytes: int | None = None) -> None:
-        """Copy a file's bytes from `start` up to the limit; durable on return."""
+    def copy(
+        self,
+        name: str,
+        *,
+        start: int = 0,
+        limit_bytes: int | None = None,
+        pace: Callable[[int], object] | None = None,
+    ) -> None:
+        """Copy a file's bytes from `start` up to the limit; durable on return. `pace`: see `LogMove.run`."""
         source = self.source.path / str(self.key) / name
-        copy_file(self.files, source, self.future / name, self._check, start=start, limit_bytes=limit_bytes)
+
+        def check(size_bytes: int) -> None:
+            self._check()
+            if pace is not None:
+                pace(size_bytes)
+                self._check()
+
+        copy_file(self.files, source, self.future / name, check, start=start, limit_bytes=limit_bytes)
 
     def _check(self) -> None:
         if self._is_stopped:

@@ -97,6 +97,10 @@ ACTS_OF_BROKER = {
         "kernel/cleanup/compactor.py",
         'get_float("log.cleaner.io.max.bytes.per.second")',
     ),
+    "replica.alter.log.dirs.io.max.bytes.per.second": (
+        "kernel/broker_parts.py",
+        'get_int("replica.alter.log.dirs.io.max.bytes.per.second")',
+    ),
     "log.cleaner.threads": ("kernel/cleanup/compactor.py", 'get_int("log.cleaner.threads")'),
     "log.retention.check.interval.ms": ("kernel/cleanup/retention.py", "_settings().check_interval_ms"),
     "log.flush.offset.checkpoint.interval.ms": ("kernel/partitions/upkeep.py", "settings.snapshot_interval_ms"),

@@ -163,12 +163,6 @@ def test_a_key_of_a_part_that_is_not_built_earns_one_line() -> None:
     assert config.get_int("group.share.max.size") == 7
 
 
-def test_what_logs_move_by_is_not_said_to_belong_to_a_cluster() -> None:
-    (line,) = resolve(options=("replica.alter.log.dirs.io.max.bytes.per.second=7",)).warnings()
-
-    assert "here they move as fast as the disks let them; it has no effect" in line
-
-
 WRONG_TOML = {
     '[broker]\n\n"num.partition" = 1\n': ("line 3", "unknown broker key 'num.partition'", "num.partitions"),
     '[broker]\n"num.partitions" = "x"\n': ("line 2", "Not a number of type INT", ""),

@@ -12,6 +12,7 @@ from odradek.kernel.contracts.tiering import Tier, TierSettings
 from odradek.kernel.files import Files
 from odradek.kernel.ids import RandomIds
 from odradek.kernel.partitions.append_check import NOT_NEEDED
+from odradek.kernel.partitions.move_pace import MovePace
 from odradek.kernel.partitions.replica import Replica, TopicSettings
 from odradek.kernel.partitions.replica_manager import ReplicaManager
 from odradek.kernel.partitions.topic_plan import TopicPlan
@@ -45,6 +46,11 @@ def make_manager(
         on_leader_changed=lambda partition, leader_id, leader_epoch: None,
         tier=tier,
     )
+
+
+def unlimited() -> MovePace:
+    """Return a pace that no disk reaches."""
+    return MovePace(lambda: 1e300, lambda: 0)
 
 
 class Hosted:

@@ -24,7 +24,7 @@ from odradek.kernel.wire.messages.api_35_describe_log_dirs import DescribeLogDir
 from odradek.plugins.storage_segment.moving import MoveWork, SwapWork
 from tests.waiting import until_async
 
-from .hosted import Hosted
+from .hosted import Hosted, unlimited
 
 FLUSHED = LogConfig(flush_messages=1)
 
@@ -98,7 +98,7 @@ def run(hosted: Hosted, scenario: Callable[[FlushService, trio.Nursery], Awaitab
 
 
 async def move(replicas: ReplicaManager, replica: Replica, log_dir: str, limiter: trio.CapacityLimiter) -> None:
-    begin_move(replicas, replica, log_dir)
+    begin_move(replicas, replica, log_dir, unlimited())
     await move_replica(replicas, replica, limiter)
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Awaitable, Callable
 
 import pytest
 import trio
 
+from odradek.kernel.clock import SystemClock
 from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.partitions.log_moves import LogMoves
+from odradek.kernel.partitions.move_pace import MovePace
 from odradek.kernel.partitions.replica import Replica
 from tests.waiting import until_async
 
-from .hosted import Hosted
+from .hosted import Hosted, unlimited
 
 
 def elsewhere(hosted: Hosted, replica: Replica) -> str:
@@ -42,7 +45,7 @@ def test_several_moves_are_begun_at_once_and_done_one_after_another(hosted: Host
     replicas = [hosted.produce(topic, 0, 3) for topic in "abc"]
     targets = [elsewhere(hosted, replica) for replica in replicas]
     told: list[int] = []
-    moves = LogMoves(hosted.replicas, lambda: told.append(len(told)))
+    moves = LogMoves(hosted.replicas, lambda: told.append(len(told)), unlimited)
 
     async def scenario() -> None:
         for replica, target in zip(replicas, targets, strict=True):
@@ -62,7 +65,7 @@ def test_a_move_that_is_asked_for_again_is_one_move(hosted: Hosted) -> None:
     replica = hosted.produce("t", 0)
     target = elsewhere(hosted, replica)
     told: list[str] = []
-    moves = LogMoves(hosted.replicas, lambda: told.append("moved"))
+    moves = LogMoves(hosted.replicas, lambda: told.append("moved"), unlimited)
 
     async def scenario() -> None:
         moves.ask(replica, target)
@@ -79,7 +82,7 @@ def test_asking_for_where_it_is_ends_a_move_that_waits(hosted: Hosted) -> None:
     hosted.open("t")
     replica = hosted.produce("t", 0)
     here = replica.log.log_dir
-    moves = LogMoves(hosted.replicas, lambda: pytest.fail("nothing moves"))
+    moves = LogMoves(hosted.replicas, lambda: pytest.fail("nothing moves"), unlimited)
     moves.ask(replica, elsewhere(hosted, replica))
     moves.ask(replica, here)
 
@@ -97,7 +100,7 @@ def test_a_move_under_way_can_be_called_back_and_asked_for_anew(hosted: Hosted) 
     hosted.open("t")
     replica = hosted.produce("t", 0, 5)
     here, there = replica.log.log_dir, elsewhere(hosted, replica)
-    moves = LogMoves(hosted.replicas, lambda: None)
+    moves = LogMoves(hosted.replicas, lambda: None, unlimited)
 
     async def scenario() -> None:
         moves.ask(replica, there)
@@ -116,7 +119,7 @@ def test_a_move_under_way_can_be_called_back_and_asked_for_anew(hosted: Hosted) 
 def test_a_topic_that_is_deleted_while_its_move_waits_is_gone(hosted: Hosted) -> None:
     hosted.open("t")
     replica = hosted.produce("t", 0)
-    moves = LogMoves(hosted.replicas, lambda: pytest.fail("nothing moves"))
+    moves = LogMoves(hosted.replicas, lambda: pytest.fail("nothing moves"), unlimited)
     moves.ask(replica, elsewhere(hosted, replica))
     hosted.replicas.delete_topic("t", 1)
 
@@ -135,7 +138,7 @@ def test_what_is_not_done_when_the_broker_ends_is_done_after_the_next_start(host
         hosted.open(topic)
     replicas = [hosted.produce(topic, 0, 3) for topic in "abc"]
     targets = [elsewhere(hosted, replica) for replica in replicas]
-    moves = LogMoves(hosted.replicas, lambda: None)
+    moves = LogMoves(hosted.replicas, lambda: None, unlimited)
     for replica, target in zip(replicas, targets, strict=True):
         moves.ask(replica, target)
     moves.ask(replicas[1], replicas[1].log.log_dir)  # called back
@@ -152,7 +155,7 @@ def test_what_is_not_done_when_the_broker_ends_is_done_after_the_next_start(host
     hosted.restart()
     for topic in "abc":
         hosted.open(topic)
-    moves = LogMoves(hosted.replicas, lambda: None)
+    moves = LogMoves(hosted.replicas, lambda: None, unlimited)
     moves.go_on()
     begun = [hosted.replicas.get(topic, 0) for topic in "abc"]
 
@@ -168,11 +171,11 @@ def test_what_is_not_done_when_the_broker_ends_is_done_after_the_next_start(host
 def test_a_move_whose_topic_is_gone_at_the_next_start_is_forgotten(hosted: Hosted) -> None:
     hosted.open("t")
     replica = hosted.produce("t", 0)
-    LogMoves(hosted.replicas, lambda: None).ask(replica, elsewhere(hosted, replica))
+    LogMoves(hosted.replicas, lambda: None, unlimited).ask(replica, elsewhere(hosted, replica))
     hosted.restart()
     assert len(hosted.replicas.unfinished_moves) == 1
     hosted.replicas.set_strays_aside(lambda partition: False)
-    LogMoves(hosted.replicas, lambda: pytest.fail("nothing moves")).go_on()
+    LogMoves(hosted.replicas, lambda: pytest.fail("nothing moves"), unlimited).go_on()
 
     assert hosted.replicas.unfinished_moves == {}
     hosted.restart()
@@ -186,5 +189,47 @@ def test_a_replica_that_is_offline_does_not_move(hosted: Hosted) -> None:
     replica.go_offline("its disk failed")
 
     with pytest.raises(KafkaError) as caught:
-        LogMoves(hosted.replicas, lambda: None).ask(replica, target)
+        LogMoves(hosted.replicas, lambda: None, unlimited).ask(replica, target)
     assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_a_copy_waits_for_its_rate_goes_on_when_that_grows_and_can_be_called_back_meanwhile(hosted: Hosted) -> None:
+    for topic in "ab":
+        hosted.open(topic)
+    first, second = (hosted.produce(topic, 0, 5) for topic in "ab")
+    here, there = first.log.log_dir, elsewhere(hosted, first)
+    rate = [1e-6]
+    is_asked = threading.Event()
+
+    def bytes_per_second() -> float:
+        is_asked.set()
+        return rate[0]
+
+    async def until_it_waits() -> None:
+        is_asked.clear()
+        await until_async(is_asked.is_set)
+
+    moves = LogMoves(hosted.replicas, lambda: None, lambda: MovePace(bytes_per_second, SystemClock().monotonic_ms))
+
+    async def scenario() -> None:
+        moves.ask(first, there)
+        await until_it_waits()
+        assert first.future is not None, "a byte takes days"
+        moves.ask(first, here)
+        await until_at_rest(first)
+        assert first.log.log_dir == here
+
+        target = elsewhere(hosted, second)
+        moves.ask(second, target)
+        await until_it_waits()
+        assert second.future is not None
+        rate[0] = 1e300
+        await until_at_rest(second)
+        assert second.log.log_dir == target
+
+        rate[0] = 1e-6
+        moves.ask(first, there)
+        await until_it_waits()
+
+    serve(moves, scenario)  # its end does not wait for days
+    assert first.log.log_dir == here

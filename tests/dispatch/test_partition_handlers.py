@@ -25,7 +25,7 @@ from odradek.kernel.wire.messages import api_35_describe_log_dirs as describe_di
 from odradek.kernel.wire.messages import api_61_describe_producers as describe_producers
 from tests.waiting import until_async
 
-from .hosted import Hosted
+from .hosted import Hosted, unlimited
 
 CONTEXT = cast("RequestContext", None)
 """None of these handlers looks at it."""
@@ -155,7 +155,7 @@ def test_the_size_of_a_log_is_told(hosted: Hosted) -> None:
 
 def alter(hosted: Hosted, path: str, topic: str, *indexes: int) -> dict[int, int]:
     async def main() -> alter_dirs.AlterReplicaLogDirsResponse:
-        moves = LogMoves(hosted.replicas, lambda: None)
+        moves = LogMoves(hosted.replicas, lambda: None, unlimited)
         handler = AlterReplicaLogDirsHandler(replicas=hosted.replicas, moves=moves)
         moved = alter_dirs.AlterReplicaLogDirTopic(name=topic, partitions=list(indexes))
         request = alter_dirs.AlterReplicaLogDirsRequest(dirs=[alter_dirs.AlterReplicaLogDir(path=path, topics=[moved])])
@@ -272,7 +272,9 @@ def test_every_handler_can_give_every_part_an_error(hosted: Hosted) -> None:
         code,
         "",
     )
-    moving = AlterReplicaLogDirsHandler(replicas=replicas, moves=LogMoves(replicas, lambda: None)).error_response(
+    moving = AlterReplicaLogDirsHandler(
+        replicas=replicas, moves=LogMoves(replicas, lambda: None, unlimited)
+    ).error_response(
         alter_dirs.AlterReplicaLogDirsRequest(
             dirs=[
                 alter_dirs.AlterReplicaLogDir(

@@ -18,7 +18,7 @@ from odradek.kernel.partitions.producer_snapshot import decode_snapshot
 from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.testing.far_tier import FarLog, FarTier
 from odradek.kernel.types import IsolationLevel, TopicIdPartition
-from tests.dispatch.hosted import Hosted
+from tests.dispatch.hosted import Hosted, unlimited
 
 TIERED = TierSettings(-1, -1, remote_log_copy_disable=False, cleanup=CleanupSettings())
 NO_COPY = TierSettings(-1, -1, remote_log_copy_disable=True, cleanup=CleanupSettings())
@@ -138,7 +138,7 @@ def test_a_moved_log_is_wrapped_again(hosted: Hosted, tier: FarTier) -> None:
     replica = replica_of(hosted)
     (other,) = set(hosted.dirs) - {replica.log.log_dir}
 
-    begin_move(hosted.replicas, replica, other)
+    begin_move(hosted.replicas, replica, other, unlimited())
     trio.run(move_replica, hosted.replicas, replica, trio.CapacityLimiter(1))
 
     assert (replica.log.log_dir, replica.log is replica.tiered_log) == (other, True)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _PARTS: Final = {
     "leader.replication.throttled.rate": Part.CLUSTER,
     "follower.replication.throttled.rate": Part.CLUSTER,
-    "replica.alter.log.dirs.io.max.bytes.per.second": Part.LOG_MOVES,
+    "replica.alter.log.dirs.io.max.bytes.per.second": Part.LOG,
 }
 _ROWS: Final[tuple[Row, ...]] = tuple(
     (name, LONG, MAX_LONG, NOT_NEGATIVE, MEDIUM, CLUSTER_WIDE, part) for name, part in _PARTS.items()

@@ -1,0 +1,57 @@
+"""How fast the copy of a moving log may be."""
+
+import pytest
+
+from odradek.kernel.partitions.move_pace import MovePace
+
+
+class Time:
+    """A clock that waiting moves."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.rate = 1000.0
+        self.changes: dict[float, float] = {}
+
+    def wait(self, seconds: float) -> None:
+        self.now_s += seconds
+        for at_s in [at_s for at_s in self.changes if at_s <= self.now_s]:
+            self.rate = self.changes.pop(at_s)
+
+    def pace(self) -> MovePace:
+        return MovePace(lambda: self.rate, lambda: round(1000 * self.now_s), self.wait)
+
+
+@pytest.mark.parametrize("size_bytes", [1, 100, 7_000])
+def test_the_rate_is_kept_whatever_the_pieces(size_bytes: int) -> None:
+    time = Time()
+    pace = time.pace()
+    for _ in range(70_000 // size_bytes):
+        pace.note(size_bytes)
+
+    assert time.now_s == pytest.approx(70, abs=0.02)
+
+
+def test_time_that_was_not_used_is_not_saved_up() -> None:
+    time = Time()
+    pace = time.pace()
+    time.now_s = 3_600
+    pace.note(10_000)
+
+    assert time.now_s == pytest.approx(3_610, abs=0.02)
+
+
+def test_another_rate_acts_on_who_waits() -> None:
+    time = Time()
+    time.rate = 0.0
+    time.changes = {5.0: 1.0, 10.0: 1e9}
+    time.pace().note(1_000_000)
+
+    assert time.now_s == pytest.approx(10, abs=0.6)
+
+
+def test_who_is_stopped_waits_no_more() -> None:
+    pace = MovePace(lambda: 1e-6, lambda: 0)
+    pace.stop()
+
+    pace.note(1_000_000)
