@@ -130,6 +130,15 @@ def _drop_output() -> None:
         os.close(nowhere)
 
 
+def _empty_parser() -> argparse.ArgumentParser:
+    return CommandParser(
+        prog="odradek",
+        description="An event-streaming broker that speaks the Kafka protocol.",
+        epilog="`odradek COMMAND --help` tells more of each. Plugins may bring more commands: `odradek plugins list` "
+        "shows them. Start with `odradek demo`.",
+    )
+
+
 def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser, complete for the command that `arguments` ask for, a list of names for the others.
 
@@ -138,12 +147,7 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """
     from odradek import __version__
 
-    parser: argparse.ArgumentParser = CommandParser(
-        prog="odradek",
-        description="An event-streaming broker that speaks the Kafka protocol.",
-        epilog="`odradek COMMAND --help` tells more of each. Plugins may bring more commands: `odradek plugins list` "
-        "shows them. Start with `odradek demo`.",
-    )
+    parser = _empty_parser()
     parser.add_argument("--version", action="version", version=f"odradek {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     asked = next((argument for argument in arguments if not argument.startswith("-")), "")

@@ -26,14 +26,14 @@ class CommandParser(argparse.ArgumentParser):
 
     _is_intermixed = False
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+    def parse_known_args(self, *args: Any, **options: Any) -> Any:
         """Read the options, then the operands out of what is left; where actions follow, those read the rest."""
         is_last = all(action.nargs not in _TAKES_THE_REST for action in self._get_positional_actions())
         if self._is_intermixed or not is_last:
-            return super().parse_known_args(args, namespace)
+            return super().parse_known_args(*args, **options)
         self._is_intermixed = True  # it calls this method
         try:
-            return self.parse_known_intermixed_args(args, namespace)
+            return self.parse_known_intermixed_args(*args, **options)
         finally:
             self._is_intermixed = False
 

@@ -222,7 +222,7 @@ class Polls(RuleBasedStateMachine):
             log = self.logs[index]
             assert (part.error_code, part.high_watermark) == (0, log.end)
             assert part.last_stable_offset == (log.end if log.open_from is None else log.open_from)
-            assert isinstance(part.records, memoryview)
+            assert type(part.records) is memoryview
             assert [size for *_, size in batches] == sizes(part.records)
             if batches:
                 reader.offsets[index] = batches[-1][1]
