@@ -368,6 +368,8 @@ class Brokers:
             started_ms = now_ms()
             self._hurry = trio.Event()
             failures_count = 0 if await self._refresh() else failures_count + 1
+            if not (self.cluster.is_update_needed or self._hurry.is_set()):
+                self._wake = trio.Event()  # who asked meanwhile for what was asked before has been answered, too
             self._announce()
             # Whoever waited for this may ask again at once: brokers are not asked more often than this.
             interruption = trio.Event() if failures_count else self._hurry

@@ -9,7 +9,14 @@ from typing import Any
 import pytest
 import trio
 
-from odradek.kernel.client import ClientTimeoutError, Consumer, LogTruncationError, Producer, TopicPartition
+from odradek.kernel.client import (
+    BufferExhaustedError,
+    ClientTimeoutError,
+    Consumer,
+    LogTruncationError,
+    Producer,
+    TopicPartition,
+)
 from odradek.kernel.errors import ErrorCode
 from tests.waiting import PATIENCE_S
 
@@ -180,6 +187,21 @@ def test_a_throttled_client_pauses_as_long_as_it_is_asked_to() -> None:
 
         assert first_s >= 0.14
         assert trio.current_time() - began_s - first_s < 0.14
+
+    with_cluster(test)
+
+
+def test_what_is_asked_for_while_an_answer_is_under_way_is_not_asked_for_again() -> None:
+    async def test(cluster: FakeCluster) -> None:
+        async with Producer({"bootstrap.servers": cluster.bootstrap, **RESTED}) as producer:
+            with pytest.raises(BufferExhaustedError):
+                producer.send_nowait("t", b"a", partition=0)
+            await trio.lowlevel.checkpoint()
+            await trio.lowlevel.checkpoint()
+            await producer.send("t", b"a", partition=0)
+            await trio.sleep(0.2)  # four times the back-off
+
+        assert [key for key, _ in cluster.asked].count(METADATA) == 1
 
     with_cluster(test)
 

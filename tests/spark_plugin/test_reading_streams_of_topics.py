@@ -16,7 +16,7 @@ from odradek.spark_plugin.errors import AssignmentError, DataLossError, OptionEr
 from odradek.spark_plugin.offsets import JsonOffsets
 from odradek.spark_plugin.reading.read_task import read
 from odradek.spark_plugin.reading.stream_reader import StreamReader
-from tests.spark_plugin.topic_kit import Kit, Record, Write, open_kit
+from tests.spark_plugin.topic_kit import QUIET, Kit, Record, Write, open_kit
 
 EARLIEST = {"startingOffsets": "earliest"}
 LENIENT = {**EARLIEST, "failOnDataLoss": "false"}
@@ -24,7 +24,7 @@ LENIENT = {**EARLIEST, "failOnDataLoss": "false"}
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[RunningBroker]:
-    with running_broker({"transaction.state.log.replication.factor": 1, "log.retention.ms": -1}) as broker:
+    with running_broker({**QUIET, "log.retention.ms": -1}) as broker:
         yield broker
 
 

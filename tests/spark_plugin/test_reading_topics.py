@@ -17,7 +17,7 @@ from odradek.kernel.testing.running_broker import RunningBroker, running_broker
 from odradek.spark_plugin.errors import AssignmentError, DataLossError, OptionError, SchemaError
 from odradek.spark_plugin.reading.batch_reader import BatchReader
 from odradek.spark_plugin.reading.read_task import ReadTask, read
-from tests.spark_plugin.topic_kit import COLUMNS, Kit, Record, Row, Write, cells, open_kit, writes
+from tests.spark_plugin.topic_kit import COLUMNS, QUIET, Kit, Record, Row, Write, cells, open_kit, writes
 from tests.waiting import until
 
 FULL = [
@@ -35,7 +35,7 @@ FULL = [
 @pytest.fixture(scope="module")
 def broker() -> Iterator[RunningBroker]:
     cleaning = {"log.cleaner.backoff.ms": "50", "log.retention.check.interval.ms": "50"}
-    with running_broker({"transaction.state.log.replication.factor": 1, "log.retention.ms": -1, **cleaning}) as broker:
+    with running_broker({**QUIET, "log.retention.ms": -1, **cleaning}) as broker:
         yield broker
 
 

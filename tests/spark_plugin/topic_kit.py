@@ -78,6 +78,10 @@ def writes(partitions_count: int) -> st.SearchStrategy[list[Write]]:
     return st.lists(one, max_size=6)
 
 
+QUIET: Final[dict[str, object]] = {"transaction.state.log.replication.factor": 1, "auto.create.topics.enable": False}
+"""Settings of a broker for a kit: a topic that was deleted does not come back because a producer asks for it."""
+
+
 @attrs.define
 class Kit:
     """Makes topics and fills them; one thread."""
