@@ -20,9 +20,9 @@ NUMBERS = itertools.count()
 
 @pytest.fixture
 def topic(odradek: Any) -> Iterator[str]:
-    """Return a topic of one partition, the test's own."""
+    """Return a topic of one partition, the test's own, whose records may say that they are of 1970."""
     name = f"topic-{next(NUMBERS)}"
-    odradek.ok("topics", "create", name, "-p", "1")
+    odradek.ok("topics", "create", name, "-p", "1", "-c", "retention.ms=-1")
     yield name
     odradek.ok("topics", "delete", name)
 
