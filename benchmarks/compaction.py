@@ -19,7 +19,6 @@ from pathlib import Path
 
 from odradek.kernel.api import KeyTable, LogConfig, OsFiles
 from odradek.kernel.cleanup.compaction import CompactionDone, CompactionJob, GroupRewritten, compact
-from odradek.kernel.cleanup.throttle import Throttle
 from odradek.kernel.cleanup.workers import ProcessWorker
 from odradek.kernel.contracts.cleanup import Compaction
 from odradek.kernel.contracts.rewriting import SegmentRewrite
@@ -27,6 +26,7 @@ from odradek.kernel.records.batch import assign_offset_and_epoch, iterate_batche
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.testing.running_broker import running_broker
+from odradek.kernel.throttle import Throttle
 from odradek.plugins.storage_segment.rewriting import CleanedSegment, FolderPlace, SegmentFileSource
 from tests.broker.broker_process import Client, batch_of
 from tests.broker.test_process import create, produce
@@ -95,7 +95,7 @@ def measure_pass(keys: int, compression: CompressionType) -> None:
         best, kept = float("inf"), 0
         for _ in range(ROUNDS):
             begun = time.perf_counter()
-            for step in compact(job_of(source), Throttle(1e300, time.perf_counter, time.sleep)):
+            for step in compact(job_of(source), Throttle(lambda: 1e300, time.perf_counter)):
                 if isinstance(step, GroupRewritten):
                     kept = step.bytes_written
             best = min(best, time.perf_counter() - begun)
@@ -151,7 +151,7 @@ def work_for_ever(folder: str) -> None:
     path = Path(folder) / f"{0:020d}.log"
     source = SegmentFileSource(OsFiles(), path, 0, RECORDS, path.stat().st_size, 0)
     while True:
-        for _ in compact(job_of(source), Throttle(1e300, time.perf_counter, time.sleep)):
+        for _ in compact(job_of(source), Throttle(lambda: 1e300, time.perf_counter)):
             pass
 
 

@@ -32,7 +32,6 @@ from .partitions.fetch_session import FetchSessionCache
 from .partitions.flush_service import FlushService
 from .partitions.log_moves import LogMoves
 from .partitions.marker_writer import LocalMarkerWriter
-from .partitions.move_pace import MovePace
 from .partitions.replica_manager import ReplicaManager
 from .partitions.request_operation import RequestOperation
 from .partitions.topic_opener import TopicOpener
@@ -44,6 +43,7 @@ from .purgatory.purgatory import Purgatory
 from .purgatory.timing_wheel import TimingWheel
 from .records.scan import HAS_COMPILED_KERNEL
 from .records.validation import ValidationMode
+from .throttle import Throttle
 from .types import METADATA_TOPIC, TopicIdPartition
 from .wire.messages.api_19_create_topics import CreatableTopic
 
@@ -112,8 +112,9 @@ class BrokerParts:
         self.log_moves = LogMoves(
             self.replicas,
             self.directory_reports.wake,
-            lambda: MovePace(
-                lambda: self.live_config.get_int("replica.alter.log.dirs.io.max.bytes.per.second"), clock.monotonic_ms
+            lambda: Throttle(
+                lambda: self.live_config.get_int("replica.alter.log.dirs.io.max.bytes.per.second"),
+                lambda: clock.monotonic_ms() / 1000,
             ),
         )
         self.sessions = FetchSessionCache(

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from ..contracts.cleanup import Compaction, RecordDue
     from ..contracts.rewriting import SegmentRewrite, SegmentSource
     from ..records.batch import BatchHeader
+    from ..throttle import Throttle
     from .selections import RunSelection
-    from .throttle import Throttle
 
 OFFSETS_MAX: Final = (1 << 31) - 1
 """A segment's index holds offsets relative to its base offset, in a signed 32-bit number."""

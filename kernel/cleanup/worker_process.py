@@ -9,8 +9,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, BinaryIO
 
+from ..throttle import Throttle
 from .compaction import compact
-from .throttle import Throttle
 from .workers import BROKER_GONE, WorkerFailure, describe, may_pass
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def main() -> None:
     job: CompactionJob = pickle.load(source)  # from the broker that started this process
     threading.Thread(target=_end_with_the_broker, args=(source,), daemon=True).start()
     try:
-        for step in compact(job, Throttle(job.bytes_per_second, time.perf_counter, time.sleep)):
+        for step in compact(job, Throttle(lambda: job.bytes_per_second, time.perf_counter)):
             pickle.dump(step, target)
             target.flush()
     except Exception as error:  # whatever it is, the broker is to hear it

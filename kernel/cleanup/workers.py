@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 import attrs
 
 from ..errors import CorruptionError, OdradekError, StorageError
+from ..throttle import Throttle
 from .compaction import CompactionDone, GroupRewritten, SegmentLooked, compact
-from .throttle import Throttle
 
 if TYPE_CHECKING:
     from .compaction import CompactionJob, Step
@@ -80,7 +80,7 @@ class ThreadWorker:
     """Works where `next_step` is called."""
 
     def __init__(self, job: CompactionJob) -> None:
-        self._steps = compact(job, Throttle(job.bytes_per_second, time.perf_counter, time.sleep))
+        self._steps = compact(job, Throttle(lambda: job.bytes_per_second, time.perf_counter))
 
     def next_step(self) -> Step:
         """See `Worker.next_step`."""

@@ -60,11 +60,11 @@ class LogMove(Protocol):
         """How many bytes are copied."""
         ...
 
-    def run(self, pace: Callable[[int], object] | None = None) -> None:
+    def run(self, wait_for: Callable[[int], object]) -> None:
         """Copy what was written when the move began; the log may be in use. Blocks; for a worker thread.
 
         Args:
-            pace: Called before each piece is copied, with its size in bytes; may wait.
+            wait_for: Called before each piece is copied, with its size in bytes: waits until it may be.
 
         Raises:
             StorageError: A disk failed, or the move was stopped.

@@ -24,13 +24,13 @@ from .replica import FutureLog
 if TYPE_CHECKING:
     from ..contracts.storage import StorageEngine
     from ..contracts.tiering import TierSettings
-    from .move_pace import MovePace
+    from ..throttle import Throttle
     from .replica import Replica
     from .replica_manager import ReplicaManager, TopicReplicas
 
 
-def begin_move(replicas: ReplicaManager, replica: Replica, log_dir: str, pace: MovePace) -> None:
-    """Begin to move a replica's log at that pace; `move_replica` is to follow, or `give_up`.
+def begin_move(replicas: ReplicaManager, replica: Replica, log_dir: str, throttle: Throttle) -> None:
+    """Begin to move a replica's log, as fast as it may be; `move_replica` is to follow, or `give_up`.
 
     Raises:
         KafkaError: The replica is offline, or moving already.
@@ -40,7 +40,7 @@ def begin_move(replicas: ReplicaManager, replica: Replica, log_dir: str, pace: M
     if replica.future is not None:
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the replica is moving already")
     engine = replicas.engines[replicas.topics[replica.partition.topic].plan.storage]
-    replica.future = FutureLog(log_dir, engine.begin_move(replica.partition, log_dir), pace)
+    replica.future = FutureLog(log_dir, engine.begin_move(replica.partition, log_dir), throttle)
 
 
 def give_up(replica: Replica) -> None:

@@ -20,7 +20,7 @@ from .log_move import begin_move, check_serving, give_up, move_replica
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .move_pace import MovePace
+    from ..throttle import Throttle
     from .replica import Replica
     from .replica_manager import ReplicaManager
 
@@ -31,18 +31,18 @@ class LogMoves:
     """The service that moves logs. Owned by the broker's nursery; asked on the reactor's task."""
 
     def __init__(
-        self, replicas: ReplicaManager, on_moved: Callable[[], None], new_pace: Callable[[], MovePace]
+        self, replicas: ReplicaManager, on_moved: Callable[[], None], new_throttle: Callable[[], Throttle]
     ) -> None:
         """Make it.
 
         Args:
             replicas: Whose logs are moved.
             on_moved: Called after a move: the controller is to know of it.
-            new_pace: Says how fast a copy may be.
+            new_throttle: Returns what says how fast a copy may be.
         """
         self._replicas = replicas
         self._on_moved = on_moved
-        self._new_pace = new_pace
+        self._new_throttle = new_throttle
         self._limiter = trio.CapacityLimiter(1)
         self._queue: deque[tuple[Replica, str]] = deque()
         self._wanted = trio.Event()
@@ -75,7 +75,7 @@ class LogMoves:
         self._wanted.set()
 
     def _begin(self, replica: Replica, log_dir: str) -> None:
-        begin_move(self._replicas, replica, log_dir, self._new_pace())
+        begin_move(self._replicas, replica, log_dir, self._new_throttle())
 
     def go_on(self) -> None:
         """Have those moved whose move the last end of the broker cut off; their replicas were opened."""

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from ..contracts.tiering import TieredLog
     from ..records.batch import BatchHeader
     from ..records.validation import ValidationRules
+    from ..throttle import Throttle
     from ..wire.frame_template import FrameTemplate
     from .append_check import Verification
-    from .move_pace import MovePace
     from .producer_state import ProducedBatch, ProducerStateTable
 
 _logger = logging.getLogger(__name__)
@@ -85,21 +85,21 @@ class FutureLog:
     Attributes:
         log_dir: Where it goes.
         move: How far it is.
-        pace: How fast it may be.
+        throttle: How fast it may be.
     """
 
     log_dir: str
     move: LogMove
-    pace: MovePace
+    throttle: Throttle
 
     def copy(self) -> None:
         """Run the move's first part, no faster than it may be. Blocks; raises what `LogMove.run` raises."""
-        self.move.run(self.pace.note)
+        self.move.run(self.throttle.note)
 
     def stop(self) -> None:
         """Have the copy stop soon, also while it waits for its turn."""
         self.move.stop()
-        self.pace.stop()
+        self.throttle.stop()
 
 
 class Replica:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 START_TIMEOUT_S: Final = 30.0
 
-FREE_PORT: Final = "PLAINTEXT://127.0.0.1:0"
+_FREE_PORT: Final = "PLAINTEXT://127.0.0.1:0"
 TEST_SETTINGS: Final = {"group.initial.rebalance.delay.ms": "0"}
 """What differs from a broker that is no test's: in Kafka, the first member of a new classic group waits three seconds
 for others. That spares a deployment some rebalances, and would cost every test that reads as a group three seconds."""
@@ -156,7 +156,7 @@ def running_broker(
 
     text = config.read_text(encoding="utf-8", errors="replace") if config is not None and config.is_file() else ""
     chosen = {key: value for key, value in TEST_SETTINGS.items() if key not in text}
-    chosen["listeners"] = FREE_PORT
+    chosen["listeners"] = _FREE_PORT
     for key, value in (settings or {}).items():
         chosen[key] = str(value).lower() if isinstance(value, bool) else str(value)
     directory = data_dir or Path(tempfile.mkdtemp(prefix="odradek-"))

@@ -150,6 +150,10 @@ class MoveOwner(Protocol):
         ...
 
 
+def _wait_for_nothing(size_bytes: int) -> None:
+    """Let a piece be copied at once."""
+
+
 @attrs.define(eq=False)
 class MoveWork:
     """A log on its way from one directory to another; see `LogMove`.
@@ -181,13 +185,13 @@ class MoveWork:
     copied_bytes: int = 0
     _is_stopped: bool = False
 
-    def run(self, pace: Callable[[int], object] | None = None) -> None:
+    def run(self, wait_for: Callable[[int], object]) -> None:
         """See `LogMove.run`."""
         try:
             for file in self.plan.files:
                 # Gone is what was given up meanwhile: it is not wanted there either.
                 with suppress(FileNotFoundError):
-                    self.copy(file.name, limit_bytes=file.size_bytes, pace=pace)
+                    self.copy(file.name, limit_bytes=file.size_bytes, wait_for=wait_for)
                 self.copied_offset = max(self.copied_offset, file.end_offset)
                 self.copied_bytes += file.size_bytes
         except OSError as exc:
@@ -199,22 +203,17 @@ class MoveWork:
         *,
         start: int = 0,
         limit_bytes: int | None = None,
-        pace: Callable[[int], object] | None = None,
+        wait_for: Callable[[int], object] = _wait_for_nothing,
     ) -> None:
-        """Copy a file's bytes from `start` up to the limit; durable on return. `pace`: see `LogMove.run`."""
+        """Copy a file's bytes from `start` up to the limit; durable on return. `wait_for`: see `LogMove.run`."""
         source = self.source.path / str(self.key) / name
 
         def check(size_bytes: int) -> None:
-            self._check()
-            if pace is not None:
-                pace(size_bytes)
-                self._check()
+            wait_for(size_bytes)
+            if self._is_stopped:
+                raise StorageError(f"the move of {self.key} to {self.target.name} was stopped")
 
         copy_file(self.files, source, self.future / name, check, start=start, limit_bytes=limit_bytes)
-
-    def _check(self) -> None:
-        if self._is_stopped:
-            raise StorageError(f"the move of {self.key} to {self.target.name} was stopped")
 
     def stop(self) -> None:
         """See `LogMove.stop`."""

@@ -22,7 +22,6 @@ from odradek.kernel.cleanup.log_states import Policies
 from odradek.kernel.cleanup.metrics import cleanup_metrics
 from odradek.kernel.cleanup.retention import Retention, RetentionSettings
 from odradek.kernel.cleanup.setbacks import DEATHS_MAX, PAUSE_MS_MAX, RETRY_MS
-from odradek.kernel.cleanup.throttle import Throttle
 from odradek.kernel.cleanup.workers import (
     BROKER_GONE,
     ProcessWorker,
@@ -294,18 +293,3 @@ def test_how_long_no_log_was_looked_at_is_known(topic: CompactedTopic) -> None:
     trio.run(work, clock=trio.testing.MockClock(autojump_threshold=0.01))
 
     assert (before_ms, compactor.silence_ms()) == (20_000, 0)
-
-
-def test_the_throttle_sleeps_until_the_rate_is_kept() -> None:
-    now = [0.0]
-    slept: list[float] = []
-
-    def sleep(seconds: float) -> None:
-        slept.append(seconds)
-        now[0] += seconds
-
-    throttle = Throttle(1_000, lambda: now[0], sleep)
-    for _ in range(20):
-        throttle.note(50)
-
-    assert sum(slept) == pytest.approx(1.0)

@@ -12,13 +12,13 @@ from odradek.kernel.contracts.tiering import Tier, TierSettings
 from odradek.kernel.files import Files
 from odradek.kernel.ids import RandomIds
 from odradek.kernel.partitions.append_check import NOT_NEEDED
-from odradek.kernel.partitions.move_pace import MovePace
 from odradek.kernel.partitions.replica import Replica, TopicSettings
 from odradek.kernel.partitions.replica_manager import ReplicaManager
 from odradek.kernel.partitions.topic_plan import TopicPlan
 from odradek.kernel.records.batch import read_header
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.validation import ValidationRules
+from odradek.kernel.throttle import Throttle
 from odradek.plugins.election_isr.factory import IsrElectionFactory
 from odradek.plugins.storage_segment.engine import SegmentEngine
 
@@ -48,9 +48,9 @@ def make_manager(
     )
 
 
-def unlimited() -> MovePace:
-    """Return a pace that no disk reaches."""
-    return MovePace(lambda: 1e300, lambda: 0)
+def unlimited() -> Throttle:
+    """Return one that no disk reaches."""
+    return Throttle(lambda: 1e300, lambda: 0.0)
 
 
 class Hosted:

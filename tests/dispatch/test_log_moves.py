@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Awaitable, Callable
 
 import pytest
 import trio
 
-from odradek.kernel.clock import SystemClock
 from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.partitions.log_moves import LogMoves
-from odradek.kernel.partitions.move_pace import MovePace
 from odradek.kernel.partitions.replica import Replica
+from odradek.kernel.throttle import Throttle
 from tests.waiting import until_async
 
 from .hosted import Hosted, unlimited
@@ -209,7 +209,7 @@ def test_a_copy_waits_for_its_rate_goes_on_when_that_grows_and_can_be_called_bac
         is_asked.clear()
         await until_async(is_asked.is_set)
 
-    moves = LogMoves(hosted.replicas, lambda: None, lambda: MovePace(bytes_per_second, SystemClock().monotonic_ms))
+    moves = LogMoves(hosted.replicas, lambda: None, lambda: Throttle(bytes_per_second, time.perf_counter))
 
     async def scenario() -> None:
         moves.ask(first, there)

@@ -233,7 +233,7 @@ def test_a_moved_log_is_the_same_elsewhere(tmp_path: Path) -> None:
     written = fill(log, 0, 20)
     log.write_sidecar(20, "snapshot", b"state")
     move = engine.begin_move(PARTITION, str(tmp_path / "logs1"))
-    move.run()
+    move.run(lambda size_bytes: None)
     assert (move.copied_offset, move.copied_bytes > log.size_bytes) == (20, True)
     written += fill(log, 20, 33)
     log.delete_segments_below(9)
@@ -259,8 +259,8 @@ def test_a_move_that_was_cut_off_is_told_by_the_next_start_and_one_that_was_give
     homes = [engine._homes[partition(number).topic_partition].name for number in range(4)]
     others = [str(tmp_path / ("logs1" if home.endswith("0") else "logs0")) for home in homes]
     moves = [engine.begin_move(partition(number), others[number]) for number in range(3)]
-    moves[0].run()
-    moves[2].run()
+    moves[0].run(lambda size_bytes: None)
+    moves[2].run(lambda size_bytes: None)
     moves[2].give_up()
     engine.abandon()
     engine = SegmentEngine(make_context(tmp_path, dirs=2))

@@ -11,11 +11,11 @@ import trio
 
 from odradek.kernel.api import CleanupSettings, StorageError, do_now, read_batch, read_header
 from odradek.kernel.cleanup.compaction import CompactionDone, CompactionJob, GroupRewritten, compact
-from odradek.kernel.cleanup.throttle import Throttle
 from odradek.kernel.contracts.cleanup import LogState
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.testing.contracts.storage_base import PARTITION
 from odradek.kernel.testing.object_stores import FaultyObjectStore, MemoryObjectStore, StoreFault
+from odradek.kernel.throttle import Throttle
 from odradek.plugins.cleanup.compact import CompactPolicy
 from odradek.plugins.storage_tiered.manifests import load_newest
 from odradek.plugins.storage_tiered.rewriting import ColdSource
@@ -73,7 +73,7 @@ def steps(house: House) -> Iterator[GroupRewritten | CompactionDone]:
         delete_retention_ms=86_400_000,
         now_ms=house.clock.now_ms(),
     )
-    for step in compact(job, Throttle(1e300, lambda: 0.0, lambda seconds: None)):
+    for step in compact(job, Throttle(lambda: 1e300, lambda: 0.0)):
         assert isinstance(step, GroupRewritten | CompactionDone)
         yield step
 

@@ -23,7 +23,7 @@ async def test_what_is_far_is_known_where_the_log_went_before_the_store_was_aske
         await house.visit()
         (other,) = dirs - {house.inner.log_dir}
         move = house.engine.begin_move(PARTITION, other)
-        move.run()
+        move.run(lambda size_bytes: None)
         written += house.fill(30)
         await house.visit()  # it goes on being sent while it is copied
         do_now(house.log.begin_close())

@@ -1,8 +1,8 @@
-"""How fast the copy of a moving log may be."""
+"""How fast a worker may be."""
 
 import pytest
 
-from odradek.kernel.partitions.move_pace import MovePace
+from odradek.kernel.throttle import Throttle
 
 
 class Time:
@@ -18,25 +18,25 @@ class Time:
         for at_s in [at_s for at_s in self.changes if at_s <= self.now_s]:
             self.rate = self.changes.pop(at_s)
 
-    def pace(self) -> MovePace:
-        return MovePace(lambda: self.rate, lambda: round(1000 * self.now_s), self.wait)
+    def throttle(self) -> Throttle:
+        return Throttle(lambda: self.rate, lambda: self.now_s, self.wait)
 
 
 @pytest.mark.parametrize("size_bytes", [1, 100, 7_000])
 def test_the_rate_is_kept_whatever_the_pieces(size_bytes: int) -> None:
     time = Time()
-    pace = time.pace()
+    throttle = time.throttle()
     for _ in range(70_000 // size_bytes):
-        pace.note(size_bytes)
+        throttle.note(size_bytes)
 
     assert time.now_s == pytest.approx(70, abs=0.02)
 
 
 def test_time_that_was_not_used_is_not_saved_up() -> None:
     time = Time()
-    pace = time.pace()
+    throttle = time.throttle()
     time.now_s = 3_600
-    pace.note(10_000)
+    throttle.note(10_000)
 
     assert time.now_s == pytest.approx(3_610, abs=0.02)
 
@@ -45,13 +45,13 @@ def test_another_rate_acts_on_who_waits() -> None:
     time = Time()
     time.rate = 0.0
     time.changes = {5.0: 1.0, 10.0: 1e9}
-    time.pace().note(1_000_000)
+    time.throttle().note(1_000_000)
 
     assert time.now_s == pytest.approx(10, abs=0.6)
 
 
 def test_who_is_stopped_waits_no_more() -> None:
-    pace = MovePace(lambda: 1e-6, lambda: 0)
-    pace.stop()
+    throttle = Throttle(lambda: 1e-6, lambda: 0.0)
+    throttle.stop()
 
-    pace.note(1_000_000)
+    throttle.note(1_000_000)
