@@ -267,8 +267,10 @@ class BrokerParts:
             try:
                 self.coordinators.progressed(replica)
             except Exception as error:  # a plugin's: its partition pays, nobody else
-                if replica.offline_reason is None:  # failing tells of progress, too
+                if replica.offline_reason is None:
                     self.replicas.fail(replica, error)
+                else:  # told that its replica is offline
+                    log.exception("the coordinator of %s failed", replica.partition)
 
     def _leader_changed(self, partition: TopicIdPartition, leader_id: int, leader_epoch: int) -> None:
         self.coordinators.leader_changed(partition)

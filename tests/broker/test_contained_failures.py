@@ -10,10 +10,12 @@ import pytest
 import trio
 import trio.testing
 
+from odradek.kernel.broker import Broker, read_broker_options
 from odradek.kernel.contracts.election import Election, ElectionContext, Ready
 from odradek.kernel.dispatch.router import Router
 from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
 from odradek.kernel.partitions.replica import Replica
+from odradek.kernel.records.batch import read_header
 from odradek.kernel.testing.running_broker import running_broker
 from odradek.kernel.wire.messages.api_19_create_topics import (
     CreatableTopic,
@@ -205,6 +207,45 @@ def test_closing_goes_on_past_a_log_that_cannot_be_kept(tmp_path: Path) -> None:
     hosted.replicas.close()
 
     assert list(Path(hosted.replicas.get("b", 0).log.directory or "").glob("*.snapshot"))
+
+
+def test_one_coordinator_that_fails_does_not_keep_others_from_hearing_of_progress(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = read_broker_options(config=None, environment={}, options=[f"log.dirs={tmp_path}"], listen=["127.0.0.1:0"])
+    heard: list[tuple[str, bool]] = []
+
+    async def scenario() -> None:
+        broker = Broker(options)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(broker.run)
+            parts = broker.parts
+            assert parts is not None
+            for name in ("a", "b", "c"):
+                wanted = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+                await parts.create_topics(CreateTopicsRequest(topics=[wanted], timeout_ms=30_000))
+            replicas = [parts.replicas.get(name, 0) for name in ("a", "b", "c")]
+
+            def progressed(replica: Replica) -> None:
+                heard.append((replica.partition.topic, replica.offline_reason is None))
+                if replica.partition.topic == "b":
+                    raise RuntimeError("a plugin's bug")
+
+            parts.coordinators.progressed = progressed  # type: ignore[method-assign] # a plugin's, as it could be
+            batch = batch_of(b"x")
+            for replica in replicas:
+                replica.append_as_leader(memoryview(bytearray(batch)), read_header(batch), 1)
+                parts.replicas.stage(replica)
+            parts.replicas.write_staged()
+
+            assert [replica.high_watermark for replica in replicas] == [1, 1, 1]
+            assert [replica.offline_reason is None for replica in replicas] == [True, False, True]
+            broker.stop()
+
+    trio.run(scenario)
+
+    assert heard[:4] == [("a", True), ("b", True), ("b", False), ("c", True)]
+    assert "the coordinator of b-0 failed" in caplog.text
 
 
 # ------------------------------------------------------------------------------------------------------------ requests

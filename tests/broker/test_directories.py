@@ -8,10 +8,16 @@ import pytest
 import trio
 
 from odradek.kernel.broker import Broker, read_broker_options
+from odradek.kernel.errors import ErrorCode
 from odradek.kernel.metadata.directory_changes import directory_of
 from odradek.kernel.wire.messages import api_34_alter_replica_log_dirs as alter_dirs
+from odradek.kernel.wire.messages import api_35_describe_log_dirs as describe_dirs
 from odradek.kernel.wire.messages.api_19_create_topics import CreatableTopic, CreateTopicsRequest
 from tests.waiting import PATIENCE_S, until_async
+
+from .broker_process import Client, batch_of
+from .test_live_config import BROKER, alter
+from .test_process import produce
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -19,6 +25,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from odradek.kernel.broker_parts import BrokerParts
+
+MOVE_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 
 def served(directory: Path, work: Callable[[BrokerParts], Awaitable[None]], *settings: str) -> None:
@@ -58,15 +66,33 @@ async def create(parts: BrokerParts) -> None:
     await until_told(parts)
 
 
-def ask_for_a_move(parts: BrokerParts, directory: Path, index: int) -> str:
-    """Ask for a partition's move to the other directory; return which that is."""
+def a_move(parts: BrokerParts, directory: Path, index: int) -> alter_dirs.AlterReplicaLogDir:
+    """Return what asks for a partition's move to the other directory."""
     (other,) = {str(directory / "one"), str(directory / "two")} - {parts.replicas.get("t", index).log.log_dir}
     topic = alter_dirs.AlterReplicaLogDirTopic(name="t", partitions=[index])
-    move = alter_dirs.AlterReplicaLogDir(path=other, topics=[topic])
+    return alter_dirs.AlterReplicaLogDir(path=other, topics=[topic])
+
+
+def ask_for_a_move(parts: BrokerParts, directory: Path, index: int) -> str:
+    """Ask for a partition's move to the other directory; return which that is."""
+    move = a_move(parts, directory, index)
     handler = parts.router.routes[34].handler
     answer = handler.handle(alter_dirs.AlterReplicaLogDirsRequest(dirs=[move]), None)
     assert answer.results[0].partitions[0].error_code == 0
-    return other
+    return move.path
+
+
+def futures(client: Client) -> list[tuple[str, int, int, bool]]:
+    """Return the copies under way that DescribeLogDirs shows: topic, partition, lag, and that they are copies."""
+    response = client.ask(describe_dirs.DescribeLogDirsRequest(topics=None), 4)
+    assert isinstance(response, describe_dirs.DescribeLogDirsResponse)
+    return [
+        (topic.name, found.partition_index, found.offset_lag, found.is_future_key)
+        for result in response.results
+        for topic in result.topics
+        for found in topic.partitions
+        if found.is_future_key
+    ]
 
 
 def test_the_metadata_knows_where_replicas_lie(tmp_path: Path) -> None:
@@ -107,6 +133,31 @@ def test_moves_that_the_end_of_the_broker_cuts_off_are_done_after_the_next_start
 
     served(tmp_path, create_and_ask)
     served(tmp_path, look)
+
+
+def test_the_rate_of_moves_acts_at_once(tmp_path: Path) -> None:
+    async def move_slowly_then_fast(parts: BrokerParts) -> None:
+        await create(parts)
+        replica, address = parts.replicas.get("t", 0), f"127.0.0.1:{parts.broker.listeners[0].port}"
+
+        def ask_for_it() -> list[tuple[str, int, int, bool]]:
+            with Client(address) as client:
+                assert produce(client, "t", batch_of(b"x" * 10_000)) == (ErrorCode.NONE, 0)
+                assert alter(client, BROKER, "", MOVE_RATE, "1") == ErrorCode.NONE
+                move = alter_dirs.AlterReplicaLogDirsRequest(dirs=[a_move(parts, tmp_path, 0)])
+                client.ask(move, 2)
+                return futures(client)
+
+        def hasten() -> None:
+            with Client(address) as client:
+                assert alter(client, BROKER, "", MOVE_RATE, "100000000") == ErrorCode.NONE
+
+        assert await trio.to_thread.run_sync(ask_for_it) == [("t", 0, 1, True)]  # one record is not copied yet
+        await trio.to_thread.run_sync(hasten)
+        await until_async(lambda: replica.future is None)
+        await until_told(parts)
+
+    served(tmp_path, move_slowly_then_fast)
 
 
 def test_the_metadata_log_lies_where_it_was_told_and_stays_there(

@@ -110,6 +110,7 @@ def test_a_handler_may_find_the_request_malformed() -> None:
 
     with pytest.raises(MalformedRequestError, match="odd"):
         client.send(MetadataRequest(topics=[]), 9)
+    assert not client.connection.slots  # nothing that answers before it would wait for
 
 
 @pytest.mark.parametrize(
