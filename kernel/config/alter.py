@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..errors import ConfigError, ErrorCode, KafkaError
 from .checks import check_together
-from .keys import ConfigKey, Scope, UpdateMode
+from .keys import ConfigKey, Scope, UpdateMode, without_repetition
 from .topic import check_topic, resolve_key
 from .values import ConfigType, InvalidValueError, Value, render
 
@@ -203,14 +203,6 @@ def _edit_list(
     if operation == Operation.APPEND:
         return ",".join((*before, *(entry for entry in edit if entry not in before)))
     return ",".join(entry for entry in before if entry not in edit)
-
-
-def without_repetition(key: ConfigKey | None, text: str) -> str:
-    """Return a text with repeated entries of a list dropped, as the controller does before it checks."""
-    if key is None or key.type is not ConfigType.LIST or "," not in text:
-        return text
-    entries = tuple(entry.strip() for entry in text.split(","))
-    return text if len(set(entries)) == len(entries) else ",".join(dict.fromkeys(entries))
 
 
 def _parse(key: ConfigKey, text: str, code: ErrorCode) -> Value:

@@ -180,6 +180,14 @@ class ConfigKey:
         return value
 
 
+def without_repetition(key: ConfigKey | None, text: str) -> str:
+    """Return a text with repeated entries of a list dropped, as Kafka does before it checks."""
+    if key is None or key.type is not ConfigType.LIST or "," not in text:
+        return text
+    entries = tuple(entry.strip() for entry in text.split(","))
+    return text if len(set(entries)) == len(entries) else ",".join(dict.fromkeys(entries))
+
+
 Row: TypeAlias = tuple[str, ConfigType, "Value", "Validator | None", Importance, UpdateMode, Part]
 """The facts of a key in a definition module: name, type, default, validator, importance, update mode, part."""
 

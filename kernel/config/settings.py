@@ -16,7 +16,7 @@ import attrs
 from ..errors import ConfigError, KafkaError
 from .broker import BrokerConfig, Setting
 from .checks import check_together
-from .keys import Scope
+from .keys import Scope, without_repetition
 from .listeners import MAX_PORT, META_ADDRESSES
 from .registry import Registry
 from .sections import FileSections
@@ -53,13 +53,14 @@ class Settings:
         """
         static: dict[str, Setting] = {}
         for layer in (self.file.broker, self._named_environment(registry), self.options):
-            static |= layer
+            static |= {name: _without_repetition(registry, name, setting) for name, setting in layer.items()}
         config = BrokerConfig(registry, _with_node_id(static), defaults={"log.dir": str(data_dir)})
         check_together(config)
         for topic in self.file.topics:
             for name, setting in topic.configs.items():
                 try:
-                    check_topic(config, {name: setting.text})
+                    key = registry.find(Scope.TOPIC, name)
+                    check_topic(config, {name: without_repetition(key, setting.text)})
                 except KafkaError as error:
                     raise ConfigError(error.detail, where=setting.where) from error
         return config
@@ -90,6 +91,10 @@ class Settings:
 def _variable(name: str) -> str:
     """Return the environment variable of a key."""
     return _PREFIX + re.sub(r"[^A-Z0-9]", "_", name.upper())
+
+
+def _without_repetition(registry: Registry, name: str, setting: Setting) -> Setting:
+    return Setting(without_repetition(registry.find(Scope.BROKER, name), setting.text), setting.where)
 
 
 def _with_node_id(static: dict[str, Setting]) -> dict[str, Setting]:

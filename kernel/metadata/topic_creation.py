@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from ..config.alter import without_repetition
 from ..config.describe import describe_topic
-from ..config.keys import Scope
+from ..config.keys import Scope, without_repetition
 from ..config.topic import CLEANUP_POLICY, TopicConfig, check_topic, expand_storage
 from ..contracts.coordinator import CoordinatorResult
 from ..errors import ErrorCode, KafkaError

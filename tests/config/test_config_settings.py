@@ -303,6 +303,15 @@ def test_limits_that_kafka_starts_with_are_taken() -> None:
     assert config.get_int("group.consumer.session.timeout.ms") == 6000
 
 
+def test_what_a_list_repeats_counts_once(tmp_path: Path) -> None:
+    """As Apache Kafka 4.3.1 starts with it."""
+    text = '[broker]\n"log.cleanup.policy" = "delete, delete"\n[topics.t]\n"cleanup.policy" = "compact,compact"\n'
+    config = resolve(text, folder=tmp_path, options=("log.dirs=/a,/b,/a",))
+
+    assert config.log_dirs == ("/a", "/b")
+    assert config.get_list("log.cleanup.policy") == ("delete",)
+
+
 def test_an_unknown_variable_is_refused_by_name() -> None:
     with pytest.raises(ConfigError) as refusal:
         resolve(ODRADEK_NUM_PARTITION="1")
