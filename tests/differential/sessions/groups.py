@@ -131,6 +131,17 @@ def classic_two_members(talk: Conversation) -> None:
     describe(talk, groups[2], "alone again")
 
 
+def classic_left_behind(talk: Conversation) -> None:
+    """A member that does not join again in time is out; one with an instance id is kept."""
+    (group,) = coordinated(talk, "g")
+    soon: dict[str, Any] = {"rebalance_timeout_ms": 300}
+    first = stable(talk, group, **soon)
+    talk.ask("JoinGroup", 5, join_fields(group, group_instance_id="one", **soon), note="a static member, in time")
+    talk.ask("Heartbeat", 3, {"group_id": group, "generation_id": 2, "member_id": first}, note="who was left behind")
+    talk.ask("JoinGroup", 3, join_fields(group, **soon), note="a dynamic one, in time")
+    describe(talk, group, "the static one is kept")
+
+
 def classic_refused(talk: Conversation) -> None:
     """Each wrong turn of a group of the classic protocol."""
     group, missing, empty = coordinated(talk, "g", "missing", "empty")
@@ -160,14 +171,21 @@ def _refused_joins(talk: Conversation, group: str, missing: str) -> None:
     for note, fields in {
         "empty group id": join_fields(""),
         "unknown member, unknown group": join_fields(missing, UNKNOWN_MEMBER),
-        "no protocols": join_fields(missing, protocols={}),
-        "no protocol type": join_fields(missing, protocol_type=""),
-        "empty instance id": join_fields(missing, group_instance_id=""),
-        "bad instance id": join_fields(missing, group_instance_id="a b/c"),
-        "dots as instance id": join_fields(missing, group_instance_id=".."),
-        "long instance id": join_fields(missing, group_instance_id="x" * 250),
     }.items():
         talk.every("JoinGroup", fields, note=note, versions=(2, 5, 9))
+    wrongs: dict[str, dict[str, Any]] = {
+        "no protocols": {"protocols": {}},
+        "no protocol type": {"protocol_type": ""},
+        "empty instance id": {"group_instance_id": ""},
+        "bad instance id": {"group_instance_id": "a b/c"},
+        "dots as instance id": {"group_instance_id": ".."},
+        "long instance id": {"group_instance_id": "x" * 250},
+    }
+    for number, (note, wrong) in enumerate(wrongs.items()):
+        for version in (2, 5, 9):
+            # A group of its own: a second member would wait for the first one, which does not join again.
+            (new,) = coordinated(talk, f"wrong{number}-{version}")
+            talk.ask("JoinGroup", version, join_fields(new, **wrong), note=note)
 
 
 def _refused_of_members(talk: Conversation, group: str, missing: str, member: str) -> None:
