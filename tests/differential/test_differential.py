@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from . import brokers, golden
+from . import brokers, codec, golden
 from .comparison import compare, load_known
-from .conversation import run_session
+from .conversation import Conversation, run_session
 from .sessions import SESSIONS
+from .sessions.bodies import ANSWERED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+NEVER_ANSWERED = {(0, 0), (0, 1), (0, 2)}
+"""Versions of Produce that are advertised for librdkafka's sake only, as Kafka does: see the session `odd_requests`."""
 KNOWN = load_known(Path(__file__).parent / "differences.toml")
 
 
@@ -38,6 +41,32 @@ def test_we_answer_as_apache_kafka_does(session: str, address: tuple[str, int]) 
 
     assert not unexplained, "\n".join(unexplained)
     assert not explains_nothing
+
+
+@pytest.fixture(scope="module")
+def advertised(address: tuple[str, int]) -> set[tuple[int, int]]:
+    """Return what our broker says that it answers: keys of APIs with versions."""
+    talk = Conversation("advertised", *address)
+    try:
+        answer = talk.quietly("ApiVersions", 0, {})
+    finally:
+        talk.close()
+    return {
+        (api["api_key"], version)
+        for api in answer["api_keys"]
+        for version in range(api["min_version"], api["max_version"] + 1)
+    }
+
+
+def test_every_version_that_is_advertised_is_asked_in_a_session(advertised: set[tuple[int, int]]) -> None:
+    steps = [step for session in SESSIONS for step in golden.load(session)]
+    asked = {(codec.api_key(step.api), step.version) for step in steps}
+
+    assert advertised - asked == NEVER_ANSWERED
+
+
+def test_broken_bodies_are_sent_to_every_api(advertised: set[tuple[int, int]]) -> None:
+    assert {codec.api_key(api) for api in ANSWERED} == {key for key, _ in advertised}
 
 
 def test_every_known_difference_is_one_of_a_session() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from .. import codec
+from ..group_talk import coordinated
 
 if TYPE_CHECKING:
     from ..conversation import Conversation
@@ -35,8 +36,29 @@ ANSWERED: Final = (
     "DescribeProducers",
     "ListConfigResources",
     "DescribeTopicPartitions",
+    "OffsetCommit",
+    "OffsetFetch",
+    "FindCoordinator",
+    "JoinGroup",
+    "Heartbeat",
+    "LeaveGroup",
+    "SyncGroup",
+    "DescribeGroups",
+    "ListGroups",
+    "DeleteGroups",
+    "OffsetDelete",
+    "AddPartitionsToTxn",
+    "AddOffsetsToTxn",
+    "EndTxn",
+    "WriteTxnMarkers",
+    "TxnOffsetCommit",
+    "UnregisterBroker",
+    "DescribeTransactions",
+    "ListTransactions",
+    "ConsumerGroupHeartbeat",
+    "ConsumerGroupDescribe",
 )
-"""The APIs of the sessions."""
+"""Every API that is advertised, as a test sees to."""
 
 _HARMLESS: Final[dict[str, dict[str, Any]]] = {
     "Produce": {"acks": -1},
@@ -58,6 +80,27 @@ _HARMLESS: Final[dict[str, dict[str, Any]]] = {
     "DescribeQuorum": {},
     "DescribeCluster": {},
     "DescribeProducers": {},
+    "InitProducerId": {"transactional_id": ""},
+    "UpdateFeatures": {},
+    "ListConfigResources": {"resource_types": [16]},
+    "UnregisterBroker": {"broker_id": 2},
+    "OffsetCommit": {},
+    "JoinGroup": {},
+    "Heartbeat": {},
+    "LeaveGroup": {},
+    "SyncGroup": {},
+    "DescribeGroups": {},
+    "DeleteGroups": {},
+    "OffsetDelete": {},
+    "ConsumerGroupHeartbeat": {},
+    "ConsumerGroupDescribe": {},
+    "AddPartitionsToTxn": {"transactions": [{"transactional_id": ""}]},  # Kafka never answers about none
+    "AddOffsetsToTxn": {},
+    "EndTxn": {},
+    "TxnOffsetCommit": {},
+    "WriteTxnMarkers": {},
+    "DescribeTransactions": {},
+    "ListTransactions": {"state_filters": ["no such state"]},
 }
 """Requests about nothing, whose answers say nothing of other sessions' topics."""
 
@@ -81,7 +124,15 @@ def bodies_with_more(talk: Conversation) -> None:
     """Bytes behind the body, and tagged fields that no version has: both are passed over."""
     name = talk.create("a")
     talk.topic_id(name)
-    for api, fields in {**_HARMLESS, "Metadata": {"topics": [{"name": name}]}}.items():
+    (group,) = coordinated(talk, "g")
+    topics = {"topics": [{"name": name}]}
+    about: dict[str, dict[str, Any]] = {
+        "Metadata": topics,
+        "DescribeTopicPartitions": topics,
+        "OffsetFetch": {"group_id": group, "groups": [{"group_id": group}]},
+        "FindCoordinator": {"key": group, "coordinator_keys": [group]},
+    }
+    for api, fields in (_HARMLESS | about).items():
         for version in codec.versions(api):
             body = codec.encode_request(api, version, fields)
             talk.ask(api, version, raw=body + b"\x07more", note="bytes behind the body")

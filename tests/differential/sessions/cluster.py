@@ -133,3 +133,9 @@ def reassignments(talk: Conversation) -> None:
     ):
         fields = {"timeout_ms": 10000, "topics": topics}
         talk.every("ListPartitionReassignments", fields, note=f"list {what}")
+
+
+def unregister_broker(talk: Conversation) -> None:
+    """UnregisterBroker of brokers that are not there; of itself nobody asks a broker."""
+    for broker in (2, -1, 0, 2**31 - 1):
+        talk.every("UnregisterBroker", {"broker_id": broker}, note=f"broker {broker}")
