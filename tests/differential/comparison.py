@@ -63,8 +63,12 @@ class KnownDifference:
 
 
 def load_known(path: Path) -> list[KnownDifference]:
-    """Return the entries of a list of known differences."""
-    return [KnownDifference(**entry) for entry in tomllib.loads(path.read_text()).get("difference", [])]
+    """Return the entries of a list of known differences; one with several paths is an entry for each."""
+    found = []
+    for entry in tomllib.loads(path.read_text()).get("difference", []):
+        paths = entry.pop("path")
+        found += [KnownDifference(**entry, path=each) for each in ([paths] if isinstance(paths, str) else paths)]
+    return found
 
 
 def compare(session: str, kafka: list[Step], ours: list[Step]) -> list[Difference]:

@@ -64,6 +64,16 @@ def test_a_known_difference_covers_by_pattern() -> None:
     assert not known.covers(Difference("api_versions", "ApiVersions v3: plain", "api_keys.8", {}, {}))
 
 
+def test_an_entry_with_several_paths_is_an_entry_for_each(tmp_path: Path) -> None:
+    listed = tmp_path / "differences.toml"
+    listed.write_text(
+        '[[difference]]\nsessions = ["s"]\nstep = "*"\npath = ["a", "b"]\nreason = "two"\n'
+        '[[difference]]\nsessions = ["s"]\nstep = "*"\npath = "c"\nreason = "one"\n'
+    )
+
+    assert [(known.path, known.reason) for known in load_known(listed)] == [("a", "two"), ("b", "two"), ("c", "one")]
+
+
 def test_the_list_of_known_differences_gives_reasons() -> None:
     from pathlib import Path
 
