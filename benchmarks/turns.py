@@ -1,10 +1,11 @@
 """What a turn of the broker costs, without a client beside it: its loop's turns are made by hand, in one process.
 
-    python -m benchmarks.turns [--connections 8] [--depth 1] [--rounds 200] [--ready 4] [--against TREE]
+    python -m benchmarks.turns [--case small] [--connections 8] [--depth 1] [--rounds 200] [--ready 4] [--against TREE]
 
 Rates on a machine that others use say little. Here everything runs on one thread: frames are sent on real sockets, the
 loop's turn is called with those that are ready, the answers are received; only the turn is timed, and of many
 rounds the least counts: what nobody disturbed. `no network` gives the same frames to the connections' pure part.
+`bare calls` is what no broker can leave out: it polls, receives, computes the CRC-32C, appends to a file, answers.
 
 With `--against`, another checkout does the same in a process of its own, in turns with this one.
 """
@@ -24,8 +25,9 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
 import trio
+from crc32c import crc32c
 
-from benchmarks.broker import CASES, TOPIC, produce_frame
+from benchmarks.broker import CASES, TOPIC, Case, produce_frame
 from odradek.kernel.broker import Broker, read_broker_options
 from odradek.kernel.network.endpoint import Endpoint
 from odradek.kernel.network.server import make_loop
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from odradek.kernel.network.connection import Connection
 
 ROOT: Final = Path(__file__).parent.parent
+BUFFER_BYTES: Final = 4 << 20
+"""A frame waits in the sockets as a whole: who would receive it is who sends it."""
 
 
 class Sink:
@@ -67,18 +71,17 @@ def least(rounds: int, turn: Callable[[], int]) -> tuple[float, float]:
 class Bench:
     """A broker in this process, whose loop is driven by hand."""
 
-    def __init__(self, broker: Broker, connections: int, depth: int) -> None:
+    def __init__(self, broker: Broker, case: Case, connections: int, depth: int) -> None:
         assert broker.parts is not None
         self.broker = broker
         settings = NetworkSettings(listeners=(ListenerSettings("X", "127.0.0.1", 0),), loop=LoopKind.EPOLL)
         self.loop = make_loop(broker.parts.router, settings, broker.clock)
-        self.frames = [produce_frame(index, CASES["small"]) * depth for index in range(connections)]
+        self.frames = [produce_frame(index, case) * depth for index in range(connections)]
         self.depth = depth
-        listening = socket.create_server(("127.0.0.1", 0))
-        self.clients = [socket.create_connection(listening.getsockname()) for _ in range(connections)]
-        for client in self.clients:
-            server, _ = listening.accept()
-            server.setblocking(False)
+        self.clients = []
+        for _ in range(connections):
+            client, server = connected()
+            self.clients.append(client)
             self.loop.adopt(
                 server,
                 listener_name="X",
@@ -87,8 +90,6 @@ class Bench:
                 frame_limit_bytes=1 << 20,
                 make_endpoint=Endpoint,
             )
-            for each in (server, client):
-                each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.first = 0
         self.answer_bytes = 0
         self.answer_bytes = self.size_of_an_answer()
@@ -141,14 +142,67 @@ class Bench:
             start = perf_counter_ns()
             loop.begin_turn()
             for connection, frame in zip(connections, frames, strict=True):
-                window = connection.writable()
-                size = len(frame)
-                window[:size] = frame
-                loop.frames_count += connection.received(window, size, receiver)
+                rest = memoryview(frame)
+                while rest:
+                    window = connection.writable()
+                    size = min(len(window), len(rest))
+                    window[:size] = rest[:size]
+                    rest = rest[size:]
+                    loop.frames_count += connection.received(window, size, receiver)
             loop.finish_turn()
             return perf_counter_ns() - start
 
         return turn
+
+
+class BareCalls:
+    """The least that a log does with the same frames, call by call, one connection after the other."""
+
+    def __init__(self, bench: Bench, file: Path) -> None:
+        self.frames = bench.frames
+        self.pairs = [connected() for _ in self.frames]
+        self.epoll = select.epoll()
+        self.servers = {server.fileno(): server for _, server in self.pairs}
+        for descriptor in self.servers:
+            self.epoll.register(descriptor, select.EPOLLIN)
+        self.answer = bytes(bench.answer_bytes)
+        self.window = memoryview(bytearray(max(map(len, self.frames))))
+        self.file = file.open("wb", buffering=0)
+        self.end = self.first = 0
+
+    def over_tcp(self, ready: int) -> Callable[[], int]:
+        """Return what serves so many connections, each of them in its turn."""
+
+        def turn() -> int:
+            chosen = [(self.first + index) % len(self.pairs) for index in range(ready)]
+            self.first += ready
+            for index in chosen:
+                self.pairs[index][0].sendall(self.frames[index])
+            start = perf_counter_ns()
+            for descriptor, _ in self.epoll.poll(0, 64):
+                server = self.servers[descriptor]
+                received = self.window[: server.recv_into(self.window)]
+                crc32c(received)
+                self.end += os.pwrite(self.file.fileno(), received, self.end)
+                server.send(self.answer)
+            end = perf_counter_ns()
+            for index in chosen:
+                self.pairs[index][0].recv(65536)
+            return end - start
+
+        return turn
+
+
+def connected() -> tuple[socket.socket, socket.socket]:
+    """Return the two ends of a connection; the second, the server's, does not block."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, BUFFER_BYTES)
+        client = socket.create_connection(listening.getsockname())
+        server, _ = listening.accept()
+    server.setblocking(False)
+    for each in (server, client):
+        each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return client, server
 
 
 def is_open(broker: Broker, partitions_count: int) -> bool:
@@ -172,11 +226,13 @@ async def run(options: argparse.Namespace) -> None:
             await broker.parts.create_topics(CreateTopicsRequest(topics=[topic], timeout_ms=30_000))
             while not is_open(broker, options.connections):  # noqa: ASYNC110  # the task that opens them tells nobody
                 await trio.sleep(0.01)
-            bench = Bench(broker, options.connections, options.depth)
+            bench = Bench(broker, CASES[options.case], options.connections, options.depth)
             if options.profile:
                 profile(bench.over_tcp(options.ready), options.rounds)
             per = options.ready * options.depth
-            for name, make in (("tcp", bench.over_tcp), ("no network", bench.without_network)):
+            bare = BareCalls(bench, Path(folder) / "bare")
+            makes = {"bare calls": bare.over_tcp, "tcp": bench.over_tcp, "no network": bench.without_network}
+            for name, make in makes.items():
                 best, median = least(options.rounds, make(options.ready))
                 print(f"{name:12} {best / per:7.2f} {median / per:7.2f}", flush=True)
             broker.stop()
@@ -199,11 +255,11 @@ def compare(options: argparse.Namespace) -> None:
     """Run both trees in turns and print the least of each."""
     trees = {"against": Path(options.against), "this": ROOT}
     best: dict[tuple[str, str], list[float]] = {}
-    arguments = ["--connections", options.connections, "--depth", options.depth, "--ready", options.ready]
+    arguments = [f"--{name}={getattr(options, name)}" for name in ("case", "connections", "depth", "ready", "rounds")]
     for _ in range(options.times):
         for label, tree in trees.items():
             environment = {**os.environ, "PYTHONPATH": f"{tree / 'src'}:{ROOT}"}
-            command = [sys.executable, Path(__file__), *arguments, "--rounds", options.rounds]
+            command = [sys.executable, Path(__file__), *arguments]
             done = subprocess.run(
                 [str(part) for part in command], env=environment, cwd=tree, capture_output=True, text=True, check=True
             )
@@ -218,6 +274,9 @@ def compare(options: argparse.Namespace) -> None:
 def main() -> None:
     """Read the options and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--case", default="small", choices=[name for name, case in CASES.items() if case.api == "produce"]
+    )
     parser.add_argument("--connections", type=int, default=8)
     parser.add_argument("--depth", type=int, default=1)
     parser.add_argument("--ready", type=int, default=4, help="connections with a request in each turn")
