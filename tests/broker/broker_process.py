@@ -32,13 +32,17 @@ KEEPS_EVERYTHING = "log.retention.ms=-1"
 
 
 class BrokerProcess:
-    """`odradek serve` as a child process.
+    """`odradek serve` as a child process; without a data directory an option says `log.dirs`.
 
     Its coverage is measured on request alone: that makes it half as fast, and one that is killed has none to tell.
     """
 
-    def __init__(self, data_dir: Path, *options: str, listen: str = "127.0.0.1:0", is_measured: bool = False) -> None:
-        command = ["--listen", listen, "--data-dir", str(data_dir), "--set", KEEPS_EVERYTHING]
+    def __init__(
+        self, data_dir: Path | None, *options: str, listen: str = "127.0.0.1:0", is_measured: bool = False
+    ) -> None:
+        command = ["--listen", listen, "--set", KEEPS_EVERYTHING]
+        if data_dir is not None:
+            command += ["--data-dir", str(data_dir)]
         self._start([*command, *(word for option in options for word in ("--set", option))], is_measured)
 
     @classmethod
@@ -97,7 +101,7 @@ class BrokerProcess:
 
 
 @contextlib.contextmanager
-def broker_process(data_dir: Path, *options: str, is_measured: bool = False) -> Iterator[BrokerProcess]:
+def broker_process(data_dir: Path | None, *options: str, is_measured: bool = False) -> Iterator[BrokerProcess]:
     """Run a broker that serves; it is ended whatever happens."""
     broker = BrokerProcess(data_dir, *options, is_measured=is_measured)
     try:

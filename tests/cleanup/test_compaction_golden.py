@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import attrs
@@ -16,10 +13,10 @@ from odradek.kernel.records.reader import read_batch
 from odradek.kernel.records.record import Record
 from tests.cleanup.compacted import CompactedTopic
 from tests.cleanup.test_strategy_model import KINDS, World, fill
+from tests.kafka_tools import damage_that_kafka_sees
 
 GOLDEN = Path(__file__).parent / "golden" / "kafka-4.3.1"
 CAPTURED_MS = 1_795_288_870_000
-PEERS = Path(os.environ.get("ODRADEK_PEERS") or Path(__file__).parents[3] / "shared" / "peers") / "peers.py"
 
 
 def compact_golden(directory: Path) -> Path:
@@ -56,21 +53,6 @@ def test_the_first_pass_leaves_kafkas_segments_batches_records_and_transaction_i
 
     assert batches_of(ours) == batches_of(kafkas)
     assert indexes_of(ours) == indexes_of(kafkas)
-
-
-def damage_that_kafka_sees(folder: Path) -> list[str]:
-    """Return what Kafka's tool says against the segments below a folder; gaps between offsets are no damage."""
-    if not PEERS.exists() or shutil.which("java") is None:
-        reason = f"Apache Kafka's tools are not on this machine: ODRADEK_PEERS, java ({PEERS})"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    for path in folder.glob("**/*.deleted"):
-        path.unlink()
-    command = [sys.executable, str(PEERS), "verify-log", str(folder)]
-    said = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert "files read" in said.stdout, said.stderr
-    return [line for line in said.stdout.splitlines() if line.startswith("damaged") and "Non-consecutive" not in line]
 
 
 @pytest.mark.interop

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 import pytest
 
-from .clients import MissingClientError, peers_command, skip_or_fail
+from ..kafka_tools import kafka_command
 from .records import create_topic
 
 if TYPE_CHECKING:
@@ -53,12 +53,7 @@ TOOLS = {
 
 def run(command: Sequence[str]) -> str:
     """Run a program of the folder of peers that has to succeed; return what it printed."""
-    try:
-        whole = peers_command(*command)
-    except MissingClientError as error:
-        skip_or_fail(f"Apache Kafka's tools are not on this machine; need {error}")
-        raise
-    done = subprocess.run(whole, capture_output=True, text=True, check=False)
+    done = subprocess.run(kafka_command(*command), capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return done.stdout

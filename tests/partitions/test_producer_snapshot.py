@@ -1,8 +1,4 @@
-import os
-import shutil
 import struct
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +14,7 @@ from odradek.kernel.partitions.transaction_index import (
     decode_transaction_index,
     encode_transaction_index,
 )
+from tests.kafka_tools import kafka_says
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 INT32 = st.integers(-(2**31), 2**31 - 1)
@@ -89,12 +86,6 @@ def test_a_damaged_transaction_index_is_refused(data: bytes, complaint: str) -> 
 
 @pytest.mark.interop
 def test_kafkas_own_tool_reads_our_snapshot(tmp_path: Path) -> None:
-    peers = Path(os.environ.get("ODRADEK_PEERS", Path(__file__).parents[3] / "shared/peers")) / "peers.py"
-    if not peers.exists() or shutil.which("java") is None:
-        reason = "Apache Kafka's tools are not on this machine (ODRADEK_PEERS, java)"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
     path = tmp_path / "00000000000000000042.snapshot"
     path.write_bytes(
         encode_snapshot(
@@ -105,8 +96,7 @@ def test_kafkas_own_tool_reads_our_snapshot(tmp_path: Path) -> None:
             ]
         )
     )
-    command = [sys.executable, str(peers), "tool", "DumpLogSegments", "--files", str(path)]
-    output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    output = kafka_says("tool", "DumpLogSegments", "--files", str(path))
     lines = [line for line in output.splitlines() if line.startswith("producerId")]
 
     assert len(lines) == 3

@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
-import subprocess
-import sys
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.testing.shard_harness import LoggedRecord
+from tests.kafka_tools import kafka_says
 
 from .driven import DrivenGroups
 
-PEERS = Path(os.environ.get("ODRADEK_PEERS") or Path(__file__).parents[4] / "shared" / "peers") / "peers.py"
+if TYPE_CHECKING:
+    from pathlib import Path
+
 RECORD = re.compile(r"^\| offset: .* key: (?P<key>.*) payload: (?P<payload>.*)$", re.MULTILINE)
 
 
 def dump(segment: Path) -> str:
     """Return what Kafka's tool says of a segment of the offsets topic."""
-    if not PEERS.exists() or shutil.which("java") is None:
-        reason = f"Apache Kafka's tools are not on this machine: ODRADEK_PEERS, java ({PEERS})"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    tool = [sys.executable, str(PEERS), "tool", "DumpLogSegments", "--offsets-decoder", "--files", str(segment)]
-    return subprocess.run(tool, capture_output=True, text=True, check=True).stdout
+    return kafka_says("tool", "DumpLogSegments", "--offsets-decoder", "--files", str(segment))
 
 
 def understood(text: str) -> list[tuple[Any, Any]]:

@@ -1,10 +1,7 @@
 """Apache Kafka's DumpLogSegments reads every file that we write, and finds nothing to complain about."""
 
-import os
 import random
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import attrs
@@ -15,28 +12,9 @@ from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.testing.contracts.storage_base import PARTITION, make_context, rewrite
 from odradek.plugins.storage_segment.engine import SegmentEngine
+from tests.kafka_tools import damage_that_kafka_sees
 
-PEERS = Path(os.environ.get("ODRADEK_PEERS") or Path(__file__).parents[4] / "shared" / "peers") / "peers.py"
 CONFIG = LogConfig(segment_bytes=60_000, index_interval_bytes=1_000, segment_index_bytes=1_200)
-
-
-def verify(*directories: Path) -> None:
-    """Have Kafka's tool read the directories."""
-    if not PEERS.exists() or shutil.which("java") is None:
-        reason = f"Apache Kafka's tools are not on this machine: ODRADEK_PEERS, java ({PEERS})"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    result = subprocess.run(
-        [sys.executable, str(PEERS), "verify-log", *map(str, directories)], capture_output=True, text=True, check=False
-    )
-    # Kafka 4.3.1's tool says of every segment that does not begin at 0, its own too, that its offsets have a gap.
-    damaged = [
-        line for line in result.stdout.splitlines() if line.startswith("damaged") and "Non-consecutive" not in line
-    ]
-
-    assert damaged == []
-    assert "files read" in result.stdout, result.stderr
 
 
 def fill(log: PartitionLog, source: random.Random, count: int, epoch: int) -> None:
@@ -88,4 +66,4 @@ def test_kafka_reads_what_every_way_of_writing_leaves(tmp_path: Path) -> None:
     engine.close({})
 
     assert len(list((tmp_path / "logs0" / "orders-3").glob("*.log"))) > 3
-    verify(tmp_path / "logs0", live)
+    assert damage_that_kafka_sees(tmp_path / "logs0", in_use=[live]) == []
