@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from ..kafka_tools import damage_that_kafka_sees, kafka_command, kafka_says
 from .brokers import kafka_at
 from .clients import CLIENTS, CODECS, MissingClientError, skip_or_fail
 from .driver import Driver
+from .drivers.json_lines import to_bytes
 from .records import PRODUCE, create_topic, odd_records, plain_records, read_partition, without_offsets
 
 if TYPE_CHECKING:
@@ -110,12 +112,44 @@ def kafka_data(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dic
 
 def test_log_dump_reads_what_kafka_wrote(kafka_data: tuple[Path, list[dict[str, Any]]]) -> None:
     data, records = kafka_data
-    command = [sys.executable, "-m", "odradek", "log", "dump", "--records", "--json", str(data / "kept-0")]
+    command = [sys.executable, "-m", "odradek", "log", "dump", "--records", "--json", str(data)]
 
     dumped = [json.loads(line) for line in output_of(command).splitlines()]
 
-    found = [line["offset"] for line in dumped if line["kind"] == "record"]
-    assert found == [record["offset"] for record in records]
+    assert [line for line in dumped if line["kind"] == "problem"] == []
+    assert {"directory", "offset", "epoch", "partition", "producer"} <= {line["kind"] for line in dumped}
+    kept = [line for line in dumped if "kept-0" in line["file"]]
+    found = [{name: line[name] for name in records[0]} for line in kept if line["kind"] == "record"]
+    assert found == [as_dumped(record) for record in records]
+
+
+def as_dumped(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record as `log dump` shows it: bytes as text, what is no UTF-8 escaped."""
+
+    def shown(text: str | None) -> str | None:
+        data = to_bytes(text)
+        return None if data is None else data.decode(errors="backslashreplace")
+
+    headers = [[name, shown(value)] for name, value in record["headers"]]
+    return {**record, "key": shown(record["key"]), "value": shown(record["value"]), "headers": headers}
+
+
+def test_log_dump_and_kafka_read_the_same_in_indexes(kafka_data: tuple[Path, list[dict[str, Any]]]) -> None:
+    data, _ = kafka_data
+    indexes = sorted(str(path) for path in (data / "kept-0").glob("*index"))
+
+    ours = output_of([sys.executable, "-m", "odradek", "log", "dump", "--json", *indexes]).splitlines()
+    entries = [{**json.loads(line), "kind": ""} for line in ours]
+    kafkas = kafka_says("tool", "DumpLogSegments", "--files", ",".join(indexes)).splitlines()
+    file, expected = "", []
+    for line in kafkas:
+        if line.startswith("Dumping "):
+            file = line.removeprefix("Dumping ")
+        elif found := re.fullmatch(r"(\w+): (\d+) (\w+): (\d+)", line):
+            expected.append({"file": file, "kind": "", found[1]: int(found[2]), found[3]: int(found[4])})
+
+    assert len(expected) > len(indexes)
+    assert expected == entries
 
 
 def test_a_directory_that_kafka_wrote_serves_its_records(
