@@ -1,4 +1,4 @@
-// Driver of kafkajs: JSON lines as tests/interop/drivers/json_lines.py says. It produces and administers; kafkajs reads in groups only.
+// Driver of kafkajs: JSON lines as tests/interop/drivers/json_lines.py says. It reads in groups only: each read is a group of its own.
 'use strict'
 
 const readline = require('readline')
@@ -16,6 +16,7 @@ const kafka = new Kafka({
 })
 const codecOf = { none: 'None', gzip: 'GZIP', snappy: 'Snappy', lz4: 'LZ4', zstd: 'ZSTD' }
 const toBytes = text => (text === null ? null : Buffer.from(text, 'base64'))
+const toText = bytes => (bytes === null ? null : bytes.toString('base64'))
 
 // kafkajs comes with gzip alone; others are added by who needs them, as its documentation shows.
 const useCodec = (type, compress, decompress) => {
@@ -42,13 +43,46 @@ const lz4Frame = bytes => {
   return Buffer.concat([...parts, Buffer.alloc(4)])
 }
 
+// By the block as well: lz4js looks for a block's checksum, which aiokafka sends, on the wrong side of the block.
+const lz4Bytes = bytes => {
+  const flags = bytes[4]
+  const target = lz4.makeBuffer(lz4.decompressBound(bytes))
+  let start = flags & 0x08 ? 15 : 7
+  let end = 0
+  for (let size = bytes.readUInt32LE(start); size !== 0; size = bytes.readUInt32LE(start)) {
+    const length = size & 0x7fffffff
+    const block = start + 4
+    if (size === length) {
+      end = lz4.decompressBlock(bytes, target, block, length, end)
+    } else {
+      target.set(bytes.subarray(block, block + length), end)
+      end += length
+    }
+    start = block + length + (flags & 0x10 ? 4 : 0)
+  }
+  return target.subarray(0, end)
+}
+
+// The framing of Java's clients: a header of 16 bytes, then blocks, each behind its length; other clients send one bare block.
+const snappyBytes = bytes => {
+  if (bytes.subarray(0, 8).toString('latin1') !== '\x82SNAPPY\0') return snappy.uncompress(bytes)
+  const parts = []
+  for (let start = 16; start < bytes.length; ) {
+    const end = start + 4 + bytes.readInt32BE(start)
+    parts.push(snappy.uncompress(bytes.subarray(start + 4, end)))
+    start = end
+  }
+  return Buffer.concat(parts)
+}
+
 const useCodecs = () =>
   new Promise(resolve =>
     ZstdCodec.run(zstd => {
       const simple = new zstd.Simple()
-      useCodec(CompressionTypes.ZSTD, bytes => simple.compress(bytes, 3), bytes => simple.decompress(bytes))
-      useCodec(CompressionTypes.LZ4, lz4Frame, bytes => lz4.decompress(bytes))
-      useCodec(CompressionTypes.Snappy, bytes => snappy.compress(bytes), bytes => snappy.uncompress(bytes))
+      const streaming = new zstd.Streaming() // not every client tells how much there will be
+      useCodec(CompressionTypes.ZSTD, bytes => simple.compress(bytes, 3), bytes => streaming.decompress(bytes))
+      useCodec(CompressionTypes.LZ4, lz4Frame, lz4Bytes)
+      useCodec(CompressionTypes.Snappy, bytes => snappy.compress(bytes), snappyBytes)
       resolve()
     })
   )
@@ -89,6 +123,47 @@ const produce = ({ topic, records, compression, acks, idempotent }) =>
     return records.map((_, index) => (first === null ? null : first + index))
   })
 
+const headerPairs = headers =>
+  Object.entries(headers).flatMap(([name, values]) => [].concat(values).map(value => [name, toText(value)]))
+
+// Where the consumer shall seek to: kafkajs itself knows the beginning and the end.
+const startOf = async (topic, position) => {
+  if (typeof position === 'string') return null
+  if ('offset' in position) return String(position.offset)
+  return admin(async client => (await client.fetchTopicOffsetsByTimestamp(topic, position.timestamp))[0].offset)
+}
+
+let readsCount = 0
+
+const consume = async ({ topic, position, count, isolation }) => {
+  const start = await startOf(topic, position)
+  const consumer = kafka.consumer({
+    groupId: `read-${process.pid}-${(readsCount += 1)}`,
+    readUncommitted: isolation === 'read_uncommitted',
+    maxWaitTimeInMs: 100,
+  })
+  const records = []
+  return withClient(consumer, async () => {
+    await consumer.subscribe({ topics: [topic], fromBeginning: position !== 'end' })
+    await new Promise((resolve, reject) => {
+      consumer.on(consumer.events.CRASH, ({ payload }) => reject(payload.error))
+      let told = position !== 'end'
+      consumer.on(consumer.events.FETCH, () => {
+        if (!told) process.stdout.write(JSON.stringify({ event: 'positioned' }) + '\n')
+        told = true
+      })
+      const eachMessage = async ({ message: { offset, timestamp, key, value, headers } }) => {
+        const [at, time] = [Number(offset), Number(timestamp)]
+        records.push({ offset: at, timestamp: time, key: toText(key), value: toText(value), headers: headerPairs(headers) })
+        if (records.length === count) resolve()
+      }
+      consumer.run({ autoCommit: false, eachMessage }).catch(reject)
+      if (start !== null) consumer.seek({ topic, partition: 0, offset: start })
+    })
+    return records.slice(0, count)
+  })
+}
+
 const offsets = ({ topic, at }) =>
   admin(async client => {
     if (typeof at === 'number') {
@@ -102,6 +177,7 @@ const resourceOf = topic => ({ type: ConfigResourceTypes.TOPIC, name: topic })
 
 const operations = {
   produce,
+  consume,
   offsets,
   create_topic: ({ topic, partitions, configs }) =>
     admin(client =>
