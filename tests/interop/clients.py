@@ -150,6 +150,8 @@ def java_driver(version: str, program: str = "Driver") -> Callable[[], list[str]
 def kafkajs_driver(program: str = "driver.js") -> list[str]:
     """Return the command of a program with kafkajs, its packages installed as the lock file says."""
     what = "Node 20 with npm, and a package registry"
+    if shutil.which("node") is None:
+        raise MissingClientError(what)
     install = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
     return ["node", str(cached("kafkajs", lambda folder: run_installer(what, install, folder)) / program)]
 
@@ -236,7 +238,6 @@ CLIENTS: Final = {
             "kafkajs",
             kafkajs_driver,
             {
-                "consume": "it reads in groups only",
                 "null_headers": "its encoder takes no header without a value",
                 "max_timestamp": "it asks by time, for the first and for the last offset",
             },
