@@ -1,5 +1,5 @@
-/* The compiled twin of what the reactor does most: it receives what small requests bring, for all ready sockets in one call, and
- * sends the answers of a turn in one call. Whatever is not usual is left, untouched, to the Python it stands beside
+/* The compiled twin of what the reactor does most: it receives what requests bring that come whole, for all ready sockets in one call,
+ * and sends the answers of a turn in one call. Whatever is not usual is left, untouched, to the Python it stands beside
  * (endpoint.py): both do the same, tests hold them together.
  *
  * Optional, and for epoll only. The interpreter lock is let go once for all the system calls of a turn; objects and
@@ -56,6 +56,7 @@ typedef struct {
     int descriptor;
     int error;
     long long frame_limit;
+    Py_ssize_t expected; /* of a large frame, with its size in front; 0 for whatever fits a window */
     Py_ssize_t position;
     Py_ssize_t received; /* NOT_TRIED while there was no room for it */
 } Receive;
@@ -63,7 +64,7 @@ typedef struct {
 #define NOT_TRIED (-2)
 
 /* Return 1 if nothing is owed, unsent or begun, so that a window is received into; 0 if not; -1 with an exception set. */
-static int takes_window(PyObject *connection)
+static int takes_window(PyObject *connection, Py_ssize_t window_bytes, Py_ssize_t *expected)
 {
     Py_ssize_t length = list_length(connection, SLOTS);
     if (length == 0)
@@ -75,12 +76,15 @@ static int takes_window(PyObject *connection)
         is_usual = attribute_is(connection, INPUT, Py_None);
     if (is_usual != 1)
         return is_usual;
-    long long expected = integer(connection, EXPECTED);
-    return expected == -1 && PyErr_Occurred() ? -1 : expected == 0;
+    *expected = (Py_ssize_t)integer(connection, EXPECTED);
+    if (*expected == -1 && PyErr_Occurred())
+        return -1;
+    /* What is expected to be more than a window has a block of its own: Python's. */
+    return *expected == 0 || (*expected > SIZE_BYTES && *expected <= window_bytes);
 }
 
 /* Make a job of an event and return 1; 0 if it is left to Python; -1 with an exception set. */
-static int plan_receive(PyObject *event, PyObject *endpoints, Receive *job)
+static int plan_receive(PyObject *event, PyObject *endpoints, Py_ssize_t window_bytes, Receive *job)
 {
     if (!PyTuple_CheckExact(event) || PyTuple_Size(event) != 2) {
         PyErr_SetString(PyExc_TypeError, "an event is a descriptor and a mask");
@@ -95,7 +99,7 @@ static int plan_receive(PyObject *event, PyObject *endpoints, Receive *job)
     PyObject *connection = PyObject_GetAttr(endpoint, names[CONNECTION]);
     if (connection == NULL)
         return -1;
-    int is_usual = takes_window(connection);
+    int is_usual = takes_window(connection, window_bytes, &job->expected);
     job->frame_limit = is_usual == 1 ? integer(connection, FRAME_LIMIT) : 0;
     Py_DECREF(connection);
     if (is_usual != 1 || (job->frame_limit == -1 && PyErr_Occurred()))
@@ -107,22 +111,31 @@ static int plan_receive(PyObject *event, PyObject *endpoints, Receive *job)
     return 1;
 }
 
-/* Receive for all jobs, one behind the other, as long as there is room; return where the free part begins then. */
-static Py_ssize_t receive_all(Receive *jobs, Py_ssize_t count, const Py_buffer *arena, Py_ssize_t position, Py_ssize_t window_bytes,
-                              Py_ssize_t room_min)
+/* Receive for a job if there is room for it; return where the free part begins then. */
+static Py_ssize_t receive_one(Receive *job, const Py_buffer *arena, Py_ssize_t position, Py_ssize_t window_bytes, Py_ssize_t room_min)
 {
-    for (Receive *job = jobs; job < jobs + count && arena->len - position >= room_min; job++) {
-        Py_ssize_t room = arena->len - position;
-        job->position = position;
-        job->received = recv(job->descriptor, (char *)arena->buf + position, room < window_bytes ? room : window_bytes, MSG_DONTWAIT);
-        job->error = job->received < 0 ? errno : 0;
-        if (job->received > 0)
-            position += (job->received + 63) & -64; /* the next window begins on a cache line of its own */
-    }
-    return position;
+    Py_ssize_t room = arena->len - position;
+    if (room < (job->expected ? job->expected : room_min))
+        return position;
+    Py_ssize_t wanted = job->expected ? job->expected : room < window_bytes ? room : window_bytes;
+    job->position = position;
+    job->received = recv(job->descriptor, (char *)arena->buf + position, wanted, MSG_DONTWAIT);
+    job->error = job->received < 0 ? errno : 0;
+    /* The next window begins on a cache line of its own. */
+    return job->received > 0 ? position + ((job->received + 63) & -64) : position;
 }
 
-/* Append what a job received to `taken`: (endpoint, view, whether it is one whole, small frame). Return -1 on failure. */
+/* Put those who expect a large frame behind the others: who asks for little does not wait for who sends much. */
+static void small_first(Receive *jobs, Py_ssize_t count, Receive **ordered)
+{
+    for (int is_large = 0; is_large <= 1; is_large++)
+        for (Receive *job = jobs; job < jobs + count; job++)
+            if ((job->expected > 0) == is_large)
+                *ordered++ = job;
+}
+
+/* Append what a job received to `taken`: (endpoint, view, whether it is one whole frame that is as large as expected). Return -1 on
+ * failure. */
 static int report(const Receive *job, PyObject *arena_view, const uint8_t *arena, Py_ssize_t large_bytes, PyObject *taken)
 {
     const uint8_t *at = arena + job->position;
@@ -130,7 +143,8 @@ static int report(const Receive *job, PyObject *arena_view, const uint8_t *arena
     int is_whole = 0;
     if (job->received >= SIZE_BYTES) {
         int64_t size = (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
-        is_whole = size == job->received - SIZE_BYTES && size < large_bytes && size <= job->frame_limit;
+        int is_expected = job->expected ? job->received == job->expected : size < large_bytes;
+        is_whole = size == job->received - SIZE_BYTES && is_expected && size <= job->frame_limit;
     }
     PyObject *view = PySequence_GetSlice(arena_view, is_whole ? start + SIZE_BYTES : start, end);
     PyObject *item = view == NULL ? NULL : PyTuple_Pack(3, job->endpoint, view, is_whole ? Py_True : Py_False);
@@ -157,29 +171,32 @@ static int sort_out(const Receive *job, PyObject *arena_view, const Py_buffer *a
 
 static PyObject *receive_events(PyObject *const *args, const Py_ssize_t numbers[4], const Py_buffer *arena, PyObject *lists[3])
 {
-    Receive jobs[JOBS_MAX];
+    Receive jobs[JOBS_MAX], *ordered[JOBS_MAX];
     Py_ssize_t count = 0, position = numbers[0];
     long long total = 0;
     int failed = 0;
     for (Py_ssize_t index = 0; index < PyList_Size(args[0]) && !failed; index++) {
         PyObject *event = PyList_GetItem(args[0], index);
-        int is_job = count < JOBS_MAX ? plan_receive(event, args[1], &jobs[count]) : 0;
+        int is_job = count < JOBS_MAX ? plan_receive(event, args[1], numbers[1], &jobs[count]) : 0;
         if (is_job == 1)
             count++;
         else
             failed = is_job < 0 || PyList_Append(lists[1], event) < 0;
     }
+    small_first(jobs, count, ordered);
     if (!failed && count) {
         Py_BEGIN_ALLOW_THREADS
-        position = receive_all(jobs, count, arena, position, numbers[1], numbers[2]);
+        for (Py_ssize_t index = 0; index < count; index++)
+            position = receive_one(ordered[index], arena, position, numbers[1], numbers[2]);
         Py_END_ALLOW_THREADS
     }
     for (Py_ssize_t index = 0; index < count; index++) {
+        const Receive *job = ordered[index];
         if (!failed)
-            failed = sort_out(&jobs[index], args[2], arena, numbers[3], lists) < 0;
-        if (jobs[index].received > 0)
-            total += jobs[index].received;
-        Py_DECREF(jobs[index].endpoint);
+            failed = sort_out(job, args[2], arena, numbers[3], lists) < 0;
+        if (job->received > 0)
+            total += job->received;
+        Py_DECREF(job->endpoint);
     }
     return failed ? NULL : Py_BuildValue("(OOOnL)", lists[0], lists[1], lists[2], position, total);
 }

@@ -135,10 +135,11 @@ class Endpoint:
     def take_window(self, window: memoryview) -> None:
         """Process what the loop has received for it, all of `window`; nothing was begun or owed before."""
         connection, loop = self.connection, self.loop
+        window_bytes = connection.expected_bytes or WINDOW_BYTES
         try:
             loop.frames_count += connection.take(window, 0, len(window), loop.receiver)
-            if len(window) == WINDOW_BYTES or connection.missing_bytes:
-                self._after_window(len(window), WINDOW_BYTES)
+            if len(window) == window_bytes or connection.missing_bytes:
+                self._after_window(len(window), window_bytes)
         except BlockingIOError:
             pass
         except OSError as error:

@@ -61,9 +61,9 @@ if sys.platform == "linux":
         stands in memory, is received and sent by one call each; everything else goes through the endpoints' methods,
         which do the usual case, too, where there is no pump.
 
-        Who asks for little does not wait for who sends much: a turn first serves everybody whose frame begins, then
-        receives the rest of larger frames, one connection after the other, up to a bound; epoll tells of the others
-        again.
+        Who asks for little does not wait for who sends much: a turn first serves everybody whose frame begins, those
+        who sent a large one last behind the others, then receives the rest of larger frames, one connection after the
+        other, up to a bound; epoll tells of the others again.
         """
 
         _epoll: select.epoll = attrs.field(init=False, factory=select.epoll)

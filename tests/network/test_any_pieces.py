@@ -105,7 +105,9 @@ def conversations(draw: st.DrawFn) -> list[Talk]:
     body = st.builds(lambda kind, size: kind + bytes(size), kind, st.sampled_from(SIZES))
     talks = []
     for _ in range(draw(st.integers(1, 3))):
-        bodies = draw(st.lists(body, min_size=1, max_size=6))
+        # Often one as large as the last, for which the room is there already.
+        runs = draw(st.lists(st.tuples(body, st.integers(1, 3)), min_size=1, max_size=4))
+        bodies = [each for each, count in runs for _ in range(count)]
         stream_bytes = sum(4 + len(each) for each in bodies)
         ends = list(itertools.accumulate(4 + len(each) for each in bodies))
         # Many a cut is a frame's end: who looks further then finds nothing.

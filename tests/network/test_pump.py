@@ -18,6 +18,8 @@ from odradek.kernel.network.receive_memory import ARENA_BYTES, WINDOW_BYTES, WIN
 
 from .conftest import framed
 
+SIZE_BYTES = 4
+
 pytestmark = pytest.mark.skipif(PUMP is None, reason="the reactor's pump was not compiled")
 
 
@@ -125,7 +127,9 @@ def test_received_views_are_of_the_arena_and_lie_behind_one_another(
     assert b"OTHER" in arena
 
 
-@pytest.mark.parametrize("state", ["owed", "unsent", "stopped", "begun", "large", "mask", "unknown", "no room"])
+@pytest.mark.parametrize(
+    "state", ["owed", "unsent", "stopped", "begun", "large", "no room for large", "mask", "unknown", "no room"]
+)
 def test_what_is_not_usual_is_left_in_the_socket(pump: ModuleType, wires: Callable[..., Wire], state: str) -> None:
     wire = wires()
     wire.client.send(framed(b"one"))
@@ -140,7 +144,9 @@ def test_what_is_not_usual_is_left_in_the_socket(pump: ModuleType, wires: Callab
     elif state == "begun":
         connection._input = memoryview(bytearray(8))
     elif state == "large":
-        connection.expected_bytes = 40_000
+        connection.expected_bytes = SIZE_BYTES
+    elif state == "no room for large":
+        connection.expected_bytes, position = WINDOW_BYTES, ARENA_BYTES - WINDOW_BYTES + 1
     elif state == "mask":
         mask = READ | WRITE
     elif state == "unknown":
@@ -153,6 +159,36 @@ def test_what_is_not_usual_is_left_in_the_socket(pump: ModuleType, wires: Callab
 
     assert answer == ([], events, [], position, 0)
     assert wire.endpoint.socket.recv(100) == framed(b"one")
+
+
+def test_large_requests_as_large_as_expected_are_taken_behind_small_ones(
+    pump: ModuleType, wires: Callable[..., Wire]
+) -> None:
+    large, small = wires(), wires()
+    large.connection.expected_bytes = SIZE_BYTES + 40_000
+    large.client.send(framed(bytes(40_000)) + framed(b"later"))
+    small.client.send(framed(b"one"))
+    taken, rest, failures, position, size_bytes = receive(pump, large, small)
+
+    assert [(endpoint, bytes(view), is_whole) for endpoint, view, is_whole in taken] == [
+        (small.endpoint, b"one", True),
+        (large.endpoint, bytes(40_000), True),
+    ]
+    assert (rest, failures, position, size_bytes) == ([], [], 64 + 40_064, 7 + 40_004)
+
+
+@pytest.mark.parametrize("came", [framed(bytes(39_999)), framed(bytes(40_001)), framed(bytes(40_000))[:-1]])
+def test_large_requests_that_are_not_as_large_as_expected_are_given_as_they_came(
+    pump: ModuleType, wires: Callable[..., Wire], came: bytes
+) -> None:
+    wire = wires()
+    wire.connection.expected_bytes = SIZE_BYTES + 40_000
+    wire.client.send(came)
+    taken, rest, _failures, _position, size_bytes = receive(pump, wire)
+
+    expected = came[: SIZE_BYTES + 40_000]
+    assert [(bytes(view), is_whole) for _, view, is_whole in taken] == [(expected, False)]
+    assert (rest, size_bytes) == ([], len(expected))
 
 
 def test_an_end_is_left_to_be_seen_again_and_an_error_is_told_with_its_number(
