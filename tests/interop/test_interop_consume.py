@@ -81,6 +81,31 @@ def test_one_who_reads_from_the_end_gets_what_comes_after(
     assert without_offsets(reader.finish()) == after
 
 
+@pytest.fixture(scope="session")
+def trimmed_topic(address: str, driver_of: Callable[[str], Driver]) -> str:
+    """Return a topic of three batches of 10 records, whose first 12 records are gone."""
+    create_topic(address, "trimmed")
+    writer = driver_of("librdkafka")
+    records = plain_records(30)
+    for start in range(0, 30, 10):
+        writer.do("produce", topic="trimmed", records=records[start : start + 10], **PRODUCE)
+    writer.do("delete_records", topic="trimmed", before=12)
+    return "trimmed"
+
+
+@pytest.mark.parametrize("client", READERS)
+def test_one_who_reads_what_was_deleted_goes_on_with_what_is_there(
+    client: str, trimmed_topic: str, driver_of: Callable[[str], Driver]
+) -> None:
+    position = {"offset": 3, "reset": "earliest"}
+    found = driver_of(client).do(
+        "consume", topic=trimmed_topic, position=position, count=18, isolation="read_committed"
+    )
+
+    assert [each["offset"] for each in found] == list(range(12, 30))
+    assert without_offsets(found) == plain_records(30)[12:]
+
+
 @pytest.mark.parametrize("client", READERS)
 def test_a_record_larger_than_any_fetch_limit_is_read(
     client: str, address: str, topic: str, driver_of: Callable[[str], Driver]

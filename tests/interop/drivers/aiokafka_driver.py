@@ -7,7 +7,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from .json_lines import DriverError, headers_of, record_of, serve, tell_positioned, to_bytes
+from .json_lines import DriverError, headers_of, record_of, reset_of, serve, tell_positioned, to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -75,7 +75,7 @@ async def take_position(consumer: Any, partition: Any, position: str | dict[str,
 async def consume(*, topic: str, position: str | dict[str, int], count: int, isolation: str) -> list[dict[str, Any]]:
     """Read `count` records of partition 0."""
     consumer = aiokafka.AIOKafkaConsumer(
-        bootstrap_servers=BOOTSTRAP, group_id=None, auto_offset_reset="none", isolation_level=isolation
+        bootstrap_servers=BOOTSTRAP, group_id=None, auto_offset_reset=reset_of(position), isolation_level=isolation
     )
     partition = aiokafka.TopicPartition(topic, 0)
     records: list[dict[str, Any]] = []

@@ -7,7 +7,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from .json_lines import DriverError, headers_of, record_of, serve, tell_positioned, to_bytes
+from .json_lines import DriverError, headers_of, record_of, reset_of, serve, tell_positioned, to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,7 +90,7 @@ def consume(*, topic: str, position: str | dict[str, int], count: int, isolation
             "bootstrap.servers": BOOTSTRAP,
             "group.id": "unused",
             "enable.auto.commit": False,
-            "auto.offset.reset": "error",
+            "auto.offset.reset": {"none": "error"}.get(reset_of(position), "earliest"),
             "enable.partition.eof": True,
             "isolation.level": isolation,
         }

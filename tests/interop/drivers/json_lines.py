@@ -2,6 +2,9 @@
 
     {"do": "produce", "topic": "t", ...}   ->   {"result": ...} or {"error": {"code": 10, "text": "..."}}
 
+A position to read from is `"beginning"`, `"end"`, `{"offset": 5}` or `{"timestamp": 1750000000000}`; with
+`"reset": "earliest"` beside an offset that is not there any more, reading begins at the first one that is.
+
 A driver may send `{"event": "positioned"}` before its answer: the consumer stands at the end and what is produced from
 now on reaches it. Bytes travel as base64, `null` stays `null`. A record is
 `{"key", "value", "headers": [[name, value], ...], "timestamp"}`, read back with its `"offset"` too.
@@ -59,6 +62,11 @@ def record_of(
         "value": to_text(value),
         "headers": [[name, to_text(item)] for name, item in headers],
     }
+
+
+def reset_of(position: str | Mapping[str, Any]) -> str:
+    """Return what a consumer does whose position is not there (any more): `earliest`, or `none`: it fails."""
+    return "none" if isinstance(position, str) else str(position.get("reset", "none"))
 
 
 def tell_positioned() -> None:

@@ -7,7 +7,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from .json_lines import DriverError, headers_of, record_of, serve, tell_positioned, to_bytes
+from .json_lines import DriverError, headers_of, record_of, reset_of, serve, tell_positioned, to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,7 +75,7 @@ def consume(*, topic: str, position: str | dict[str, int], count: int, isolation
     consumer = kafka.KafkaConsumer(
         bootstrap_servers=BOOTSTRAP,
         group_id=None,
-        auto_offset_reset="none",
+        auto_offset_reset=reset_of(position),
         isolation_level=isolation,
         consumer_timeout_ms=LIMIT_S * 1000,
     )

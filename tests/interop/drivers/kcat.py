@@ -9,7 +9,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
-from .json_lines import DriverError, record_of, serve, tell_positioned, to_bytes
+from .json_lines import DriverError, record_of, reset_of, serve, tell_positioned, to_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,8 +108,9 @@ def parse(line: bytes) -> dict[str, Any]:
 
 def consume(*, topic: str, position: str | dict[str, int], count: int, isolation: str) -> list[dict[str, Any]]:
     """Read `count` records of partition 0."""
+    policy = {"none": "error"}.get(reset_of(position), "earliest")
     words = ["-C", "-t", topic, "-p", "0", "-o", start_of(position), "-c", str(count), "-J", "-u"]
-    command = ["kcat", "-b", BOOTSTRAP, *words, *settings(isolation_level=isolation)]
+    command = ["kcat", "-b", BOOTSTRAP, *words, *settings(isolation_level=isolation, auto_offset_reset=policy)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         if position == "end":

@@ -167,7 +167,7 @@ public class Driver {
         Map<String, Object> settings = Map.of(
             "bootstrap.servers", bootstrap,
             "enable.auto.commit", false,
-            "auto.offset.reset", "none",
+            "auto.offset.reset", request.get("position").path("reset").asText("none"),
             "isolation.level", request.get("isolation").asText());
         int count = request.get("count").asInt();
         ArrayNode records = JSON.createArrayNode();
