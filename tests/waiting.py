@@ -18,12 +18,15 @@ _PAUSE_S: Final = 0.02
 _SHORT_PAUSE_S: Final = 0.001
 
 
-def until(condition: Callable[[], bool], check: Callable[[], object] | None = None) -> None:
+def until(
+    condition: Callable[[], bool], check: Callable[[], object] | None = None, *, pause_s: float = _PAUSE_S
+) -> None:
     """Wait until something holds.
 
     Args:
         condition: What.
         check: Called before each look; raises when it cannot come about any more, as `RunningBroker.check`.
+        pause_s: Between two looks, in seconds.
     """
     deadline = time.perf_counter() + PATIENCE_S
     while True:
@@ -32,7 +35,7 @@ def until(condition: Callable[[], bool], check: Callable[[], object] | None = No
         if condition():
             return
         assert time.perf_counter() < deadline, "it never came about"
-        time.sleep(_PAUSE_S)
+        time.sleep(pause_s)
 
 
 async def until_async(condition: Callable[[], bool]) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from ..broker.broker_process import BrokerProcess
 from ..broker.broker_process import Client as Connection
+from ..waiting import until
 from .clients import CLIENTS, MissingClientError, skip_or_fail
 from .driver import Driver
 from .records import PRODUCE, create_topic, end_offset, read_partition, record, without_offsets
@@ -37,8 +38,7 @@ def test_an_idempotent_producer_outlives_the_death_of_the_broker(client: str, tm
         create_topic(address, "kept")
         with Connection(address) as connection:
             driver.begin("produce", topic="kept", records=records, **SETTINGS)
-            while end_offset(connection, "kept") == 0:
-                pass
+            until(lambda: end_offset(connection, "kept") > 0, pause_s=0)
             broker.kill()
         broker.close()
         broker = BrokerProcess(tmp_path / "data", listen=address)
