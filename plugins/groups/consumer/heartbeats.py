@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 CLIENT_MADE_IDS_FROM = 1
 """The version from which members choose their ids themselves (KIP-1082)."""
+_TRIMMED = "".join(map(chr, range(ord(" ") + 1)))
+"""What Kafka trims: control characters and the blank, and no other white space."""
 
 
 def validate(request: ConsumerGroupHeartbeatRequest, api_version: int, assignors: Sequence[str]) -> None:
@@ -82,7 +84,7 @@ def validate(request: ConsumerGroupHeartbeatRequest, api_version: int, assignors
 
 
 def _is_blank(text: str | None) -> bool:
-    return text is not None and not text.strip()
+    return text is not None and not text.strip(_TRIMMED)
 
 
 class Heartbeats:

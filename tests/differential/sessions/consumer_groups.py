@@ -138,6 +138,8 @@ def consumer_group_refused(talk: Conversation) -> None:
         "empty instance id": {**whole, "instance_id": ""},
         "empty rack": {**whole, "rack_id": ""},
         "blank rack": {**whole, "rack_id": " "},
+        "rack of control characters": {**whole, "rack_id": "\x03\t", "rebalance_timeout_ms": -1},
+        "rack of a wide space": {**whole, "rack_id": "\u3000", "rebalance_timeout_ms": -1},
         "unknown assignor": {**whole, "server_assignor": "nonsense"},
         "empty assignor": {**whole, "server_assignor": ""},
         "epoch -3": {**whole, "member_epoch": -3},
