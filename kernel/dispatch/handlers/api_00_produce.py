@@ -228,9 +228,6 @@ class ProduceHandler:
 
     def _stage_all(self, request: ProduceRequest, context: RequestContext, admitted: Admitted) -> Answer:
         """Stage every batch of a request, each answered for itself."""
-        acks = request.acks
-        if not -1 <= acks <= 1:
-            return self.error_response(request, context, ErrorCode.INVALID_REQUIRED_ACKS, "")
         by_id = context.api_version >= FIRST_VERSION_WITH_IDS
         waiting: list[WaitingPartition] = []
         answers: list[TopicProduceResponse] = []
@@ -256,7 +253,7 @@ class ProduceHandler:
                 answers.append(
                     TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=parts)
                 )
-        if acks == 0:
+        if request.acks == 0:
             if has_failed:
                 # Without an answer this is the only way to tell the producer, who will ask for new metadata.
                 context.connection.close("a Produce with acks=0 failed")
@@ -296,6 +293,8 @@ class ProduceHandler:
         if topic is None:
             raise KafkaError(UNKNOWN_TOPIC_ID if version >= FIRST_VERSION_WITH_IDS else UNKNOWN_TOPIC_OR_PARTITION)
         replica = topic.partitions.get(part.index) or self._replicas.get(topic.name, part.index)
+        if not -1 <= request.acks <= 1 and part.records:
+            raise RefusedError(ErrorCode.INVALID_REQUIRED_ACKS, ErrorCode.INVALID_REQUIRED_ACKS.text)
         if topic.is_internal:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic.name}")
         if part.records is None:

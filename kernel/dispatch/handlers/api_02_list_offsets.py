@@ -149,11 +149,11 @@ class ListOffsetsHandler:
     ) -> TimestampOffset:
         if times_asked > 1:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
-        replica = self._replicas.get(topic, part.partition_index)
-        replica.check_leader(part.current_leader_epoch)
         timestamp = part.timestamp
         if timestamp < 0 and version < FIRST_VERSIONS.get(timestamp, 1 << 15):
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+        replica = self._replicas.get(topic, part.partition_index)
+        replica.check_leader(part.current_leader_epoch)
         if timestamp == LATEST_TIMESTAMP:
             return TimestampOffset(-1, replica.visible_end(isolation), replica.leader_epoch)
         if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):

@@ -35,6 +35,12 @@ def list_offsets(talk: Conversation) -> None:
     _fill(talk, topic)
     for timestamp in (-1, -2, -3, -4, -5, -6, -7, -100):
         talk.every("ListOffsets", _fields(topic, timestamp), note=f"timestamp {timestamp}")
+    for timestamp in (-1, -3, -7, T0):
+        talk.every("ListOffsets", _fields(talk.topic("none"), timestamp), note=f"unknown topic, timestamp {timestamp}")
+        fields = _fields(topic, timestamp, partition=9, current_leader_epoch=99)
+        talk.every("ListOffsets", fields, note=f"partition 9, timestamp {timestamp}")
+        fields = _fields(topic, timestamp, current_leader_epoch=99)
+        talk.every("ListOffsets", fields, note=f"epoch 99, timestamp {timestamp}")
     for timestamp in (-1, -2, -3, -4, -5, -6, 0, T0):
         talk.every(
             "ListOffsets", _fields(empty, timestamp), note=f"empty log, timestamp {timestamp}", versions=(1, 4, 11)

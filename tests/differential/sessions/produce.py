@@ -95,6 +95,10 @@ def produce_errors(talk: Conversation) -> None:
             )
         for acks in (2, -2, 32767):
             talk.ask("Produce", version, _fields(topic, sound, acks=acks, **known), note=f"acks {acks}")
+        fields = _fields(talk.topic("none"), sound, acks=2, topic_id=UNKNOWN_ID)
+        talk.ask("Produce", version, fields, note="acks 2, unknown topic")
+        talk.ask("Produce", version, _fields(topic, sound, acks=2, partition=1, **known), note="acks 2, partition 1")
+        talk.ask("Produce", version, _fields(topic, b"", acks=2, **known), note="acks 2, records of no bytes")
         talk.ask("Produce", version, _fields(topic, b"", **known), note="records of no bytes")
         talk.ask("Produce", version, _fields(topic, sound, transactional_id="", **known), note="transactional id empty")
         fields = _fields(topic, sound, transactional_id="t", **known)
@@ -104,6 +108,8 @@ def produce_errors(talk: Conversation) -> None:
     talk.ask("Produce", 7, _fields(talk.topic("none"), sound, acks=0), note="acks 0, unknown topic", on="zero")
     talk.ask("Produce", 7, _fields(topic, batch(crc_change=1), acks=0), note="acks 0, bad CRC", on="zero")
     talk.ask("Produce", 7, _fields(topic, sound, acks=2), note="acks 2 again", on="zero")
+    damaged = batch(crc_change=1)
+    talk.ask("Produce", 9, _fields(topic, damaged, acks=2), note="acks 2, bad CRC")
     mixed = [
         {"name": topic, "partition_data": [{"index": 0, "records": sound}, {"index": 5, "records": sound}]},
         {"name": talk.topic("none"), "partition_data": [{"index": 0, "records": sound}]},
