@@ -45,7 +45,7 @@ def damage_that_kafka_sees(*folders: Path, in_use: Sequence[Path] = ()) -> list[
     # Kafka 4.3.1's tool says of every segment that does not begin at 0, its own too, that its offsets have a gap.
     damage = [line for line in report.splitlines() if line.startswith("damaged") and "Non-consecutive" not in line]
     indexes = sorted(
-        str(path)
+        path
         for folder in folders
         for kind in ("index", "timeindex")
         for path in folder.rglob(f"*.{kind}")
@@ -53,7 +53,10 @@ def damage_that_kafka_sees(*folders: Path, in_use: Sequence[Path] = ()) -> list[
     )
     if not indexes:
         return damage
-    said = kafka_says("tool", "DumpLogSegments", "--index-sanity-check", "--files", ",".join(indexes)).splitlines()
-    fine = {line.removesuffix(" passed sanity check.").removesuffix(" is empty.") for line in said}
-    stopped_at = [path for path in indexes if path not in fine][:1]
+    said = kafka_says("tool", "DumpLogSegments", "--index-sanity-check", "--files", ",".join(map(str, indexes)))
+    lines = set(said.splitlines())
+    # Where the tool says that there is no entry, there must be no byte.
+    empty = [path for path in indexes if f"{path} is empty." in lines and not path.stat().st_size]
+    passed = [path for path in indexes if f"{path} passed sanity check." in lines]
+    stopped_at = [path for path in indexes if path not in empty and path not in passed][:1]
     return damage + [f"{path} fails the sanity check" for path in stopped_at]
