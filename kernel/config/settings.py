@@ -53,7 +53,10 @@ class Settings:
         """
         static: dict[str, Setting] = {}
         for layer in (self.file.broker, self._named_environment(registry), self.options):
-            static |= {name: _without_repetition(registry, name, setting) for name, setting in layer.items()}
+            static |= {
+                name: setting._replace(text=without_repetition(registry.find(Scope.BROKER, name), setting.text))
+                for name, setting in layer.items()
+            }
         config = BrokerConfig(registry, _with_node_id(static), defaults={"log.dir": str(data_dir)})
         check_together(config)
         for topic in self.file.topics:
@@ -91,10 +94,6 @@ class Settings:
 def _variable(name: str) -> str:
     """Return the environment variable of a key."""
     return _PREFIX + re.sub(r"[^A-Z0-9]", "_", name.upper())
-
-
-def _without_repetition(registry: Registry, name: str, setting: Setting) -> Setting:
-    return Setting(without_repetition(registry.find(Scope.BROKER, name), setting.text), setting.where)
 
 
 def _with_node_id(static: dict[str, Setting]) -> dict[str, Setting]:
