@@ -74,7 +74,8 @@ def elect_leaders(
     """Elect leaders for partitions, or for all that need it."""
     reason = _REASONS.get(request.election_type)
     if reason is None:
-        return CoordinatorResult((), elections_failed(request, _unknown_type(request)))
+        message = f"Unknown election type {request.election_type}"
+        return CoordinatorResult((), elections_failed(request, ErrorCode.INVALID_REQUEST, message))
     config = rules.config_at(image)
     live = image.live_brokers()
     records: list[MetadataRecord] = []
@@ -92,19 +93,15 @@ def elect_leaders(
     return CoordinatorResult(records, ElectLeadersResponse(replica_election_results=list(results.values())))
 
 
-def _unknown_type(request: ElectLeadersRequest) -> KafkaError:
-    return KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
-
-
-def elections_failed(request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersResponse:
+def elections_failed(request: ElectLeadersRequest, code: ErrorCode, message: str | None) -> ElectLeadersResponse:
     """Return the response that gives every partition this error."""
     return ElectLeadersResponse(
-        error_code=error.code,
+        error_code=code,
         replica_election_results=[
             ReplicaElectionResult(
                 topic=topic.topic,
                 partition_result=[
-                    PartitionResult(partition_id=index, error_code=error.code, error_message=error.detail)
+                    PartitionResult(partition_id=index, error_code=code, error_message=message)
                     for index in topic.partitions
                 ],
             )

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ...errors import ErrorCode, KafkaError
+from ...errors import ErrorCode
 from ...metadata.partition_changes import elections_failed
-from .controller_call import Submit, submit_within
+from .controller_call import Submit, message_of, submit_within
 
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext
@@ -31,14 +31,17 @@ class ElectLeadersHandler:
     async def handle_async(self, request: ElectLeadersRequest, context: RequestContext) -> Answer:
         """Answer once the elections are durable. Cancelled: the broker is stopping."""
         return await submit_within(
-            self._submit, lambda controller, _: controller.elect_leaders(request), request.timeout_ms
+            self._submit,
+            lambda controller, _: controller.elect_leaders(request),
+            request.timeout_ms,
+            is_empty=request.topic_partitions == [],
         )
 
     def error_response(
         self, request: ElectLeadersRequest, context: RequestContext, code: ErrorCode, detail: str
     ) -> Answer:
         """Return the response that gives every partition this error."""
-        response = elections_failed(request, KafkaError(code, detail))
+        response = elections_failed(request, code, message_of(code, detail))
         if context.api_version < FIRST_VERSION_WITH_ERROR:
             response.error_code = ErrorCode.NONE
         return response

@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...wire.messages.api_45_alter_partition_reassignments import AlterPartitionReassignmentsResponse
+from ...wire.messages.api_45_alter_partition_reassignments import (
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
 from .controller_call import Submit, message_of, submit_within
 
 if TYPE_CHECKING:
@@ -28,11 +32,31 @@ class AlterPartitionReassignmentsHandler:
     async def handle_async(self, request: AlterPartitionReassignmentsRequest, context: RequestContext) -> Answer:
         """Answer once the change is durable. Cancelled: the broker is stopping."""
         return await submit_within(
-            self._submit, lambda controller, _: controller.alter_partition_reassignments(request), request.timeout_ms
+            self._submit,
+            lambda controller, _: controller.alter_partition_reassignments(request),
+            request.timeout_ms,
+            is_empty=not request.topics,
         )
 
     def error_response(
         self, request: AlterPartitionReassignmentsRequest, context: RequestContext, code: ErrorCode, detail: str
     ) -> Answer:
-        """Return the response that fails as a whole."""
-        return AlterPartitionReassignmentsResponse(error_code=code, error_message=message_of(code, detail))
+        """Return the response that gives every partition this error."""
+        message = message_of(code, detail)
+        return AlterPartitionReassignmentsResponse(
+            allow_replication_factor_change=request.allow_replication_factor_change,
+            error_code=code,
+            error_message=message,
+            responses=[
+                ReassignableTopicResponse(
+                    name=topic.name,
+                    partitions=[
+                        ReassignablePartitionResponse(
+                            partition_index=part.partition_index, error_code=code, error_message=message
+                        )
+                        for part in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ],
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import trio
@@ -36,15 +37,21 @@ class MetadataLogCall:
         return await self._metadata().submit(operation)
 
 
-async def submit_within(submit: Submit, operation: Operation[R], timeout_ms: int) -> R:
+async def submit_within(submit: Submit, operation: Operation[R], timeout_ms: int, *, is_empty: bool = False) -> R:
     """Run an operation of the controller and wait for it as long as the client does.
 
     If it is cancelled, the operation may or may not take place.
 
+    Args:
+        submit: `MetadataLog.submit`.
+        operation: It.
+        timeout_ms: How long the client waits; nothing below 1 is long enough for anything.
+        is_empty: The client asks for nothing, which takes no time.
+
     Raises:
         KafkaError: REQUEST_TIMED_OUT: the operation may or may not take place; or what the controller says.
     """
-    with trio.move_on_after(max(timeout_ms, 0) / 1000):
+    with trio.move_on_after(math.inf if is_empty else max(timeout_ms, 0) / 1000):
         return await submit(operation)
     raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
 

@@ -82,9 +82,11 @@ def elect_leaders(talk: Conversation) -> None:
     """ElectLeaders of a cluster where every leader stands."""
     name = talk.create("a", partitions=2)
 
-    def ask(note: str, topics: Sequence[tuple[str, Sequence[int]]] | None, kind: int = 0) -> None:
+    def ask(
+        note: str, topics: Sequence[tuple[str, Sequence[int]]] | None, kind: int = 0, timeout_ms: int = 10000
+    ) -> None:
         asked = None if topics is None else [{"topic": t, "partitions": list(p)} for t, p in topics]
-        fields = {"election_type": kind, "topic_partitions": asked, "timeout_ms": 10000}
+        fields = {"election_type": kind, "topic_partitions": asked, "timeout_ms": timeout_ms}
         talk.every("ElectLeaders", fields, note=note, own="replica_election_results")
 
     ask("preferred", [(name, [0, 1])])
@@ -92,6 +94,9 @@ def elect_leaders(talk: Conversation) -> None:
     ask("unknown partition", [(name, [9])])
     ask("no partitions", [(name, [])])
     ask("no topics", [])
+    for timeout_ms in (0, -1):
+        ask(f"preferred, timeout {timeout_ms}", [(name, [0, 1])], timeout_ms=timeout_ms)
+        ask(f"no topics, timeout {timeout_ms}", [], timeout_ms=timeout_ms)
     for version in (1, 2):
         unknown = [{"topic": "none", "partitions": [0]}]
         fields = {"election_type": 0, "topic_partitions": unknown, "timeout_ms": 10000}
@@ -124,6 +129,11 @@ def reassignments(talk: Conversation) -> None:
     ask("no partitions", name)
     ask("one partition twice", name, (0, [1]), (0, [1]))
     talk.every("AlterPartitionReassignments", {"timeout_ms": 10000, "topics": []}, note="no topics")
+    for timeout_ms in (0, -1):
+        ask(f"where they are, timeout {timeout_ms}", name, (0, [1]), timeout_ms=timeout_ms)
+        ask(f"an unknown broker, timeout {timeout_ms}", name, (0, [2]), timeout_ms=timeout_ms)
+        nothing = {"timeout_ms": timeout_ms, "topics": []}
+        talk.every("AlterPartitionReassignments", nothing, note=f"no topics, timeout {timeout_ms}")
     for what, topics in (
         ("all", None),
         ("none", []),

@@ -72,6 +72,10 @@ def fetch_unknown(talk: Conversation) -> None:
             talk.ask("Fetch", version, _fields(wrong), note=f"partition {partition}")
         good = _topic(other, _at(0), topic_id=other_id)
         talk.ask("Fetch", version, _fields(unknown, good), note="unknown topic, then a known one")
+        impossible = _fields(unknown, isolation_level=7)
+        talk.ask("Fetch", version, impossible, note="unknown topic, isolation level 7")
+        impossible = _fields(unknown, good, isolation_level=7)
+        talk.ask("Fetch", version, impossible, note="unknown topic, then a known one, isolation level 7")
     talk.ask("Fetch", 12, _fields(_topic("a b", _at(0))), note="bad name")
 
 
@@ -176,6 +180,15 @@ def fetch_sessions(talk: Conversation) -> None:
         _hold_fetch_session(talk, version)
 
 
+def fetch_session_least(talk: Conversation) -> None:
+    """Fetch of a session with the least of all ids."""
+    name, topic_id = _filled(talk)
+    for epoch in (1, -1):
+        fields = _session_fields(-(2**31), epoch, _topic(name, _at(0), topic_id=topic_id))
+        for version in (7, 13):
+            talk.ask("Fetch", version, fields, note=f"epoch {epoch}")
+
+
 def _hold_fetch_session(talk: Conversation, version: int) -> None:
     name, topic_id = _filled(talk, f"a{version}", partitions=2)
     other, other_id = _filled(talk, f"b{version}")
@@ -217,8 +230,9 @@ def _hold_fetch_session(talk: Conversation, version: int) -> None:
     ask("after the last one", _session_fields(session, 18))
     for epoch in (1, 0, -1, -2, 2**31 - 1):
         ask(f"unknown session, epoch {epoch}", _session_fields(424242, epoch, both))
-    for epoch in (1, -1):
-        ask(f"session 0, epoch {epoch}", _session_fields(0, epoch, both))
+    for unknown_session in (0, -1):
+        for epoch in (1, -1):
+            ask(f"session {unknown_session}, epoch {epoch}", _session_fields(unknown_session, epoch, both))
     session = ask("a new session", _session_fields(0, 0, both))["session_id"]
     ask("closed, and read without", _session_fields(session, -1, both))
     ask("after it was closed", _session_fields(session, 1))

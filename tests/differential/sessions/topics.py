@@ -182,6 +182,20 @@ def delete_topics(talk: Conversation) -> None:
     both = {"topic_names": [b, talk.topic("none"), a], "timeout_ms": 20000}
     talk.ask("DeleteTopics", 5, both, note="two known and an unknown", own="responses")
     talk.ask("DeleteTopics", 1, {"topic_names": [b, b], "timeout_ms": 20000}, note="unknown twice")
+    late = talk.create("late")
+    late_id = talk.topic_id(late)
+    for timeout_ms in (0, -1):
+        for what, topics in (
+            ("neither name nor id", [{"name": None, "topic_id": _NO_ID}]),
+            ("name and id", [{"name": late, "topic_id": late_id}]),
+            ("name and id, then an unknown name", [{"name": late, "topic_id": late_id}, {"name": talk.topic("none")}]),
+            ("twice by id", [{"name": None, "topic_id": late_id}] * 2),
+            ("unknown id", [{"name": None, "topic_id": UNKNOWN_ID}]),
+            ("by name", [{"name": late, "topic_id": _NO_ID}]),
+            ("no topics", []),
+        ):
+            fields = {"topics": topics, "timeout_ms": timeout_ms}
+            talk.ask("DeleteTopics", 6, fields, note=f"{what}, timeout {timeout_ms}", own="responses")
 
 
 def describe_log_dirs(talk: Conversation) -> None:
