@@ -132,7 +132,7 @@ def reassignments(talk: Conversation) -> None:
     for timeout_ms in (0, -1):
         ask(f"where they are, timeout {timeout_ms}", name, (0, [1]), timeout_ms=timeout_ms)
         ask(f"an unknown broker, timeout {timeout_ms}", name, (0, [2]), timeout_ms=timeout_ms)
-        nothing = {"timeout_ms": timeout_ms, "topics": []}
+        nothing: dict[str, Any] = {"timeout_ms": timeout_ms, "topics": []}
         talk.every("AlterPartitionReassignments", nothing, note=f"no topics, timeout {timeout_ms}")
     for what, topics in (
         ("all", None),
