@@ -1,6 +1,6 @@
 """Pure core: what an admin client tells of groups.
 
-.. versionadded:: 0.2
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

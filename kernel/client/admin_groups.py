@@ -5,7 +5,7 @@ of all brokers.
 
 *Source:* `KafkaAdminClient` of Kafka 4.3; KIP-222, KIP-229, KIP-396, KIP-848, KIP-1043.
 
-.. versionadded:: 0.2
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 class GroupCalls(AdminCalls):
     """The calls about groups; `Admin` has them.
 
-    .. versionadded:: 0.2
+    .. versionadded:: 0.1
     """
 
     def group_coordinator(self, group_id: str) -> CoordinatorLink:

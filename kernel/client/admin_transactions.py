@@ -5,7 +5,7 @@ asked of all brokers.
 
 *Source:* `KafkaAdminClient` of Kafka 4.3; KIP-360, KIP-664, KIP-994, KIP-1152.
 
-.. versionadded:: 0.2
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class TransactionDescription:
 class TransactionCalls(AdminCalls):
     """The calls about transactions; `Admin` has them.
 
-    .. versionadded:: 0.2
+    .. versionadded:: 0.1
     """
 
     def _coordinator_of(self, transactional_id: str) -> CoordinatorLink:

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 import attrs
 import trio
 
+from odradek import __version__
+
 from .. import wire
 from ..errors import ErrorCode
 from ..wire.messages.api_18_api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -76,7 +78,6 @@ _THROTTLED_FROM: Final = {
 """From which version on a broker answers at once and leaves the pause to the client (KIP-219), by API key; before, it
 had paused already. APIs that are not here are younger than that."""
 _SOFTWARE_NAME: Final = "odradek"
-_SOFTWARE_VERSION: Final = "0.1"
 
 
 @attrs.define(eq=False)
@@ -341,7 +342,7 @@ class Connection:
 
         *Source:* KIP-511: a broker that does not know the version answers in version 0 and says what it knows.
         """
-        request = ApiVersionsRequest(client_software_name=_SOFTWARE_NAME, client_software_version=_SOFTWARE_VERSION)
+        request = ApiVersionsRequest(client_software_name=_SOFTWARE_NAME, client_software_version=__version__)
         version = ApiVersionsRequest.__versions__.highest
         response: ApiVersionsResponse = await self.request(request, timeout_ms=timeout_ms, version=version)
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION:

@@ -1,6 +1,6 @@
 """Shell: what consumers have in common, in a group or not: positions, and offsets of any partition.
 
-.. versionadded:: 0.2
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

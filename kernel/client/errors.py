@@ -123,7 +123,7 @@ class LogTruncationError(ClientError):
         position: What was read up to.
         end_offset: Where the two logs part; None when even that is not known.
 
-    .. versionadded:: 0.2
+    .. versionadded:: 0.1
     """
 
     def __init__(self, topic_partition: TopicPartition, position: int, end_offset: int | None) -> None:
@@ -137,42 +137,42 @@ class LogTruncationError(ClientError):
 class CommitFailedError(BrokerError):
     """Offsets were not committed, for the group has gone on without this member: others may own the partitions.
 
-    .. versionadded:: 0.2
+    .. versionadded:: 0.1
     """
 
 
 class RebalanceInProgressError(CommitFailedError):
     """Offsets were not committed, for the group is rebalancing: poll, and commit again what is still owned.
 
-    .. versionadded:: 0.2
+    .. versionadded:: 0.1
     """
 
 
 class TransactionAbortableError(BrokerError):
     """Something within the transaction failed: abort it, then go on with the next one.
 
-    .. versionadded:: 0.2
+    .. versionadded:: 0.1
     """
 
 
 class TransactionFatalError(BrokerError):
     """The transactional producer cannot go on: close it, and open another.
 
-    .. versionadded:: 0.2
+    .. versionadded:: 0.1
     """
 
 
 class ProducerFencedError(TransactionFatalError):
     """Another producer was opened with the same transactional id, or this one was given up by the coordinator.
 
-    .. versionadded:: 0.2
+    .. versionadded:: 0.1
     """
 
 
 class TransactionAbortedError(ClientError):
     """The record was not sent: its transaction was aborted.
 
-    .. versionadded:: 0.2
+    .. versionadded:: 0.1
     """
 
 

@@ -1,6 +1,6 @@
 """Shell: the task that fetches ahead for a consumer, and finds its positions.
 
-.. versionadded:: 0.2
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ A session that failed in any way begins again: epoch 0 with the old id closes wh
 
 *Source:* `FetchSessionHandler` of Kafka 4.3; KIP-227, KIP-516.
 
-.. versionadded:: 0.2
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

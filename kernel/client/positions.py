@@ -9,7 +9,7 @@ dropped when it comes.
 
 *Source:* `SubscriptionState`, `OffsetsForLeaderEpochUtils` of Kafka 4.3; KIP-320.
 
-.. versionadded:: 0.2
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from odradek import __version__
 from odradek.kernel.errors import ErrorCode, error_code
 from odradek.kernel.wire.messages.api_17_sasl_handshake import SaslHandshakeRequest
 from odradek.kernel.wire.messages.api_18_api_versions import ApiVersionsRequest
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from .settings import ClientSettings, SaslSettings
 
 _SOFTWARE_NAME: Final = "odradek-spark"
-_SOFTWARE_VERSION: Final = "0.3"
 _TURNS_MAX: Final = 8
 _LIFE_SHARE: Final = 0.85
 """A connection is replaced when this much of its session is over: a broker closes it at the end."""
@@ -69,7 +69,7 @@ def greet(
 
 
 def _negotiate(connection: Connection, timeout_ms: int) -> None:
-    request = ApiVersionsRequest(client_software_name=_SOFTWARE_NAME, client_software_version=_SOFTWARE_VERSION)
+    request = ApiVersionsRequest(client_software_name=_SOFTWARE_NAME, client_software_version=__version__)
     version = ApiVersionsRequest.__versions__.highest
     response: ApiVersionsResponse = connection.request(request, timeout_ms=timeout_ms, version=version)
     if response.error_code == ErrorCode.UNSUPPORTED_VERSION:

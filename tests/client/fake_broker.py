@@ -25,7 +25,7 @@ from odradek.kernel.wire.messages.api_03_metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from odradek.kernel.wire.messages.api_18_api_versions import ApiVersion, ApiVersionsResponse
+from odradek.kernel.wire.messages.api_18_api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from odradek.kernel.wire.messages.api_22_init_producer_id import InitProducerIdResponse
 
 from .model_partition import ModelPartition
@@ -59,6 +59,7 @@ class FakeBroker:
         versions_asked: In which versions ApiVersions was asked.
         answers: What other APIs are answered with, by key and in turn.
         asked: The keys of the requests that were answered so.
+        client_software: What the last client said it is, and of which version.
     """
 
     script: deque[str | ErrorCode] = attrs.field(factory=deque)
@@ -74,6 +75,7 @@ class FakeBroker:
     versions_asked: list[int] = attrs.field(factory=list)
     answers: dict[int, deque[Any]] = attrs.field(factory=dict)
     asked: list[int] = attrs.field(factory=list)
+    client_software: tuple[str, str] = ("", "")
     port: int = 0
 
     @property
@@ -114,6 +116,8 @@ class FakeBroker:
             if self.versions_refusal is not None and header.api_version > self.versions_max[18]:
                 await stream.send_all(_frame(header.correlation_id, self.versions_refusal))
                 return True
+            request = wire.decode(ApiVersionsRequest, body, version=header.api_version)
+            self.client_software = (request.client_software_name, request.client_software_version)
             response = ApiVersionsResponse(
                 api_keys=[
                     ApiVersion(

@@ -9,6 +9,7 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from odradek import __version__
 from odradek.kernel import wire
 from odradek.kernel.client import (
     Admin,
@@ -63,6 +64,17 @@ def test_a_broker_that_says_which_versions_it_takes_is_asked_in_the_newest() -> 
 @pytest.mark.parametrize("refusal", [MOCK_REFUSAL, bytes.fromhex("0023")], ids=["mock cluster", "the code alone"])
 def test_a_broker_that_refuses_in_a_form_of_its_own_is_asked_in_version_0(refusal: bytes) -> None:
     assert asked_of(refusal, 2) == [NEWEST, 0]
+
+
+def test_a_broker_is_told_the_version_of_the_package() -> None:
+    async def run() -> tuple[str, str]:
+        with trio.fail_after(PATIENCE_S):
+            async with fake_broker() as broker:
+                async with Admin({"bootstrap.servers": broker.bootstrap}, random_source=random.Random(5)) as admin:
+                    await admin.list_topics()
+                return broker.client_software
+
+    assert trio.run(run) == ("odradek", __version__)
 
 
 @pytest.mark.interop

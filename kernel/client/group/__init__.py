@@ -10,5 +10,5 @@
 | `committing`, `session` | the shells: commits in their order; the task that keeps the membership |
 | `listener` | what a user implements to hear of partitions that come and go |
 
-.. versionadded:: 0.2
+.. versionadded:: 0.1
 """

@@ -1,6 +1,6 @@
 """Pure core: what a leader of a classic group does, between the bytes of the consumer protocol and an assignor.
 
-.. versionadded:: 0.2
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The one place of the client that knows plugins: an assignor is a policy, and the same plugins serve brokers, clients and
 `odradek assign simulate`. Kafka's class names are understood too.
 
-.. versionadded:: 0.2
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ assignment lacks is revoked after it, and then the group is joined once more, so
 *Source:* `AbstractCoordinator`, `ConsumerCoordinator` of Kafka 4.3; KIP-62, KIP-345 (static members), KIP-394 (member
 ids), KIP-429, KIP-814 (a static leader that comes back).
 
-.. versionadded:: 0.2
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@
 
 *Source:* `ConsumerCoordinator` and `CommitRequestManager` of Kafka 4.3; KIP-447, KIP-848.
 
-.. versionadded:: 0.2
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class OffsetAndMetadata:
         metadata: Any text.
         leader_epoch: Of the record before it; -1 when unknown.
 
-    .. versionadded:: 0.2
+    .. versionadded:: 0.1
     """
 
     offset: int

@@ -3,7 +3,7 @@
 Commits wait in a line; one task does them. A synchronous commit tries again until it succeeds, fails for good, or its
 time is up; an asynchronous one is tried once, as in Java, for a newer one may be right behind it.
 
-.. versionadded:: 0.2
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ The first heartbeat, and each one after a failure, carries everything; the other
 *Source:* `AbstractMembershipManager`, `ConsumerHeartbeatRequestManager` of Kafka 4.3; KIP-848, KIP-1082 (the member
 makes its id).
 
-.. versionadded:: 0.2
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ others, would keep heartbeats waiting, for a broker answers one connection in or
 
 *Source:* FindCoordinator; `AbstractCoordinator.lookupCoordinator` of Kafka 4.3.
 
-.. versionadded:: 0.2
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

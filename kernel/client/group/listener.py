@@ -1,6 +1,6 @@
 """Shell: what a user implements to hear of partitions that come and go.
 
-.. versionadded:: 0.2
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class RebalanceListener:
     Methods run within `poll`, in the task that polls: they may commit, seek and pause. What they raise, `poll` raises,
     and the rebalance goes on. A poll that is cancelled within one counts it as done.
 
-    .. versionadded:: 0.2
+    .. versionadded:: 0.1
     """
 
     def on_partitions_revoked(self, partitions: frozenset[TopicPartition]) -> Any:

@@ -7,7 +7,7 @@ for the member's next step waits for them::
     membership task:  action() -> Send, Assign or Rest;  on_response, on_failure, assigned
     polling task:     ownership.first -> ownership.begin(call) -> the listener -> call_done(call)
 
-.. versionadded:: 0.2
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class GroupMetadata:
         member_id: Empty for a consumer that is no member.
         instance_id: Of a static member.
 
-    .. versionadded:: 0.2
+    .. versionadded:: 0.1
     """
 
     group_id: str

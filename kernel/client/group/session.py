@@ -4,7 +4,7 @@
 takes between polls; the member itself leaves its group when that is longer than `max.poll.interval.ms`. Listeners are
 told by `attend`, which runs within `poll`.
 
-.. versionadded:: 0.2
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Pure core: what a consumer subscribes to: names, or a pattern, and the topics that match it.
 
-.. versionadded:: 0.2
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
 """Shell: transactions of a producer: `machine` is the pure core, `coordination` speaks to the coordinators.
 
-.. versionadded:: 0.2
+.. versionadded:: 0.1
 """

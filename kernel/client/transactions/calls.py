@@ -1,6 +1,6 @@
 """Shell: what a producer's user calls about transactions.
 
-.. versionadded:: 0.2
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Shell: speaks to the coordinators of a producer's transactions: of transactions, and of consumers' groups.
 
-.. versionadded:: 0.2
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

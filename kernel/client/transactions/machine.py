@@ -23,7 +23,7 @@ raises the producer's epoch, so that nothing late can touch the next transaction
 
 *Source:* `TransactionManager` of Kafka 4.3; KIP-98, KIP-360, KIP-447, KIP-588, KIP-890.
 
-.. versionadded:: 0.2
+.. versionadded:: 0.1
 """
 
 from __future__ import annotations

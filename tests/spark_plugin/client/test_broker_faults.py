@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from odradek import __version__
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.types import TopicPartition
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest
@@ -43,6 +44,14 @@ def healthy() -> tuple[Network, FakeLog]:
     for _ in range(3):
         log.add(10)
     return network, log
+
+
+def test_a_broker_is_told_the_version_of_the_package() -> None:
+    network, _ = healthy()
+    whole(network)
+    told = network.brokers["a", 9092].requests(API_VERSIONS)[0]
+
+    assert (told.client_software_name, told.client_software_version) == ("odradek-spark", __version__)
 
 
 def test_dead_bootstrap_servers_are_passed_over() -> None:
