@@ -26,7 +26,7 @@ COMMANDS: Final = {
     "demo": "see it work: a broker, a real data set, checked, in a few seconds",
     "serve": "run a broker in the foreground",
     "topics": "list, create, describe, alter, delete and adopt topics",
-    "configs": "show and change the settings of topics and brokers that run",
+    "configs": "show and change the settings of topics, brokers and groups while they run",
     "groups": "list, describe (with lag) and delete groups of consumers, and reset their offsets",
     "transactions": "list, describe, find those that hang and end them",
     "produce": "write records from files or standard input",

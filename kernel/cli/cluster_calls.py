@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import difflib
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import attrs
 
-from ..client import Admin, BrokerError, NewTopic, TopicPartition
+from ..client import Admin, BrokerError, ConnectionFailedError, NewTopic, TopicPartition
 from ..client.consumer_settings import ADMIN_KEYS
 from ..errors import ErrorCode
 from ..types import IsolationLevel
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ..client.cluster import TopicInfo
 
 T = TypeVar("T")
+
+_NOBODY_THERE: Final = "is a broker running? odradek serve starts one, -b names another"
 
 
 @attrs.frozen
@@ -48,17 +50,22 @@ class ClusterCalls:
     admin: Admin
     topics: Mapping[str, TopicInfo]
 
-    def topic(self, name: str) -> TopicInfo:
+    def topic(self, name: str, remedy: str = "") -> TopicInfo:
         """Return a topic.
 
+        Args:
+            name: Its name.
+            remedy: What can be done where it does not exist; may be empty.
+
         Raises:
-            BrokerError: UNKNOWN_TOPIC_OR_PARTITION, with the nearest name that there is.
+            BrokerError: UNKNOWN_TOPIC_OR_PARTITION, with the nearest name that there is, and the remedy.
         """
         found = self.topics.get(name)
         if found is None:
             nearest = difflib.get_close_matches(name, self.topics, n=1)
             hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
-            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}{hint}")
+            remedy = f" ({remedy})" if remedy else ""
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}{hint}{remedy}")
         return found
 
     def check_broker(self, name: str) -> None:
@@ -119,14 +126,17 @@ async def reach(settings: Mapping[str, object]) -> AsyncIterator[ClusterCalls]:
         ConnectionFailedError: Nobody is there.
     """
     async with Admin(settings) as admin:
-        await admin.opened().request_any(MetadataRequest(topics=[], allow_auto_topic_creation=False))
+        try:
+            await admin.opened().request_any(MetadataRequest(topics=[], allow_auto_topic_creation=False))
+        except ConnectionFailedError as error:
+            raise ConnectionFailedError(f"{error}; {_NOBODY_THERE}") from error
         topics = await admin.list_topics(with_internal=True)
         yield ClusterCalls(admin, {topic.name: topic for topic in topics})
 
 
 @asynccontextmanager
 async def reach_for_topic(
-    settings: Mapping[str, object], topic: str, *, is_created: bool = False
+    settings: Mapping[str, object], topic: str, *, is_created: bool = False, remedy: str = ""
 ) -> AsyncIterator[ClusterCalls]:
     """Reach a cluster and see that it has a topic, before a producer or a consumer goes there.
 
@@ -134,9 +144,10 @@ async def reach_for_topic(
         settings: Any client's; those that an admin client has count.
         topic: The topic.
         is_created: Whether it is created where it does not exist.
+        remedy: What else can be done where it does not exist; may be empty.
 
     Raises:
-        BrokerError: There is no such topic; with the nearest name that there is.
+        BrokerError: There is no such topic; with the nearest name that there is, and the remedy.
         ConnectionFailedError: Nobody is there.
     """
     names = {key.name for key in ADMIN_KEYS}
@@ -145,7 +156,7 @@ async def reach_for_topic(
             await calls.admin.create_topic(NewTopic(topic))
             described = await calls.admin.describe_topic(topic)
             calls = attrs.evolve(calls, topics={**calls.topics, topic: described})
-        calls.topic(topic)
+        calls.topic(topic, remedy)
         yield calls
 
 

@@ -10,7 +10,7 @@ from ..config.reference import render_key
 from ..config.registry import Registry
 from ..errors import ConfigError
 from ..plugin_manager import PluginManager, installed_plugins
-from .options import add_json_option, document
+from .options import CommandParser, add_json_option, document
 from .output import print_json, print_table
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "asked of a broker; `odradek configs` shows what a running one has.",
         [("config describe num.partitions", "what one key means")],
     )
+    if isinstance(parser, CommandParser):
+        parser.hint = "what a running broker is set to: odradek configs"
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     describe = actions.add_parser("describe", help="explain keys")
     document(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import TYPE_CHECKING, Final
 
 from ..errors import ConfigError
@@ -9,8 +10,6 @@ from .options import add_client_options, add_json_option, client_settings, docum
 from .output import print_json, print_table
 
 if TYPE_CHECKING:
-    import argparse
-
     from ..client import ConfigOperation, ResourceType
     from ..client.admin_values import ConfigEntry
     from .cluster_calls import ClusterCalls
@@ -76,10 +75,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_resource(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kind", choices=KINDS, metavar="KIND", help=", ".join(KINDS))
-    parser.add_argument("name", nargs="?", default="", metavar="NAME", help="the topic, or the broker's id")
+    parser.add_argument("kind", type=_kind_name, metavar="KIND", help=", ".join(KINDS))
+    parser.add_argument("name", nargs="?", default="", metavar="NAME", help="a topic, a group, or a broker's id")
     add_json_option(parser)
     add_client_options(parser)
+
+
+def _kind_name(text: str) -> str:
+    """Read what settings belong to, for argparse.
+
+    Raises:
+        argparse.ArgumentTypeError: It is none of `KINDS`; a key perhaps, which another command explains.
+    """
+    if text not in KINDS:
+        known = ", ".join(KINDS)
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {known} (what a key means: odradek config describe)")
+    return text
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from ..errors import ConfigError
 
@@ -22,9 +22,17 @@ class CommandParser(argparse.ArgumentParser):
     """A parser that takes options between operands: `odradek produce orders -K : orders.txt`.
 
     argparse itself gives an operand that may be absent nothing at all, once an option follows the one before it.
+
+    Attributes:
+        hint: What to do about its errors; may be empty.
     """
 
+    hint: str = ""
     _is_intermixed = False
+
+    def error(self, message: str) -> NoReturn:
+        """End with an error, and with the hint."""
+        super().error(f"{message} ({self.hint})" if self.hint else message)
 
     def parse_known_args(self, *args: Any, **options: Any) -> Any:
         """Read the options, then the operands out of what is left; where actions follow, those read the rest."""

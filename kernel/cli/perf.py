@@ -163,7 +163,8 @@ async def _produce(arguments: argparse.Namespace, settings: dict[str, object], m
     from ..client import Producer
     from .cluster_calls import reach_for_topic
 
-    async with reach_for_topic(settings, arguments.topic, is_created=arguments.create):
+    remedy = "--create makes it"
+    async with reach_for_topic(settings, arguments.topic, is_created=arguments.create, remedy=remedy):
         pass
     source = random.Random(0)  # the same bytes each time
     payloads = [source.randbytes(arguments.size) for _ in range(PAYLOADS_COUNT)]

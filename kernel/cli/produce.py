@@ -95,7 +95,8 @@ class _Work:
         from .cluster_calls import reach_for_topic
 
         topic = self._arguments.topic
-        async with reach_for_topic(settings, topic, is_created=self._arguments.create) as calls:
+        is_created = self._arguments.create
+        async with reach_for_topic(settings, topic, is_created=is_created, remedy="--create makes it") as calls:
             calls.partitions(topic, [] if self._arguments.partition is None else [self._arguments.partition])
         async with self._producer:
             for file in self._arguments.files or [STANDARD_INPUT]:

@@ -100,11 +100,12 @@ class Registry:
             where: The file and line, variable or option that names it, for the error.
 
         Raises:
-            ConfigError: Nobody knows it; the hint names what was probably meant.
+            ConfigError: Nobody knows it; the hint names what was probably meant, or who lists them all.
         """
         key = self.find(scope, name)
         if key is None:
-            raise ConfigError(f"unknown {scope.value} key {name!r}", where=where, hint=self.hint(scope, name))
+            hint = self.hint(scope, name) or "odradek config describe lists them"
+            raise ConfigError(f"unknown {scope.value} key {name!r}", where=where, hint=hint)
         return key
 
     def without_effect(self, scope: Scope, names: Iterable[str]) -> Iterator[tuple[str, str]]:

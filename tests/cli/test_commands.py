@@ -76,6 +76,24 @@ def test_a_mistyped_command_is_answered_with_the_nearest(command: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("arguments", "other"),
+    [
+        (("config", "alter"), "odradek configs"),
+        (("configs", "describe", "log.segment.bytes"), "odradek config describe"),
+        (("configs", "alter", "log.segment.bytes"), "odradek config describe"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_of_two_commands_with_almost_one_name_each_names_the_other(
+    command: Any, arguments: tuple[str, ...], other: str
+) -> None:
+    done = command.run(*arguments)
+
+    assert (done.status, done.out) == (2, "")
+    assert done.err.endswith(f": {other})\n")
+
+
+@pytest.mark.parametrize(
     "arguments",
     [
         ("perf", "produce", "t", "-n", "0"),

@@ -136,6 +136,14 @@ def test_a_mistyped_topic_is_answered_with_the_nearest(odradek: Any, verb: str) 
     assert "there is no topic 'temperature'; did you mean 'temperatures'?" in done.err
 
 
+@pytest.mark.parametrize("verb", [("produce",), ("perf", "produce")], ids=" ".join)
+def test_who_writes_to_a_topic_that_is_not_there_hears_how_to_make_it(odradek: Any, verb: tuple[str, ...]) -> None:
+    done = odradek(*verb, "no-such-topic")
+
+    assert (done.status, done.out) == (1, "")
+    assert done.err.endswith("there is no topic 'no-such-topic' (--create makes it)\n")
+
+
 def test_a_topic_may_be_created_on_the_way(odradek: Any, tmp_path: Path) -> None:
     file = tmp_path / "one"
     file.write_text("x")

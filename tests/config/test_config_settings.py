@@ -165,6 +165,7 @@ def test_a_key_of_a_part_that_is_not_built_earns_one_line() -> None:
 
 WRONG_TOML = {
     '[broker]\n\n"num.partition" = 1\n': ("line 3", "unknown broker key 'num.partition'", "num.partitions"),
+    '[broker]\n"no.such" = 1\n': ("line 2", "unknown broker key 'no.such'", "odradek config describe lists them"),
     '[broker]\n"num.partitions" = "x"\n': ("line 2", "Not a number of type INT", ""),
     '[broker]\n"num.partitions" = 0\n': ("line 2", "Value must be at least 1", ""),
     "[broker]\nnum.partitions = 0\n": ("line 2", "Value must be at least 1", ""),

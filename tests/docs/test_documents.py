@@ -16,7 +16,7 @@ from typing import NamedTuple
 import odradek_template
 import pytest
 
-from odradek.kernel.cli import build_parser
+from odradek.kernel.cli import COMMANDS, build_parser
 from odradek.kernel.client.consumer_settings import ADMIN_KEYS, CONSUMER_KEYS
 from odradek.kernel.client.producer_settings import PRODUCER_KEYS
 from odradek.kernel.config.keys import Scope
@@ -143,6 +143,14 @@ def test_every_page_of_the_documentation_is_in_its_index() -> None:
     ]
 
     assert not missing
+
+
+def test_the_table_of_commands_has_all_that_help_lists() -> None:
+    page = (ROOT / "docs/how-to/command-line.md").read_text(encoding="utf-8")
+    table = page.partition("| command |")[2].partition("\n\n")[0]
+    told = {span.split()[0] for row in table.splitlines() for span in re.findall(r"`([^`]+)`", row.split("|")[1])}
+
+    assert told == set(COMMANDS)
 
 
 def test_decisions_are_numbered_without_gaps_and_listed() -> None:
