@@ -287,9 +287,18 @@ class TieredStorage:
         return self.broker.config.get_int("remote.log.manager.task.interval.ms")
 
     async def visit(self, tiered: TieredPartitionLog) -> None:
-        """Visit one log that this broker leads: send, remove, and note when the next visit is due."""
+        """Visit one log if this broker leads it: send, remove, and note when the next visit is due."""
         partition = tiered.partition
-        track, epoch = self._tracks[partition], self._leading[partition]
+        if self._logs.get(partition) is not tiered:
+            return  # deleted or unwrapped after the visit was decided on
+        track, epoch = self._tracks[partition], self._leading.get(partition)
+        if epoch is None:  # deposed after that
+            track.is_busy = False
+            return
+        await self._visit_as_leader(tiered, track, epoch)
+
+    async def _visit_as_leader(self, tiered: TieredPartitionLog, track: _Track, epoch: int) -> None:
+        partition = tiered.partition
 
         def is_wanted() -> bool:
             return self._logs.get(partition) is tiered and self._leading.get(partition) == epoch

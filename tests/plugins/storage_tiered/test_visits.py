@@ -8,6 +8,7 @@ from pathlib import Path
 import attrs
 import pytest
 import trio
+import trio.testing
 
 from odradek.kernel.api import OsFiles
 from odradek.kernel.testing.contracts.storage_base import PARTITION
@@ -125,6 +126,44 @@ def test_a_file_of_deletions_that_is_damaged_is_told(tmp_path: Path, caplog: pyt
         "which partitions are still to be removed from the store is not known",
         "a restart would forget 1 partitions to be removed from the store",
     ]
+
+
+async def test_a_partition_that_is_deleted_before_its_visit_begins_is_not_visited(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    house.fill(30)
+    house.tier.delete(PARTITION)
+
+    await house.tier.visit(house.log)
+
+    assert isinstance(house.store, MemoryObjectStore)
+    assert house.store.objects == {}
+
+
+async def test_a_log_that_is_not_led_when_its_visit_begins_is_visited_when_it_is_led_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house = House(tmp_path)
+    house.fill(30)
+    get_int = house.config.get_int
+    was_deposed = trio.Event()
+
+    def depose(name: str) -> int:
+        # Asked for the pause: after the visit was started, before its first step.
+        if name == "remote.log.manager.task.interval.ms" and not was_deposed.is_set():
+            house.tier.note_leader(PARTITION, 2, 2)
+            was_deposed.set()
+        return get_int(name)
+
+    monkeypatch.setattr(house.config, "get_int", depose)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(house.tier.visit_logs)
+        await was_deposed.wait()
+        await trio.testing.wait_all_tasks_blocked()
+        assert house.log.manifest is None
+        house.tier.note_leader(PARTITION, 1, 3)
+        await until_async(lambda: house.log.manifest is not None)
+        nursery.cancel_scope.cancel()
+    house.close()
 
 
 async def test_a_bucket_of_another_cluster_is_left_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
