@@ -122,7 +122,8 @@ class LogMoves:
                 self._begin(replica, log_dir)
             await move_replica(self._replicas, replica, self._limiter)
         except (KafkaError, StorageError) as error:
-            log.error("%s stays where it is, and does not move to %s: %s", partition, log_dir, error)
+            level = logging.INFO if self._is_called_back else logging.ERROR  # what somebody asked for is no failure
+            log.log(level, "%s stays where it is, and does not move to %s: %s", partition, log_dir, error)
         else:
             log.info("%s moved to %s", partition, log_dir)
             self._on_moved()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable
@@ -114,6 +115,31 @@ def test_a_move_under_way_can_be_called_back_and_asked_for_anew(hosted: Hosted) 
     serve(moves, scenario)
 
     assert (replica.log.log_dir, replica.log.log_end_offset) == (there, 5)
+
+
+def test_a_move_that_is_called_back_is_no_error(hosted: Hosted, caplog: pytest.LogCaptureFixture) -> None:
+    hosted.open("t")
+    replica = hosted.produce("t", 0, 5)
+    here, there = replica.log.log_dir, elsewhere(hosted, replica)
+    is_asked = threading.Event()
+
+    def bytes_per_second() -> float:
+        is_asked.set()
+        return 1e-6
+
+    moves = LogMoves(hosted.replicas, lambda: None, lambda: Throttle(bytes_per_second, time.perf_counter))
+
+    async def scenario() -> None:
+        moves.ask(replica, there)
+        await until_async(is_asked.is_set)
+        moves.ask(replica, here)
+        await until_at_rest(replica)
+
+    with caplog.at_level(logging.INFO):
+        serve(moves, scenario)
+
+    told = [record.levelname for record in caplog.records if "stays where it is" in record.getMessage()]
+    assert told == ["INFO"]
 
 
 def test_a_topic_that_is_deleted_while_its_move_waits_is_gone(hosted: Hosted) -> None:
