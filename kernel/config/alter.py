@@ -31,12 +31,45 @@ class Operation(IntEnum):
     SUBTRACT = 3
 
 
+_EDITS: Final = frozenset({Operation.APPEND, Operation.SUBTRACT})
+
+
 class Alteration(NamedTuple):
     """One key of a request; `text` is `None` where the wire has null."""
 
     name: str
     operation: int
     text: str | None
+
+
+def check_texts(alterations: Sequence[Alteration]) -> None:
+    """Refuse keys that come twice and keys set to null.
+
+    `alter_topic` and the others refuse them too; Kafka does so before it looks at what is to be altered.
+
+    Raises:
+        KafkaError: There is such a key.
+    """
+    names = [alteration.name for alteration in alterations]
+    if len(set(names)) != len(names):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    missing = [a.name for a in alterations if a.text is None and a.operation != Operation.DELETE]
+    if missing:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(missing)}")
+
+
+def check_edits(config: BrokerConfig, scope: Scope, alterations: Sequence[Alteration]) -> None:
+    """Refuse to edit as a list what is none.
+
+    `alter_topic` and the others refuse it too; Kafka does so before it looks at the name of what is to be altered.
+
+    Raises:
+        KafkaError: There is such an alteration.
+    """
+    check_edit = _check_edit_of_broker if scope is Scope.BROKER else _check_edit
+    for name, operation, _ in alterations:
+        if operation not in {Operation.SET, Operation.DELETE}:
+            check_edit(name, config.registry.find(scope, name), operation)
 
 
 def alter_topic(
@@ -56,7 +89,7 @@ def alter_topic(
         KafkaError: An alteration is not possible; nothing is to be changed then.
     """
     keys = config.registry.keys[Scope.TOPIC]
-    after = _apply(keys.get, overrides, alterations, lambda key: resolve_key(key, config, overrides))
+    after = _apply(config, Scope.TOPIC, overrides, alterations, lambda key: resolve_key(key, config, overrides))
     _check_kept(keys, config, overrides, after)
     check_topic(config, after, overrides)
     return after
@@ -77,7 +110,7 @@ def alter_group(
     A value must keep between the broker's `group.<family>.min.<rest>` and `group.<family>.max.<rest>`.
     """
     keys = config.registry.keys[Scope.GROUP]
-    after = _apply(keys.get, overrides, alterations, lambda key: resolve_key(key, config, overrides))
+    after = _apply(config, Scope.GROUP, overrides, alterations, lambda key: resolve_key(key, config, overrides))
     for name, text in after.items():
         key = keys.get(name)
         if key is None:
@@ -94,7 +127,9 @@ def alter_client_metrics(
 ) -> dict[str, str]:
     """Apply alterations to what is set on a client metrics subscription; refusals are INVALID_REQUEST."""
     keys = config.registry.keys[Scope.CLIENT_METRICS]
-    after = _apply(keys.get, overrides, alterations, lambda key: resolve_key(key, config, overrides))
+    after = _apply(
+        config, Scope.CLIENT_METRICS, overrides, alterations, lambda key: resolve_key(key, config, overrides)
+    )
     for name, text in after.items():
         key = keys.get(name)
         if key is None:
@@ -131,7 +166,7 @@ def alter_broker(config: BrokerConfig, alterations: Sequence[Alteration], *, who
     def find(name: str) -> ConfigKey | None:
         return config.registry.find(Scope.BROKER, name)
 
-    after = _apply(find, layer, alterations, lambda key: config.value(key.name))
+    after = _apply(config, Scope.BROKER, layer, alterations, lambda key: config.value(key.name))
     changed = [
         alteration.name for alteration in alterations if after.get(alteration.name) != layer.get(alteration.name)
     ]
@@ -165,17 +200,14 @@ def _replacing(now: Mapping[str, str], texts: Mapping[str, str | None]) -> list[
 
 
 def _apply(
-    find: Callable[[str], ConfigKey | None],
+    config: BrokerConfig,
+    scope: Scope,
     now: Mapping[str, str],
     alterations: Sequence[Alteration],
     current: Callable[[ConfigKey], Value],
 ) -> dict[str, str]:
-    names = [alteration.name for alteration in alterations]
-    if len(set(names)) != len(names):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
-    missing = [a.name for a in alterations if a.text is None and a.operation != Operation.DELETE]
-    if missing:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(missing)}")
+    check_texts(alterations)
+    check_edits(config, scope, alterations)
     after = dict(now)
     for name, operation, text in alterations:
         if operation == Operation.DELETE:
@@ -185,19 +217,32 @@ def _apply(
         if operation == Operation.SET:
             after[name] = text
             continue
-        after[name] = _edit_list(name, find(name), operation, text, current)
-    return {name: without_repetition(find(name), text) for name, text in after.items()}
+        key = config.registry.find(scope, name)
+        assert key is not None, "what nobody knows is no list"
+        after[name] = _edit_list(current(key), operation, text)
+    return {name: without_repetition(config.registry.find(scope, name), text) for name, text in after.items()}
 
 
-def _edit_list(
-    name: str, key: ConfigKey | None, operation: int, text: str, current: Callable[[ConfigKey], Value]
-) -> str:
-    if operation not in {Operation.APPEND, Operation.SUBTRACT}:
+def _check_edit(name: str, key: ConfigKey | None, operation: int) -> None:
+    if operation not in _EDITS:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown config operation {operation}")
     if key is None or key.type is not ConfigType.LIST:
         word = Operation(operation).name
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"Can't {word} to key {name} because its type is not LIST.")
-    entries = current(key)
+
+
+def _check_edit_of_broker(name: str, key: ConfigKey | None, operation: int) -> None:
+    """Refuse an edit of a broker's config: Kafka's broker does so before its controller, in words of its own."""
+    if operation not in _EDITS:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operations type {operation}")
+    if key is None:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown config name: {name}")
+    if key.type is not ConfigType.LIST:
+        word = Operation(operation).name.lower()
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Config value {word} is not allowed for config key: {name}")
+
+
+def _edit_list(entries: Value, operation: int, text: str) -> str:
     before = entries if isinstance(entries, tuple) else ()
     edit = tuple(entry.strip() for entry in text.split(","))
     if operation == Operation.APPEND:

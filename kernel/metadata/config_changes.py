@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..config import alter
 from ..config.alter import Alteration, Operation
+from ..config.keys import Scope
 from ..contracts.coordinator import CoordinatorResult
 from ..errors import ErrorCode, KafkaError
 from ..wire.messages import api_33_alter_configs as replacing
@@ -109,11 +110,15 @@ def _alter_one(
 ) -> list[MetadataRecord]:
     if times > 1:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-    alter_resource = _ALTER.get(kind)
-    if alter_resource is None:
+    if kind not in _ALTER:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
+    scope, alter_resource = _ALTER[kind]
+    # In Kafka's order: a client that tries again when a topic is unknown would try again what never becomes possible.
+    alterations = _as_alterations({}, change)
+    alter.check_texts(alterations)
     if kind == ResourceType.BROKER and name:
         name = str(_broker_id(rules, image, name))
+    alter.check_edits(rules.config_at(image), scope, alterations)
     after = alter_resource(rules, image, name, change)
     return config_records(kind, name, image.config(kind, name), after)
 
@@ -122,12 +127,14 @@ def _alter_topic(rules: ControllerRules, image: MetadataImage, name: str, change
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
     check_topic_name(name)
-    if name not in image.topics_by_name:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
     config, now = rules.config_at(image), image.topic_config(name)
     if isinstance(change, Mapping):
-        return alter.replace_topic(config, now, change)
-    return alter.alter_topic(config, now, change)
+        after = alter.replace_topic(config, now, change)
+    else:
+        after = alter.alter_topic(config, now, change)
+    if name not in image.topics_by_name:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+    return after
 
 
 def _alter_broker(rules: ControllerRules, image: MetadataImage, name: str, change: Change) -> dict[str, str]:
@@ -166,14 +173,14 @@ def _as_alterations(now: Mapping[str, str], change: Change) -> Sequence[Alterati
 
 def _alter_client_metrics(rules: ControllerRules, image: MetadataImage, name: str, change: Change) -> dict[str, str]:
     if not name:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Default client metrics resources are not allowed.")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
     now = image.config(ResourceType.CLIENT_METRICS, name)
     return alter.alter_client_metrics(rules.config_at(image), now, _as_alterations(now, change))
 
 
-_ALTER: Final[Mapping[int, Alter]] = {
-    ResourceType.TOPIC: _alter_topic,
-    ResourceType.BROKER: _alter_broker,
-    ResourceType.GROUP: _alter_group,
-    ResourceType.CLIENT_METRICS: _alter_client_metrics,
+_ALTER: Final[Mapping[int, tuple[Scope, Alter]]] = {
+    ResourceType.TOPIC: (Scope.TOPIC, _alter_topic),
+    ResourceType.BROKER: (Scope.BROKER, _alter_broker),
+    ResourceType.GROUP: (Scope.GROUP, _alter_group),
+    ResourceType.CLIENT_METRICS: (Scope.CLIENT_METRICS, _alter_client_metrics),
 }

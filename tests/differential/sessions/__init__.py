@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import (
     bodies,
     cluster,
+    config_refusals,
     configs,
     consumer_groups,
     discovery,
@@ -26,6 +27,7 @@ SESSIONS = {
         offsets,
         topics,
         configs,
+        config_refusals,
         cluster,
         groups,
         consumer_groups,
