@@ -5,15 +5,18 @@
 | module | what it holds |
 | --- | --- |
 | `producer`, `consumer`, `admin` | what users open with `async with` |
-| `blocking`, `admin_blocking` | the same without trio, on a thread of its own |
+| `blocking`, `blocking_producer`, `blocking_consumer`, `admin_blocking` | the same without trio, on their own thread |
 | `errors` | what calls raise, with `retriable` |
 | `settings`, `producer_settings`, `consumer_settings` | Kafka's keys, read and checked |
 | `group` | what a consumer does as a member of a group |
 | `transactions` | what a producer does with a `transactional.id` |
-| `accumulator`, `sequences`, `partitioners` | a producer's pure cores |
-| `fetcher`, `positions`, `fetch_session` | a consumer's |
+| `accumulator`, `sequences`, `partitioners`, `partition_choice`, `serializing` | a producer's pure cores |
+| `fetcher`, `fetched_records`, `positions`, `fetch_session` | a consumer's |
+| `admin_values`, `admin_group_values` | an admin's: what its calls take and give |
 | `cluster`, `versions`, `offset_lists`, `backoff` | pure cores of both |
-| `sender`, `fetch_loop`, `brokers`, `connection`, `offsets`, `tls`, `lifetime` | the shells around them |
+| `sender`, `delivery`, `fetch_loop`, `consumer_positions` | the shells around a producer and a consumer |
+| `admin_calls`, `admin_groups`, `admin_transactions` | the shells around an admin |
+| `brokers`, `connection`, `offsets`, `tls`, `lifetime` | the shells of all |
 
 Names are imported when somebody asks for them: the command line does not pay for a consumer it does not use.
 

@@ -8,7 +8,9 @@
 | `retired` | names that Kafka removed, renamed, or that belong to clients |
 | `properties`, `toml_file`, `sections`, `settings` | files, environment, options: settings that know their place |
 | `broker`, `topic` | resolved values, typed, each with its source and its synonyms |
+| `checks`, `tier_checks` | what keys must fulfil together |
 | `listeners` | `listeners`, `advertised.listeners` and the security protocol map as endpoints |
 | `describe`, `alter` | what DescribeConfigs, AlterConfigs and IncrementalAlterConfigs need |
+| `client_metrics`, `thread_pools` | what Kafka asks of changes to these, beyond each value |
 | `reference` | the reference page, rendered from the definitions |
 """

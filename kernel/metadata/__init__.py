@@ -8,6 +8,9 @@
 | `topic_creation`, `topic_growth`, `topic_deletion`, `adoption` | Pure core: operations on topics |
 | `config_changes`, `feature_changes` | Pure core: operations on configs and features |
 | `brokers`, `partition_changes`, `reassignments` | Pure core: operations on brokers and on who holds and leads what |
+| `directory_changes` | Pure core: in which log directory each replica lies, as the brokers tell it |
 | `placement`, `names`, `features`, `replica_assignment`, `rules` | Pure core: planners, rules, tables |
-| `metadata_log`, `snapshots` | Shell: the log on disk, group commit, snapshots |
+| `metadata_log`, `local_log`, `snapshots` | Shell: group commit, the log on disk with its quorum of one, snapshots |
+| `topic_maker` | Shell: makes topics that somebody asked for without creating them |
+| `cluster_view` | Shell: the newest image, as coordinators see it |
 """

@@ -2,7 +2,7 @@
 
 The notation is the wire's; types and fields are this project's own. A record's value begins with a frame::
 
-    frame version (uvarint, 1) | type (uvarint) | version of the type (uvarint) | fields
+    frame version (1 byte: 1) | type (1 byte, below 128) | version of the type (1 byte) | fields
 
 Keys are null. A record states a whole fact ("the partition is so"), never a difference, so that replaying one twice
 does no harm. Types and versions are only ever added; `docs/reference/metadata-records.md` lists all of them.
@@ -163,6 +163,8 @@ RECORD_TYPES: Final[dict[int, type[MetadataRecord]]] = {
     )
 }
 """Type number to class; numbers are never given twice."""
+
+assert max(RECORD_TYPES) < 128, "a type is one byte, of which the highest bit is left for longer numbers"
 
 
 def encode_record(record: MetadataRecord) -> bytes:

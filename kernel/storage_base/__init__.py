@@ -2,11 +2,11 @@
 
 | module | what it gives |
 | --- | --- |
-| `log.py` | `LogBase`: all of `PartitionLog` over a few methods of its subclass |
-| `store.py` | `LogStore`: these methods, with what each has to do |
-| `engine.py` | `EngineBase`: what an engine without directories of logs need not think about |
-| `rewriting.py` | `StoredSource`, `StoredPlace`, `PieceWriter`: what compaction reads and writes, made of functions |
-| `work.py` | `Work`: a `DiskWork` made of functions |
+| `log` | `LogBase`: all of `PartitionLog` over a few methods of its subclass |
+| `store` | `LogStore`: these methods, with what each has to do |
+| `engine` | `EngineBase`: what an engine without directories of logs need not think about |
+| `rewriting` | `StoredSource`, `StoredPlace`, `PieceWriter`: what compaction reads and writes, made of functions |
+| `work` | `Work`: a `DiskWork` made of functions |
 
 `plugins/storage_memory` and `examples/plugin_template` are made so; `plugins/storage_segment` is not, as its hot path
 has other needs. A storage may override whatever it does better.

@@ -12,8 +12,10 @@ Plain sockets, each wait with an end, no event loop, no threads: a task of Spark
 | `client` | `Client`, what others call; `cache` keeps one per process and settings |
 | `settings`, `setting_keys`, `jaas` | Kafka's keys, read and checked |
 | `errors` | what calls raise |
+| `topics` | what callers are told of topics |
 | `batches`, `fetch_progress`, `group_offsets`, `answers` | pure cores: what answers mean |
 | `scram`, `sasl` | pure cores: proofs of identity |
+| `leaders`, `coordinators` | who leads a partition, who coordinates a group: found, kept and asked |
 | `fetch_loop`, `brokers`, `connection`, `login`, `transport`, `clock` | the shells around them |
 
 .. versionadded:: 0.1

@@ -13,7 +13,7 @@
 | `planning`, `sparse_index`, `batches` | pure: who reads what, where it begins, what is visible |
 | `local`, `tier` | what a data directory and a bucket hold of a partition |
 | `sources` | the driver's side: plans ranges |
-| `opening`, `gets` | the task's side: opens pieces, and finds what moved meanwhile |
+| `opening`, `gets`, `checked_object` | the task's side: opens pieces, finds what moved meanwhile, compares checksums |
 
 Nothing is written, locked or removed: a broker goes on compacting, tiering and deleting beside it. What is right while
 it does:

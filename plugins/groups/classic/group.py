@@ -1,4 +1,4 @@
-"""Pure core: a classic group: its members, generation and state. Time and timers are the business of `operations.py`.
+"""Pure core: a classic group: its members, generation and state. Timers are in `rebalance.py`.
 
 *Source:* KIP-62 (sessions), KIP-345 (static members), KIP-394 (required member ids), KIP-211 (expiry of offsets); the
 behaviour of Kafka's ClassicGroup.
@@ -83,7 +83,7 @@ class ClassicGroup:
 
     @property
     def protocol_type_or_none(self) -> str | None:
-        """As `protocol_type`, for answers in which nothing is null."""
+        """As `protocol_type`, but None where that is empty: for answers that say null then."""
         return self._protocol_type
 
     @property
