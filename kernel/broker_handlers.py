@@ -70,12 +70,12 @@ def kernel_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler
 def _log_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler]:
     """Iterate over the handlers of what is asked about the logs of this broker."""
 
-    def has_delete_policy(topic: str) -> bool:
+    def may_lose_records(topic: str) -> bool:
         image = parts.image()
-        config = TopicConfig.resolve(parts.live_config, image.topic_config(topic))
-        return "delete" in config.cleanup_policy
+        policies = TopicConfig.resolve(parts.live_config, image.topic_config(topic)).cleanup_policy
+        return not policies or "delete" in policies
 
-    yield DeleteRecordsHandler(replicas=parts.replicas, has_delete_policy=has_delete_policy)
+    yield DeleteRecordsHandler(replicas=parts.replicas, may_lose_records=may_lose_records)
     yield OffsetForLeaderEpochHandler(replicas=parts.replicas)
     yield AlterReplicaLogDirsHandler(replicas=parts.replicas, moves=parts.log_moves)
     yield DescribeLogDirsHandler(replicas=parts.replicas)

@@ -35,7 +35,7 @@ CONTEXT = cast("RequestContext", None)
 
 
 def delete(hosted: Hosted, topic: str, *wanted: tuple[int, int]) -> list[tuple[int, int, int]]:
-    handler = DeleteRecordsHandler(replicas=hosted.replicas, has_delete_policy=lambda name: name != "compacted")
+    handler = DeleteRecordsHandler(replicas=hosted.replicas, may_lose_records=lambda name: name != "compacted")
     parts = [delete_records.DeleteRecordsPartition(partition_index=index, offset=offset) for index, offset in wanted]
     request = delete_records.DeleteRecordsRequest(
         topics=[delete_records.DeleteRecordsTopic(name=topic, partitions=parts)]
@@ -248,7 +248,7 @@ def test_a_topic_that_is_not_here_or_cannot_be_has_no_producers(hosted: Hosted) 
 
 def test_every_handler_can_give_every_part_an_error(hosted: Hosted) -> None:
     code, replicas = ErrorCode.CLUSTER_AUTHORIZATION_FAILED, hosted.replicas
-    deleting = DeleteRecordsHandler(replicas=replicas, has_delete_policy=lambda name: True).error_response(
+    deleting = DeleteRecordsHandler(replicas=replicas, may_lose_records=lambda name: True).error_response(
         delete_records.DeleteRecordsRequest(
             topics=[
                 delete_records.DeleteRecordsTopic(

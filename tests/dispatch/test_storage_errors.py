@@ -35,7 +35,7 @@ def delete_both(hosted: Hosted) -> Any:
     request = delete_records.DeleteRecordsRequest(
         topics=[delete_records.DeleteRecordsTopic(name="t", partitions=parts)]
     )
-    handler = DeleteRecordsHandler(replicas=hosted.replicas, has_delete_policy=lambda _: True)
+    handler = DeleteRecordsHandler(replicas=hosted.replicas, may_lose_records=lambda _: True)
     return handler.handle(request, CONTEXT).topics[0].partitions
 
 

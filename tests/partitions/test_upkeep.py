@@ -150,7 +150,7 @@ def test_deleted_records_leave_the_disk_in_the_background_and_readers_keep_their
     read = replica.log.read(0, 1 << 20)
     assert not isinstance(read.data, bytes | memoryview)
     before = read.data.read()
-    handler = DeleteRecordsHandler(replicas=hosted.replicas, has_delete_policy=lambda _topic: True)
+    handler = DeleteRecordsHandler(replicas=hosted.replicas, may_lose_records=lambda _topic: True)
     wanted = DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(partition_index=0, offset=4)])
     handler.handle(DeleteRecordsRequest(topics=[wanted]), cast("RequestContext", None))
 

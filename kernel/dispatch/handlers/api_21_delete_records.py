@@ -33,15 +33,16 @@ class DeleteRecordsHandler:
 
     api_key = 21
 
-    def __init__(self, *, replicas: ReplicaManager, has_delete_policy: Callable[[str], bool]) -> None:
+    def __init__(self, *, replicas: ReplicaManager, may_lose_records: Callable[[str], bool]) -> None:
         """Make the handler.
 
         Args:
             replicas: Whose records are deleted.
-            has_delete_policy: Whether a topic's `cleanup.policy` contains `delete`.
+            may_lose_records: Whether a topic's `cleanup.policy` contains `delete`, or nothing: a topic that keeps
+                everything is trimmed by hand.
         """
         self._replicas = replicas
-        self._has_delete_policy = has_delete_policy
+        self._may_lose_records = may_lose_records
 
     def handle(self, request: DeleteRecordsRequest, context: RequestContext) -> Answer:
         """Delete what is asked for; of a partition named twice the last counts. A topic without any is left out."""
@@ -70,7 +71,7 @@ class DeleteRecordsHandler:
         if topic in self._replicas.internal_topics:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
         replica.check_leader(NO_EPOCH)
-        if not self._has_delete_policy(topic):
+        if not self._may_lose_records(topic):
             raise KafkaError(ErrorCode.POLICY_VIOLATION)
         target = replica.high_watermark if offset == TO_HIGH_WATERMARK else offset
         if not 0 <= target <= replica.high_watermark:

@@ -156,3 +156,7 @@ def delete_records(talk: Conversation) -> None:
     talk.ask("DeleteRecords", 2, {"topics": [{"name": topic, "partitions": both}]}, note="known and unknown partition")
     compacted = talk.create("compacted", configs={"cleanup.policy": "compact"})
     talk.ask("DeleteRecords", 2, fields(compacted, 0, 0), note="compacted topic")
+    kept = talk.create("kept", configs={"cleanup.policy": ""})
+    talk.produce(kept, batch(records(b"a", b"b")))
+    for offset in (1, -1):
+        talk.ask("DeleteRecords", 2, fields(kept, 0, offset), note=f"topic without a policy, before {offset}")
