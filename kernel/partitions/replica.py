@@ -213,13 +213,12 @@ class Replica:
         self.election.advance(ready)
 
     def _take_role(self, role: Role, leader_id: int, leader_epoch: int) -> None:
+        assert leader_epoch >= self.leader_epoch, "leader epochs only grow"
+        has_begun = leader_epoch > self.leader_epoch or not self.is_leader  # a candidate has its epoch before it leads
         self.is_leader = role is Role.LEADER
         self.leader_id = leader_id
-        if leader_epoch == self.leader_epoch:
-            return
-        assert leader_epoch > self.leader_epoch, "leader epochs only grow"
         self.leader_epoch = leader_epoch
-        if self.is_leader:
+        if self.is_leader and has_begun:
             self.log.assign_epoch(leader_epoch, self.log.log_end_offset)
             self._raise_high_watermark(self.election.local_append(self.appended_offset))
 
