@@ -32,8 +32,8 @@ An environment variable is `ODRADEK_` and the key in capitals, its dots as under
 file is an `odradek.toml`, with the keys in quotes under `[broker]`, or Kafka's own `server.properties`. A setting of
 one listener is written as in Kafka: `listener.name.<listener>.<key>`.
 
-An unknown key stops the start, with the nearest known name. A key of a part that is not built is taken with one line
-of warning, and shown by DescribeConfigs:
+An unknown key stops the start, with the nearest known name. A key of a part that is not built, or not needed here, is
+taken with one line of warning, and shown by DescribeConfigs:
 
 | part | what the warning says |
 | --- | --- |
@@ -69,13 +69,17 @@ def _order(key: ConfigKey) -> tuple[bool, str]:
 
 def _group_lines(part: Part, keys: Iterable[ConfigKey]) -> Iterator[str]:
     yield ""
-    yield f"### {part.value.capitalize()}{'' if part.stands else ' (not built: taken with a warning)'}"
+    yield f"### {_title(part)}{'' if part.stands else ' (no effect here: taken with a warning)'}"
     yield ""
     yield "| key | type | default | valid | what it does |"
     yield "| --- | --- | --- | --- | --- |"
     for key in keys:
         cells = (f"`{key.name}`", _type(key), _code(_default(key)), _code(key.valid_values), _text(key))
         yield f"| {' | '.join(cells)} |"
+
+
+def _title(part: Part) -> str:
+    return part.value.upper() if part in {Part.TLS, Part.JVM} else part.value.capitalize()
 
 
 def _type(key: ConfigKey) -> str:

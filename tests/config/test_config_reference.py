@@ -20,6 +20,13 @@ def test_the_reference_page_is_fresh() -> None:
     )
 
 
+def test_a_heading_says_which_keys_have_no_effect_and_not_that_they_will_have_one() -> None:
+    headings = {line for line in render_page(own_registry()).splitlines() if line.startswith("### ")}
+
+    assert {"### TLS", "### JVM (no effect here: taken with a warning)"} <= headings
+    assert not [heading for heading in headings if "not built" in heading]
+
+
 def test_the_reference_page_names_every_key() -> None:
     page = PAGE.read_text(encoding="utf-8")
     missing = [

@@ -64,10 +64,12 @@ listener.security.protocol.map
     Which security protocol each listener's name stands for: `NAME:PROTOCOL`, separated by commas.
 
 socket.send.buffer.bytes
-    The system's send buffer of each connection; -1 leaves it to the system.
+    The system's send buffer of each connection. Where it is not set, and with -1, the system chooses; the default
+    shown is Kafka's.
 
 socket.receive.buffer.bytes
-    The system's receive buffer of each connection; -1 leaves it to the system.
+    The system's receive buffer of each connection. Where it is not set, and with -1, the system chooses; the default
+    shown is Kafka's.
 
 socket.request.max.bytes
     The largest request that is taken; a connection that announces a larger one is closed.
