@@ -15,7 +15,7 @@ from ..wire.messages.api_57_update_features import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from .features import METADATA_VERSION, supported_features
+from .features import KRAFT_VERSION, METADATA_VERSION, supported_features
 from .records import FeatureRecord
 
 if TYPE_CHECKING:
@@ -59,6 +59,8 @@ def _update(image: MetadataImage, node_id: int, update: FeatureUpdateKey) -> lis
         return []
     if name == METADATA_VERSION:
         raise _metadata_downgrade(update, current)
+    if name == KRAFT_VERSION and level < current:
+        raise _invalid(name, level, "Can't downgrade the version of this feature.")
     return [FeatureRecord(name=name, level=level)]
 
 

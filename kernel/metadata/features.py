@@ -23,11 +23,12 @@ class Feature(NamedTuple):
     part: Part
 
 
+KRAFT_VERSION: Final = "kraft.version"
 METADATA_VERSION: Final = "metadata.version"
 
 ALL_FEATURES: Final = (
     Feature("group.version", 0, 1, 1, Part.GROUPS),
-    Feature("kraft.version", 0, 1, 0, Part.METADATA),
+    Feature(KRAFT_VERSION, 0, 1, 0, Part.METADATA),
     Feature(METADATA_VERSION, 7, 30, 30, Part.METADATA),
     Feature("share.version", 0, 1, 1, Part.SHARE_GROUPS),
     Feature("streams.version", 0, 1, 1, Part.STREAMS_GROUPS),
