@@ -17,7 +17,7 @@ import tracemalloc
 import uuid
 from pathlib import Path
 
-from odradek.kernel.api import LogConfig, StorageContext, TopicIdPartition
+from odradek.kernel.api import LogConfig, OsFiles, StorageContext, TopicIdPartition
 from odradek.kernel.testing.batches import make_batch
 from odradek.plugins.storage_segment.engine import SegmentEngine
 from odradek.plugins.storage_segment.log import SegmentLog
@@ -38,6 +38,7 @@ def make_engine(directory: Path) -> SegmentEngine:
             now_ms=lambda: time.time_ns() // 1_000_000,
             random=source,
             new_id=lambda: uuid.UUID(int=source.getrandbits(128)),
+            files=OsFiles(),
         )
     )
     engine.start()

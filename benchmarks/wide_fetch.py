@@ -27,6 +27,7 @@ from odradek.kernel.clock import ManualClock
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.contracts.storage import LogConfig, StorageContext
 from odradek.kernel.dispatch.handlers.api_01_fetch import FetchHandler
+from odradek.kernel.files import OsFiles
 from odradek.kernel.ids import RandomIds
 from odradek.kernel.partitions.fetch_session import FetchSessionCache
 from odradek.kernel.partitions.replica import Replica, TopicSettings
@@ -77,6 +78,7 @@ class House:
             now_ms=clock.now_ms,
             random=random.Random(0),
             new_id=RandomIds(random.Random(0)).new_id,
+            files=OsFiles(),
         )
         self.purgatory = Purgatory("Fetch", TimingWheel(now_ms=clock.monotonic_ms()), on_error=report)
         self.replicas = ReplicaManager(

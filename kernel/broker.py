@@ -28,6 +28,7 @@ from .cleanup.metrics import cleanup_metrics
 from .clock import SystemClock
 from .config.listeners import parse_listeners
 from .errors import ConfigError, error_code
+from .files import OsFiles
 from .ids import RandomIds
 from .metadata.brokers import Registration
 from .metadata.cluster_view import ImageView
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from .config.broker import BrokerConfig
     from .contracts.assignor import Assignor
     from .contracts.transactions import MarkerWriter, Transactions
+    from .files import Files
     from .types import LogOffsets
 
 __all__ = ["BoundListener", "Broker", "BrokerOptions", "read_broker_options"]
@@ -84,6 +86,7 @@ class Broker:
         *,
         clock: Clock | None = None,
         random_source: random.Random | None = None,
+        files: Files | None = None,
         timer: Callable[[], float] = time.perf_counter,
     ) -> None:
         """Make a broker; nothing is opened yet.
@@ -92,12 +95,14 @@ class Broker:
             options: What the operator chose.
             clock: Both clocks; the machine's by default, as this is where real time comes in.
             random_source: Of ids, placements and sessions; the system's by default.
+            files: What everything kept goes through; the system's by default.
             timer: A monotonic clock in seconds, for latencies.
         """
         self.options = options
         self.clock = clock or SystemClock()
         self.random = random_source or random.SystemRandom()
         self.ids = RandomIds(self.random)
+        self.files: Files = files or OsFiles()
         self.timer = timer
         self.parts: BrokerParts | None = None
         self._cluster = ImageView(self._image)

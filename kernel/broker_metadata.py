@@ -12,7 +12,6 @@ from .config.topic import TopicConfig
 from .contracts.election import ElectionContext
 from .contracts.storage import LogConfig
 from .errors import CorruptionError
-from .files import OsFiles
 from .ids import METADATA_TOPIC_ID
 from .metadata.local_log import LocalLog
 from .metadata.metadata_log import MetadataLog, SnapshotSettings
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from .config.broker import BrokerConfig
     from .contracts.election import ElectionFactory
     from .contracts.storage import PartitionLog, StorageEngine
+    from .files import Files
     from .metadata.rules import ControllerRules
 
 _log = logging.getLogger(__name__)
@@ -45,6 +45,7 @@ def load_metadata_log(
     elections: Mapping[str, ElectionFactory],
     rules: ControllerRules,
     clock: Clock,
+    files: Files,
     random_source: random.Random,
 ) -> MetadataLog:
     """Open the metadata log and read what is in it.
@@ -55,6 +56,7 @@ def load_metadata_log(
         elections: The elections by name.
         rules: The controller's.
         clock: Both clocks.
+        files: The file system, for the snapshots.
         random_source: For the election.
 
     Raises:
@@ -64,7 +66,6 @@ def load_metadata_log(
     """
     engine = choose_offer(engines, config.storage, "storage", "odradek.storage")
     partition = TopicIdPartition(METADATA_TOPIC_ID, METADATA_TOPIC, 0)
-    files = OsFiles()
     try:
         opened = engine.open_log(
             partition,

@@ -170,6 +170,7 @@ class BrokerParts:
             now_ms=broker.clock.now_ms,
             random=broker.random,
             new_id=broker.ids.new_id,
+            files=broker.files,
             reserved_dirs=config.reserved_dirs,
         )
         try:
@@ -396,6 +397,7 @@ class BrokerParts:
             elections=self.elections,
             rules=self.rules,
             clock=self.broker.clock,
+            files=self.broker.files,
             random_source=self.broker.random,
         )
         if not metadata.image.cluster_id:

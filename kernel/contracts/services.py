@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import trio
 
     from ..clock import Clock
+    from ..files import Files
     from ..ids import IdSource
     from ..types import LogOffsets
     from .assignor import Assignor
@@ -116,6 +117,11 @@ class BrokerHandle(Protocol):
     @property
     def ids(self) -> IdSource:
         """The source of new ids."""
+        ...
+
+    @property
+    def files(self) -> Files:
+        """The file system: what a plugin keeps goes through it, so that tests can make disks fail."""
         ...
 
     @property

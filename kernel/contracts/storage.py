@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from ..files import Files
     from ..types import Buffer, TopicIdPartition
     from .disk_work import DiskWork, LogMove
     from .log_values import EpochEnd, FoundLog, LogDirInfo, RecordsData, SegmentInfo
@@ -467,6 +468,7 @@ class StorageContext:
         now_ms: The wall clock.
         random: For jitter.
         new_id: Makes directory ids.
+        files: The file system; everything that is kept goes through it, so that tests can make disks fail.
         reserved_dirs: More directories, in which only logs lie that were opened with them as `log_dir`, as the
             metadata log with `metadata.log.dir`; no other log is put there, and `StorageEngine.log_dirs` hides them.
     """
@@ -478,6 +480,7 @@ class StorageContext:
     now_ms: NowMs
     random: RandomSource
     new_id: NewId
+    files: Files
     reserved_dirs: Sequence[str] = ()
 
 

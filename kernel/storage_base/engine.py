@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ..contracts.disk_work import do_now
 from ..errors import StorageError
-from ..files import OsFiles
 from ..ids import id_text
 
 if TYPE_CHECKING:
@@ -88,7 +87,7 @@ class EngineBase(ABC, Generic[LogT]):
             StorageError: Another one holds it.
         """
         try:
-            self._lock = OsFiles().lock(path)
+            self._lock = self.context.files.lock(path)
         except OSError as error:
             raise StorageError(f"{path} is held by another broker, or cannot be written: {error}") from error
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import trio
 
     from ..broker import Broker
+    from ..files import Files
 
 START_TIMEOUT_S: Final = 30.0
 
@@ -135,7 +136,11 @@ class _Runner:
 
 @contextmanager
 def running_broker(
-    settings: Mapping[str, object] | None = None, *, data_dir: Path | None = None, config: Path | None = None
+    settings: Mapping[str, object] | None = None,
+    *,
+    data_dir: Path | None = None,
+    config: Path | None = None,
+    files: Files | None = None,
 ) -> Iterator[RunningBroker]:
     """Run a broker for the time of a `with` block.
 
@@ -145,6 +150,7 @@ def running_broker(
         data_dir: Where its data lives and stays: a second block with the same directory finds it again. By default a
             temporary directory, removed at the end.
         config: A configuration file, under the settings; `[plugins]` and `[topics.NAME]` stand there.
+        files: What the broker keeps goes through them: `FaultyFiles(data_dir)` for a disk that fails.
 
     Raises:
         OdradekError: The broker could not start.
@@ -167,7 +173,7 @@ def running_broker(
             options=[f"{key}={value}" for key, value in chosen.items()],
             data_dir=directory,
         )
-        runner = _Runner(Broker(options))
+        runner = _Runner(Broker(options, files=files))
         runner.start()
         try:
             yield RunningBroker(runner.bootstrap, directory, runner)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 from odradek.kernel.api import (
     ZERO_ID,
     FoundLog,
-    OsFiles,
     StorageError,
     TopicIdPartition,
     TopicPartition,
@@ -43,7 +42,7 @@ from .recovery import KnownState, open_directory
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from odradek.kernel.api import DiskError, Files, KnownEnd, LogConfig, LogDirInfo, PartitionLog, StorageContext
+    from odradek.kernel.api import DiskError, KnownEnd, LogConfig, LogDirInfo, PartitionLog, StorageContext
 
     from .log_dir import LogDir
 
@@ -59,9 +58,9 @@ class SegmentEngine:
     Life: made, `start`, any of the others, `close`. Owned by the reactor's task; `engine_work.py` has what threads do.
     """
 
-    def __init__(self, context: StorageContext, files: Files | None = None) -> None:
+    def __init__(self, context: StorageContext) -> None:
         self._context = context
-        self._files: Files = files or OsFiles()
+        self._files = context.files
         self._dirs = LogDirs(self._files, context, self._dir_went_offline)
         self._logs: dict[TopicPartition, SegmentLog] = {}
         self._homes: dict[TopicPartition, LogDir] = {}

@@ -25,7 +25,6 @@ import trio
 from odradek.kernel.api import (
     HEADER_SIZE,
     CorruptRecordsError,
-    OsFiles,
     StorageError,
     StoreRefusedError,
     StoreUnavailableError,
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from odradek.kernel.api import BrokerHandle, DiskWork, Files, ObjectStore, SegmentInfo, SegmentSource
+    from odradek.kernel.api import BrokerHandle, DiskWork, ObjectStore, SegmentInfo, SegmentSource
 
     from .log import TieredPartitionLog
     from .manifest import Manifest, StoredSegment
@@ -79,7 +78,6 @@ class Passes:
         limiter: trio.CapacityLimiter,
         staging: Path,
         throttle: Callable[[int], float],
-        files: Files | None = None,
     ) -> None:
         """Make it.
 
@@ -89,14 +87,13 @@ class Passes:
             limiter: For worker threads.
             staging: A folder for segments of storages that keep no files.
             throttle: Told of bytes that were sent; returns for how many seconds to rest.
-            files: The file system.
         """
         self._broker = broker
         self._open_store = open_store
         self._limiter = limiter
         self._staging = staging
         self._throttle = throttle
-        self._files = files or OsFiles()
+        self._files = broker.files
         self.counters = PassCounters()
 
     async def take_over(self, tiered: TieredPartitionLog, leader_epoch: int) -> None:

@@ -16,7 +16,6 @@ import trio
 
 from odradek.kernel.api import (
     OdradekError,
-    OsFiles,
     RemoteStoreError,
     StorageError,
     StoreRefusedError,
@@ -120,7 +119,7 @@ class TieredStorage:
         self._tracks: dict[TopicIdPartition, _Track] = {}
         self._leading: dict[TopicIdPartition, int] = {}
         self._deletions: dict[TopicIdPartition, _Track] = {}
-        self._pending = PendingDeletions(OsFiles(), self._paths.deletions)
+        self._pending = PendingDeletions(broker.files, self._paths.deletions)
         self._noted_deletions: tuple[TopicIdPartition, ...] = ()
         if store is None:
             client_options(parse_store_url(self._paths.store_url), store_settings(broker.config))
@@ -144,7 +143,7 @@ class TieredStorage:
         config = self.broker.config
         return ColdReads(
             open_store=self.open_store,
-            folder=RunFolder(OsFiles(), self._paths.cache),
+            folder=RunFolder(self.broker.files, self._paths.cache),
             runs=RunCache(config.get_int(CACHE_BYTES_KEY)),
             indexes=IndexCache(config.get_int(INDEX_BYTES_KEY)),
             clock=self.broker.clock,
@@ -178,7 +177,7 @@ class TieredStorage:
         opener = StoreOpener(url, store_settings(self.broker.config)) if self._given_store is None else self.open_store
         return ColdRewrites(
             open_store=opener,
-            files=OsFiles(),
+            files=self.broker.files,
             folder=self._paths.cache,
             ids=self.broker.ids,
             is_portable=self._given_store is None and not url.startswith("memory:"),

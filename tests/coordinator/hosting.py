@@ -19,7 +19,7 @@ from odradek.kernel.contracts.transactions import TransactionMarker
 from odradek.kernel.coordinator.runtime import Runtime
 from odradek.kernel.coordinator.runtimes import CoordinatorRuntimes
 from odradek.kernel.errors import ErrorCode
-from odradek.kernel.files import Files
+from odradek.kernel.files import Files, OsFiles
 from odradek.kernel.ids import RandomIds
 from odradek.kernel.partitions.replica import AppendOrigin, Replica, TopicSettings
 from odradek.kernel.partitions.replica_manager import ReplicaManager
@@ -69,8 +69,9 @@ class World:
             now_ms=self.clock.now_ms,
             random=random.Random(0),
             new_id=RandomIds(random.Random(0)).new_id,
+            files=files or OsFiles(),
         )
-        engine: StorageEngine = SegmentEngine(context, files) if directory else MemoryEngine(context)
+        engine: StorageEngine = SegmentEngine(context) if directory else MemoryEngine(context)
         self.replicas = ReplicaManager(
             broker_id=1,
             engines={"it": engine},

@@ -9,7 +9,7 @@ from odradek.kernel.clock import Clock, ManualClock
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.contracts.storage import LogConfig, StorageContext, StorageEngine
 from odradek.kernel.contracts.tiering import Tier, TierSettings
-from odradek.kernel.files import Files
+from odradek.kernel.files import Files, OsFiles
 from odradek.kernel.ids import RandomIds
 from odradek.kernel.partitions.append_check import NOT_NEEDED
 from odradek.kernel.partitions.replica import Replica, TopicSettings
@@ -63,7 +63,7 @@ class Hosted:
         files: Files | None = None,
         tier: Tier | None = None,
     ) -> None:
-        self.files = files
+        self.files = files or OsFiles()
         self.on_progress = on_progress
         self.tier = tier
         self.clock = ManualClock()
@@ -87,8 +87,8 @@ class Hosted:
                 now_ms=self.clock.now_ms,
                 random=random.Random(0),
                 new_id=RandomIds(random.Random(0)).new_id,
-            ),
-            self.files,
+                files=self.files,
+            )
         )
 
     def open(

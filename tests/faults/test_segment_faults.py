@@ -112,7 +112,7 @@ def compact(engine: SegmentEngine, log: PartitionLog, ledger: Ledger) -> None:
 def check(directory: Path, ledger: Ledger, kept: int, *, files: Files | None = None) -> None:
     """Open what is left, see that it is legal, and that life goes on."""
     for round_number in range(2):
-        engine = SegmentEngine(make_context(directory), files)
+        engine = SegmentEngine(make_context(directory, files=files))
         engine.start()
         log = engine.open_log(PARTITION, CONFIG)
         found = [bytes(b) for b in log.batches(log.log_start_offset)]
@@ -161,7 +161,7 @@ def loop(numbers: Iterable[int], run: Callable[[Path, int], int]) -> None:
 
 
 def live_through(files: FaultyFiles, directory: Path, ledger: Ledger, config: LogConfig) -> None:
-    engine = SegmentEngine(make_context(directory), files)
+    engine = SegmentEngine(make_context(directory, files=files))
     try:
         live(engine, ledger, config)
     except (StorageError, OSError):

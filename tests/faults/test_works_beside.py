@@ -122,7 +122,7 @@ def beside(directory: Path, begin: Callable[[Case], DiskWork], change: Callable[
     before = directory / "before"
     before.mkdir(parents=True)
     files = FaultyFiles(before)
-    engine = SegmentEngine(make_context(before), files)
+    engine = SegmentEngine(make_context(before, files=files))
     engine.start()
     log = engine.open_log(PARTITION, CONFIG)
     log.assign_epoch(1, 0)

@@ -59,8 +59,8 @@ class Storage:
                 now_ms=clock.now_ms,
                 random=random.Random(1),
                 new_id=RandomIds(random.Random(1)).new_id,
-            ),
-            self.files,
+                files=self.files,
+            )
         )
         self.engine.start()
         self.log = self.engine.open_log(

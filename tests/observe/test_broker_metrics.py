@@ -11,6 +11,7 @@ from odradek.kernel.contracts.services import Metric
 from odradek.kernel.contracts.storage import LogConfig, StorageContext
 from odradek.kernel.dispatch.handlers.api_23_offset_for_leader_epoch import OffsetForLeaderEpochHandler
 from odradek.kernel.dispatch.routes import Route
+from odradek.kernel.files import OsFiles
 from odradek.kernel.ids import RandomIds
 from odradek.kernel.network.statistics import NetworkStatistics
 from odradek.kernel.observe.broker_metrics import (
@@ -62,6 +63,7 @@ def replicas() -> ReplicaManager:
         now_ms=clock.now_ms,
         random=random.Random(0),
         new_id=RandomIds(random.Random(0)).new_id,
+        files=OsFiles(),
     )
     replicas = make_manager(clock, {"memory": MemoryEngine(context)})
     for topic in ("a", "b"):

@@ -64,7 +64,7 @@ class Broker:
         files: Files | None = None,
     ) -> None:
         self.clock = ManualClock()
-        self.engine = SegmentEngine(make_context(directory), files)
+        self.engine = SegmentEngine(make_context(directory, files=files))
         self.purgatory = Purgatory("Produce", TimingWheel(now_ms=self.clock.monotonic_ms()), on_error=fail)
         self.manager = ReplicaManager(
             broker_id=1,

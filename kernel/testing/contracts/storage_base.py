@@ -12,6 +12,7 @@ import pytest
 
 from ...contracts.disk_work import do_now
 from ...contracts.storage import NO_LIMIT, LogConfig, StorageContext
+from ...files import OsFiles
 from ...records.batch import read_header
 from ...types import TopicIdPartition
 from ..batches import make_batch
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from ...contracts.log_values import FoundLog
     from ...contracts.storage import LogRead, PartitionLog, StorageEngine
+    from ...files import Files
 
 PARTITION = TopicIdPartition(uuid.UUID(int=77), "orders", 3)
 SMALL = LogConfig(segment_bytes=1_000, segment_index_bytes=240, index_interval_bytes=200)
@@ -30,8 +32,18 @@ SMALL = LogConfig(segment_bytes=1_000, segment_index_bytes=240, index_interval_b
 NOW_MS = 1_700_000_000_000
 
 
-def make_context(directory: Path, *, cluster_id: str = "", node_id: int = 1, dirs: int = 1) -> StorageContext:
-    """Return a context with `dirs` log directories below `directory`, fixed time and seeded randomness."""
+def make_context(
+    directory: Path, *, cluster_id: str = "", node_id: int = 1, dirs: int = 1, files: Files | None = None
+) -> StorageContext:
+    """Return a context with `dirs` log directories below `directory`, fixed time and seeded randomness.
+
+    Args:
+        directory: A test's own.
+        cluster_id: What the configuration says of the cluster.
+        node_id: The broker.
+        dirs: How many log directories.
+        files: The file system; the system's when None.
+    """
     source = random.Random(7)
     return StorageContext(
         log_dirs=[str(directory / f"logs{number}") for number in range(dirs)],
@@ -41,6 +53,7 @@ def make_context(directory: Path, *, cluster_id: str = "", node_id: int = 1, dir
         now_ms=lambda: NOW_MS,
         random=source,
         new_id=lambda: uuid.UUID(int=source.getrandbits(128)),
+        files=files or OsFiles(),
     )
 
 

@@ -10,6 +10,7 @@ from odradek.kernel.api import LogOffsets, TopicView
 from odradek.kernel.clock import ManualClock
 from odradek.kernel.config.keys import Scope
 from odradek.kernel.config.registry import Registry
+from odradek.kernel.files import OsFiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -98,6 +99,7 @@ class GroupBroker:
         self.config = Configured(settings or {})
         self.cluster = Topics(topics or {})
         self.ids = CountingIds()
+        self.files = OsFiles()
         self.clock = ManualClock()
         self.random = random.Random(1)
         self.node_id = 1

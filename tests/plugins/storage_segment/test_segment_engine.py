@@ -31,7 +31,7 @@ class FailingFiles(OsFiles):
 
 
 def started(directory: Path, *, dirs: int = 1, files: Files | None = None) -> SegmentEngine:
-    engine = SegmentEngine(make_context(directory, dirs=dirs), files)
+    engine = SegmentEngine(make_context(directory, dirs=dirs, files=files))
     engine.start()
     return engine
 
@@ -200,7 +200,7 @@ def test_a_deletion_waits_for_no_disk(tmp_path: Path) -> None:
             synced.append(path)
             super().fsync_directory(path)
 
-    engine = SegmentEngine(make_context(tmp_path), CountingFiles())
+    engine = SegmentEngine(make_context(tmp_path, files=CountingFiles()))
     engine.start()
     for number in range(3):
         engine.open_log(partition(number), SMALL)

@@ -34,7 +34,7 @@ class CountingFiles(OsFiles):
 
 
 def started(directory: Path, files: OsFiles | None = None) -> SegmentEngine:
-    engine = SegmentEngine(make_context(directory), files)
+    engine = SegmentEngine(make_context(directory, files=files))
     engine.start()
     return engine
 

@@ -18,6 +18,7 @@ from odradek.kernel.api import (
     iterate_batches,
 )
 from odradek.kernel.clock import ManualClock
+from odradek.kernel.files import OsFiles
 from odradek.kernel.ids import RandomIds
 from odradek.kernel.testing.contracts.storage_base import NOW_MS, PARTITION, SMALL, fill, make_context, read_bytes
 from odradek.kernel.testing.object_stores import MemoryObjectStore
@@ -111,12 +112,13 @@ class House:
         self.clock = clock or ManualClock(NOW_MS)
         self.random = random.Random(7)
         self.ids = RandomIds(random.Random(str(directory) + str(epoch) + str(len(list(directory.iterdir())))))
+        self.files = OsFiles()
         self.config = HouseConfig(directory, changes or {})
         self.cluster = HouseCluster()
         self.last_stable_offset: int | None = None
         self.epoch = epoch
         self.tier = TieredStorage(self, store=self.store)  # type: ignore[arg-type] # as far as it is asked
-        self.engine = engine(make_context(directory))
+        self.engine = engine(make_context(directory, files=self.files))
         self.engine.start()
         self.inner: PartitionLog = self.engine.open_log(PARTITION, SMALL)
         self.log: TieredPartitionLog = self.tier.wrap(self.inner, settings)
