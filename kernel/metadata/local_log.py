@@ -1,8 +1,9 @@
 """Shell: the partition of the metadata log on a single broker: a quorum of one, committed as soon as it is flushed.
 
 Who leads and what is committed is the election's to say, here as for every partition: the plugin that
-`odradek.metadata.election` names is told that this broker is the only voter, and answers. With several controllers an
-object around a replica takes this one's place behind `ReplicatedLog`, which is what the metadata log needs.
+`odradek.metadata.election` names is told that this broker is the only voter, and answers. One that wants something kept
+or sent is refused, and one that does not commit what its only voter has flushed stops the log: readers here see
+whatever is flushed. With several controllers an object around a replica takes this one's place behind `ReplicatedLog`, which is what the metadata log needs.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 import attrs
 
 from ..contracts.election import MetadataChanged, PartitionState, Role
-from ..errors import ConfigError, CorruptionError
+from ..errors import ConfigError, CorruptionError, StorageError
 from ..records.batch import is_crc_valid, read_header
 from ..records.builder import BatchBuilder
 from ..records.reader import read_batch
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 
 FIRST_EPOCH: Final = 1
 """Epoch 0 is a quorum's that has not elected anybody yet."""
+
+_EFFECTS_MAX: Final = 100
+"""So often one change of metadata may give effects: far more than any election has roles to go through."""
 
 
 class LoggedRecord(NamedTuple):
@@ -97,7 +101,34 @@ class _CommittingFlush:
     def finish(self, error: Exception | None) -> None:
         """See `DiskWork.finish`."""
         self.work.finish(error)
-        self.election.local_append(self.log.recovery_point)
+        flushed = self.log.recovery_point
+        committed = self.election.local_append(flushed)
+        if committed < flushed:
+            raise StorageError(
+                f"{self.log.directory}: the election {type(self.election).__name__} commits the records below offset "
+                f"{committed}, and its only voter has flushed those below {flushed}"
+            )
+
+
+def _carry_out(election: Election) -> None:
+    """Let the only voter become what its election makes of it.
+
+    Raises:
+        ConfigError: The election wants something kept, sent or asked: better no start than a vote that is forgotten.
+    """
+    name = type(election).__name__
+    for _ in range(_EFFECTS_MAX):
+        ready = election.ready()
+        if ready is None:
+            return
+        if ready.hard_state is not None or ready.messages or ready.isr_change is not None:
+            raise _refused(f"{name} needs a cluster: hard state, messages or a change of the in-sync set")
+        election.advance(ready)
+    raise _refused(f"the effects of {name} never end")
+
+
+def _refused(reason: str) -> ConfigError:
+    return ConfigError(reason, where="odradek.metadata.election", hint="choose another one")
 
 
 class LocalLog:
@@ -112,25 +143,22 @@ class LocalLog:
             broker_id: This broker, the only voter.
 
         Raises:
-            ConfigError: The election does not let a single voter lead.
+            ConfigError: The election does not let a single voter lead, or wants what one broker alone cannot do.
         """
         self._log = log
         self._election = election
         voters = (broker_id,)
         state = PartitionState(
-            leader=broker_id, leader_epoch=log.latest_epoch + 1, partition_epoch=0, replicas=voters, isr=voters
+            leader=broker_id,
+            leader_epoch=max(log.latest_epoch + 1, FIRST_EPOCH),
+            partition_epoch=0,
+            replicas=voters,
+            isr=voters,
         )
         election.step(MetadataChanged(state, 1))
-        ready = election.ready()
-        while ready is not None:
-            election.advance(ready)
-            ready = election.ready()
+        _carry_out(election)
         if election.role is not Role.LEADER:
-            raise ConfigError(
-                f"the election of the metadata log leaves its only voter a {election.role.value}",
-                where="odradek.metadata.election",
-                hint="choose another one",
-            )
+            raise _refused(f"the election of the metadata log leaves its only voter a {election.role.value}")
         self._leader_epoch = election.leader_epoch
 
     def __repr__(self) -> str:
