@@ -3,7 +3,8 @@
 Who leads and what is committed is the election's to say, here as for every partition: the plugin that
 `odradek.metadata.election` names is told that this broker is the only voter, and answers. One that wants something kept
 or sent is refused, and one that does not commit what its only voter has flushed stops the log: readers here see
-whatever is flushed. With several controllers an object around a replica takes this one's place behind `ReplicatedLog`, which is what the metadata log needs.
+whatever is flushed. With several controllers an object around a replica takes this one's place behind `ReplicatedLog`,
+which is what the metadata log needs.
 """
 
 from __future__ import annotations

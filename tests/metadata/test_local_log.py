@@ -116,5 +116,5 @@ def test_what_is_flushed_and_not_committed_is_an_error(tmp_path: Path) -> None:
     led = lead(log, Hesitant(context_of(log)))
     led.append([b"a record", b"another"], 0)
 
-    with pytest.raises(StorageError, match="Hesitant commits .* below offset 1, and .* has flushed those below 2"):
+    with pytest.raises(StorageError, match=r"Hesitant commits .* below offset 1, and .* has flushed those below 2"):
         do_now(led.begin_flush())
