@@ -6,7 +6,7 @@
     any thread              run()        touches files and nothing else; may block
     reactor's task    finish(error)      takes the outcome; whatever happened meanwhile is known here
 
-Between `begin_...` and `finish` the owner may do whatever he likes with what the work was begun for: append, truncate,
+Between `begin_...` and `finish` the owner may do whatever it likes with what the work was begun for: append, truncate,
 close, delete. `finish` sees that and applies only what still holds.
 
 .. versionadded:: 0.1

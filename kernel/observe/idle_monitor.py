@@ -54,7 +54,7 @@ class IdleMonitor:
             self._busy_samples += 1
             if self._busy_samples == SAMPLES_BEFORE_WARNING:
                 log.warning(
-                    "the reactor is busy: more load will make clients wait; spread partitions over more brokers",
+                    "the reactor is busy: more load will make clients wait; larger batches or fewer connections help",
                     extra={"idle_percent": round(100 * idle_ratio)},
                 )
             return

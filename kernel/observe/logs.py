@@ -7,8 +7,8 @@ Modules use the standard library's logging and nothing else::
     log = logging.getLogger(__name__)
     log.warning("the log failed", extra={"partition": replica.partition, "reason": str(error)})
 
-What comes from clients may hold line breaks or terminal codes: they are escaped, so that nobody can write a line that
-is not his. An exception is one field (`error="ValueError: ... at router.py:118"`), two more name the plugin in whose
+What comes from clients may hold line breaks or terminal codes: they are escaped, so that nobody can write a line
+of its own. An exception is one field (`error="ValueError: ... at router.py:118"`), two more name the plugin in whose
 code it was raised (`plugin=sqlite place="storage.py:88 in read"`); with `-v` its traceback follows, indented.
 """
 

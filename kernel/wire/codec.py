@@ -19,7 +19,7 @@ ELEMENTS_MAX: Final = 500_000
 
 Two million empty names fit into 4 MB and would hold the reactor for seconds; this many take about 0.3 s. The largest
 honest request is a follower's full fetch of every partition of a cluster at Kafka's recommended limit: 200,000
-partitions in as many topics. Whoever decodes the answer to a request of his own may allow more.
+partitions in as many topics. Whoever decodes the answer to its own request may allow more.
 """
 
 

@@ -11,7 +11,7 @@ different ones each repair takes the way that moves the fewest.
 it may find one: nearness goes before stickiness, balance before both. With different subscriptions nearness decides
 where nothing else does.
 
-How: everybody keeps what he owned and may read; with equal subscriptions what is above a fair share is let go; what is
+How: all members keep what they owned and may read; with equal subscriptions what is above a fair share is let go; what is
 free goes to whoever has least; and with different subscriptions the loads are repaired::
 
     while somebody of the most loaded can hand a partition on - to another subscriber of its topic, who may hand on one
@@ -54,7 +54,7 @@ def balance(
         members_count: Members are the numbers below it; the order decides where nothing else does.
         subscribers: By topic, ascending, at least one.
         owners: By topic (the same) and partition: who had it, or `NOBODY`. Need not be a subscriber any more.
-        near: By topic (the same) and partition: who has a replica in his rack, or no rack; None when racks count for
+        near: By topic (the same) and partition: who has a replica in its rack, or no rack; None when racks count for
             nothing.
     """
     everybody = next(iter(subscribers.values()), ())
@@ -81,9 +81,9 @@ class _Plan:
         subscribers: By topic, ascending.
         owners: By topic and partition: who had it.
         readers: By topic and partition: who shall have it.
-        held: By member and topic, the partitions planned for him; the same as `readers`, the other way round.
-        strangers: By member and topic, how many of these he did not have before.
-        loads: By member, how many he has planned.
+        held: By member and topic, the partitions planned for it; the same as `readers`, the other way round.
+        strangers: By member and topic, how many of these it did not have before.
+        loads: By member, how many are planned for it.
     """
 
     subscribers: Mapping[str, Sequence[int]]
@@ -101,7 +101,7 @@ class _Plan:
         owners: Mapping[str, Sequence[int]],
         near: Near | None,
     ) -> _Plan:
-        """Return the plan in which everybody keeps what he may still read and is near him, and the rest is free."""
+        """Return the plan in which all keep what they may still read and is near them, and the rest is free."""
         members = range(members_count)
         plan = cls(subscribers, owners, {}, [{} for _ in members], [{} for _ in members], [0] * members_count)
         for topic, readers in subscribers.items():

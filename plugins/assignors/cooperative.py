@@ -57,5 +57,5 @@ def _claim(member: GroupMember) -> Claim:
 
 
 def _is_released(owners: Owners, topic: str, partition: int, reader: int) -> bool:
-    """Return whether nobody has the partition but perhaps the reader himself."""
+    """Return whether nobody has the partition but perhaps the reader itself."""
     return owners.by_topic[topic][partition] in (NOBODY, reader) and partition not in owners.disputed.get(topic, ())

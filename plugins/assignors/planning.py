@@ -61,7 +61,7 @@ def plan_sticky(
 def _near(
     members: Sequence[GroupMember], topics: Mapping[str, SubscribedTopic]
 ) -> dict[str, list[frozenset[int]]] | None:
-    """Return by topic and partition who has a replica in his rack, or no rack; None when racks count for nothing.
+    """Return by topic and partition who has a replica in its rack, or no rack; None when racks count for nothing.
 
     That is so when no member tells a rack in which some replica is, or when every partition is in every rack.
 

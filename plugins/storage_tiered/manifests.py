@@ -4,9 +4,9 @@
     put_next             create n+1 ── read it back ── nobody above n+1? ── remove the ones from long ago
 
 Every version is created once and by one writer, so two leaders at a time make one line of versions all the same: the
-slower one finds the version taken, or, when that was cleaned up already, a higher one above his own. Whoever then
-meets a larger leader epoch than his own has been deposed (`FencedError`); who meets a smaller one, or his own from
-before a restart, takes note of what it says and goes on from there (`ManifestMovedError`).
+slower one finds the version taken, or, when that was cleaned up already, a higher one above its own. A writer
+that then meets a larger leader epoch than its own has been deposed (`FencedError`); one that meets a smaller epoch, or
+its own from before a restart, takes note of what it says and goes on from there (`ManifestMovedError`).
 
 All of it blocks, and is for worker threads; of one partition by one thread at a time.
 

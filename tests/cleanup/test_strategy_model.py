@@ -137,7 +137,7 @@ class World:
         return self.kind.told(self.topic.committed(), self.now_ms)
 
     def check_told(self, before: list[Seen]) -> None:
-        """A reader takes what he took before.
+        """A reader takes what it took before.
 
         Where not the offset decides, an expired winner may have gone before what it would beat was compacted: that is
         seen then, like a record that comes later.

@@ -162,6 +162,7 @@ def test_decisions_are_numbered_without_gaps_and_listed() -> None:
     for name, title in titles.items():
         assert title.startswith(f"# {name[:4]}: ")
         assert f"| [{name[:4]}]({name}) | {title[8:]} |" in text_of(folder / "README.md")
+        assert re.match(r"(Accepted|Superseded by .*), 20\d\d-\d\d\.", text_of(folder / name).splitlines()[2]), name
 
 
 def test_the_architecture_maps_everything_at_the_top_of_the_kernel() -> None:

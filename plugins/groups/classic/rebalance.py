@@ -244,7 +244,7 @@ class Rebalances:
             self._timers.cancel(_sync_key(group))
 
     def stabilize(self, group: ClassicGroup, assignments: Mapping[str, bytes], effects: Effects) -> None:
-        """Have the leader's assignment written; everybody who waits gets his share then.
+        """Have the leader's assignment written; each member that waits gets its share then.
 
         The group is stable when the record is replayed. Should it be refused, the shares are nobody's: who waits is
         told so, and the leader may sync again.

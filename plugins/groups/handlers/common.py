@@ -29,7 +29,7 @@ NO_GROUP_ID = ""
 
 
 def caller_of(context: RequestContext) -> Caller:
-    """Return who sent a request, as groups remember him."""
+    """Return who sent a request, as groups remember it."""
     return Caller(
         client_id=context.client_id or "",
         client_host=f"/{context.connection.client_host}",

@@ -30,7 +30,7 @@ def empty(high_watermark: int) -> FetchResponse:
 
 
 def insisting(high_watermark: int) -> Any:
-    """Return an answer that sends whoever told his rack to another broker."""
+    """Return an answer that sends whoever told its rack to another broker."""
     data = PartitionData(
         partition_index=0, error_code=0, high_watermark=high_watermark, preferred_read_replica=2, records=b""
     )

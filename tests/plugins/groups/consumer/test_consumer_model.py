@@ -282,7 +282,7 @@ class ConsumerGroupModel(RuleBasedStateMachine):
                 assert f"consumer-rebalance:{GROUP}:{member.member_id}" in self.driven.harness.armed
 
     def teardown(self) -> None:
-        """Everybody who heartbeats honestly gets what he shall have, and all that is read is read by somebody."""
+        """Every member that heartbeats honestly gets what it shall have, and all that is read is read by somebody."""
         self.driven.harness.advance(SESSION_MS)
         for _ in range(40):
             for name, client in self.clients.items():
