@@ -1,7 +1,17 @@
 """All that a plugin may import of the kernel.
 
-Names are stable from one minor version to the next, and so are the messages of Kafka's protocol, which plugins import
-from `odradek.kernel.wire.messages`; everything else in `odradek.kernel` may move.
+What others may build on, and what stays from one minor version to the next:
+
+| module of `odradek` | who imports it |
+| --- | --- |
+| `kernel.api` | plugins |
+| `kernel.wire.messages` | plugins that speak Kafka's protocol themselves |
+| `kernel.client`, `kernel.client.partitioners` | programs: producers, consumers, admin clients |
+| `kernel.testing.running_broker`, `kernel.testing.pytest_plugin` | tests of programs: a broker, fixtures |
+| `kernel.testing.contracts`, `.batches`, `.faults`, `.shard_harness` | tests of plugins |
+| `spark_plugin`, `spark_plugin.lag` | jobs of Spark |
+
+Everything else may move.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import odradek_template
 import pytest
 
+from odradek.kernel import hookspecs
 from odradek.kernel.cli import COMMANDS, build_parser
 from odradek.kernel.client.consumer_settings import ADMIN_KEYS, CONSUMER_KEYS
 from odradek.kernel.client.producer_settings import PRODUCER_KEYS
@@ -308,6 +309,40 @@ def test_every_python_example_parses_and_imports_what_is_there() -> None:
                 wrong.append(f"{name_of(page)}: {module}.{name}")
 
     assert not wrong
+
+
+def test_examples_import_what_is_public_and_nothing_else() -> None:
+    """Public is what the API's docstring lists; one page takes the codec apart, and says so."""
+    table = (ast.get_docstring(ast.parse(text_of(ROOT / "kernel/api.py"))) or "").splitlines()
+    cells = [re.findall(r"`([\w.]+)`", line.split("|")[1]) for line in table if line.startswith("| `")]
+    public = {
+        f"odradek.{name}" if not name.startswith(".") else f"odradek.kernel.testing{name}"
+        for names in cells
+        for name in names
+    }
+    of_modules = {"odradek.kernel.wire.messages", "odradek.kernel.testing.contracts"}
+    sources = {name_of(path): path.read_text(encoding="utf-8") for path in (ROOT / "examples").rglob("*.py")}
+    sources |= {
+        f"{name_of(block.page)}, block {number}": block.text
+        for number, block in enumerate(blocks("python"))
+        if block.page != ROOT / "docs/reference/wire.md"
+    }
+    wrong = [
+        f"{name}: {module}"
+        for name, text in sources.items()
+        for module, what in imported_names(ast.parse(text))
+        if module.startswith("odradek.") and not public & {module, f"{module}.{what}"}
+        if module.rpartition(".")[0] not in public & of_modules
+    ]
+
+    assert of_modules < public
+    assert not wrong
+
+
+def test_every_hook_is_offered_by_the_page_on_plugins() -> None:
+    page = text_of(ROOT / "docs/writing-a-plugin.md")
+
+    assert [name for name in vars(hookspecs) if name.startswith("odradek_") and f"`{name}`" not in page] == []
 
 
 def test_every_run_time_dependency_has_its_reason() -> None:
