@@ -14,6 +14,7 @@ from ..errors import ErrorCode, error_code
 from .admin_values import ConfigSource
 from .backoff import Backoff
 from .brokers import Brokers, now_ms, open_brokers
+from .connection import connect_stream
 from .consumer_settings import AdminSettings
 from .errors import BrokerError, ClientClosedError, ClientError, ClientTimeoutError, ClientUsageError
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from ..types import TopicPartition
     from ..wire import Message
+    from .connection import Connect
     from .group.coordinator import CoordinatorLink
 
 
@@ -50,18 +52,26 @@ class AdminCalls:
     .. versionadded:: 0.1
     """
 
-    def __init__(self, settings: Mapping[str, object], *, random_source: random.Random | None = None) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, object],
+        *,
+        random_source: random.Random | None = None,
+        connect: Connect = connect_stream,
+    ) -> None:
         """Read the settings; nothing is opened yet.
 
         Args:
             settings: Kafka's admin keys.
             random_source: For jitter; the system's when None.
+            connect: How a broker is reached.
 
         Raises:
             ConfigError: A setting is unknown or wrong.
         """
         self.settings = AdminSettings.read(settings)
         self._random = random.SystemRandom() if random_source is None else random_source
+        self._connect = connect
         connection = self.settings.connection
         self.backoff = Backoff(connection.retry_backoff_ms, connection.retry_backoff_max_ms, self._random)
         self._brokers: Brokers | None = None
@@ -70,7 +80,7 @@ class AdminCalls:
     async def __aenter__(self) -> Self:
         if self._lifetime is not None:
             raise ClientUsageError("an admin client is opened once")
-        self._lifetime = open_brokers(self.settings.connection, random_source=self._random)
+        self._lifetime = open_brokers(self.settings.connection, random_source=self._random, connect=self._connect)
         self._brokers = await self._lifetime.__aenter__()
         self._brokers.create_topics_by_asking(False)
         return self

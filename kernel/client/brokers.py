@@ -18,7 +18,7 @@ from ..errors import ErrorCode, error_code
 from ..wire.messages.api_03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from .backoff import Backoff
 from .cluster import Cluster, Node, TopicInfo
-from .connection import Connection, open_connection
+from .connection import Connection, connect_stream, open_connection
 from .errors import BrokerError, ClientError, ClientTimeoutError, ConnectionFailedError, UnsupportedVersionError
 from .lifetime import open_crew
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
 
     from ..wire import Message
+    from .connection import Connect
     from .lifetime import Crew
     from .settings import ConnectionSettings
 
@@ -82,6 +83,7 @@ class Brokers:
         context: ssl.SSLContext | None,
         random_source: random.Random,
         crew: Crew,
+        connect: Connect,
     ) -> None:
         """Remember; `crew` owns the connections' tasks and outlives every call here."""
         self.cluster = Cluster()
@@ -89,6 +91,7 @@ class Brokers:
         self._context = context
         self._random = random_source
         self._crew = crew
+        self._connect = connect
         self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, random_source)
         self._reconnect = Backoff(settings.reconnect_backoff_ms, settings.reconnect_backoff_max_ms, random_source)
         self._setup = Backoff(settings.setup_timeout_ms, settings.setup_timeout_max_ms, random_source)
@@ -197,7 +200,12 @@ class Brokers:
         setup_ms = self._setup.pause_ms(link.failures_count) or self._settings.setup_timeout_ms
         try:
             async with open_connection(
-                node.host, node.port, self._settings, context=self._context, setup_timeout_ms=setup_ms
+                node.host,
+                node.port,
+                self._settings,
+                context=self._context,
+                setup_timeout_ms=setup_ms,
+                connect=self._connect,
             ) as connection:
                 link.connection = connection
                 link.failures_count = 0
@@ -448,12 +456,15 @@ class Brokers:
 
 
 @asynccontextmanager
-async def open_brokers(settings: ConnectionSettings, *, random_source: random.Random) -> AsyncIterator[Brokers]:
+async def open_brokers(
+    settings: ConnectionSettings, *, random_source: random.Random, connect: Connect = connect_stream
+) -> AsyncIterator[Brokers]:
     """Reach a cluster for the time of an `async with`; connections are opened when they are needed.
 
     Args:
         settings: Where and how.
         random_source: For jitter and the choice among brokers.
+        connect: How a broker is reached.
 
     Raises:
         ConfigError: The TLS settings cannot be used.
@@ -466,6 +477,6 @@ async def open_brokers(settings: ConnectionSettings, *, random_source: random.Ra
 
         context = client_context(settings.tls)
     async with open_crew() as crew:
-        brokers = Brokers(settings, context, random_source, crew)
+        brokers = Brokers(settings, context, random_source, crew, connect)
         crew.start_soon(brokers.keep_fresh)
         yield brokers

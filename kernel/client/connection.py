@@ -16,7 +16,7 @@ import os
 import ssl
 from collections import deque
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 import attrs
 import trio
@@ -33,12 +33,15 @@ from .lifetime import single_error
 from .versions import common_version, decode_api_versions
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from ..wire import Message
     from .settings import ConnectionSettings
 
 R = TypeVar("R", bound="wire.Message")
+
+Connect: TypeAlias = "Callable[[str, int, ConnectionSettings, ssl.SSLContext | None, int], Awaitable[trio.abc.Stream]]"
+"""How a broker is reached: `connect_stream`, or what stands for a network in tests; arguments and errors are its."""
 
 _FETCH_KEY: Final = 1
 _RECEIVE_BYTES: Final = 256 * 1024
@@ -427,6 +430,7 @@ async def open_connection(
     *,
     context: ssl.SSLContext | None = None,
     setup_timeout_ms: int | None = None,
+    connect: Connect = connect_stream,
 ) -> AsyncIterator[Connection]:
     """Connect, agree on versions, and keep the connection for the time of an `async with`.
 
@@ -436,6 +440,7 @@ async def open_connection(
         settings: Time-outs, buffers, the client's id.
         context: TLS, if any.
         setup_timeout_ms: For one attempt; the settings' when None.
+        connect: How the broker is reached.
 
     Raises:
         ConnectionFailedError: The broker cannot be reached.
@@ -443,7 +448,7 @@ async def open_connection(
 
     Cancelled or left, the socket is closed and callers that still wait get `ConnectionFailedError`.
     """
-    stream = await connect_stream(host, port, settings, context, setup_timeout_ms or settings.setup_timeout_ms)
+    stream = await connect(host, port, settings, context, setup_timeout_ms or settings.setup_timeout_ms)
     connection = Connection(stream, settings.client_id, f"{host}:{port}")
     try:
         async with single_error(), trio.open_nursery() as nursery:

@@ -32,6 +32,7 @@ import trio
 
 from ..types import TopicPartition
 from .brokers import Brokers, open_brokers
+from .connection import connect_stream
 from .consumer_positions import PositionedConsumer, as_partition
 from .errors import ClientUsageError
 from .fetch_loop import FetchLoop
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from ..clock import Clock
+    from .connection import Connect
     from .errors import ClientError
     from .group.listener import RebalanceListener
 
@@ -84,6 +86,7 @@ class Consumer(PositionedConsumer):
         *,
         clock: Clock | None = None,
         random_source: random.Random | None = None,
+        connect: Connect = connect_stream,
     ) -> None:
         """Read the settings; nothing is opened yet.
 
@@ -91,11 +94,13 @@ class Consumer(PositionedConsumer):
             settings: Kafka's consumer keys.
             clock: For `auto.offset.reset=by_duration`; the system's when None.
             random_source: For jitter; the system's when None.
+            connect: How a broker is reached.
 
         Raises:
             ConfigError: A setting is unknown, unbuilt or wrong.
         """
         super().__init__(settings, clock=clock, random_source=random_source)
+        self._connect = connect
         self._group: GroupSession | None = None
         self._lifetime: AbstractAsyncContextManager[None] | None = None
         self._records_count = 0
@@ -117,7 +122,9 @@ class Consumer(PositionedConsumer):
 
     @asynccontextmanager
     async def _live(self) -> AsyncIterator[None]:
-        async with open_brokers(self._settings.connection, random_source=self._random) as brokers:
+        async with open_brokers(
+            self._settings.connection, random_source=self._random, connect=self._connect
+        ) as brokers:
             brokers.create_topics_by_asking(self._settings.allows_topic_creation)
             brokers.on_change(self._metadata_changed)
             self._fetcher = Fetcher(self._settings, brokers.cluster)

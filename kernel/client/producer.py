@@ -44,6 +44,7 @@ from ..clock import SystemClock
 from ..types import TopicPartition
 from .accumulator import Accumulator, record_size
 from .brokers import Brokers, now_ms, open_brokers
+from .connection import connect_stream
 from .delivery import Delivery, ProducerRecord, RecordMetadata, call_back, wait_done
 from .errors import (
     BufferExhaustedError,
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
 
     from ..clock import Clock
     from .cluster import TopicInfo
+    from .connection import Connect
     from .delivery import Headers, OnDelivery
 
     _Prepared: TypeAlias = tuple[TopicPartition, TopicInfo | None, bytes | None, bytes | None, Headers, int, int]
@@ -102,6 +104,7 @@ class Producer(TransactionCalls):
         *,
         clock: Clock | None = None,
         random_source: random.Random | None = None,
+        connect: Connect = connect_stream,
     ) -> None:
         """Read the settings; nothing is opened yet.
 
@@ -109,6 +112,7 @@ class Producer(TransactionCalls):
             settings: Kafka's producer keys.
             clock: Stamps records; the system's when None.
             random_source: For jitter and the choice of partitions; the system's when None.
+            connect: How a broker is reached.
 
         Raises:
             ConfigError: A setting is unknown, wrong, or contradicts another.
@@ -117,6 +121,7 @@ class Producer(TransactionCalls):
         super().__init__(self._settings.transactional_id)
         self._clock: Clock = SystemClock() if clock is None else clock
         self._random = random.SystemRandom() if random_source is None else random_source
+        self._connect = connect
         self._accumulator = Accumulator(
             self._settings.batch_size_bytes,
             self._settings.linger_ms,
@@ -149,7 +154,9 @@ class Producer(TransactionCalls):
 
     @asynccontextmanager
     async def _live(self) -> AsyncIterator[None]:
-        async with open_brokers(self._settings.connection, random_source=self._random) as brokers:
+        async with open_brokers(
+            self._settings.connection, random_source=self._random, connect=self._connect
+        ) as brokers:
             brokers.topic_idle_ms_max = self._settings.metadata_max_idle_ms
             self._sender = Sender(self._settings, brokers, self._accumulator, self._random, self._machine)
             self._open_transactions(self._settings, brokers, self._sender, self._random)

@@ -48,12 +48,10 @@ async def next_reads(cluster: VirtualCluster, protocol: str) -> list[int]:
 
 
 @EVERY_PROTOCOL
-def test_who_dies_three_seconds_after_an_automatic_commit_has_these_three_seconds_repeated(
-    protocol: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_dies_three_seconds_after_an_automatic_commit_has_these_three_seconds_repeated(protocol: str) -> None:
     async def test() -> None:
         reader = Reader()
-        async with virtual_cluster(monkeypatch, {"t": 1}) as cluster:
+        async with virtual_cluster({"t": 1}) as cluster:
             cluster.append("t", 0, *range(20))
             async with cluster.consumer("dies", protocol, auto_commit_interval_ms=5_000, max_poll_records=1) as dies:
                 dies.subscribe(["t"])
@@ -70,11 +68,11 @@ def test_who_dies_three_seconds_after_an_automatic_commit_has_these_three_second
 
 @EVERY_PROTOCOL
 def test_a_rebalance_three_seconds_after_an_automatic_commit_repeats_nothing_where_everybody_polls(
-    protocol: str, monkeypatch: pytest.MonkeyPatch
+    protocol: str,
 ) -> None:
     async def test() -> None:
         readers = Reader(), Reader()
-        async with virtual_cluster(monkeypatch, {"t": 2}) as cluster:
+        async with virtual_cluster({"t": 2}) as cluster:
             cluster.append("t", 0, *range(0, 40, 2))
             cluster.append("t", 1, *range(1, 40, 2))
             settings: dict[str, object] = {"auto_commit_interval_ms": 5_000, "max_poll_records": 1}
@@ -94,12 +92,10 @@ def test_a_rebalance_three_seconds_after_an_automatic_commit_repeats_nothing_whe
 
 @EVERY_PROTOCOL
 @pytest.mark.parametrize("is_synchronous", [True, False])
-def test_who_commits_before_he_processes_loses_what_he_dies_over(
-    protocol: str, is_synchronous: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_commits_before_he_processes_loses_what_he_dies_over(protocol: str, is_synchronous: bool) -> None:
     async def test() -> None:
         processed: list[int] = []
-        async with virtual_cluster(monkeypatch, {"t": 1}) as cluster:
+        async with virtual_cluster({"t": 1}) as cluster:
             cluster.append("t", 0, *range(10))
             async with cluster.consumer("dies", protocol, enable_auto_commit=False, max_poll_records=1) as dies:
                 dies.subscribe(["t"])
@@ -122,11 +118,9 @@ def test_who_commits_before_he_processes_loses_what_he_dies_over(
 
 
 @EVERY_PROTOCOL
-def test_who_commits_after_he_processed_has_repeated_what_he_dies_over(
-    protocol: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_commits_after_he_processed_has_repeated_what_he_dies_over(protocol: str) -> None:
     async def test() -> None:
-        async with virtual_cluster(monkeypatch, {"t": 1}) as cluster:
+        async with virtual_cluster({"t": 1}) as cluster:
             cluster.append("t", 0, *range(10))
             async with cluster.consumer("dies", protocol, enable_auto_commit=False, max_poll_records=1) as dies:
                 dies.subscribe(["t"])
@@ -158,14 +152,14 @@ class CommitsBeforeItGoes(RebalanceListener):
 @EVERY_PROTOCOL
 @pytest.mark.parametrize("is_final_synchronous", [True, False])
 def test_asynchronous_commits_with_a_synchronous_one_at_the_end_are_clean(
-    protocol: str, is_final_synchronous: bool, monkeypatch: pytest.MonkeyPatch
+    protocol: str, is_final_synchronous: bool
 ) -> None:
     """The last asynchronous commit gets lost, and is not tried again: only a synchronous one makes up for it."""
 
     async def test() -> None:
         told: list[object] = []
         listener = CommitsBeforeItGoes()
-        async with virtual_cluster(monkeypatch, {"t": 1}) as cluster:
+        async with virtual_cluster({"t": 1}) as cluster:
             cluster.append("t", 0, *range(10))
             async with cluster.consumer("leaves", protocol, enable_auto_commit=False, max_poll_records=1) as leaves:
                 listener.consumer = leaves
@@ -188,13 +182,11 @@ def test_asynchronous_commits_with_a_synchronous_one_at_the_end_are_clean(
 
 
 @EVERY_PROTOCOL
-def test_a_rebalance_finds_asynchronous_commits_with_a_synchronous_one_at_the_end_clean(
-    protocol: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rebalance_finds_asynchronous_commits_with_a_synchronous_one_at_the_end_clean(protocol: str) -> None:
     async def test() -> None:
         readers = Reader(), Reader()
         listeners = CommitsBeforeItGoes(), CommitsBeforeItGoes()
-        async with virtual_cluster(monkeypatch, {"t": 2}) as cluster:
+        async with virtual_cluster({"t": 2}) as cluster:
             cluster.append("t", 0, *range(0, 30, 2))
             cluster.append("t", 1, *range(1, 30, 2))
             settings: dict[str, object] = {"enable_auto_commit": False, "max_poll_records": 1}

@@ -64,10 +64,10 @@ def epoch_of(cluster: VirtualCluster) -> int:
 
 
 @EVERY_PROTOCOL
-def test_a_member_that_joins_gets_its_share(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_member_that_joins_gets_its_share(protocol: str) -> None:
     async def test() -> None:
         async with (
-            virtual_cluster(monkeypatch, {"t": 4}) as cluster,
+            virtual_cluster({"t": 4}) as cluster,
             cluster.consumer("a", protocol) as first,
             cluster.consumer("b", protocol) as second,
         ):
@@ -82,10 +82,10 @@ def test_a_member_that_joins_gets_its_share(protocol: str, monkeypatch: pytest.M
 
 
 @EVERY_PROTOCOL
-def test_what_a_member_had_that_leaves_is_given_at_once(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_member_had_that_leaves_is_given_at_once(protocol: str) -> None:
     async def test() -> None:
         async with (
-            virtual_cluster(monkeypatch, {"t": 4}) as cluster,
+            virtual_cluster({"t": 4}) as cluster,
             cluster.consumer("a", protocol) as stays,
         ):
             stays.subscribe(["t"])
@@ -98,12 +98,10 @@ def test_what_a_member_had_that_leaves_is_given_at_once(protocol: str, monkeypat
 
 
 @EVERY_PROTOCOL
-def test_what_a_member_had_whose_session_is_lost_is_given_when_that_is_over(
-    protocol: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_member_had_whose_session_is_lost_is_given_when_that_is_over(protocol: str) -> None:
     async def test() -> None:
         async with (
-            virtual_cluster(monkeypatch, {"t": 4}) as cluster,
+            virtual_cluster({"t": 4}) as cluster,
             cluster.consumer("a", protocol) as stays,
             cluster.consumer("b", protocol) as silent,
         ):
@@ -118,12 +116,10 @@ def test_what_a_member_had_whose_session_is_lost_is_given_when_that_is_over(
 
 
 @EVERY_PROTOCOL
-def test_a_member_that_is_not_polled_gives_up_its_share_by_itself(
-    protocol: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_member_that_is_not_polled_gives_up_its_share_by_itself(protocol: str) -> None:
     async def test() -> None:
         async with (
-            virtual_cluster(monkeypatch, {"t": 4}) as cluster,
+            virtual_cluster({"t": 4}) as cluster,
             cluster.consumer("a", protocol) as stays,
             cluster.consumer("b", protocol, max_poll_interval_ms=100_000, enable_auto_commit=False) as stuck,
         ):
@@ -146,10 +142,10 @@ def test_a_member_that_is_not_polled_gives_up_its_share_by_itself(
 
 
 @EVERY_PROTOCOL
-def test_a_changed_subscription_changes_who_reads_what(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_subscription_changes_who_reads_what(protocol: str) -> None:
     async def test() -> None:
         async with (
-            virtual_cluster(monkeypatch, {"t": 4, "u": 2}) as cluster,
+            virtual_cluster({"t": 4, "u": 2}) as cluster,
             cluster.consumer("a", protocol) as first,
             cluster.consumer("b", protocol) as second,
         ):
@@ -168,10 +164,10 @@ def test_a_changed_subscription_changes_who_reads_what(protocol: str, monkeypatc
 
 
 @EVERY_PROTOCOL
-def test_partitions_that_are_added_are_given(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partitions_that_are_added_are_given(protocol: str) -> None:
     async def test() -> None:
         async with (
-            virtual_cluster(monkeypatch, {"t": 2}) as cluster,
+            virtual_cluster({"t": 2}) as cluster,
             cluster.consumer("a", protocol, metadata_max_age_ms=30_000) as first,
             cluster.consumer("b", protocol, metadata_max_age_ms=30_000) as second,
         ):
@@ -186,12 +182,10 @@ def test_partitions_that_are_added_are_given(protocol: str, monkeypatch: pytest.
 
 
 @EVERY_PROTOCOL
-def test_a_group_at_rest_does_not_notice_that_its_coordinator_moves(
-    protocol: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_group_at_rest_does_not_notice_that_its_coordinator_moves(protocol: str) -> None:
     async def test() -> None:
         async with (
-            virtual_cluster(monkeypatch, {"t": 4}) as cluster,
+            virtual_cluster({"t": 4}) as cluster,
             cluster.consumer("a", protocol) as first,
             cluster.consumer("b", protocol) as second,
         ):
@@ -212,12 +206,12 @@ def test_a_group_at_rest_does_not_notice_that_its_coordinator_moves(
 
 
 @EVERY_PROTOCOL
-def test_the_least_loaded_broker_is_asked_who_coordinates(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_least_loaded_broker_is_asked_who_coordinates(protocol: str) -> None:
     """Both are connected; the one whose partition is paused has no fetch to answer."""
 
     async def test() -> None:
         async with (
-            virtual_cluster(monkeypatch, {"t": 2}) as cluster,
+            virtual_cluster({"t": 2}) as cluster,
             cluster.consumer("a", protocol, fetch_max_wait_ms=20_000) as consumer,
         ):
             paused = TopicPartition("t", 1)
@@ -238,10 +232,10 @@ def test_the_least_loaded_broker_is_asked_who_coordinates(protocol: str, monkeyp
 
 
 @EVERY_PROTOCOL
-def test_a_rebalance_whose_coordinator_moves_comes_to_its_end(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rebalance_whose_coordinator_moves_comes_to_its_end(protocol: str) -> None:
     async def test() -> None:
         async with (
-            virtual_cluster(monkeypatch, {"t": 6}) as cluster,
+            virtual_cluster({"t": 6}) as cluster,
             cluster.consumer("a", protocol) as first,
             cluster.consumer("b", protocol) as second,
             cluster.consumer("c", protocol) as third,
@@ -260,12 +254,10 @@ def test_a_rebalance_whose_coordinator_moves_comes_to_its_end(protocol: str, mon
 
 
 @EVERY_PROTOCOL
-def test_members_that_lost_their_session_while_the_coordinator_moved_are_told_when_they_are_back(
-    protocol: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_members_that_lost_their_session_while_the_coordinator_moved_are_told_when_they_are_back(protocol: str) -> None:
     async def test() -> None:
         async with (
-            virtual_cluster(monkeypatch, {"t": 4}) as cluster,
+            virtual_cluster({"t": 4}) as cluster,
             cluster.consumer("a", protocol) as first,
             cluster.consumer("b", protocol) as second,
         ):

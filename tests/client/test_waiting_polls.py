@@ -28,14 +28,12 @@ class StepCounter(trio.abc.Instrument):
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("topic", ["empty", "missing"])
-def test_a_poll_that_waits_leaves_the_processor_alone(
-    protocol: str, topic: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_poll_that_waits_leaves_the_processor_alone(protocol: str, topic: str) -> None:
     counter = StepCounter()
 
     async def test() -> None:
         with counter.scope:
-            async with virtual_cluster(monkeypatch, {"empty": 2}) as cluster, cluster.consumer("a", protocol) as alone:
+            async with virtual_cluster({"empty": 2}) as cluster, cluster.consumer("a", protocol) as alone:
                 alone.subscribe([topic])
                 assert await alone.poll(timeout_ms=60_000) == []
                 assert trio.current_time() == pytest.approx(60)

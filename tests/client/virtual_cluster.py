@@ -1,6 +1,6 @@
 """Shell: a cluster without sockets, on a clock of its own: two brokers, logs in memory, the real group coordinator.
 
-    async with virtual_cluster(monkeypatch, {"t": 2}) as cluster:
+    async with virtual_cluster({"t": 2}) as cluster:
         async with cluster.consumer("a") as consumer: ...
 
 run by `virtually`, time passes only while everybody waits, so hours take milliseconds and every run is the same. Only
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import random
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import attrs
@@ -19,7 +18,7 @@ import trio
 import trio.testing
 
 from odradek.kernel import wire
-from odradek.kernel.client import Consumer, connection
+from odradek.kernel.client import Consumer
 from odradek.kernel.client.errors import ConnectionFailedError
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.builder import BatchBuilder
@@ -36,9 +35,8 @@ from ..plugins.groups.handled import Context, HandledGroups
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
-    import pytest
-
     from odradek.kernel.api import RequestContext
+    from odradek.kernel.client.settings import ConnectionSettings
 
 PROTOCOLS: dict[str, dict[str, object]] = {
     "eager": {"partition.assignment.strategy": "range"},
@@ -123,7 +121,7 @@ class VirtualCluster:
         }
         if protocol != "consumer":
             settings["session.timeout.ms"] = SESSION_S * 1_000
-        return Consumer({**settings, **named}, random_source=random.Random(client_id))
+        return Consumer({**settings, **named}, random_source=random.Random(client_id), connect=self.connect)
 
     def append(self, topic: str, partition: int, *values: int) -> None:
         """Append records."""
@@ -155,7 +153,7 @@ class VirtualCluster:
 
     # The network.
 
-    async def connect(self, _host: str, port: int, settings: Any, *_: object) -> trio.abc.Stream:
+    async def connect(self, _host: str, port: int, settings: ConnectionSettings, *_: object) -> trio.abc.Stream:
         """Be `connect_stream`."""
         await trio.lowlevel.checkpoint()
         if settings.client_id in self.unplugged:
@@ -327,20 +325,16 @@ class VirtualCluster:
 
 
 @asynccontextmanager
-async def virtual_cluster(
-    monkeypatch: pytest.MonkeyPatch, topics: Mapping[str, int], **settings: object
-) -> AsyncIterator[VirtualCluster]:
-    """Have clients connect to a cluster with these topics for the time of an `async with`.
+async def virtual_cluster(topics: Mapping[str, int], **settings: object) -> AsyncIterator[VirtualCluster]:
+    """Keep a cluster with these topics for the time of an `async with`.
 
     Args:
-        monkeypatch: Takes the client's network away.
         topics: Partitions by name.
         settings: The broker's, with `_` for `.`.
     """
     named = {key.replace("_", "."): value for key, value in settings.items()}
     async with trio.open_nursery() as nursery:
         cluster = VirtualCluster(HandledGroups(DrivenConsumers(named, topics)), nursery)
-        monkeypatch.setattr(connection, "connect_stream", partial(cluster.connect))
         nursery.start_soon(cluster.keep_time)
         yield cluster
         nursery.cancel_scope.cancel()
