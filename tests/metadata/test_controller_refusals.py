@@ -125,7 +125,7 @@ def test_client_metrics_have_no_defaults(driven: DrivenController) -> None:
 
     assert (result.error_code, result.error_message) == (
         ErrorCode.INVALID_REQUEST,
-        "Default client metrics resources are not allowed.",
+        "Subscription name can't be empty",
     )
 
 
