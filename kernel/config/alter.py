@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..errors import ConfigError, ErrorCode, KafkaError
 from .checks import check_together
+from .client_metrics import check_client_metrics
 from .keys import ConfigKey, Scope, UpdateMode, without_repetition
+from .thread_pools import check_thread_pools
 from .topic import check_topic, resolve_key
 from .values import ConfigType, InvalidValueError, Value, render
 
@@ -69,7 +71,9 @@ def check_edits(config: BrokerConfig, scope: Scope, alterations: Sequence[Altera
     check_edit = _check_edit_of_broker if scope is Scope.BROKER else _check_edit
     for name, operation, _ in alterations:
         if operation not in {Operation.SET, Operation.DELETE}:
-            check_edit(name, config.registry.find(scope, name), operation)
+            # Kafka knows no types of what clients are asked for: its lists are set as a whole.
+            key = None if scope is Scope.CLIENT_METRICS else config.registry.find(scope, name)
+            check_edit(name, key, operation)
 
 
 def alter_topic(
@@ -125,16 +129,12 @@ def alter_group(
 def alter_client_metrics(
     config: BrokerConfig, overrides: Mapping[str, str], alterations: Sequence[Alteration]
 ) -> dict[str, str]:
-    """Apply alterations to what is set on a client metrics subscription; refusals are INVALID_REQUEST."""
+    """Apply alterations to what is set on a client metrics subscription; see `check_client_metrics`."""
     keys = config.registry.keys[Scope.CLIENT_METRICS]
     after = _apply(
         config, Scope.CLIENT_METRICS, overrides, alterations, lambda key: resolve_key(key, config, overrides)
     )
-    for name, text in after.items():
-        key = keys.get(name)
-        if key is None:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown client metrics configuration: {name}")
-        _parse(key, text, ErrorCode.INVALID_REQUEST)
+    check_client_metrics(keys, after)
     return after
 
 
@@ -181,10 +181,12 @@ def alter_broker(config: BrokerConfig, alterations: Sequence[Alteration], *, who
     dynamic = (
         {"cluster": after, "broker": config.broker} if whole_cluster else {"cluster": config.cluster, "broker": after}
     )
+    becomes = config.with_dynamic(**dynamic)
     try:
-        check_together(config.with_dynamic(**dynamic))
+        check_together(becomes)
     except ConfigError as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST, error.message) from error
+    check_thread_pools(config, becomes)
     return after
 
 

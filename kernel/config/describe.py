@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from .broker import BrokerConfig, ConfigSource, Sourced
+from .definitions import dynamic_only
 from .keys import ConfigKey, Scope, UpdateMode
 from .registry import listing_order
 from .topic import resolve_key
@@ -119,10 +120,10 @@ def _describe_resource(
     rows = []
     listed = config.registry.listed(scope)
     for name, key in _with_extras(config.registry, scope, listed, overrides, names):
-        chain = [Sourced(name, overrides[name], source)] if name in overrides else []
+        value = overrides.get(name) if key is None else render(resolve_key(key, config, overrides))
+        chain = [Sourced(name, value, source)] if name in overrides else []
         if key is not None:
             chain += synonym_chain(config, key.synonyms[0]) if key.synonyms else _own_default(key)
-        value = overrides.get(name) if key is None else render(resolve_key(key, config, overrides))
         rows.append(_row(name, key, value, tuple(chain), read_only=False))
     return rows
 
@@ -166,7 +167,10 @@ def _broker_row(config: BrokerConfig, name: str, key: ConfigKey | None) -> Confi
         layers = ((config.broker, ConfigSource.DYNAMIC_BROKER), (config.cluster, ConfigSource.DYNAMIC_DEFAULT_BROKER))
         chain = tuple(Sourced(name, None, source) for layer, source in layers if name in layer)
         return _row(name, None, None, chain, read_only=True)
-    return _row(name, key, render(config.value(name)), tuple(synonym_chain(config, name)), read_only=_is_read_only(key))
+    found = synonym_chain(config, name)
+    if name in dynamic_only.NAMES:
+        found = [layer for layer in found if layer.source is not ConfigSource.DEFAULT]
+    return _row(name, key, render(config.value(name)), tuple(found), read_only=_is_read_only(key))
 
 
 def _is_read_only(key: ConfigKey | None) -> bool:

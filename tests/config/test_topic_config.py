@@ -243,23 +243,62 @@ def test_typed_access_reads_every_type() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "what"),
+    ("name", "text"),
     [
-        ("metrics", "*", ""),
-        ("interval.ms", "1", "Value must be at least 100"),
-        ("nope", "x", "Unknown client metrics configuration: nope"),
+        ("metrics", "*"),
+        ("interval.ms", " 100 "),
+        ("match", ""),
+        ("match", "client_id=a.*,client_source_port = 9.* "),
+        ("match", "client_id=a="),
+        ("match", r"client_id=\p{L}+"),
+        ("match", "client_id=(?<!a)b"),
     ],
 )
-def test_client_metrics_are_altered_by_their_own_keys(name: str, text: str, what: str) -> None:
-    change = [Alteration(name, Operation.SET, text)]
-    if not what:
-        assert alter_client_metrics(broker(), {}, change) == {name: text}
+def test_client_metrics_are_altered_by_their_own_keys(name: str, text: str) -> None:
+    assert alter_client_metrics(broker(), {}, [Alteration(name, Operation.SET, text)]) == {name: text}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "code", "what"),
+    [
+        ("nope", "x", ErrorCode.INVALID_REQUEST, "Unknown client metrics configuration: nope"),
+        ("interval.ms", "99", ErrorCode.INVALID_REQUEST, "Invalid value 99 for interval.ms, interval must be between"),
+        ("interval.ms", "x", ErrorCode.INVALID_CONFIG, "Not a number of type INT"),
+        ("match", "client_id=a,", ErrorCode.INVALID_CONFIG, "Configuration 'match' values must not be empty."),
+        ("match", "client_id", ErrorCode.INVALID_CONFIG, "Illegal client matching pattern: client_id"),
+        ("match", "client_id=a=b", ErrorCode.INVALID_CONFIG, "Illegal client matching pattern: client_id=a=b"),
+        ("match", "no_such_name=a", ErrorCode.INVALID_CONFIG, "Illegal client matching pattern: no_such_name=a"),
+        ("match", "client_id=[", ErrorCode.INVALID_CONFIG, "Illegal client matching pattern: client_id=["),
+        ("match", "client_id=[[", ErrorCode.INVALID_CONFIG, "Illegal client matching pattern: client_id=[["),
+    ],
+)
+def test_client_metrics_refuse_what_kafka_refuses(name: str, text: str, code: ErrorCode, what: str) -> None:
+    with pytest.raises(KafkaError) as refusal:
+        alter_client_metrics(broker(), {}, [Alteration(name, Operation.SET, text)])
+
+    assert refusal.value.code is code
+    assert what in refusal.value.detail
+
+
+@pytest.mark.parametrize(
+    ("threads", "bound"),
+    [
+        (4, ""),
+        (16, ""),
+        (3, "value should be at least half the current value 8"),
+        (17, "value should not be greater than double the current value 8"),
+    ],
+)
+def test_threads_double_at_most_and_halve_at_most(threads: int, bound: str) -> None:
+    change = [Alteration("num.io.threads", Operation.SET, str(threads))]
+    if not bound:
+        assert alter_broker(broker(), change, whole_cluster=False) == {"num.io.threads": str(threads)}
         return
     with pytest.raises(KafkaError) as refusal:
-        alter_client_metrics(broker(), {}, change)
+        alter_broker(broker(), change, whole_cluster=False)
 
     assert refusal.value.code is ErrorCode.INVALID_REQUEST
-    assert what in refusal.value.detail
+    assert bound in refusal.value.detail
 
 
 def test_dynamic_keys_of_another_version_are_described_as_secrets() -> None:

@@ -32,3 +32,6 @@ replica.alter.log.dirs.io.max.bytes.per.second
 """
 
 KEYS: Final[tuple[ConfigKey, ...]] = build(_ROWS, _DOCS, scope=Scope.BROKER, internal=frozenset(_PARTS))
+
+NAMES: Final = frozenset(_PARTS)
+"""They have no default to fall back to: while one is not set, it is not there."""

@@ -211,6 +211,95 @@ def incremental_alter_broker_configs(talk: Conversation) -> None:
     talk.ask("IncrementalAlterConfigs", 1, fields, note="another broker's logger")
 
 
+def dynamic_thread_pools(talk: Conversation) -> None:
+    """IncrementalAlterConfigs of numbers of threads, which may at most double and at most halve at a time."""
+
+    def change(note: str, broker: str, *configs: tuple[int, str, str | None]) -> None:
+        talk.ask("IncrementalAlterConfigs", 1, _change(_BROKER, broker, *configs), note=f"broker {broker!r}: {note}")
+        _show(talk, _BROKER, "1", f"after {broker!r}: {note}", [key for _, key, _ in configs])
+
+    pools = {  # not num.network.threads: Kafka closes connections when it has fewer
+        "num.io.threads": 8,
+        "num.replica.fetchers": 1,
+        "num.recovery.threads.per.data.dir": 2,
+        "background.threads": 10,
+        "log.cleaner.threads": 1,
+        "remote.log.manager.copier.thread.pool.size": 10,
+        "remote.log.manager.expiration.thread.pool.size": 10,
+        "remote.log.reader.threads": 10,
+    }
+    for key, now in pools.items():
+        for number in sorted({now // 2 - 1, now // 2, now * 2, now * 2 + 1} - {0, -1}):
+            change(f"{key} {number}, as it is {now}", "1", (_SET, key, str(number)))
+            change(f"{key} back", "1", (_DELETE, key, None))
+    for broker in ("1", ""):
+        change("two pools, one too large", broker, (_SET, "num.io.threads", "12"), (_SET, "background.threads", "21"))
+        change("grow", broker, (_SET, "num.io.threads", "16"))
+        change("grow from there", broker, (_SET, "num.io.threads", "32"))
+        change("back from far", broker, (_DELETE, "num.io.threads", None))
+        change("back by half", broker, (_SET, "num.io.threads", "16"))
+        change("back", broker, (_DELETE, "num.io.threads", None))
+
+
+def throttle_rates(talk: Conversation) -> None:
+    """DescribeConfigs of the rates that reassignments set, which have no default to fall back to."""
+    rates = (
+        "leader.replication.throttled.rate",
+        "follower.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    )
+    _show(talk, _BROKER, "1", "unset", rates)
+    for broker in ("", "1"):
+        fields = _change(_BROKER, broker, *[(_SET, rate, "1000") for rate in rates])
+        talk.ask("IncrementalAlterConfigs", 1, fields, note=f"broker {broker!r}: set")
+        _show(talk, _BROKER, "1", f"after broker {broker!r}: set", rates)
+        _show(talk, _BROKER, "", f"all brokers after broker {broker!r}: set", rates)
+    for broker in ("", "1"):
+        fields = _change(_BROKER, broker, *[(_DELETE, rate, None) for rate in rates])
+        talk.ask("IncrementalAlterConfigs", 1, fields, note=f"broker {broker!r}: delete")
+    _show(talk, _BROKER, "1", "unset again", rates)
+
+
+def client_metrics_configs(talk: Conversation) -> None:
+    """IncrementalAlterConfigs of what metrics clients are asked for."""
+    name = talk.topic("asked")
+
+    def change(note: str, *configs: tuple[int, str, str | None]) -> None:
+        talk.ask("IncrementalAlterConfigs", 1, _change(_CLIENT_METRICS, name, *configs), note=note)
+        _show(talk, _CLIENT_METRICS, name, f"after: {note}", ("metrics", "interval.ms", "match"))
+
+    change("set", (_SET, "metrics", "a.,b."), (_SET, "interval.ms", "60000"), (_SET, "match", "client_id=a.*"))
+    for interval in ("99", "100", "3600000", "3600001", "0", "-1", "x"):
+        change(f"interval {interval}", (_SET, "interval.ms", interval))
+    for match in (
+        "client_instance_id=[0-9a-f]+,client_software_name=x,client_software_version=1.*",
+        "client_source_address=127.*, client_source_port = 9.* ",
+        "client_id",
+        "client_id=",
+        "=a",
+        "client_id=a=b",
+        "client_id=a=",
+        "no_such_name=a",
+        "CLIENT_ID=a",
+        "client_id=[",
+        "client_id=(?<!a)b",
+        "client_id=\\p{L}+",
+        "client_id=a++",
+        "client_id=a,",
+        "client_id=a,client_id=b",
+        "client_id=a,x",
+        "",
+        " ",
+    ):
+        change(f"match {match!r}", (_SET, "match", match))
+    change("append to match", (_APPEND, "match", "client_id=c"))
+    change("append what is wrong", (_APPEND, "match", "c"))
+    change("subtract from metrics", (_SUBTRACT, "metrics", "a."))
+    change("interval and match wrong", (_SET, "match", "x"), (_SET, "interval.ms", "5"))
+    change("unknown config and match wrong", (_SET, "match", "x"), (_SET, "no.such.config", "5"))
+    change("delete", (_DELETE, "match", None), (_DELETE, "metrics", None), (_DELETE, "interval.ms", None))
+
+
 def list_config_resources(talk: Conversation) -> None:
     """ListConfigResources."""
     name = talk.create("a")
