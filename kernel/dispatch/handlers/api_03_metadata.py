@@ -106,18 +106,25 @@ class MetadataHandler:
             if topic is not None:
                 known.append(self._topic(topic, live, operations))
             else:
-                unknown.append(self._missing_topic(name, missing, may_create=may_create))
+                unknown.append(self._missing_topic(name, missing, operations, may_create=may_create))
         if missing:
             self._create_topics(missing)
         return known + unknown
 
-    def _missing_topic(self, name: str, missing: list[str], *, may_create: bool) -> MetadataResponseTopic:
+    def _missing_topic(
+        self, name: str, missing: list[str], operations: int, *, may_create: bool
+    ) -> MetadataResponseTopic:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         if not is_valid_topic_name(name):
             code = ErrorCode.INVALID_TOPIC_EXCEPTION
         elif may_create and self._may_create_topics():
             missing.append(name)
-        return MetadataResponseTopic(error_code=code, name=name, is_internal=name in self._internal_topics)
+        return MetadataResponseTopic(
+            error_code=code,
+            name=name,
+            is_internal=name in self._internal_topics,
+            topic_authorized_operations=operations,
+        )
 
     def _topics_by_id(
         self,

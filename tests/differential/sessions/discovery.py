@@ -154,6 +154,11 @@ def metadata_unknown(talk: Conversation) -> None:
     no_create = {"allow_auto_topic_creation": False}
     talk.every("Metadata", {"topics": [unknown], **no_create}, note="unknown", versions=range(4, 14))
     talk.every("Metadata", {"topics": [unknown, known], **no_create}, note="unknown first", versions=(4, 12))
+    operations = {"include_topic_authorized_operations": True, **no_create}
+    named = {"topics": [unknown, {"name": "a b"}], **operations}
+    talk.every("Metadata", named, note="operations of what is not there", versions=range(8, 14))
+    by_id = {"topics": [{"name": None, "topic_id": UNKNOWN_ID}], **operations}
+    talk.every("Metadata", by_id, note="operations of an unknown id", versions=(12, 13))
     for what, name in BAD_NAMES.items():
         for version in (1, 4, 9, 12):
             talk.ask("Metadata", version, {"topics": [{"name": name}]}, note=f"name {what}")
