@@ -42,7 +42,11 @@ class LeadsFromTheStart(Broken):
 
 
 class NeverLeads(Broken):
-    expected = ("test_a_lone_replica_leads", "test_a_new_role_stands_in_ready_with_its_leader_and_epoch")
+    expected = (
+        "test_a_lone_replica_leads",
+        "test_who_the_metadata_names_leads_in_the_epoch_that_it_names",
+        "test_a_new_role_stands_in_ready_with_its_leader_and_epoch",
+    )
 
     def _role_in(self, state: PartitionState) -> Role:
         del state
@@ -91,6 +95,7 @@ class CommitsNothing(Broken):
     expected = (
         "test_a_lone_replica_commits_what_it_appends",
         "test_a_lone_replica_commits_what_its_log_already_holds",
+        "test_a_lone_replica_commits_what_its_log_holds_with_its_first_record",
         "test_what_everybody_has_is_committed",
         "test_a_record_is_committed_when_the_in_sync_set_has_it",
         "test_a_smaller_in_sync_set_commits_what_waited_for_the_others",
@@ -275,6 +280,8 @@ def fails(name: str, made_by: ElectionFactory, *, is_chosen: bool = True) -> boo
 
     try:
         getattr(Kit(), name)()
+    except pytest.skip.Exception:
+        return False
     except Exception:
         return True
     return False
@@ -317,7 +324,7 @@ def test_a_sound_election_passes_what_the_broken_ones_fail() -> None:
     assert [name for name in CONTRACT_TESTS if fails(name, IsrElectionFactory())] == []
 
 
-def test_promises_of_a_level_that_is_not_declared_are_not_asked_for() -> None:
+def test_promises_of_a_level_that_is_not_declared_are_skipped_and_do_not_pass() -> None:
     class Kit(ElectionContract):
         is_chosen_by_controller = False
         commits_by_isr = False
@@ -326,4 +333,5 @@ def test_promises_of_a_level_that_is_not_declared_are_not_asked_for() -> None:
             return factory_of(AcknowledgesAlways)
 
     for name in AcknowledgesAlways.expected:
-        getattr(Kit(), name)()
+        with pytest.raises(pytest.skip.Exception, match="asked only where"):
+            getattr(Kit(), name)()

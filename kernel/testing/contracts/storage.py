@@ -22,6 +22,7 @@ from ...contracts.disk_work import do_now
 from ...contracts.storage import EMPTY_READ, NO_LIMIT
 from ...errors import StorageError
 from ..batches import make_batch
+from .levels import needs_level
 from .storage_base import NOW_MS, PARTITION, SMALL, all_bytes, fill, make_context, read_bytes
 from .storage_model import check_against_model
 from .storage_rewriting import StorageRewritingContract
@@ -471,8 +472,7 @@ class StorageContract(StorageWorksContract, StorageRewritingContract):
             assert (following.cluster_id, following.high_watermarks()) == (engine.cluster_id, {PARTITION: 0})
 
     def test_what_one_engine_holds_no_other_takes(self, tmp_path: Path) -> None:
-        if not self.is_durable:
-            return
+        needs_level(self, "is_durable")
         engine = self.start(tmp_path)
         with pytest.raises(StorageError):
             self.make_engine(make_context(tmp_path)).start()
@@ -480,8 +480,7 @@ class StorageContract(StorageWorksContract, StorageRewritingContract):
         self.start(tmp_path)
 
     def test_what_is_of_one_cluster_is_refused_to_another(self, tmp_path: Path) -> None:
-        if not self.is_durable:
-            return
+        needs_level(self, "is_durable")
         self.start(tmp_path).close({})
         with pytest.raises(StorageError):
             self.make_engine(make_context(tmp_path, cluster_id="another")).start()
