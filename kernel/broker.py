@@ -217,7 +217,7 @@ class Broker:
                 await parts.metadata.register(self._registration())
                 parts.open_topics()
                 await self._create_start_topics(parts)
-                parts.metadata.add_listener(parts.warn_of_configs)
+                parts.metadata.add_listener(parts.config_warnings().changed)
                 async with trio.open_nursery() as services:
                     for name, run in (*parts.services(), *observer.services()):
                         await services.start(functools.partial(supervise, name, run, self.clock), name=name)

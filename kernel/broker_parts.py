@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from .broker_handlers import kernel_handlers
 from .broker_metadata import load_metadata_log
@@ -11,7 +11,6 @@ from .cleanup.compactor import Compactor, CompactorSettings
 from .cleanup.log_states import Policies
 from .cleanup.retention import Retention, RetentionSettings
 from .cleanup.workers import start_worker
-from .config.keys import Scope
 from .config.topic import TopicConfig
 from .contracts.storage import StorageContext, StorageEngine
 from .coordinator.runtimes import CoordinatorRuntimes
@@ -23,6 +22,7 @@ from .dispatch.router import Router
 from .errors import OdradekError, StorageError
 from .ids import ZERO_ID
 from .metadata.cluster_view import metadata_change
+from .metadata.config_warnings import ConfigWarnings
 from .metadata.directory_changes import directory_of
 from .metadata.image import MetadataImage, ResourceType
 from .metadata.rules import ControllerRules, dynamic_config
@@ -63,14 +63,6 @@ if TYPE_CHECKING:
     from .wire.messages.api_19_create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 log = logging.getLogger(__name__)
-
-SCOPES: Final[Mapping[int, Scope]] = {
-    ResourceType.TOPIC: Scope.TOPIC,
-    ResourceType.BROKER: Scope.BROKER,
-    ResourceType.GROUP: Scope.GROUP,
-    ResourceType.CLIENT_METRICS: Scope.CLIENT_METRICS,
-}
-"""What configs are set on, as the metadata and as the configuration names it."""
 
 
 class BrokerParts:
@@ -369,14 +361,11 @@ class BrokerParts:
             self.replicas.reconfigure_topic(name, self.plan(image.topics_by_name[name], image, config))
         self.coordinators.metadata_changed(metadata_change(delta, image))
 
-    def warn_of_configs(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Say which keys of the resources that a client has just configured belong to parts that are not built."""
-        for kind, name in sorted(delta.changed_configs):
-            scope = SCOPES.get(kind)
-            if scope is None or (scope is Scope.TOPIC and self.coordinators.owner_of(name) is not None):
-                continue  # an internal topic's are the broker's own choice
-            for _key, line in self.config.registry.without_effect(scope, image.config(kind, name)):
-                log.warning("%s %s: %s", scope.value, name or "default", line)
+    def config_warnings(self) -> ConfigWarnings:
+        """Return who tells of configs without effect, beginning with what is set from now on."""
+        return ConfigWarnings(
+            self.config.registry, self.image(), is_internal=lambda topic: self.coordinators.owner_of(topic) is not None
+        )
 
     # ----------------------------------------------------------------------------------------------------------- life
 
