@@ -77,7 +77,7 @@ EFFECTIVE_KEYS: Final[tuple[ClientKey, ...]] = (
     attrs.evolve(_ROWS["receive.buffer.bytes"], default=-1),
     _text("sasl.mechanism", "GSSAPI", "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER."),
     _text("sasl.jaas.config", None, "The credentials, as a login module of Kafka.", _PASSWORD),
-    _text("sasl.username", None, "The user, for who would rather not write a JAAS line.", "ssl.keystore.location"),
+    _text("sasl.username", None, "The user, in place of a JAAS line.", "ssl.keystore.location"),
     _text("sasl.password", None, "The user's password.", _PASSWORD),
     _text("sasl.oauthbearer.token", None, "The token itself.", _PASSWORD),
     _text("sasl.oauthbearer.token.endpoint.url", None, "file:///... names a file with the token.", _PASSWORD),

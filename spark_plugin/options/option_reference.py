@@ -18,9 +18,9 @@ WRITE_KEYS: Final = {
     "acks": "`all` (the default) or 1; with 0 the sink waits for answers all the same, as with 1.",
     "batch.size": "The size of a batch before compression: 1 MiB unless it is given.",
     "compression.type": "The codec: none (the default), gzip, snappy, lz4 or zstd.",
-    "compression.gzip.level": "How hard gzip tries.",
-    "compression.lz4.level": "How hard lz4 tries.",
-    "compression.zstd.level": "How hard zstd tries.",
+    "compression.gzip.level": "gzip's level.",
+    "compression.lz4.level": "lz4's level.",
+    "compression.zstd.level": "zstd's level.",
     "delivery.timeout.ms": "How long a batch may take with its repetitions.",
     "enable.idempotence": "Whether repetitions are recognised by the broker, so that they double nothing; true.",
     "max.in.flight.requests.per.connection": "Unanswered requests of one broker, at most 5.",
@@ -49,10 +49,10 @@ Generated from the tables in `spark_plugin` by `python -m tools.render_spark_opt
 stale. How to use them: [Read and write topics with Spark](../how-to/spark.md).
 
 Names are taken in any case of letters. `{BOOTSTRAP}` has to be given, and for reading exactly one of `subscribe`,
-`subscribePattern` and `assign`. Those marked *ours* Spark's Kafka connector does not have; the others mean here what
-they mean there, but for [what differs](../how-to/spark.md#what-differs-from-the-connector). A value that is none is
-refused when the query is made, with the option, the value and the form that is expected. Of a name that nobody knows a
-warning tells, with the nearest that there is, and the query runs.
+`subscribePattern` and `assign`. Spark's Kafka connector has no options marked *ours*; the others mean here what they
+mean there, except for [what differs](../how-to/spark.md#what-differs-from-the-connector). A wrong value is refused when
+the query is made, with the option, the value and the form that is expected. An unknown name earns a warning with the
+nearest known one, and the query runs.
 """
 
 _SECTIONS: Final = (
@@ -103,7 +103,7 @@ def _option(option: Option) -> str:
 
 def _data_loss() -> Iterator[str]:
     yield "\n## failOnDataLoss\n"
-    yield "What happens when records that were to be read are gone; when it is false a warning tells of it.\n"
+    yield "What happens when records that were to be read are gone; when it is false a warning says so.\n"
     yield "| what happened | true | false |\n| --- | --- | --- |"
     yield from (f"| {event.value} | {texts.true} | {texts.false} |" for event, texts in EVENTS.items())
     yield "\nGaps that compaction, aborted transactions and control records leave are no loss. A start beyond the end"
@@ -135,7 +135,7 @@ def _kafka_keys() -> Iterator[str]:
     where = {Use.SOURCE: "reading", Use.SINK: "writing", Use.EVERYWHERE: "reading and writing"}
     yield from (f"| `kafka.{name}` | {where[use]} | {doc} |" for name, (use, doc) in REFUSED_KAFKA_KEYS.items())
     others = KNOWN_NAMES - {key.name for key in EFFECTIVE_KEYS} - WRITE_KEYS.keys() - REFUSED_KAFKA_KEYS.keys()
-    yield f"\nThese {len(others)} pass without effect, so that jobs with them run; any other is warned of:\n"
+    yield f"\nThese {len(others)} are accepted without effect, so that jobs with them run; any other earns a warning:\n"
     yield ", ".join(f"`{name}`" for name in sorted(others)) + "."
 
 

@@ -252,7 +252,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         name="groupIdPrefix",
         kind=Kind.TEXT,
         use=Use.SOURCE,
-        doc="Let pass: reading needs no consumer group here.",
+        doc="Accepted without effect: reading needs no consumer group here.",
     ),
     Option(
         name="commitOffsetsTo",
@@ -260,7 +260,7 @@ OPTIONS: Final[tuple[Option, ...]] = (
         use=Use.STREAM,
         is_ours=True,
         doc="A consumer group to which the offsets of finished micro-batches are committed, so that tools for lag see"
-        " them: one batch late, as Spark tells of them.",
+        " them: one batch late, when Spark says that they are finished.",
     ),
     Option(
         name="readFrom",
