@@ -349,10 +349,8 @@ class BrokerParts:
             for listener in self.config_listeners:
                 listener(self.live_config)
         config = self.live_config
-        for topic_id in delta.created_topics | delta.changed_topics:
-            found = image.topics_by_id.get(topic_id)
-            if found is not None:
-                self.opener.open(topic_id, len(found.partitions))
+        for topic_id, indexes in delta.changed_partitions.items():
+            self.opener.open(topic_id, indexes)
         if has_broker_change:
             changed = set(image.topics_by_name)
         else:

@@ -160,16 +160,12 @@ class MetadataDelta:
         created_topics: Ids of new topics.
         changed_topics: Ids of topics that were there, some partition of which changed or came.
         deleted_topics: The topics that are gone, as they were.
-        changed_partitions: (topic id, partition) of every new or changed partition.
-        changed_brokers: Ids of brokers that were registered, changed or unregistered.
+        changed_partitions: Topic id to the indexes of its new or changed partitions.
         changed_configs: (resource type, name) of resources whose configs changed.
-        features_changed: Whether a finalized level changed.
     """
 
     created_topics: frozenset[UUID] = frozenset()
     changed_topics: frozenset[UUID] = frozenset()
     deleted_topics: tuple[TopicImage, ...] = ()
-    changed_partitions: frozenset[tuple[UUID, int]] = frozenset()
-    changed_brokers: frozenset[int] = frozenset()
+    changed_partitions: Mapping[UUID, frozenset[int]] = attrs.field(factory=dict)
     changed_configs: frozenset[tuple[int, str]] = frozenset()
-    features_changed: bool = False

@@ -81,12 +81,9 @@ class _Changes:
     """A delta that is still growing."""
 
     created_topics: set[UUID] = attrs.field(factory=set)
-    changed_topics: set[UUID] = attrs.field(factory=set)
     deleted_topics: list[TopicImage] = attrs.field(factory=list)
-    changed_partitions: set[tuple[UUID, int]] = attrs.field(factory=set)
-    changed_brokers: set[int] = attrs.field(factory=set)
+    changed_partitions: dict[UUID, set[int]] = attrs.field(factory=dict)
     changed_configs: set[tuple[int, str]] = attrs.field(factory=set)
-    features_changed: bool = False
 
 
 class ImageBuilder:
@@ -151,12 +148,10 @@ class ImageBuilder:
         changes, self._changes = self._changes, _Changes()
         return MetadataDelta(
             created_topics=frozenset(changes.created_topics),
-            changed_topics=frozenset(changes.changed_topics - changes.created_topics),
+            changed_topics=frozenset(changes.changed_partitions.keys() - changes.created_topics),
             deleted_topics=tuple(changes.deleted_topics),
-            changed_partitions=frozenset(changes.changed_partitions),
-            changed_brokers=frozenset(changes.changed_brokers),
+            changed_partitions={topic: frozenset(indexes) for topic, indexes in changes.changed_partitions.items()},
             changed_configs=frozenset(changes.changed_configs),
-            features_changed=changes.features_changed,
         )
 
     # ------------------------------------------------------------------------------------------------- one record each
@@ -179,11 +174,9 @@ class ImageBuilder:
             record.is_fenced,
             record.in_controlled_shutdown,
         )
-        self._changes.changed_brokers.add(record.broker_id)
 
     def _replay_remove_broker(self, record: RemoveBrokerRecord) -> None:
         self._brokers.write().pop(record.broker_id, None)
-        self._changes.changed_brokers.add(record.broker_id)
 
     def _replay_topic(self, record: TopicRecord) -> None:
         self._open[record.topic_id] = _OpenTopic(
@@ -214,8 +207,7 @@ class ImageBuilder:
                 f"metadata has partition {record.partition} of {topic.freeze().name} and not those before: "
                 "the log is damaged"
             )
-        self._changes.changed_topics.add(record.topic_id)
-        self._changes.changed_partitions.add((record.topic_id, record.partition))
+        self._changes.changed_partitions.setdefault(record.topic_id, set()).add(record.partition)
 
     def _open_topic(self, topic_id: UUID) -> _OpenTopic:
         topic = self._open.get(topic_id)
@@ -236,8 +228,7 @@ class ImageBuilder:
             del self._configs.write()[resource]
             self._changes.changed_configs.add(resource)
         changes = self._changes
-        changes.changed_topics.discard(topic.topic_id)
-        changes.changed_partitions = {item for item in changes.changed_partitions if item[0] != topic.topic_id}
+        changes.changed_partitions.pop(topic.topic_id, None)
         if topic.topic_id in changes.created_topics:
             changes.created_topics.discard(topic.topic_id)
         else:
@@ -264,7 +255,6 @@ class ImageBuilder:
         else:
             self._features.write().pop(record.name, None)
             self._scalars["disabled_features"] = disabled | {record.name}
-        self._changes.features_changed = True
 
     def _replay_producer_ids(self, record: ProducerIdsRecord) -> None:
         self._scalars["next_producer_id"] = record.next_producer_id

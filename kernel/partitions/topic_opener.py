@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from uuid import UUID
 
 AT_ONCE_MAX: Final = 32
@@ -36,11 +36,12 @@ class TopicOpener:
         self._waiting: deque[tuple[UUID, int]] = deque()
         self._has_work = trio.Event()
 
-    def open(self, topic_id: UUID, partitions_count: int) -> None:
-        """Open the first partitions of a topic now and the others soon."""
-        self._open_partitions(topic_id, list(range(min(partitions_count, AT_ONCE_MAX))))
-        if partitions_count > AT_ONCE_MAX:
-            self._waiting += [(topic_id, index) for index in range(AT_ONCE_MAX, partitions_count)]
+    def open(self, topic_id: UUID, indexes: Collection[int]) -> None:
+        """Open the first of some partitions of a topic now and the others soon."""
+        in_order = sorted(indexes)
+        self._open_partitions(topic_id, in_order[:AT_ONCE_MAX])
+        if len(in_order) > AT_ONCE_MAX:
+            self._waiting += [(topic_id, index) for index in in_order[AT_ONCE_MAX:]]
             self._has_work.set()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

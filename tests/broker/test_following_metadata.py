@@ -1,0 +1,66 @@
+"""What a broker does with its replicas when the committed metadata changes."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from odradek.kernel.broker import Broker, read_broker_options
+from odradek.kernel.broker_parts import BrokerParts
+from odradek.kernel.contracts.election import PartitionState
+from odradek.kernel.partitions.topic_plan import TopicPlan
+from odradek.kernel.wire.messages.api_19_create_topics import CreatableTopic, CreateTopicsRequest
+from odradek.kernel.wire.messages.api_37_create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+
+
+def run_in_broker(directory: Path, scenario: Callable[[BrokerParts], Coroutine[Any, Any, None]]) -> None:
+    """Run a scenario beside a broker that serves."""
+
+    async def main() -> None:
+        options = read_broker_options(
+            config=None, environment={}, options=[f"log.dirs={directory}"], listen=["127.0.0.1:0"]
+        )
+        broker = Broker(options)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(broker.run)
+            assert broker.parts is not None
+            await scenario(broker.parts)
+            broker.stop()
+
+    trio.run(main)
+
+
+async def create(parts: BrokerParts, name: str, partitions: int) -> None:
+    wanted = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+    await parts.create_topics(CreateTopicsRequest(topics=[wanted], timeout_ms=30_000))
+
+
+def test_a_change_of_one_partition_concerns_no_other_of_its_topic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[tuple[str, list[int]]] = []
+
+    async def scenario(parts: BrokerParts) -> None:
+        await create(parts, "orders", 3)
+        await create(parts, "others", 2)
+        open_topic = parts.replicas.open_topic
+
+        def note(name: str, topic_id: uuid.UUID, plan: TopicPlan, partitions: Mapping[int, PartitionState]) -> None:
+            given.append((name, sorted(partitions)))
+            open_topic(name, topic_id, plan, partitions)
+
+        monkeypatch.setattr(parts.replicas, "open_topic", note)
+        more = CreatePartitionsTopic(name="orders", count=5, assignments=None)
+        request = CreatePartitionsRequest(topics=[more], timeout_ms=30_000)
+        await parts.metadata.submit(lambda controller, _now_ms: controller.create_partitions(request))
+
+        assert sorted(parts.replicas.topics["orders"].partitions) == [0, 1, 2, 3, 4]
+
+    run_in_broker(tmp_path, scenario)
+
+    assert given == [("orders", [3, 4])]
