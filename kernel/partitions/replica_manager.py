@@ -141,8 +141,7 @@ class ReplicaManager:
         self._found_logs: list[tuple[StorageEngine, TopicIdPartition]] = []
         self.unfinished_moves: dict[TopicIdPartition, str] = {}
         self._staged: list[Replica] = []
-        self._failed_logs: dict[TopicIdPartition, str] = {}
-        self._states_of_failed: dict[TopicIdPartition, PartitionState] = {}
+        self._failed: dict[TopicIdPartition, PartitionState] = {}  # what could not be opened, and what it is to become
 
     def __repr__(self) -> str:
         count = sum(len(topic.partitions) for topic in self.topics.values())
@@ -171,14 +170,21 @@ class ReplicaManager:
             if replica is None:
                 replica = self._open(partition, plan)
                 if replica is None:
-                    self._states_of_failed[partition] = state
+                    self._failed[partition] = state
                     continue
-                topic.partitions[index] = replica
-                topic.is_plain = topic.is_plain and not replica.stages
+                self._add(topic, replica)
             self.apply_leadership(replica, state)
 
+    def _add(self, topic: TopicReplicas, replica: Replica) -> None:
+        self._failed.pop(replica.partition, None)
+        topic.partitions[replica.partition.partition] = replica
+        topic.is_plain = topic.is_plain and not replica.stages
+
     def _give_up(self, topic: TopicReplicas, index: int) -> None:
-        """Close and delete a replica that was moved to other brokers."""
+        """Close and delete a replica that was moved to other brokers, also one that could not be opened."""
+        partition = TopicIdPartition(topic.topic_id, topic.name, index)
+        if self._failed.pop(partition, None) is not None:
+            self._delete_log(topic, partition)
         replica = topic.partitions.pop(index, None)
         if replica is not None:
             self._take_offline(replica, "the replica moved to another broker")
@@ -188,16 +194,11 @@ class ReplicaManager:
 
     def _open(self, partition: TopicIdPartition, plan: TopicPlan) -> Replica | None:
         try:
-            replica = self._opener.open(partition, plan)
+            return self._opener.open(partition, plan)
         except (StorageError, PluginError) as error:
             log.error("partition %s is offline: %s", partition, error)
-            self._failed_logs[partition] = str(error)
-        except Exception as error:  # a plugin's: its partition pays, nobody else
+        except Exception:  # a plugin's: its partition pays, nobody else
             log.exception("partition %s is offline", partition)
-            self._failed_logs[partition] = repr(error)
-        else:
-            self._failed_logs.pop(partition, None)
-            return replica
         return None
 
     def apply_leadership(self, replica: Replica, state: PartitionState) -> None:
@@ -253,7 +254,7 @@ class ReplicaManager:
             self._take_offline(replica, "the topic was deleted")
         for index in range(partitions_count):
             partition = TopicIdPartition(topic.topic_id, name, index)
-            self._failed_logs.pop(partition, None)
+            self._failed.pop(partition, None)
             if topic.plan.tier is not None:
                 self.tiers.delete(partition)
             self._delete_log(topic, partition)
@@ -269,18 +270,12 @@ class ReplicaManager:
 
     def retry_failed_logs(self) -> None:
         """Try once more to open what could not be opened: a disk may have room again, a file may be readable."""
-        for partition in list(self._failed_logs):
-            topic = self.topics.get(partition.topic)
-            if topic is None or topic.topic_id != partition.topic_id:
-                del self._failed_logs[partition]
-                continue
+        for partition, state in list(self._failed.items()):
+            topic = self.topics_by_id[partition.topic_id]
             replica = self._open(partition, topic.plan)
-            state = self._states_of_failed.pop(partition, None)
-            if replica is not None and state is not None:
-                topic.partitions[partition.partition] = replica
+            if replica is not None:
+                self._add(topic, replica)
                 self.apply_leadership(replica, state)
-            elif state is not None:
-                self._states_of_failed[partition] = state
 
     def fail(self, replica: Replica, error: Exception) -> None:
         """Take a replica offline that failed, and say why: one line for a disk, a trace for a bug."""
@@ -360,7 +355,7 @@ class ReplicaManager:
         if replica is not None:
             return replica
         replicas = self.topics.get(topic)
-        if replicas is not None and TopicIdPartition(replicas.topic_id, topic, partition) in self._failed_logs:
+        if replicas is not None and TopicIdPartition(replicas.topic_id, topic, partition) in self._failed:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 

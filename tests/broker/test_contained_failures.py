@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import shutil
+import uuid
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 import trio
 import trio.testing
 
 from odradek.kernel.broker import Broker, read_broker_options
-from odradek.kernel.contracts.election import Election, ElectionContext, Ready
+from odradek.kernel.contracts.election import Election, ElectionContext, PartitionState, Ready
 from odradek.kernel.dispatch.router import Router
 from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
 from odradek.kernel.partitions.replica import Replica
@@ -129,6 +131,53 @@ def test_a_log_whose_replica_could_not_be_made_is_tried_again(tmp_path: Path) ->
     hosted.replicas.retry_failed_logs()
 
     assert hosted.replicas.get("a", 0).is_leader
+    hosted.replicas.close()
+
+
+def test_stages_look_at_a_topic_also_when_its_log_was_opened_at_the_second_try(tmp_path: Path) -> None:
+    hosted = Hosted(tmp_path)
+    elections = hosted.replicas._opener.elections
+    hosted.replicas._opener.elections = {}
+
+    class Stage:
+        def accept(self, batch: memoryview) -> memoryview:
+            return batch
+
+    hosted.replicas._opener.stages = {"looks": lambda partition, settings: Stage()}
+    state = PartitionState(leader=1, leader_epoch=0, partition_epoch=0, replicas=(1,), isr=(1,))
+    hosted.replicas.open_topic("a", uuid.UUID(int=5), attrs.evolve(hosted.plan(), stages=("looks",)), {0: state})
+
+    hosted.replicas._opener.elections = elections
+    hosted.replicas.retry_failed_logs()
+
+    assert hosted.replicas.get("a", 0).is_leader
+    assert not hosted.replicas.topics["a"].is_plain
+    hosted.replicas.close()
+
+
+def test_a_log_that_could_not_be_opened_is_not_tried_again_once_its_partition_is_another_brokers(
+    tmp_path: Path,
+) -> None:
+    earlier = Hosted(tmp_path)
+    earlier.open("moved")
+    replica = earlier.produce("moved", 0)
+    assert replica.log.directory is not None
+    earlier.replicas.close()
+    hosted = Hosted(tmp_path)
+    elections = hosted.replicas._opener.elections
+    hosted.replicas._opener.elections = {}
+    hosted.open("moved")
+    with pytest.raises(KafkaError, match="log directory cannot be"):
+        hosted.replicas.get("moved", 0)
+    elsewhere = PartitionState(leader=2, leader_epoch=1, partition_epoch=1, replicas=(2,), isr=(2,))
+
+    hosted.replicas.open_topic("moved", replica.partition.topic_id, hosted.plan(), {0: elsewhere})
+    hosted.replicas._opener.elections = elections
+    hosted.replicas.retry_failed_logs()
+
+    with pytest.raises(KafkaError, match="hosts no such topic or partition"):
+        hosted.replicas.get("moved", 0)
+    assert not replica.log.directory.exists()
     hosted.replicas.close()
 
 
