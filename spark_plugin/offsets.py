@@ -80,7 +80,7 @@ def parse_partitions(option: str, value: str) -> tuple[TopicPartition, ...]:
     if not found:
         raise fail("it names no partition")
     if len(set(found)) < len(found):
-        raise fail("a partition stands there twice")
+        raise fail("a partition is given twice")
     return tuple(sorted(found))
 
 
@@ -164,7 +164,7 @@ def _parse_by_partition(option: str, value: str, example: str, least: int) -> di
                 raise fail(f"{number!r} is no partition of {topic!r}")
             partition = TopicPartition(topic, int(number))
             if partition in found:
-                raise fail(f"{partition} stands there twice")
+                raise fail(f"{partition} is given twice")
             found[partition] = _whole_number(raw, least, partition, fail)
     if not found:
         raise fail("it names no partition")
@@ -187,7 +187,7 @@ def _read_object(value: str, fail: Callable[[str], OptionError]) -> dict[str, An
     def no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         whole = dict(pairs)
         if len(whole) < len(pairs):
-            raise fail("a name stands there twice")
+            raise fail("a name is given twice")
         return whole
 
     try:

@@ -348,7 +348,7 @@ async def _tell_of_silence(partition: TopicPartition, heard: _Heard) -> None:
                 break
             log.warning(
                 "compaction of %s: its worker has given nothing for %d minutes, and the log grows: its disk may hang, "
-                "or log.cleaner.io.max.bytes.per.second be too low",
+                "or log.cleaner.io.max.bytes.per.second may be too low",
                 partition,
                 number * SILENCE_S / 60,
             )

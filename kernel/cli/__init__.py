@@ -134,7 +134,7 @@ def _empty_parser() -> argparse.ArgumentParser:
     return CommandParser(
         prog="odradek",
         description="An event-streaming broker that speaks the Kafka protocol.",
-        epilog="`odradek COMMAND --help` tells more of each. Plugins may bring more commands: `odradek plugins list` "
+        epilog="`odradek COMMAND --help` says more about each. Plugins may bring more commands: `odradek plugins list` "
         "shows them. Start with `odradek demo`.",
     )
 

@@ -31,7 +31,7 @@ script, a line (or what stands between semicolons) a step:
   topic orders 10 racks r1 r2      its replicas are in these racks in turn
   delete orders                    the topic is gone
   join a b c                       members join and read every topic
-  join d reads orders in r1        one that reads some topics, and tells its rack
+  join d reads orders in r1        one that reads some topics, and is in a rack
   leave c                          members leave
   change a reads orders            members read other topics
   # a comment

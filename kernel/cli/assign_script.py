@@ -4,7 +4,7 @@
     topic orders 10 racks r1 r2 r3    its partitions' replicas are in these racks in turn
     delete orders                     the topic is gone
     join a b c                        members join; they read every topic
-    join d reads orders in r1         one that reads some topics only, and tells its rack
+    join d reads orders in r1         one that reads some topics only, and is in a rack
     leave c                           members leave
     change a reads orders payments    members read other topics
 
@@ -115,7 +115,7 @@ def _clauses(words: Sequence[str], *keywords: str) -> dict[str, list[str]]:
             current.append(word)
     for keyword, some in found.items():
         if keyword and not some:
-            raise ValueError(f"something is missing behind {keyword!r}")
+            raise ValueError(f"something is missing after {keyword!r}")
     return found
 
 

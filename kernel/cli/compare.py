@@ -34,7 +34,7 @@ value: cleanup.policy=delete,compact,compact+delete are three values.
 
 Each run has a broker of its own in a process of its own, on a free port, with
 an empty folder; it is killed at its end (kill -9), started again, and read once
-more. Rounds interleave the combinations. Figures that no system call tells are
+more. Rounds interleave the combinations. Figures that the system does not give are
 shown as -. docs/how-to/compare.md says how to read them.
 """
 
@@ -72,11 +72,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--config", type=Path, metavar="FILE", help="an odradek.toml for all: plugins and settings")
     parser.add_argument(
-        "-w", "--workload", metavar="NAME|FILE", help="what is done: a name, or a .toml file (default keyed-updates)"
+        "-w", "--workload", metavar="NAME|FILE", help="what is done: a name or a .toml file (default keyed-updates)"
     )
-    parser.add_argument("--workloads", action="store_true", help="print the workloads that have a name, and end")
+    parser.add_argument("--workloads", action="store_true", help="print the named workloads, and exit")
     amount = parser.add_mutually_exclusive_group()
-    amount.add_argument("-n", "--records", type=positive, metavar="N", help="so many instead of the workload's number")
+    amount.add_argument(
+        "-n", "--records", type=positive, metavar="N", help="how many, in place of the workload's own number"
+    )
     amount.add_argument(
         "--seconds",
         type=positive,
@@ -85,7 +87,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-r", "--rounds", type=positive, default=ROUNDS, metavar="N", help=f"default {ROUNDS}")
     parser.add_argument(
-        "--seed", type=natural, default=SEED, metavar="N", help=f"of all that is random (default {SEED})"
+        "--seed", type=natural, default=SEED, metavar="N", help=f"for everything random (default {SEED})"
     )
     parser.add_argument(
         "--dir", type=Path, metavar="DIR", help="where brokers keep their data (default: temporary files)"

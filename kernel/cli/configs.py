@@ -59,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     alter = actions.add_parser("alter", help="change settings")
     document(
         alter,
-        "Change settings, all of them or none. They hold at once and survive a restart.",
+        "Change settings, all of them or none. They take effect at once and survive a restart.",
         [
             ("configs alter topic orders --set retention.ms=60000 --unset segment.bytes", "change two"),
             ("configs alter broker 1 --set log.retention.ms=86400000", "for one broker"),

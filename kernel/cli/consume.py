@@ -48,7 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topic", metavar="TOPIC")
     where = parser.add_argument_group("what is read")
     where.add_argument(
-        "-p", "--partition", type=natural, action="append", default=[], metavar="N", help="only this one; several times"
+        "-p", "--partition", type=natural, action="append", default=[], metavar="N", help="only this; may be repeated"
     )
     where.add_argument("-o", "--offset", default="beginning", metavar="OFFSET", help="where to begin")
     where.add_argument("-u", "--until", metavar="OFFSET", help="where to stop, itself not included (default end)")

@@ -170,7 +170,7 @@ def parse_plan(lines: Iterable[str], source: str) -> dict[TopicPartition, int]:
             raise ConfigError("expected topic,partition,offset", where=f"{source}, line {number}")
         partition = TopicPartition(found[1], int(found[2]))
         if partition in plan:
-            raise ConfigError(f"{partition} stands there twice", where=f"{source}, line {number}")
+            raise ConfigError(f"{partition} is given twice", where=f"{source}, line {number}")
         plan[partition] = int(found[3])
     if not plan:
         raise ConfigError("there is nothing in it", where=source)

@@ -99,7 +99,7 @@ def _configure_describe(parser: argparse.ArgumentParser) -> None:
         "Show a group: its state, its members and what each reads, and for every partition what is committed, where "
         "the partition ends and how far behind the group is.\n\n"
         "Lag counts the records up to the high watermark; with --isolation read_committed up to the last stable "
-        "offset, for what an open transaction wrote cannot be read yet.",
+        "offset, because what an open transaction wrote cannot be read yet.",
         [
             ("groups describe app", "one group"),
             ("groups describe app --isolation read_committed", "as its transactional readers see it"),
@@ -292,7 +292,10 @@ def _configure_delete(parser: argparse.ArgumentParser) -> None:
     document(
         parser,
         "Delete groups that have no members, with all that they committed. There is no way back.",
-        [("groups delete app", "at once"), ("groups delete app --if-exists", "as a script says it")],
+        [
+            ("groups delete app", "at once"),
+            ("groups delete app --if-exists", "no error if it is not there, for scripts"),
+        ],
     )
     parser.add_argument("groups", nargs="+", metavar="GROUP")
     parser.add_argument("--if-exists", action="store_true", help="leave out those that are not there")

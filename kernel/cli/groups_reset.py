@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         parser,
         "Change where a group goes on reading. Without --execute it is a dry run: what would change is shown and "
         "nothing is done. The group must have no members when it is done. Offsets that a partition does not have "
-        "become the nearest that it has; a note tells so.",
+        "become the nearest that it has; a note says so.",
         [
             ("groups reset-offsets app -t orders --to-earliest", "show what reading all of it again means"),
             ("groups reset-offsets app -t orders --to-earliest --execute", "and do it"),
@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
             ("groups reset-offsets app --from-file plan.csv --execute", "and go back to it"),
         ],
     )
-    parser.add_argument("group", metavar="GROUP", help="one that does not exist yet comes to be")
+    parser.add_argument("group", metavar="GROUP", help="created if it does not exist")
     scope = parser.add_argument_group("which partitions")
     scope.add_argument(
         "-t", "--topic", action="append", default=[], metavar="TOPIC[:P,P]", help="a topic, or some of its partitions"
@@ -47,10 +47,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     scope.add_argument("--all-topics", action="store_true", help="every partition that the group committed")
     targets = parser.add_argument_group("where to, one of").add_mutually_exclusive_group(required=True)
     targets.add_argument("--to-earliest", action="store_true", help="the first record that is there")
-    targets.add_argument("--to-latest", action="store_true", help="behind the last record")
-    targets.add_argument(
-        "--to-current", action="store_true", help="what is committed; behind the last where nothing is"
-    )
+    targets.add_argument("--to-latest", action="store_true", help="after the last record")
+    targets.add_argument("--to-current", action="store_true", help="what is committed, or the end where nothing is")
     targets.add_argument("--to-offset", type=natural, metavar="N", help="this offset")
     targets.add_argument("--shift-by", type=int, metavar="N", help="this many on, or back when negative")
     targets.add_argument("--to-datetime", metavar="DATE", help="the first record at or after 2026-01-31T08:00 (UTC)")

@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "beats the file, which beats the defaults. `odradek config describe` explains them all.",
         [
             ("serve", "clients find it on 127.0.0.1:9092"),
-            ("serve --listen 127.0.0.1:0 --data-dir ./data", "on a free port, which `ready` tells"),
+            ("serve --listen 127.0.0.1:0 --data-dir ./data", "on a free port, which `ready` names"),
             ("serve --config server.properties", "with Kafka's own file as it is"),
             ("serve --set num.partitions=4 --set odradek.http.listener=127.0.0.1:8080", "with settings, and /metrics"),
         ],

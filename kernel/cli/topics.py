@@ -83,7 +83,7 @@ def _configure_create(parser: argparse.ArgumentParser) -> None:
         [
             ("topics create orders", "with the broker's num.partitions"),
             ("topics create state -p 8 -c cleanup.policy=compact", "eight partitions, the newest record of each key"),
-            ("topics create orders --if-not-exists", "as a script says it"),
+            ("topics create orders --if-not-exists", "no error if it is there, for scripts"),
         ],
     )
     parser.add_argument("topic", metavar="TOPIC")
@@ -221,7 +221,10 @@ def _configure_delete(parser: argparse.ArgumentParser) -> None:
     document(
         parser,
         "Delete topics with all their records. There is no way back.",
-        [("topics delete orders", "at once"), ("topics delete orders --if-exists", "as a script says it")],
+        [
+            ("topics delete orders", "at once"),
+            ("topics delete orders --if-exists", "no error if it is not there, for scripts"),
+        ],
     )
     parser.add_argument("topics", nargs="+", metavar="TOPIC")
     parser.add_argument("--if-exists", action="store_true", help="leave out those that are not there")

@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "Work with transactions of a running broker: see which are open, and end those that nobody ends.",
         [
             ("transactions list --state Ongoing", "those that are open"),
-            ("transactions find-hanging", "those that keep read_committed consumers waiting for ever"),
+            ("transactions find-hanging", "those that keep read_committed consumers waiting forever"),
             ("transactions abort orders:0 --start-offset 42", "end such a one in its partition"),
         ],
     )
@@ -230,7 +230,7 @@ def _configure_find(parser: argparse.ArgumentParser) -> None:
     document(
         parser,
         "Find transactions that hang: open in a partition for longer than any may be, while no coordinator knows the "
-        "partition as part of one. Consumers with read_committed wait there for ever. Each can be ended with `abort`.",
+        "partition as part of one. Consumers with read_committed wait there forever. Each can be ended with `abort`.",
         [
             ("transactions find-hanging", "in all topics"),
             ("transactions find-hanging -t orders:0 --max-timeout 1m", "in one partition, idle for a minute"),
@@ -295,7 +295,7 @@ def _configure_abort(parser: argparse.ArgumentParser) -> None:
     document(
         parser,
         "End a hanging transaction: write an abort marker into its partition. What the coordinator thinks of the "
-        "transaction is not changed: one that it still knows is torn apart. Use `terminate` for those.\n\n"
+        "transaction is not changed: one that it still knows would be torn apart. Use `terminate` for those.\n\n"
         "The transaction is named by the offset where it begins, as find-hanging shows it, or by its producer.",
         [
             ("transactions abort orders:0 --start-offset 42", "the one that begins there"),

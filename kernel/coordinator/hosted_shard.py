@@ -298,7 +298,7 @@ class HostedShard:
                 self.write_batch()
             return self._gather(result.records, encoded, now_ms, limit)
         except Exception:
-            log.exception("replaying into the coordinator of %s failed; it is loaded anew", replica.partition)
+            log.exception("replaying into the coordinator of %s failed; it is loaded again", replica.partition)
             self._fail()
             return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
@@ -332,7 +332,7 @@ class HostedShard:
         try:
             header = self._append(memoryview(self._batch.build()))
         except KafkaError as error:
-            log.error("the coordinator of %s cannot write and is loaded anew: %s", self.replica.partition, error)
+            log.error("the coordinator of %s cannot write and is loaded again: %s", self.replica.partition, error)
             self._fail()
             return
         answers, self._batch_answers = self._batch_answers, []

@@ -208,7 +208,7 @@ class MetadataLog:
             raise ConfigError(
                 f"the metadata in {self._log.directory} belongs to cluster {found}, the log directories to "
                 f"{self._cluster_id}",
-                hint=f"if meta.properties was lost, and made anew: it must say cluster.id={found}",
+                hint=f"if meta.properties was lost, and written again: it must say cluster.id={found}",
             )
 
     # ----------------------------------------------------------------------------------------------------- operations

@@ -74,7 +74,7 @@ def _frame_of(thread_id: int) -> FrameType | None:
 def report(culprit: Culprit) -> None:
     """Say who holds the broker up, where, and what its author should do."""
     log.error(
-        "plugin %r holds the broker up: nobody has been served for %.1f s; what waits belongs into a DiskWork, "
+        "plugin %r holds the broker up: nobody has been served for %.1f s; what waits belongs in a DiskWork, "
         "a service or `broker.run_in_thread` (until then, put it into `disable` of [plugins])",
         culprit.plugin,
         LIMIT_S + SECOND_LOOK_S,

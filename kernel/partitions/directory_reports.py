@@ -62,7 +62,7 @@ class DirectoryReports:
             try:
                 await self.report()
             except KafkaError as error:
-                log.warning("the controller does not take note of log directories: %s", error)
+                log.warning("the controller does not accept where replicas lie: %s", error)
 
     async def report(self) -> None:
         """Tell the controller what differs now, if anything does."""

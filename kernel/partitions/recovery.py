@@ -130,7 +130,7 @@ def _read_indexes(partition_log: PartitionLog) -> list[AbortedTransaction] | Non
             data = partition_log.read_sidecar(base_offset, TRANSACTION_INDEX_KIND)
             aborted += decode_transaction_index(data, is_torn=not partition_log.was_clean)
         except CorruptionError as error:
-            log.warning("%s: %d.txnindex is built anew: %s", partition_log.partition, base_offset, error)
+            log.warning("%s: %d.txnindex is rebuilt: %s", partition_log.partition, base_offset, error)
             return None
     return aborted
 

@@ -11,8 +11,8 @@ different ones each repair takes the way that moves the fewest.
 it may find one: nearness goes before stickiness, balance before both. With different subscriptions nearness decides
 where nothing else does.
 
-How: all members keep what they owned and may read; with equal subscriptions what is above a fair share is let go; what is
-free goes to whoever has least; and with different subscriptions the loads are repaired::
+How: all keep what they owned and may read; with equal subscriptions what is above a fair share is let go; what is free
+goes to whoever has least; and with different subscriptions the loads are repaired::
 
     while somebody of the most loaded can hand a partition on - to another subscriber of its topic, who may hand on one
     of another topic, and so on - until it reaches somebody with at least two less: do so, on the cheapest way.

@@ -178,7 +178,7 @@ def _load_epochs(files: Files, path: Path) -> EpochCache | None:
     except FileNotFoundError:
         return EpochCache()
     except CorruptionError as exc:
-        _logger.warning("%s: %s: built anew from the log", path / EPOCH_CHECKPOINT, exc)
+        _logger.warning("%s: %s: rebuilt from the log", path / EPOCH_CHECKPOINT, exc)
         return None
 
 
@@ -244,14 +244,14 @@ def _has_sound_indexes(segment: Segment, entries: dict[str, FileStat], *, is_cle
         if found is None:
             return False
         if found.size_bytes % entry.size:
-            _logger.warning("%s has %d bytes, not whole entries: built anew", found.name, found.size_bytes)
+            _logger.warning("%s has %d bytes, not whole entries: rebuilt", found.name, found.size_bytes)
             return False
     if is_clean:
         return True
     try:
         segment.check_indexes()
     except CorruptionError as exc:
-        _logger.warning("%s: built anew", exc)
+        _logger.warning("%s: rebuilt", exc)
         return False
     finally:
         segment.forget()

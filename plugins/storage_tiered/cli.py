@@ -81,7 +81,9 @@ def add_tiered_command(
     verify = _add_action(
         actions, "verify", "look through a bucket, and say what is wrong", _VERIFY_TEXT, _VERIFY_EPILOG
     )
-    verify.add_argument("--topic", action="append", default=[], dest="topics", help="only this one; several times")
+    verify.add_argument(
+        "--topic", action="append", default=[], dest="topics", help="only this one; may be given several times"
+    )
     verify.add_argument("--sizes-only", action="store_true", help="compare sizes, and read no objects for checksums")
     verify.set_defaults(run=run_verify)
     restore = _add_action(
@@ -89,7 +91,12 @@ def add_tiered_command(
     )
     restore.add_argument("--data-dir", required=True, type=Path, metavar="DIR", help="empty, or not there")
     restore.add_argument(
-        "--topic", action="append", default=[], dest="topics", metavar="NAME", help="only this one; several times"
+        "--topic",
+        action="append",
+        default=[],
+        dest="topics",
+        metavar="NAME",
+        help="only this one; may be given several times",
     )
     restore.add_argument("--config", type=Path, metavar="FILE", help="the broker's configuration")
     restore.set_defaults(run=functools.partial(run_restore, restore_topics))

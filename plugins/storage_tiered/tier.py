@@ -387,7 +387,7 @@ class TieredStorage:
         track.failures, track.told = 0, ""
         if self._away_since_ms >= 0 and has_asked:
             seconds = (self.broker.clock.monotonic_ms() - self._away_since_ms) // 1000
-            log.warning("tiered storage goes on, after %d s", seconds)
+            log.warning("tiered storage works again, after %d s", seconds)
             self._away_since_ms = -1
 
     def _try_later(self, track: _Track) -> None:

@@ -121,7 +121,7 @@ def _check_topics(names: Collection[str], found: Mapping[str, Collection[int]], 
         similar = difflib.get_close_matches(name, sorted(known), n=SIMILAR_MAX, cutoff=0.6)
         texts.append(f"'{name}'" + (f" (similar: {', '.join(similar)})" if similar else ""))
     raise AssignmentError(
-        f"no such topic: {', '.join(texts)}. Reading makes no topics: make it, or mend 'subscribe' or 'assign'"
+        f"no such topic: {', '.join(texts)}. Reading creates no topics: create it, or correct 'subscribe' or 'assign'"
     )
 
 

@@ -227,7 +227,7 @@ def test_lost_meta_properties_are_told_with_what_they_must_say(data: Path) -> No
     broker = BrokerProcess(data)
     status, said = broker.finish()
     broker.close()
-    found = re.search(r"if meta\.properties was lost, and made anew: it must say (cluster\.id=.{22})\)\n", said)
+    found = re.search(r"if meta\.properties was lost, and written again: it must say (cluster\.id=.{22})\)\n", said)
 
     assert status == 2
     assert found is not None, said

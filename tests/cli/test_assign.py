@@ -110,7 +110,7 @@ def test_partitions_of_several_topics_stand_below_each_other(command: Any) -> No
     [
         ("jion a", "-e, line 1: there is no step 'jion' (steps are topic, delete, join, leave, change)"),
         ("topic orders", "'topic orders': expected a topic and how many partitions it has"),
-        ("topic orders 4 racks", "something is missing behind 'racks'"),
+        ("topic orders 4 racks", "something is missing after 'racks'"),
         ("delete orders", "there is no topic 'orders' (there: none)"),
         ("delete", "expected a topic"),
         ("join", "expected a member"),

@@ -96,7 +96,7 @@ def test_a_plan_is_read_as_kafkas_tools_write_it() -> None:
         ([], "plan.csv: there is nothing in it"),
         (["orders,0"], "plan.csv, line 1: expected topic,partition,offset"),
         (["orders,0,-1"], "line 1: expected"),
-        (["orders,0,1", "orders,0,2"], "line 2: orders-0 stands there twice"),
+        (["orders,0,1", "orders,0,2"], "line 2: orders-0 is given twice"),
     ],
 )
 def test_a_plan_that_makes_no_sense_is_refused(lines: list[str], told: str) -> None:

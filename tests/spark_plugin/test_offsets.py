@@ -67,9 +67,9 @@ def test_offsets_are_read(value: str, expected: dict[str, int]) -> None:
         ('{"a":{"0":"1_0"}}', "is no whole number"),
         ('{"a":{"0":-3}}', "-3 of a-0 is out of range: allowed are 0 and more, -1 (latest) and -2 (earliest)"),
         ('{"a":{"0":9223372036854775808}}', "out of range"),
-        ('{"a":{"0":1,"0":2}}', "stands there twice"),
-        ('{"a":{"0":1,"00":2}}', "a-0 stands there twice"),
-        ('{"a":{"0":1},"a":{"1":2}}', "stands there twice"),
+        ('{"a":{"0":1,"0":2}}', "is given twice"),
+        ('{"a":{"0":1,"00":2}}', "a-0 is given twice"),
+        ('{"a":{"0":1},"a":{"1":2}}', "is given twice"),
     ],
 )
 def test_bad_offsets_are_refused_with_the_form_and_the_value(value: str, what: str) -> None:

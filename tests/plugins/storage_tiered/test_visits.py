@@ -52,7 +52,7 @@ def test_a_store_that_is_away_is_asked_less_and_less_and_told_of_once(
     assert len(told) == 2
     assert "stands still" in told[0]
     assert "nobody answers" in told[0]
-    assert "goes on, after" in told[1]
+    assert "works again, after" in told[1]
 
 
 async def test_disks_that_fill_while_the_store_is_away_are_told_of_early(
