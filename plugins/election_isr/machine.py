@@ -23,8 +23,9 @@ _UNKNOWN: Final = -1
 class IsrElection:
     """The election of one replica. Owned by the replica.
 
-    Invariants: `high_watermark <= log end offset`; positions are kept only while the replica leads. Effects stand in
-    `ready` for what `step` changed; what the two hot calls change they return.
+    Invariants: `high_watermark <= log end offset`; positions are kept only while the replica leads; `_has_enough` says
+    that it leads and that enough replicas are in sync. Effects stand in `ready` for what `step` changed; what the two
+    hot calls change they return.
     """
 
     def __init__(self, context: ElectionContext) -> None:
@@ -33,8 +34,7 @@ class IsrElection:
         self._partition_epoch = -1
         self._positions: dict[int, int] = {}
         self._others: tuple[int, ...] = ()
-        self._is_counting = False
-        self._is_acknowledging = False
+        self._has_enough = False
         self._ready: Ready | None = None
         self.role = Role.FOLLOWER
         self.leader_epoch = -1
@@ -44,9 +44,9 @@ class IsrElection:
     def local_append(self, log_end_offset: int) -> int:
         """See `Election.local_append`; a truncation is told the same way."""
         self._log_end_offset = log_end_offset
-        if (self._is_counting and not self._others) or log_end_offset < self.high_watermark:
+        if (self._has_enough and not self._others) or log_end_offset < self.high_watermark:
             self.high_watermark = log_end_offset
-        elif self._is_counting:
+        elif self._has_enough:
             self._count()
         return self.high_watermark
 
@@ -54,7 +54,7 @@ class IsrElection:
         """See `Election.follower_fetch`; the fetch of a broker that has no replica changes nothing."""
         if broker_id in self._positions:
             self._positions[broker_id] = fetch_offset
-            if self._is_counting:
+            if self._has_enough:
                 self._count()
         return self.high_watermark
 
@@ -67,7 +67,7 @@ class IsrElection:
 
     def can_acknowledge(self) -> bool:
         """See `Election.can_acknowledge`."""
-        return self._is_acknowledging
+        return self._has_enough
 
     def step(self, event: ElectionInput) -> None:
         """See `Election.step`; metadata older than what is known, and messages of peers, change nothing."""
@@ -85,13 +85,12 @@ class IsrElection:
             known = {} if is_new_epoch else self._positions
             self._positions = {b: known.get(b, _UNKNOWN) for b in state.replicas if b != self._broker_id}
             self._others = tuple(b for b in state.isr if b != self._broker_id)
-            self._is_acknowledging = len(state.isr) >= min(event.min_insync_replicas, len(state.replicas))
-            self._is_counting = self._is_acknowledging
-            if self._is_counting:
+            self._has_enough = len(state.isr) >= min(event.min_insync_replicas, len(state.replicas))
+            if self._has_enough:
                 self._count()
         else:
             self._positions, self._others = {}, ()
-            self._is_acknowledging = self._is_counting = False
+            self._has_enough = False
         self._gather(before, state.leader)
 
     def _role_in(self, state: PartitionState) -> Role:

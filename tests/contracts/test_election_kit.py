@@ -103,7 +103,7 @@ class CommitsNothing(Broken):
 
     def step(self, event: ElectionInput) -> None:
         super().step(event)
-        self._is_counting = False
+        self._has_enough = False
         self.high_watermark = 0
 
 
@@ -208,7 +208,7 @@ class CountsReplicasThatAreNotThere(Broken):
     def step(self, event: ElectionInput) -> None:
         super().step(event)
         if isinstance(event, MetadataChanged):
-            self._is_acknowledging = len(event.state.isr) >= event.min_insync_replicas
+            self._has_enough = len(event.state.isr) >= event.min_insync_replicas
 
 
 class BrokenFactory(IsrElectionFactory):
