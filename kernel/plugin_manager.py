@@ -380,8 +380,8 @@ def missing_members(value: object, contract: type) -> str:
 
 
 def broken(plugin: str, reason: str) -> PluginError:
-    """Return the error of a plugin that an operator can do without, with what to do about it."""
-    return PluginError(plugin, f"{reason} {_remedy(plugin)}")
+    """Return the error of a plugin that an operator can do without, with what to do about it; "" is a plugin unknown."""
+    return PluginError(plugin, f"{reason} {_remedy(plugin)}" if plugin else reason)
 
 
 def _remedy(plugin: str) -> str:

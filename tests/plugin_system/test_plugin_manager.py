@@ -17,6 +17,7 @@ from odradek.kernel.plugin_manager import (
     PLUGIN_API_VERSION,
     FoundPlugin,
     PluginManager,
+    broken,
     choose_offer,
     choose_plugins,
     installed_plugins,
@@ -364,3 +365,12 @@ def test_hook_odradek_leader_changed_reaches_all_listeners_though_one_fails() ->
     manager.leader_changed(BROKER, PARTITION, 1, 7)
 
     assert heard == [(PARTITION, 7, BROKER)]
+
+
+def test_a_failure_that_is_no_plugins_names_none_to_disable() -> None:
+    reason = "storage 'segment' cannot start: OSError(5)"
+
+    assert str(broken("", reason)) == reason
+    assert str(broken("mine", "fails")) == (
+        "plugin 'mine': fails (repair it, or put it into `disable` of [plugins] as \"mine\")"
+    )
