@@ -25,7 +25,7 @@ import trio
 from .broker_options import BrokerOptions, read_broker_options
 from .broker_parts import BrokerParts
 from .cleanup.metrics import cleanup_metrics
-from .clock import SystemClock
+from .clock import TrioClock
 from .config.listeners import parse_listeners
 from .errors import ConfigError, error_code
 from .files import OsFiles
@@ -93,13 +93,13 @@ class Broker:
 
         Args:
             options: What the operator chose.
-            clock: Both clocks; the machine's by default, as this is where real time comes in.
+            clock: Both clocks; the machine's wall clock and the time of the trio run by default.
             random_source: Of ids, placements and sessions; the system's by default.
             files: What everything kept goes through; the system's by default.
             timer: A monotonic clock in seconds, for latencies.
         """
         self.options = options
-        self.clock = clock or SystemClock()
+        self.clock: Clock = clock or TrioClock()
         self.random = random_source or random.SystemRandom()
         self.ids = RandomIds(self.random)
         self.files: Files = files or OsFiles()

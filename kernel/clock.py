@@ -1,13 +1,19 @@
 """Shell: the two clocks that a broker needs, injected wherever time matters.
 
 `now_ms` is the wall clock: it stamps records and may jump. `monotonic_ms` only measures durations: deadlines,
-time-outs, the timing wheel. Cores take the numbers, never a clock.
+time-outs, the timing wheel. Cores take the numbers, never a clock. Tasks sleep by trio's clock, so a broker measures by
+it too (`TrioClock`): where a test puts in another, both follow.
 """
 
 from __future__ import annotations
 
 import time
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+import trio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Clock(Protocol):
@@ -23,7 +29,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's own clocks."""
+    """The machine's own clocks; where no trio runs, or only the wall clock is asked for."""
 
     def now_ms(self) -> int:
         """Return the wall clock, in milliseconds since the Unix epoch."""
@@ -32,6 +38,42 @@ class SystemClock:
     def monotonic_ms(self) -> int:
         """Return milliseconds since the machine's start."""
         return time.monotonic_ns() // 1_000_000
+
+
+class TrioClock:
+    """The machine's wall clock, and the time of one trio run: which one, the first question for it decides.
+
+    That question is one of the run's tasks; after it worker threads may ask too. Times of `monotonic_ms` are to be
+    compared with each other only, not with `trio.current_time`, which begins elsewhere.
+    """
+
+    def __init__(self) -> None:
+        """Wait for the first question."""
+        self._now_ns: Callable[[], int] = self._begin
+
+    def now_ms(self) -> int:
+        """Return the wall clock, in milliseconds since the Unix epoch."""
+        return time.time_ns() // 1_000_000
+
+    def monotonic_ms(self) -> int:
+        """Return milliseconds since some moment before the run; once asked by a task of it, by any thread."""
+        return self._now_ns() // 1_000_000
+
+    def _begin(self) -> int:
+        clock = trio.lowlevel.current_clock()
+        if is_trios_own(clock):
+            self._now_ns = time.perf_counter_ns
+        else:
+            self._now_ns = lambda: round(clock.current_time() * 1_000_000_000)
+        return self._now_ns()
+
+
+def is_trios_own(clock: trio.abc.Clock) -> bool:
+    """Return whether a run has no clock but trio's, whose time is `time.perf_counter` and a constant.
+
+    Then the machine may be asked in its place, which takes half the time: requests ask (measured: 0.1 µs against 0.2).
+    """
+    return type(clock).__module__.startswith("trio._core.")
 
 
 class ManualClock:

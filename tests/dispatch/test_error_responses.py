@@ -11,6 +11,7 @@ import pytest
 
 from odradek.kernel.broker import Broker, read_broker_options
 from odradek.kernel.broker_parts import BrokerParts
+from odradek.kernel.clock import ManualClock
 from odradek.kernel.dispatch.request import Request
 from odradek.kernel.dispatch.routes import Route
 from odradek.kernel.errors import ErrorCode
@@ -29,7 +30,8 @@ SAID_OTHERWISE = {ErrorCode.TOPIC_DELETION_DISABLED: {ErrorCode.INVALID_REQUEST}
 def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerParts]:
     """All handlers of a broker that serves nobody."""
     directory: Path = tmp_path_factory.mktemp("data")
-    parts = BrokerParts(Broker(read_broker_options(config=None, environment={}, options=[], data_dir=directory)))
+    options = read_broker_options(config=None, environment={}, options=[], data_dir=directory)
+    parts = BrokerParts(Broker(options, clock=ManualClock()))
     parts.start_storage()
     yield parts
     parts.close()

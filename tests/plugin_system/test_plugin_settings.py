@@ -7,6 +7,7 @@ import pytest
 from odradek.kernel.broker import Broker
 from odradek.kernel.broker_options import read_broker_options
 from odradek.kernel.broker_parts import BrokerParts
+from odradek.kernel.clock import ManualClock
 from odradek.kernel.config.toml_file import parse_toml
 from odradek.kernel.errors import ConfigError
 from odradek.kernel.plugin_settings import check_plugin_settings
@@ -91,7 +92,7 @@ def test_a_storage_gets_the_section_of_its_plugin(tmp_path: Path, monkeypatch: p
         '[plugins."stranger_with_storage.plugin"]\npath = "/mnt/fast"\n'
     )
     options = read_broker_options(config=file, environment={}, options=[], data_dir=tmp_path)
-    engine = BrokerParts(Broker(options)).replicas.engines["mine"]
+    engine = BrokerParts(Broker(options, clock=ManualClock())).replicas.engines["mine"]
     assert isinstance(engine, MemoryEngine)
 
     assert engine.context.settings == {"path": "/mnt/fast"}

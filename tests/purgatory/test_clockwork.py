@@ -3,18 +3,9 @@ import pytest
 import trio
 import trio.testing
 
+from odradek.kernel.clock import TrioClock
 from odradek.kernel.purgatory import clockwork
 from odradek.kernel.purgatory.timing_wheel import TimerEntry, TimingWheel
-
-
-class TrioClock:
-    """trio's own time, so that a mock clock moves it."""
-
-    def now_ms(self) -> int:
-        return self.monotonic_ms()
-
-    def monotonic_ms(self) -> int:
-        return int(trio.current_time() * 1000)
 
 
 @attrs.define(eq=False)
