@@ -120,7 +120,7 @@ class BrokerParts:
             random=broker.random,
             internal_topics=self.replicas.internal_topics,
         )
-        self.metadata: MetadataLog
+        self._metadata: MetadataLog | None = None
         self.producer_ids = ProducerIdSource(
             broker_id=self.config.node_id, submit=MetadataLogCall(lambda: self.metadata).submit
         )
@@ -246,9 +246,15 @@ class BrokerParts:
     def _known_directory(self, topic_id: UUID, partition: int) -> UUID:
         return directory_of(self.image(), topic_id, partition, self.config.node_id)
 
+    @property
+    def metadata(self) -> MetadataLog:
+        """The metadata log, once `start_storage` has read it."""
+        assert self._metadata is not None, "the metadata log is asked for before it was read"
+        return self._metadata
+
     def image(self) -> MetadataImage:
-        """Return the current metadata."""
-        return self.metadata.image
+        """Return the current metadata, empty before it was read."""
+        return self._metadata.image if self._metadata is not None else MetadataImage()
 
     def _replicas_progressed(self, replicas: Collection[Replica]) -> None:
         # Hot: each turn comes by.
@@ -389,8 +395,8 @@ class BrokerParts:
         )
         if not metadata.image.cluster_id:
             self._check_nothing_is_lost("an empty metadata log")
-        self.metadata = metadata
-        self.metadata.add_listener(self.on_metadata)
+        self._metadata = metadata
+        metadata.add_listener(self.on_metadata)
 
     def _check_nothing_is_lost(self, found: str) -> None:
         """Refuse to begin anew beside logs: to empty metadata they would all be strays, and their topics gone."""

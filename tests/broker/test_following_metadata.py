@@ -18,14 +18,18 @@ from odradek.kernel.wire.messages.api_19_create_topics import CreatableTopic, Cr
 from odradek.kernel.wire.messages.api_37_create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 
 
+def broker_in(directory: Path) -> Broker:
+    options = read_broker_options(
+        config=None, environment={}, options=[f"log.dirs={directory}"], listen=["127.0.0.1:0"]
+    )
+    return Broker(options)
+
+
 def run_in_broker(directory: Path, scenario: Callable[[BrokerParts], Coroutine[Any, Any, None]]) -> None:
     """Run a scenario beside a broker that serves."""
 
     async def main() -> None:
-        options = read_broker_options(
-            config=None, environment={}, options=[f"log.dirs={directory}"], listen=["127.0.0.1:0"]
-        )
-        broker = Broker(options)
+        broker = broker_in(directory)
         async with trio.open_nursery() as nursery:
             await nursery.start(broker.run)
             assert broker.parts is not None
@@ -64,3 +68,10 @@ def test_a_change_of_one_partition_concerns_no_other_of_its_topic(
     run_in_broker(tmp_path, scenario)
 
     assert given == [("orders", [3, 4])]
+
+
+def test_a_plugin_that_asks_before_the_metadata_was_read_finds_an_empty_cluster(tmp_path: Path) -> None:
+    broker = broker_in(tmp_path)
+    broker.parts = BrokerParts(broker)  # as plugins see it when they are asked for coordinators, handlers and metrics
+
+    assert (broker.cluster_id, list(broker.cluster.topic_names())) == ("", [])
