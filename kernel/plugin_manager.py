@@ -380,7 +380,7 @@ def missing_members(value: object, contract: type) -> str:
 
 
 def broken(plugin: str, reason: str) -> PluginError:
-    """Return the error of a plugin that an operator can do without, with what to do about it; "" is a plugin unknown."""
+    """Return the error of a plugin that an operator can do without, with what to do about it if it is known."""
     return PluginError(plugin, f"{reason} {_remedy(plugin)}" if plugin else reason)
 
 
