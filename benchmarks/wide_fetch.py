@@ -24,6 +24,8 @@ from typing import Any
 import attrs
 
 from odradek.kernel.clock import ManualClock
+from odradek.kernel.config.broker import BrokerConfig
+from odradek.kernel.config.registry import Registry
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.contracts.storage import LogConfig, StorageContext
 from odradek.kernel.dispatch.handlers.api_01_fetch import FetchHandler
@@ -85,6 +87,7 @@ class House:
             broker_id=1,
             engines={"segment": SegmentEngine(context)},
             elections={"isr": IsrElectionFactory()},
+            config=lambda: BrokerConfig(Registry.of()),
             stages={},
             clock=clock,
             random_source=random.Random(0),

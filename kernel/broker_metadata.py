@@ -21,7 +21,7 @@ from .types import METADATA_TOPIC, TopicIdPartition
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from .clock import Clock
     from .config.broker import BrokerConfig
@@ -41,6 +41,7 @@ METADATA_IS_DAMAGED: Final = (
 def load_metadata_log(
     *,
     config: BrokerConfig,
+    live_config: Callable[[], BrokerConfig],
     engines: Mapping[str, StorageEngine],
     elections: Mapping[str, ElectionFactory],
     rules: ControllerRules,
@@ -52,6 +53,7 @@ def load_metadata_log(
 
     Args:
         config: The broker's, without what the metadata itself may say of it.
+        live_config: Returns the broker's as it is now, for the election.
         engines: The storage engines by name, started.
         elections: The elections by name.
         rules: The controller's.
@@ -74,7 +76,7 @@ def load_metadata_log(
             known_end=lambda directory: newest_snapshot_end(directory, files),
         )
         metadata = MetadataLog(
-            log=_led_by_this_broker(partition, opened, config, elections, random_source),
+            log=_led_by_this_broker(partition, opened, config, live_config, elections, random_source),
             rules=rules,
             clock=clock,
             files=files,
@@ -107,6 +109,7 @@ def _led_by_this_broker(
     partition: TopicIdPartition,
     log: PartitionLog,
     config: BrokerConfig,
+    live_config: Callable[[], BrokerConfig],
     elections: Mapping[str, ElectionFactory],
     random_source: random.Random,
 ) -> LocalLog:
@@ -119,6 +122,7 @@ def _led_by_this_broker(
         high_watermark=log.log_start_offset,
         latest_epoch=log.latest_epoch,
         hard_state=None,
+        config=live_config,
         settings=TopicConfig.resolve(config).extra,
         random=random_source,
     )

@@ -181,6 +181,7 @@ class BrokerParts:
             broker_id=self.config.node_id,
             engines=self._make_engines(),
             elections=self.elections,
+            config=lambda: self.live_config,
             stages=self.stages,
             clock=self.broker.clock,
             random_source=self.broker.random,
@@ -386,6 +387,7 @@ class BrokerParts:
             self._check_nothing_is_lost("no metadata log")
         metadata = load_metadata_log(
             config=self.config,
+            live_config=lambda: self.live_config,
             engines=self.replicas.engines,
             elections=self.elections,
             rules=self.rules,

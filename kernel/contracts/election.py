@@ -15,9 +15,10 @@ import attrs
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from ..types import TopicIdPartition
+    from .services import ConfigView
 
 
 class Role(Enum):
@@ -179,6 +180,7 @@ class ElectionContext:
         high_watermark: From the last checkpoint, at most the log end offset.
         latest_epoch: Of the local log, -1 when empty.
         hard_state: What the last `Ready.hard_state` was, None when there was none.
+        config: Returns the broker's configuration as it is now: its own keys, as `replica.lag.time.max.ms`.
         settings: The topic keys that plugins registered, by name: what they say for the topic when its log is opened;
             for the metadata log, what the broker says of topics that set nothing.
         random: For randomised time-outs.
@@ -190,6 +192,7 @@ class ElectionContext:
     high_watermark: int
     latest_epoch: int
     hard_state: bytes | None
+    config: Callable[[], ConfigView]
     settings: Mapping[str, object]
     random: random.Random
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..clock import Clock
     from ..contracts.append_stage import AppendStageFactory
     from ..contracts.election import ElectionFactory, PartitionState
+    from ..contracts.services import ConfigView
     from ..contracts.storage import PartitionLog, StorageEngine
     from ..contracts.tiering import Tier
     from .replica import Replica
@@ -89,6 +90,7 @@ class ReplicaManager:
         broker_id: int,
         engines: Mapping[str, StorageEngine],
         elections: Mapping[str, ElectionFactory],
+        config: Callable[[], ConfigView],
         stages: Mapping[str, AppendStageFactory],
         clock: Clock,
         random_source: random.Random,
@@ -105,6 +107,7 @@ class ReplicaManager:
             broker_id: This broker.
             engines: Storage engines by name; `start` starts them.
             elections: Election factories by name.
+            config: Returns the broker's configuration as it is now, for elections.
             stages: Append stage factories by name.
             clock: Both clocks.
             random_source: For elections.
@@ -127,6 +130,7 @@ class ReplicaManager:
             broker_id=broker_id,
             engines=engines,
             elections=elections,
+            config=config,
             stages=stages,
             tiers=self.tiers,
             clock=clock,

@@ -20,11 +20,12 @@ from .replica import Replica
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from ..clock import Clock
     from ..contracts.append_stage import AppendStage, AppendStageFactory
     from ..contracts.election import ElectionFactory
+    from ..contracts.services import ConfigView
     from ..contracts.storage import StorageEngine
     from ..contracts.tiering import TieredLog
     from ..types import TopicIdPartition
@@ -40,6 +41,7 @@ class ReplicaOpener:
         broker_id: This broker.
         engines: Storage engines by name; they were started.
         elections: Election factories by name.
+        config: Returns the broker's configuration as it is now, for elections.
         stages: Append stage factories by name.
         tiers: Wraps the logs of topics that want it.
         clock: Both clocks.
@@ -51,6 +53,7 @@ class ReplicaOpener:
     broker_id: int
     engines: Mapping[str, StorageEngine]
     elections: Mapping[str, ElectionFactory]
+    config: Callable[[], ConfigView]
     stages: Mapping[str, AppendStageFactory]
     tiers: Tiers
     clock: Clock
@@ -111,6 +114,7 @@ class ReplicaOpener:
                 high_watermark=min(high_watermark, log.log_end_offset),
                 latest_epoch=log.latest_epoch,
                 hard_state=None,
+                config=self.config,
                 settings=plan.values,
                 random=self.random,
             )

@@ -76,6 +76,7 @@ class World:
             broker_id=1,
             engines={"it": engine},
             elections={"isr": IsrElectionFactory()},
+            config=lambda: self.config,
             stages={},
             clock=self.clock,
             random_source=random.Random(0),

@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from odradek.kernel.clock import Clock, ManualClock
+from odradek.kernel.config.broker import BrokerConfig
+from odradek.kernel.config.registry import Registry
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.contracts.storage import LogConfig, StorageContext, StorageEngine
 from odradek.kernel.contracts.tiering import Tier, TierSettings
@@ -36,6 +38,7 @@ def make_manager(
         broker_id=1,
         engines=engines,
         elections={"isr": IsrElectionFactory()},
+        config=lambda: BrokerConfig(Registry.of()),
         stages={},
         clock=clock,
         random_source=random.Random(0),

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
+from odradek.kernel.config.broker import BrokerConfig
+from odradek.kernel.config.registry import Registry
 from odradek.kernel.contracts.disk_work import do_now
 from odradek.kernel.contracts.election import Election, ElectionContext, IsrChange, PeerMessage, Ready
 from odradek.kernel.contracts.storage import LogConfig
@@ -59,6 +61,7 @@ def context_of(log: PartitionLog) -> ElectionContext:
         high_watermark=log.log_start_offset,
         latest_epoch=log.latest_epoch,
         hard_state=None,
+        config=lambda: BrokerConfig(Registry.of()),
         settings={},
         random=random.Random(0),
     )

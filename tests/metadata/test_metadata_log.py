@@ -12,6 +12,8 @@ import trio
 import trio.testing
 
 from odradek.kernel.clock import ManualClock
+from odradek.kernel.config.broker import BrokerConfig
+from odradek.kernel.config.registry import Registry
 from odradek.kernel.contracts.disk_work import DiskWork
 from odradek.kernel.contracts.election import ElectionContext
 from odradek.kernel.contracts.storage import LogConfig, StorageContext
@@ -80,6 +82,7 @@ def local_log(log: PartitionLog, kind: type[LocalLog] = LocalLog) -> LocalLog:
         high_watermark=log.log_start_offset,
         latest_epoch=log.latest_epoch,
         hard_state=None,
+        config=lambda: BrokerConfig(Registry.of()),
         settings={},
         random=random.Random(0),
     )

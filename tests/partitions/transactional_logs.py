@@ -13,6 +13,8 @@ import attrs
 from odradek.kernel.api import Files, LogConfig
 from odradek.kernel.client.fetched_records import FetchedRecords
 from odradek.kernel.clock import ManualClock
+from odradek.kernel.config.broker import BrokerConfig
+from odradek.kernel.config.registry import Registry
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.contracts.transactions import TransactionMarker
 from odradek.kernel.errors import ErrorCode
@@ -70,6 +72,7 @@ class Broker:
             broker_id=1,
             engines={"segment": self.engine},
             elections={"isr": IsrElectionFactory()},
+            config=lambda: BrokerConfig(Registry.of()),
             stages={},
             clock=self.clock,
             random_source=random.Random(0),

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import attrs
 
+from ...config.broker import BrokerConfig
+from ...config.registry import Registry
 from ...contracts.election import ElectionContext, ElectionReason, MetadataChanged, PartitionState, Role
 from ...types import TopicIdPartition
 from .levels import needs_level
@@ -58,6 +60,7 @@ class ElectionContract:
             high_watermark=high_watermark,
             latest_epoch=-1,
             hard_state=None,
+            config=lambda: BrokerConfig(Registry.of()),
             settings=self.settings,
             random=random.Random(7),
         )
