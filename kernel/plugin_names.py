@@ -49,7 +49,7 @@ def culprit_of_error(error: BaseException) -> Culprit | None:
 
 
 def blame(error: BaseException) -> dict[str, str]:
-    """Return fields for the log line of an error that is told without a trace: the plugin whose bug is its cause."""
+    """Return fields for the log line of an error that is logged without a trace: the plugin whose bug is its cause."""
     cause = error.__cause__
     culprit = None if cause is None or isinstance(cause, OSError) else culprit_of_error(cause)
     return {} if culprit is None else culprit._asdict()

@@ -53,7 +53,7 @@ log = logging.getLogger(__name__)
 
 PAUSE_S_MIN: Final = 0.05
 SILENCE_S: Final = 600.0
-"""How long a worker may give nothing before that is told."""
+"""How long a worker may give nothing before that is logged."""
 
 
 @attrs.frozen

@@ -96,7 +96,7 @@ class Policies:
         return any(policy.expires for policy in self._of(settings))
 
     def missing(self, topic: str, settings: CleanupSettings) -> list[str]:
-        """Return the policies that a topic names and no active plugin offers; each is told once in the log."""
+        """Return the policies that a topic names and no active plugin offers; each is logged once."""
         names = [name for name in settings.cleanup_policy if name not in self._policies]
         for name in names:
             if (topic, name) not in self._told:

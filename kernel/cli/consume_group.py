@@ -1,7 +1,7 @@
 """Shell: `odradek consume --group`: a member of a consumer group that writes what falls to it, and commits that.
 
 What is committed is what was written: an interruption, or the end, commits once more before the group is left. Who
-follows is told on standard error which partitions come and go.
+follows sees on standard error which partitions come and go.
 """
 
 from __future__ import annotations

@@ -79,7 +79,8 @@ def _group_lines(part: Part, keys: Iterable[ConfigKey]) -> Iterator[str]:
 
 
 def _title(part: Part) -> str:
-    return part.value.upper() if part in {Part.TLS, Part.JVM} else part.value.capitalize()
+    name: str = part.value
+    return name.upper() if part in {Part.TLS, Part.JVM} else name.capitalize()
 
 
 def _type(key: ConfigKey) -> str:

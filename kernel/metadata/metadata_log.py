@@ -346,7 +346,7 @@ class MetadataLog:
     async def write_snapshot(self) -> None:
         """Write a snapshot of the current image and give up what it makes unnecessary; only from `run`'s task.
 
-        A snapshot that cannot be written is told in the log and tried again later: the log itself has everything.
+        A snapshot that cannot be written is logged and tried again later: the log itself has everything.
         """
         assert self._store is not None, "only a log on a disk has snapshots"
         self._bytes_since_snapshot = 0

@@ -8,7 +8,7 @@ Two lanes, each with a thread of its own, so that nobody waits behind gigabytes 
 | background | closed segments only | nobody |
 
 In a lane one fsync runs at a time; whatever asks for one meanwhile goes together into the next round (group commit).
-The outcome of each log is told as soon as it is there, not when its round is over.
+The outcome of each log is reported as soon as it is there, not when its round is over.
 """
 
 from __future__ import annotations

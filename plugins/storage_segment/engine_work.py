@@ -69,7 +69,7 @@ class RemovalWork:
     renamed_in: Sequence[Path]
 
     def run(self) -> None:
-        """See `DiskWork.run`. What cannot be removed is told and left to the next start."""
+        """See `DiskWork.run`. What cannot be removed is logged and left to the next start."""
         for path in self.renamed_in:
             try:
                 self.files.fsync_directory(path)

@@ -146,7 +146,7 @@ class Passes:
         Raises:
             FencedError: This broker was deposed.
             RemoteStoreError: The store fails.
-            StorageError: The log does. A damaged segment is told when everything else is done.
+            StorageError: The log does. A damaged segment is reported when everything else is done.
             OSError: Its disk does.
         """
         damage: DamagedSegmentError | None = None

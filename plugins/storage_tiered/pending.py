@@ -29,7 +29,7 @@ class PendingDeletions:
         self._path = path
 
     def load(self) -> list[TopicIdPartition]:
-        """Return the partitions that are still to be removed; none where the file cannot be read, which is told."""
+        """Return the partitions that are still to be removed; none where the file cannot be read, which is logged."""
         try:
             rows = decode_document(read_file(self._files, self._path), str(self._path)).rows("partitions")
             return [

@@ -365,7 +365,7 @@ class TieredStorage:
     # -------------------------------------------------------------------------------------------------------- failures
 
     def _note_failure(self, what: str, track: _Track, error: Exception) -> None:
-        """Take note of a failure: one of the store concerns all logs, any other one log, whose name is told."""
+        """Take note of a failure: one of the store concerns all logs, any other one log, whose name is logged."""
         self.passes.counters.failures += 1
         if isinstance(error, StoreUnavailableError | StoreRefusedError) and self._away_since_ms < 0:
             self._away_since_ms = self.broker.clock.monotonic_ms()
