@@ -145,7 +145,7 @@ def _create(creation: _Creation, topic: CreatableTopic) -> tuple[list[MetadataRe
         error_message=None,
         num_partitions=len(replica_lists),
         replication_factor=len(replica_lists[0]),
-        configs=_described(creation.config, overrides),
+        configs=_described(creation.config, overrides, {item.name: item.value for item in topic.configs}),
     )
 
 
@@ -168,12 +168,15 @@ def _overrides(topic: CreatableTopic, config: BrokerConfig) -> dict[str, str]:
     }
 
 
-def _described(config: BrokerConfig, overrides: dict[str, str]) -> list[CreatableTopicConfigs]:
+def _described(
+    config: BrokerConfig, overrides: dict[str, str], written: Mapping[str, str | None]
+) -> list[CreatableTopicConfigs]:
+    """Return all configs of a new topic; what was asked for is told as it was `written`, as Kafka does."""
     rows = sorted(describe_topic(config, overrides), key=lambda row: row.name)
     return [
         CreatableTopicConfigs(
             name=row.name,
-            value=row.value,
+            value=written.get(row.name, row.value),
             read_only=row.read_only,
             config_source=row.source,
             is_sensitive=row.is_sensitive,

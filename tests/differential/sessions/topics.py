@@ -60,6 +60,14 @@ def create_topics(talk: Conversation) -> None:
     talk.ask("CreateTopics", 7, _create(*several), note="three topics")
     talk.ask("CreateTopics", 7, {**_create(_topic(talk.topic("slow"))), "timeout_ms": 0}, note="timeout 0")
     talk.ask("CreateTopics", 7, _create(_topic(talk.topic("x" * 200))), note="a long name")
+    odd = [
+        *_config("retention.ms", " 5 "),
+        *_config("cleanup.policy", " compact , delete,compact"),
+        *_config("preallocate", " TRUE"),
+        *_config("segment.bytes", "0001048577"),
+        *_config("min.cleanable.dirty.ratio", ".50"),
+    ]
+    talk.ask("CreateTopics", 7, _create(_topic(talk.topic("odd"), configs=odd)), note="configs in other words")
 
 
 def create_topics_refused(talk: Conversation) -> None:
