@@ -70,7 +70,7 @@ def test_a_change_of_one_partition_concerns_no_other_of_its_topic(
     assert given == [("orders", [3, 4])]
 
 
-def test_a_plugin_that_asks_before_the_metadata_was_read_finds_an_empty_cluster(tmp_path: Path) -> None:
+async def test_a_plugin_that_asks_before_the_metadata_was_read_finds_an_empty_cluster(tmp_path: Path) -> None:
     broker = broker_in(tmp_path)
     broker.parts = BrokerParts(broker)  # as plugins see it when they are asked for coordinators, handlers and metrics
 
