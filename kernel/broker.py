@@ -202,7 +202,7 @@ class Broker:
         parts = self.parts = BrokerParts(self)
         network = NetworkServer(parts.router, network_settings(self.options.config), self.clock)
         parts.want_turn = network.want_turn
-        parts.config_listeners.append(lambda config: network.reconfigure(network_settings(config)))
+        parts.follower.config_listeners.append(lambda config: network.reconfigure(network_settings(config)))
         observer = self._make_observer(parts, network)
         with ExitStack() as closing:
             closing.callback(self._stopped.set)

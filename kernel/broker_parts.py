@@ -11,7 +11,6 @@ from .cleanup.compactor import Compactor, CompactorSettings
 from .cleanup.log_states import Policies
 from .cleanup.retention import Retention, RetentionSettings
 from .cleanup.workers import start_worker
-from .config.topic import TopicConfig
 from .contracts.storage import StorageContext, StorageEngine
 from .coordinator.runtimes import CoordinatorRuntimes
 from .dispatch.handlers.api_00_produce import ProduceHandler
@@ -24,9 +23,10 @@ from .ids import ZERO_ID
 from .metadata.cluster_view import metadata_change
 from .metadata.config_warnings import ConfigWarnings
 from .metadata.directory_changes import directory_of
-from .metadata.image import MetadataImage, ResourceType
-from .metadata.rules import ControllerRules, dynamic_config
+from .metadata.image import MetadataImage
+from .metadata.rules import ControllerRules
 from .metadata.topic_maker import TopicMaker
+from .metadata_follower import MetadataFollower
 from .partitions.directory_reports import DirectoryReports
 from .partitions.fetch_session import FetchSessionCache
 from .partitions.flush_service import FlushService
@@ -34,15 +34,11 @@ from .partitions.log_moves import LogMoves
 from .partitions.marker_writer import LocalMarkerWriter
 from .partitions.replica_manager import ReplicaManager
 from .partitions.request_operation import RequestOperation
-from .partitions.topic_opener import TopicOpener
-from .partitions.topic_plan import TopicPlan, plan_topic
 from .partitions.upkeep import Upkeep, UpkeepSettings
 from .plugin_manager import broken, choose_offer, missing_members
 from .purgatory import clockwork
 from .purgatory.purgatory import Purgatory
 from .purgatory.timing_wheel import TimingWheel
-from .records.scan import HAS_COMPILED_KERNEL
-from .records.validation import ValidationMode
 from .throttle import Throttle
 from .types import METADATA_TOPIC, TopicIdPartition
 from .wire.messages.api_19_create_topics import CreatableTopic
@@ -55,7 +51,7 @@ if TYPE_CHECKING:
     from .config.broker import BrokerConfig
     from .contracts.storage import StorageFactory
     from .contracts.transactions import Transactions
-    from .metadata.image import MetadataDelta, TopicImage
+    from .metadata.image import MetadataDelta
     from .metadata.metadata_log import MetadataLog
     from .network.connection import Connection
     from .partitions.replica import Replica
@@ -80,9 +76,7 @@ class BrokerParts:
         options, clock = broker.options, broker.clock
         self.broker = broker
         self.config = options.config
-        self.live_config = options.config
         self.want_turn: Callable[[], None] = lambda: None
-        self.config_listeners: list[Callable[[BrokerConfig], None]] = []
         self.plugins = options.plugins
         self.wheel = TimingWheel(now_ms=clock.monotonic_ms())
         self.produce_purgatory = Purgatory("Produce", self.wheel, on_error=report_operation_error)
@@ -92,12 +86,12 @@ class BrokerParts:
         has_tier = self.config.get_bool("remote.log.storage.system.enable")
         self.tier = options.plugins.tier(broker) if has_tier else None
         self.replicas = self._make_replicas()
+        self.follower = self._make_follower()
         self.flushes = FlushService(self.replicas)
         self.upkeep = Upkeep(
             replicas=self.replicas, flushes=self.flushes, clock=clock, settings=upkeep_settings(self.config)
         )
         self.retention, self.compactor = self._make_cleanup()
-        self.opener = TopicOpener(self._open_partitions)
         self.directory_reports = DirectoryReports(
             replicas=self.replicas, known_directory=self._known_directory, assign=self._assign_directories
         )
@@ -193,6 +187,15 @@ class BrokerParts:
             tier=self.tier,
         )
 
+    def _make_follower(self) -> MetadataFollower:
+        return MetadataFollower(
+            self.config,
+            replicas=self.replicas,
+            stages=self.stages,
+            image=self.image,
+            on_opened=lambda: self.directory_reports.wake(),
+        )
+
     def _make_cleanup(self) -> tuple[Retention, Compactor]:
         policies = Policies(self.config.registry.cleanup_policies)
         retention = Retention(
@@ -253,6 +256,11 @@ class BrokerParts:
         assert self._metadata is not None, "the metadata log is asked for before it was read"
         return self._metadata
 
+    @property
+    def live_config(self) -> BrokerConfig:
+        """The configuration with what was set while the broker ran."""
+        return self.follower.live_config
+
     def image(self) -> MetadataImage:
         """Return the current metadata, empty before it was read."""
         return self._metadata.image if self._metadata is not None else MetadataImage()
@@ -301,69 +309,19 @@ class BrokerParts:
 
     # ------------------------------------------------------------------------------------------------------- metadata
 
-    def effective_config(self, image: MetadataImage) -> BrokerConfig:
-        """Return the broker's configuration with the dynamic layers of an image."""
-        return dynamic_config(self.config, image, self.config.node_id)
-
-    def plan(self, topic: TopicImage, image: MetadataImage, config: BrokerConfig) -> TopicPlan:
-        """Return what a topic's configuration means for its replicas."""
-        return plan_topic(
-            TopicConfig.resolve(config, image.topic_config(topic.name)),
-            storage=topic.storage,
-            election=topic.election,
-            stages=tuple(self.stages),
-            validation=ValidationMode(config.get_text("odradek.produce.validation")),
-            has_compiled_kernel=HAS_COMPILED_KERNEL,
-            is_internal=topic.name in self.replicas.internal_topics,
-        )
-
     def open_topics(self) -> None:
         """Open this broker's replicas of every topic there is."""
         image = self.image()
         if not self.broker.options.keeps_strays:
             self.replicas.set_strays_aside(lambda partition: is_known(image, partition))
-        config = self.live_config = self.effective_config(image)
-        for topic in image.topics_by_name.values():
-            self._open_topic(topic, image, config)
+        self.follower.open_topics()
         self.log_moves.go_on()
-
-    def _open_topic(self, topic: TopicImage, image: MetadataImage, config: BrokerConfig) -> None:
-        self.replicas.open_topic(
-            topic.name, topic.topic_id, self.plan(topic, image, config), dict(enumerate(topic.partitions))
-        )
-
-    def _open_partitions(self, topic_id: UUID, indexes: list[int]) -> None:
-        """Open partitions of a topic, as far as it is still there, and give them their state."""
-        image = self.image()
-        topic = image.topics_by_id.get(topic_id)
-        if topic is not None:
-            states = {index: topic.partitions[index] for index in indexes if index < len(topic.partitions)}
-            self.replicas.open_topic(topic.name, topic_id, self.plan(topic, image, self.live_config), states)
-            self.directory_reports.wake()
 
     async def _assign_directories(self, directories: Mapping[tuple[UUID, int], UUID]) -> None:
         node_id = self.config.node_id
         await self.metadata.submit(lambda controller, _now_ms: controller.assign_directories(node_id, directories))
 
-    def on_metadata(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Follow a change of the committed metadata: open, change and delete replicas."""
-        for topic in delta.deleted_topics:
-            self.replicas.delete_topic(topic.name, len(topic.partitions))
-        has_broker_change = any(kind == ResourceType.BROKER for kind, _name in delta.changed_configs)
-        if has_broker_change:
-            self.live_config = self.effective_config(image)
-            self.replicas.expire_producers_after(self.live_config.get_int("producer.id.expiration.ms"))
-            for listener in self.config_listeners:
-                listener(self.live_config)
-        config = self.live_config
-        for topic_id, indexes in delta.changed_partitions.items():
-            self.opener.open(topic_id, indexes)
-        if has_broker_change:
-            changed = set(image.topics_by_name)
-        else:
-            changed = {name for kind, name in delta.changed_configs if kind == ResourceType.TOPIC}
-        for name in changed & image.topics_by_name.keys():
-            self.replicas.reconfigure_topic(name, self.plan(image.topics_by_name[name], image, config))
+    def _tell_coordinators(self, delta: MetadataDelta, image: MetadataImage) -> None:
         self.coordinators.metadata_changed(metadata_change(delta, image))
 
     def config_warnings(self) -> ConfigWarnings:
@@ -398,7 +356,8 @@ class BrokerParts:
         if not metadata.image.cluster_id:
             self._check_nothing_is_lost("an empty metadata log")
         self._metadata = metadata
-        metadata.add_listener(self.on_metadata)
+        metadata.add_listener(self.follower.changed)
+        metadata.add_listener(self._tell_coordinators)
 
     def _check_nothing_is_lost(self, found: str) -> None:
         """Refuse to begin anew beside logs: to empty metadata they would all be strays, and their topics gone."""
@@ -430,7 +389,7 @@ class BrokerParts:
         yield "compaction", self.compactor.run
         yield "router", self.router.run
         yield "topic maker", self.topic_maker.run
-        yield "topic opener", self.opener.run
+        yield "topic opener", self.follower.opener.run
         yield "directory reports", self.directory_reports.run
         if self.coordinators.by_topic:
             yield "coordinator loading", self.coordinators.loader.run
