@@ -79,6 +79,7 @@ from .contracts.election import (
     Ready,
     Role,
 )
+from .contracts.gathering import Gathered
 from .contracts.log_values import EpochEnd, FileSlice, FoundLog, LogDirInfo, RecordsData, SegmentInfo
 from .contracts.remote_store import (
     ObjectExistsError,
@@ -251,6 +252,7 @@ __all__ = [
     "FileStat",
     "Files",
     "FoundLog",
+    "Gathered",
     "GroupMember",
     "HeaderDue",
     "IdSource",

@@ -15,8 +15,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..contracts.gathering import Gathered
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ..contracts.coordinator import Waiter
     from ..errors import ErrorCode, KafkaError
@@ -87,39 +89,25 @@ class AnswerQueue:
         return everything
 
 
-class Gathering:
-    """Gathers the responses of several shards for one waiter; see `CoordinatorRuntime.submit_all`."""
+def gathered_for(
+    waiter: Waiter, partitions: Iterable[int], left_out: frozenset[ErrorCode]
+) -> Gathered[int, tuple[Any, KafkaError | None]]:
+    """Return what gathers response and error of several shards for one waiter; see `CoordinatorRuntime.submit_all`.
 
-    def __init__(self, waiter: Waiter, partitions: Sequence[int], left_out: frozenset[ErrorCode]) -> None:
-        """Wait for `partitions`, whose responses are given in this order.
+    Args:
+        waiter: Told the list of responses, or the first error.
+        partitions: Which shards are asked; their order is that of the responses.
+        left_out: Errors of shards that are no longer asked: they take no part.
+    """
 
-        Args:
-            waiter: Told the list, or the first error.
-            partitions: Which shards were asked.
-            left_out: Errors of shards that are no longer asked: they take no part.
-        """
-        self._waiter = waiter
-        self._partitions = partitions
-        self._responses: dict[int, Any] = {}
-        self._missing_count = len(partitions)
-        self._left_out = left_out
-        self._error: KafkaError | None = None
-        if not partitions:
-            waiter.answer([])
-
-    def note(self, partition: int, response: Any, error: KafkaError | None) -> None:
-        """Take note of what one shard answered."""
-        if error is None:
-            self._responses[partition] = response
-        elif error.code not in self._left_out and self._error is None:
-            self._error = error
-        self._missing_count -= 1
-        if self._missing_count:
-            return
-        if self._error is not None:
-            self._waiter.fail(self._error)
+    def tell(told: Mapping[int, tuple[Any, KafkaError | None]]) -> None:
+        errors = [error for _, error in told.values() if error is not None and error.code not in left_out]
+        if errors:
+            waiter.fail(errors[0])
         else:
-            self._waiter.answer([self._responses[each] for each in self._partitions if each in self._responses])
+            waiter.answer([response for response, error in told.values() if error is None])
+
+    return Gathered(partitions, tell)
 
 
 class CallbackWaiter:

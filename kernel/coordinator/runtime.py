@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -14,7 +13,7 @@ from ..coordinator_keys import partition_of_key
 from ..errors import ErrorCode, KafkaError
 from ..purgatory.timing_wheel import TimerEntry
 from ..records.compression import CompressionType
-from .answers import CallbackWaiter, Gathering
+from .answers import CallbackWaiter, gathered_for
 from .hosted_shard import MARKER_CODES, HostedShard, ShardHost, ShardState
 from .loader import Load, LoadCounters
 
@@ -228,9 +227,13 @@ class Runtime:
     def submit_all(self, operation: Callable[[Any, int], CoordinatorResult[Any, Any]], waiter: Waiter) -> None:
         """Run an operation on every active shard; see `CoordinatorRuntime.submit_all`."""
         active = list(self._active())
-        gathering = Gathering(waiter, [hosted.partition for hosted in active], LEFT_OUT)
+        gathered = gathered_for(waiter, [hosted.partition for hosted in active], LEFT_OUT)
         for hosted in active:
-            hosted.submit(operation, CallbackWaiter(partial(gathering.note, hosted.partition)))
+
+            def tell(response: Any, error: KafkaError | None, partition: int = hosted.partition) -> None:
+                gathered.note(partition, (response, error))
+
+            hosted.submit(operation, CallbackWaiter(tell))
 
     def is_loading(self) -> bool:
         """Return whether some shard of this broker is still loading."""

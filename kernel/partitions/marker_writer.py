@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Protocol
 
+from ..contracts.gathering import Gathered
 from ..errors import ErrorCode, KafkaError
 from ..purgatory.delayed_operation import DelayedOperation, Outcome
 from ..records.batch import read_header
@@ -23,7 +24,7 @@ from ..records.control import ControlRecordType, EndTransactionMarker, build_con
 from .replica import ACKS_ALL, AppendOrigin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Mapping
+    from collections.abc import Callable, Hashable, Mapping
 
     from ..clock import Clock
     from ..contracts.transactions import TransactionMarker
@@ -49,34 +50,14 @@ class MarkerOwner(Protocol):
         ...
 
 
-class _PartsOfMarker:
-    """Gathers what became of a marker in each of its partitions, and tells it, in their order, once all are known."""
-
-    __slots__ = ("_codes", "_done", "_partitions")
-
-    def __init__(
-        self, partitions: Collection[TopicPartition], done: Callable[[Mapping[TopicPartition, ErrorCode]], None]
-    ) -> None:
-        self._codes: dict[TopicPartition, ErrorCode] = {}
-        self._partitions = partitions
-        self._done = done
-        if not partitions:
-            done({})
-
-    def note(self, partition: TopicPartition, code: ErrorCode) -> None:
-        """Take note of one partition's code."""
-        assert partition not in self._codes, "a partition answers a marker once"
-        self._codes[partition] = code
-        if len(self._codes) == len(self._partitions):
-            self._done({each: self._codes[each] for each in self._partitions})
-
-
 class _MarkerOperation(DelayedOperation):
     """Waits until the marker's batches in this broker's own partitions are committed."""
 
     __slots__ = ("_parts", "_waiting")
 
-    def __init__(self, deadline_ms: int, waiting: dict[Replica, int], parts: _PartsOfMarker) -> None:
+    def __init__(
+        self, deadline_ms: int, waiting: dict[Replica, int], parts: Gathered[TopicPartition, ErrorCode]
+    ) -> None:
         """Take by replica the offset that its high watermark has to reach."""
         super().__init__(deadline_ms)
         self._waiting = waiting
@@ -136,7 +117,7 @@ class LocalMarkerWriter:
     def write(self, marker: TransactionMarker, done: Callable[[Mapping[TopicPartition, ErrorCode]], None]) -> None:
         """Have a marker written and committed in each of its partitions; see `MarkerWriter`."""
         partitions = dict.fromkeys(marker.partitions)
-        parts = _PartsOfMarker(partitions, done)
+        parts: Gathered[TopicPartition, ErrorCode] = Gathered(partitions, done)
         waiting: dict[Replica, int] = {}
         for partition in partitions:
             owner = self._owner_of(partition.topic)
@@ -185,6 +166,6 @@ def marker_batch(marker: TransactionMarker, now_ms: int) -> memoryview:
 
 
 def _write_by_owner(
-    owner: MarkerOwner, partition: TopicPartition, marker: TransactionMarker, parts: _PartsOfMarker
+    owner: MarkerOwner, partition: TopicPartition, marker: TransactionMarker, parts: Gathered[TopicPartition, ErrorCode]
 ) -> None:
     owner.write_marker(partition.partition, marker, lambda code: parts.note(partition, code))

@@ -7,11 +7,12 @@ Clients of old versions do not know PRODUCER_FENCED; they are told INVALID_PRODU
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from odradek.kernel.api import (
     PENDING,
     ErrorCode,
+    Gathered,
     ProducerIdentity,
     TopicPartition,
     partition_of_key,
@@ -28,7 +29,7 @@ from odradek.kernel.wire.messages.api_26_end_txn import EndTxnResponse
 
 from .metadata import FIRST_VERSION_WITH_EPOCH_BUMP
 from .requests import EndRequest
-from .waiters import Gathered, Told
+from .waiters import Told
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -73,14 +74,14 @@ class AddPartitionsToTxnHandler:
         if not transactions:
             return AddPartitionsToTxnResponse()
         version = context.api_version
-        gathered: Gathered[str] = Gathered(
+        gathered: Gathered[str, Any] = Gathered(
             list(transactions), lambda results: context.reply(_response(transactions, results, version))
         )
         for transaction in transactions.values():
             self._start(transaction, version, gathered)
         return PENDING
 
-    def _start(self, transaction: AddPartitionsToTxnTransaction, version: int, gathered: Gathered[str]) -> None:
+    def _start(self, transaction: AddPartitionsToTxnTransaction, version: int, gathered: Gathered[str, Any]) -> None:
         transactional_id = transaction.transactional_id
         partitions = [TopicPartition(topic.name, index) for topic in transaction.topics for index in topic.partitions]
         unknown = self._refused(partitions)

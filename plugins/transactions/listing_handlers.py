@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from odradek.kernel.api import AS_TASK, PENDING, ErrorCode, PatternError, compile_pattern
+from odradek.kernel.api import AS_TASK, PENDING, ErrorCode, Gathered, PatternError, compile_pattern
 from odradek.kernel.wire.messages.api_65_describe_transactions import (
     DescribeTransactionsResponse,
     TopicData,
@@ -21,7 +21,7 @@ from odradek.kernel.wire.messages.api_66_list_transactions import TransactionSta
 from .metadata import partitions_by_topic
 from .requests import TransactionFilter
 from .states import TransactionState
-from .waiters import Gathered, Told
+from .waiters import Told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -49,7 +49,7 @@ class DescribeTransactionsHandler:
         ids = request.transactional_ids
         if not ids:
             return DescribeTransactionsResponse()
-        gathered: Gathered[str] = Gathered(
+        gathered: Gathered[str, Any] = Gathered(
             ids,
             lambda described: context.reply(
                 DescribeTransactionsResponse(transaction_states=[described[each] for each in ids])
@@ -59,7 +59,7 @@ class DescribeTransactionsHandler:
             self._start(transactional_id, gathered)
         return PENDING
 
-    def _start(self, transactional_id: str, gathered: Gathered[str]) -> None:
+    def _start(self, transactional_id: str, gathered: Gathered[str, Any]) -> None:
         def tell(code: ErrorCode, metadata: TransactionMetadata | None) -> None:
             gathered.note(transactional_id, described(transactional_id, code, metadata))
 

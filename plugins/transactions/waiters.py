@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from odradek.kernel.api import ErrorCode, KafkaError, TransactionMarker
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from odradek.kernel.api import CoordinatorRuntime, MarkerWriter, TopicPartition
 
     from .requests import MarkersWanted
     from .shard import TransactionShard
-
-Key = TypeVar("Key")
 
 
 class Told:
@@ -33,23 +31,6 @@ class Told:
     def fail(self, error: KafkaError) -> None:
         """Take an error instead."""
         self._tell(error.code, None)
-
-
-class Gathered(Generic[Key]):
-    """Gathers one value for each of some keys, and tells them all, in the order of the keys, once none is missing."""
-
-    def __init__(self, keys: Sequence[Key], tell: Callable[[Mapping[Key, Any]], None]) -> None:
-        """Wait for `keys`, which are different and at least one; `tell` is called once."""
-        self._values: dict[Key, Any] = dict.fromkeys(keys)
-        self._missing_count = len(self._values)
-        self._tell = tell
-
-    def note(self, key: Key, value: Any) -> None:
-        """Take note of a key's value; once for each."""
-        self._values[key] = value
-        self._missing_count -= 1
-        if not self._missing_count:
-            self._tell(self._values)
 
 
 class MarkerSender:

@@ -7,9 +7,11 @@ This broker's own coordinator does not send it: it calls the marker writer.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ...contracts.api_handler import PENDING
+from ...contracts.gathering import Gathered
 from ...contracts.transactions import TransactionMarker
 from ...types import TopicPartition
 from ...wire.messages.api_27_write_txn_markers import (
@@ -20,30 +22,15 @@ from ...wire.messages.api_27_write_txn_markers import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import TypeAlias
 
     from ...contracts.api_handler import Answer, RequestContext
     from ...contracts.transactions import MarkerWriter
     from ...errors import ErrorCode
     from ...wire.messages.api_27_write_txn_markers import WritableTxnMarker, WriteTxnMarkersRequest
 
-
-class _Answering:
-    """A request whose markers are being written: answered with the last of them."""
-
-    __slots__ = ("_codes", "_context", "_missing_count")
-
-    def __init__(self, context: RequestContext, markers_count: int) -> None:
-        self._context = context
-        self._missing_count = markers_count
-        self._codes: dict[int, dict[TopicPartition, ErrorCode]] = {}
-
-    def note(self, producer_id: int, codes: Mapping[TopicPartition, ErrorCode]) -> None:
-        """Take note of what became of one marker; markers of one producer are answered together, as by Kafka."""
-        self._codes.setdefault(producer_id, {}).update(codes)
-        self._missing_count -= 1
-        if not self._missing_count:
-            self._context.reply(WriteTxnMarkersResponse(markers=[_result(*each) for each in self._codes.items()]))
+    _Codes: TypeAlias = Mapping[TopicPartition, ErrorCode]
 
 
 class WriteTxnMarkersHandler:
@@ -58,16 +45,19 @@ class WriteTxnMarkersHandler:
         """Have every marker written, and answer once all are committed or have failed."""
         if not request.markers:
             return WriteTxnMarkersResponse()
-        answering = _Answering(context, len(request.markers))
-        for marker in request.markers:
-            self._write(marker, answering)
+        producer_ids = [marker.producer_id for marker in request.markers]
+        gathered: Gathered[int, _Codes] = Gathered(
+            range(len(producer_ids)),
+            lambda codes: context.reply(_response(zip(producer_ids, codes.values(), strict=True))),
+        )
+        for number, marker in enumerate(request.markers):
+            self._write(marker, partial(gathered.note, number))
         return PENDING
 
-    def _write(self, marker: WritableTxnMarker, answering: _Answering) -> None:
-        producer_id = marker.producer_id
+    def _write(self, marker: WritableTxnMarker, done: Callable[[_Codes], None]) -> None:
         self._writer.write(
             TransactionMarker(
-                producer_id=producer_id,
+                producer_id=marker.producer_id,
                 producer_epoch=marker.producer_epoch,
                 coordinator_epoch=marker.coordinator_epoch,
                 transaction_version=marker.transaction_version,
@@ -76,19 +66,32 @@ class WriteTxnMarkersHandler:
                     TopicPartition(topic.name, index) for topic in marker.topics for index in topic.partition_indexes
                 ],
             ),
-            lambda codes: answering.note(producer_id, codes),
+            done,
         )
 
     def error_response(
         self, request: WriteTxnMarkersRequest, context: RequestContext, code: ErrorCode, detail: str
     ) -> Answer:
         """Return the response that gives every partition this error."""
-        codes: dict[int, dict[TopicPartition, ErrorCode]] = {}
-        for marker in request.markers:
-            for topic in marker.topics:
-                of_producer = codes.setdefault(marker.producer_id, {})
-                of_producer.update((TopicPartition(topic.name, index), code) for index in topic.partition_indexes)
-        return WriteTxnMarkersResponse(markers=[_result(*each) for each in codes.items()])
+        return _response(
+            (
+                marker.producer_id,
+                {
+                    TopicPartition(topic.name, index): code
+                    for topic in marker.topics
+                    for index in topic.partition_indexes
+                },
+            )
+            for marker in request.markers
+        )
+
+
+def _response(codes: Iterable[tuple[int, _Codes]]) -> WriteTxnMarkersResponse:
+    """Return the answer of markers' codes by producer; markers of one producer are answered together, as by Kafka."""
+    by_producer: dict[int, dict[TopicPartition, ErrorCode]] = {}
+    for producer_id, of_marker in codes:
+        by_producer.setdefault(producer_id, {}).update(of_marker)
+    return WriteTxnMarkersResponse(markers=[_result(*each) for each in by_producer.items()])
 
 
 def _result(producer_id: int, codes: Mapping[TopicPartition, ErrorCode]) -> WritableTxnMarkerResult:

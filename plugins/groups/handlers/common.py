@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.kernel.api import PENDING, ErrorCode
+from odradek.kernel.api import PENDING, ErrorCode, Gathered
 
 from ..group import Caller
 
@@ -74,64 +74,57 @@ class Gathering:
     Make it, ask for a waiter for each part, then `seal` it.
     """
 
-    __slots__ = ("_done", "_missing", "_parts")
+    __slots__ = ("_count", "_gathered")
 
     def __init__(self, done: Callable[[list[Any]], None]) -> None:
         """Make it; `done` gets the parts in the order of their waiters."""
-        self._done = done
-        self._parts: list[Any] = []
-        self._missing = 1
+        self._gathered: Gathered[int, Any] = Gathered((), lambda parts: done(list(parts.values())), is_open=True)
+        self._count = 0
 
     def add(self, value: Any) -> None:
         """Add a part that is there already."""
-        self._parts.append(value)
+        self._gathered.note(self._next(), value)
 
     def waiter(self, refuse: Callable[[ErrorCode, str], Any], build: Callable[[Any], Any]) -> PartWaiter:
         """Return the waiter of the next part; see `Reply` for the arguments."""
-        self._parts.append(None)
-        self._missing += 1
-        return PartWaiter(self, len(self._parts) - 1, refuse, build)
+        return PartWaiter(self._gathered, self._next(), refuse, build)
 
     def seal(self) -> None:
         """Say that all waiters are given out."""
-        self._count_down()
+        self._gathered.seal()
 
-    def set(self, index: int, value: Any) -> None:
-        """Take a part."""
-        self._parts[index] = value
-        self._count_down()
-
-    def _count_down(self) -> None:
-        self._missing -= 1
-        if not self._missing:
-            self._done(self._parts)
+    def _next(self) -> int:
+        index = self._count
+        self._count += 1
+        self._gathered.expect(index)
+        return index
 
 
 class PartWaiter:
     """The waiter of one part of a `Gathering`."""
 
-    __slots__ = ("_build", "_gathering", "_index", "_refuse")
+    __slots__ = ("_build", "_gathered", "_index", "_refuse")
 
     def __init__(
         self,
-        gathering: Gathering,
+        gathered: Gathered[int, Any],
         index: int,
         refuse: Callable[[ErrorCode, str], Any],
         build: Callable[[Any], Any],
     ) -> None:
         """Make it; see `Gathering.waiter`."""
-        self._gathering = gathering
+        self._gathered = gathered
         self._index = index
         self._refuse = refuse
         self._build = build
 
     def answer(self, response: Any) -> None:
         """Give the part."""
-        self._gathering.set(self._index, self._build(response))
+        self._gathered.note(self._index, self._build(response))
 
     def fail(self, error: KafkaError) -> None:
         """Give the part of an error."""
-        self._gathering.set(self._index, self._refuse(error.code, error.detail))
+        self._gathered.note(self._index, self._refuse(error.code, error.detail))
 
 
 class GroupHandler:
