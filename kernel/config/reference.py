@@ -102,7 +102,7 @@ def _text(key: ConfigKey) -> str:
     notes = [key.doc.replace("|", "\\|")]
     stand_ins = [name for name in key.synonyms if name != key.name or key.scope is not Scope.BROKER]
     if key.scope is not Scope.BROKER and stand_ins:
-        notes.append(f"Stands in: {', '.join(f'`{name}`' for name in stand_ins)}.")
+        notes.append(f"If it is not set: {', '.join(f'`{name}`' for name in stand_ins)}.")
     if key.scope is Scope.BROKER and key.is_dynamic:
         notes.append(f"Dynamic, {key.update_mode.value}.")
     if key.refused_because:
@@ -111,7 +111,7 @@ def _text(key: ConfigKey) -> str:
 
 
 def render_key(key: ConfigKey) -> str:
-    """Render one key for the terminal: a line of facts, the documentation, what stands in.
+    """Render one key for the terminal: a line of facts, the documentation, what counts where it is not set.
 
     Returns:
         Lines without a trailing line feed.

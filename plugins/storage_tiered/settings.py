@@ -28,7 +28,7 @@ CONFIG_KEYS: Final = (
         None,
         part=Part.TIERED,
         doc=(
-            "The folder in which records that were got from the store are kept for a while; nothing in it outlives the "
+            "The folder in which records that came from the store are kept for a while; nothing in it outlives the "
             "broker. A folder beside the first data directory when it is not set."
         ),
     ),
@@ -38,7 +38,7 @@ CONFIG_KEYS: Final = (
         1 << 30,
         validator=AtLeast(0),
         part=Part.TIERED,
-        doc="How many bytes of records that were got from the store are kept at hand; the least used go first.",
+        doc="How many bytes of records that came from the store are kept at hand; the least used go first.",
     ),
     ConfigKey(
         READ_BYTES_KEY,

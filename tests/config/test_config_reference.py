@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from odradek.kernel.config.keys import Scope
@@ -37,6 +38,15 @@ def test_the_reference_page_names_every_key() -> None:
     ]
 
     assert missing == []
+
+
+def test_a_key_is_explained_without_the_one_before_it() -> None:
+    leaning = re.compile(r"^(The same|Those|Such|They)\b|\bsuch (?!as|objects)|\bthose\b|\b(often|Where) that\b")
+    wrong = [
+        key.name for known in own_registry().keys.values() for key in known.values() if leaning.search(key.doc or "")
+    ]
+
+    assert wrong == []
 
 
 def test_a_key_is_told_on_the_terminal_with_its_facts() -> None:

@@ -24,7 +24,7 @@ metrics
     Prefixes of the names of metrics that clients are asked to push; `*` asks for all, nothing asks for none.
 
 interval.ms
-    How often a client pushes them, in milliseconds.
+    How often a client pushes its metrics, in milliseconds.
 
 match
     Which clients are asked: selectors such as `client_id=.*` or `client_software_name=librdkafka`; nothing asks all.

@@ -70,7 +70,7 @@ broker.heartbeat.interval.ms
     How often a broker tells the controller that it lives.
 
 broker.session.timeout.ms
-    How long the controller waits for such a sign before it fences the broker.
+    How long the controller waits for a heartbeat of a broker before it fences the broker.
 
 controller.listener.names
     The names among `listeners` that serve the controller; they take no clients.

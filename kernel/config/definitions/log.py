@@ -93,26 +93,26 @@ log.segment.bytes
     The size at which a segment is closed and a new one begun.
 
 log.roll.ms
-    The age at which a segment is closed; before `log.roll.hours` where both are set.
+    The age at which a segment is closed; beats `log.roll.hours` where both are set.
 
 log.roll.hours
     The age in hours at which a segment is closed.
 
 log.roll.jitter.ms
-    How much earlier, at random, a segment may be closed, so that not all close at once; before
+    How much earlier, at random, a segment may be closed, so that not all close at once; beats
     `log.roll.jitter.hours`.
 
 log.roll.jitter.hours
-    The same in hours.
+    As `log.roll.jitter.ms`, in hours.
 
 log.retention.ms
-    How long closed segments are kept; -1 for ever. Before `log.retention.minutes` and `log.retention.hours`.
+    How long closed segments are kept; -1 forever. Beats `log.retention.minutes` and `log.retention.hours`.
 
 log.retention.minutes
-    The same in minutes; before `log.retention.hours`.
+    As `log.retention.ms`, in minutes; beats `log.retention.hours`.
 
 log.retention.hours
-    The same in hours.
+    As `log.retention.ms`, in hours.
 
 log.retention.bytes
     How many bytes of a partition are kept; -1 sets no limit.

@@ -34,7 +34,7 @@ metrics.num.samples
     How many samples Kafka's metrics keep to compute a rate.
 
 metrics.sample.window.ms
-    How long one such sample is.
+    How long one sample of Kafka's metrics is.
 
 metric.reporters
     Java classes that report metrics.
@@ -46,7 +46,7 @@ kafka.metrics.reporters
     Java classes that report Yammer metrics.
 
 kafka.metrics.polling.interval.secs
-    How often those classes are asked to report.
+    How often the classes of `kafka.metrics.reporters` are asked to report.
 
 telemetry.max.bytes
     How large a client's pushed metrics may be.

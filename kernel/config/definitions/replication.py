@@ -95,7 +95,7 @@ auto.leader.rebalance.enable
     Whether leadership goes back to preferred replicas by itself.
 
 leader.imbalance.check.interval.seconds
-    How often that is looked at.
+    How often the controller looks whether leadership should go back to preferred replicas.
 
 unclean.leader.election.interval.ms
     How often Kafka's controller looks for partitions that could be elected uncleanly.

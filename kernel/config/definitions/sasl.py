@@ -231,13 +231,13 @@ sasl.oauthbearer.jwks.endpoint.url
     Where the keys are that tokens are checked with.
 
 sasl.oauthbearer.jwks.endpoint.refresh.ms
-    How often those keys are fetched anew.
+    How often the keys that tokens are checked with are fetched again.
 
 sasl.oauthbearer.jwks.endpoint.retry.backoff.ms
-    The first pause after failing to fetch those keys.
+    The first pause after failing to fetch the keys that tokens are checked with.
 
 sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
-    The longest pause after failing to fetch those keys.
+    The longest pause after failing to fetch the keys that tokens are checked with.
 
 sasl.oauthbearer.clock.skew.seconds
     How far clocks may differ when a token's times are checked.

@@ -83,7 +83,7 @@ socket.connection.setup.timeout.ms
     How long a connection to another broker may take to come up, at the first try.
 
 socket.connection.setup.timeout.max.ms
-    The longest such wait: it doubles with every failure.
+    How long a connection to another broker may take at most: the time doubles with every failure.
 
 config.providers
     Java classes that replace `${...}` in values by secrets from elsewhere.
@@ -95,7 +95,7 @@ early.start.listeners
     Listeners that open before the authorizer is ready.
 
 broker.rack
-    The rack or zone this broker stands in; shown in Metadata, so that clients can prefer near replicas.
+    The rack or zone this broker is in; shown in Metadata, so that clients can prefer near replicas.
 
 controlled.shutdown.enable
     Whether a stopping broker first hands its leaderships to others.

@@ -96,13 +96,13 @@ remote.log.storage.manager.class.name
     The Java class that stores segments remotely.
 
 remote.log.storage.manager.class.path
-    Where that Java class is loaded from.
+    Where the Java class that stores segments remotely is loaded from.
 
 remote.log.metadata.manager.class.name
     The Java class that remembers which segments are remote.
 
 remote.log.metadata.manager.class.path
-    Where that Java class is loaded from.
+    Where the Java class that remembers which segments are remote is loaded from.
 
 remote.log.metadata.manager.listener.name
     The listener through which remote log metadata is read and written inside the cluster.

@@ -103,7 +103,7 @@ ssl.truststore.password
     The password of the trust store file.
 
 ssl.truststore.certificates
-    Those certificates themselves, as PEM text.
+    The trusted certificates themselves, as PEM text.
 
 ssl.keymanager.algorithm
     The Java algorithm that picks a key.

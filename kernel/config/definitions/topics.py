@@ -88,7 +88,7 @@ retention.bytes
     How many bytes of each partition are kept when the policy deletes; -1 sets no limit.
 
 retention.ms
-    How long closed segments are kept when the policy deletes; -1 for ever.
+    How long closed segments are kept when the policy deletes; -1 forever.
 
 max.message.bytes
     The largest record batch that the topic takes, compressed as it came.
@@ -114,7 +114,7 @@ min.cleanable.dirty.ratio
 cleanup.policy
     What of a log goes: whole old segments (`delete`), all but one record of each key (`compact`), records whose own
     time has come (`ttl`: header `odradek.expires.at`, epoch milliseconds), several of these, or nothing. A name is
-    taken while an active plugin offers it.
+    accepted as long as an active plugin offers it.
 
 unclean.leader.election.enable
     Whether a replica that is not in sync may lead when no other is left: records may be lost then.

@@ -88,7 +88,7 @@ add.partitions.to.txn.retry.backoff.max.ms
     How long the server itself keeps trying to add a partition to a transaction.
 
 add.partitions.to.txn.retry.backoff.ms
-    The pause between such tries.
+    The pause between tries to add a partition to a transaction.
 """
 
 _INTERNAL: Final = frozenset(
