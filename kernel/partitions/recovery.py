@@ -59,24 +59,23 @@ def recover_producers(partition_log: PartitionLog, producers: ProducerStateTable
     if partition_log.was_clean and not snapshots and not partition_log.sidecars(TRANSACTION_INDEX_KIND):
         # A clean shutdown keeps a snapshot of every log that knows producers: this one need not be read whole.
         return
-    start_offset = _load_newest(partition_log, producers, snapshots, now_ms)
-    replay(partition_log, producers, start_offset)
-    _put_indexes_right(partition_log, producers.aborted())
-    producers.advance_log_start(partition_log.log_start_offset)
+    _fill(partition_log, producers, now_ms)
 
 
 def rebuild_producers(partition_log: PartitionLog, producers: ProducerStateTable, now_ms: int) -> None:
-    """Fill a table anew after its log was truncated, which has dropped the snapshots above the cut."""
+    """Fill a table anew after its log was truncated, which has dropped the snapshots above the cut: for a follower."""
     producers.clear()
-    start_offset = _load_newest(partition_log, producers, partition_log.sidecars(SNAPSHOT_KIND), now_ms)
+    _fill(partition_log, producers, now_ms)
+
+
+def _fill(partition_log: PartitionLog, producers: ProducerStateTable, now_ms: int) -> None:
+    start_offset = _load_newest(partition_log, producers, now_ms)
     replay(partition_log, producers, start_offset)
     _put_indexes_right(partition_log, producers.aborted())
     producers.advance_log_start(partition_log.log_start_offset)
 
 
-def _load_newest(
-    partition_log: PartitionLog, producers: ProducerStateTable, snapshots: Sequence[int], now_ms: int
-) -> int:
+def _load_newest(partition_log: PartitionLog, producers: ProducerStateTable, now_ms: int) -> int:
     """Load the newest sound snapshot; return from where on the log is to be replayed.
 
     That is at the snapshot, or where the first segment begins, also below the log's start: who began a transaction
@@ -84,7 +83,7 @@ def _load_newest(
     """
     first_offset = partition_log.segments()[0].base_offset
     aborted = _read_indexes(partition_log)
-    for offset in reversed(snapshots if aborted is not None else ()):
+    for offset in reversed(partition_log.sidecars(SNAPSHOT_KIND) if aborted is not None else ()):
         try:
             entries = decode_snapshot(partition_log.read_sidecar(offset, SNAPSHOT_KIND))
         except CorruptionError as error:
