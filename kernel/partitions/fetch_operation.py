@@ -9,8 +9,7 @@ without it is answered at once, and finds it near when it asks again.
 Clients with a thousand partitions have a session, most of whose partitions have nothing new: such a one costs a few
 comparisons in a request and nothing at a wake-up, where only the replica that progressed is looked at.
 
-*Source:* KIP-74 (one batch whatever the limits), KIP-207, KIP-320 (epochs), KIP-405 (tiers), KIP-595
-(diverging epoch).
+*Source:* KIP-74 (one batch whatever the limits), KIP-320 (epochs), KIP-405 (tiers), KIP-595 (diverging epoch).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Times are looked for inside the batch that the time index names. What cannot be 
 log may have to wait for a disk, a worker thread brings what it needs into memory first; for a remote store it waits as
 long as the request says, or `remote.list.offsets.request.timeout.ms`.
 
-*Source:* KIP-79, KIP-207, KIP-320 (epochs), KIP-734 (max timestamp), KIP-405, KIP-1005 (tiers), KIP-1023, KIP-1075.
+*Source:* KIP-79, KIP-320 (epochs), KIP-734 (max timestamp), KIP-405, KIP-1005 (tiers), KIP-1023, KIP-1075.
 """
 
 from __future__ import annotations
