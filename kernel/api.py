@@ -8,7 +8,7 @@ What others may build on, and what stays from one minor version to the next:
 | `kernel.wire.messages` | plugins that speak Kafka's protocol themselves |
 | `kernel.client`, `kernel.client.partitioners` | programs: producers, consumers, admin clients |
 | `kernel.testing.running_broker`, `kernel.testing.pytest_plugin` | tests of programs: a broker, fixtures |
-| `kernel.testing.contracts`, `.batches`, `.faults`, `.shard_harness` | tests of plugins |
+| `kernel.testing.contracts`, `.batches`, `.faults`, `.shard_harness`, `.one_shard_runtime` | tests of plugins |
 | `spark_plugin`, `spark_plugin.lag` | jobs of Spark |
 
 Everything else may move.

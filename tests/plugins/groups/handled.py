@@ -4,64 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from odradek.kernel.api import NO_PRODUCER, PENDING, ErrorCode, KafkaError, ProducerIdentity
+from odradek.kernel.api import PENDING, ErrorCode
+from odradek.kernel.testing.one_shard_runtime import OneShardRuntime
 from odradek.plugins.groups.handlers import group_handlers
 
 from .driven import DrivenGroups
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from odradek.kernel.api import ApiHandler, CoordinatorResult, CoordinatorRuntime, RequestContext, Waiter
-    from odradek.plugins.groups.shard import GroupShard
-
-
-class OneShardRuntime:
-    """A runtime whose every partition is one shard.
-
-    Attributes:
-        error: What every operation is failed with, if anything.
-        loading: Whether a shard still loads.
-    """
-
-    partitions_count = 2
-
-    def __init__(self, driven: DrivenGroups) -> None:
-        self._driven = driven
-        self.error: KafkaError | None = None
-        self.loading = False
-
-    def partition_for(self, key: str) -> int:
-        return len(key) % 2
-
-    def submit(
-        self,
-        partition: int,
-        operation: Callable[[GroupShard, int], CoordinatorResult[Any, Any]],
-        waiter: Waiter,
-        *,
-        producer: ProducerIdentity = NO_PRODUCER,
-    ) -> None:
-        if self.error is not None:
-            waiter.fail(self.error)
-            return
-        ran = self._driven.harness.run(operation, producer)
-        if ran.error is not None:
-            waiter.fail(ran.error)
-        elif ran.is_done:
-            waiter.answer(ran.response)
-
-    def submit_all(self, operation: Callable[[GroupShard, int], CoordinatorResult[Any, Any]], waiter: Waiter) -> None:
-        if self.error is not None:
-            waiter.fail(self.error)
-        else:
-            waiter.answer([self._driven.harness.run(operation).response])
-
-    def is_loading(self) -> bool:
-        return self.loading
-
-    def shards(self) -> Iterator[tuple[int, GroupShard]]:
-        yield 0, self._driven.shard
+    from odradek.kernel.api import ApiHandler, RequestContext
 
 
 class Connection:
@@ -87,9 +37,8 @@ class HandledGroups:
 
     def __init__(self, driven: DrivenGroups | None = None) -> None:
         self.driven = driven or DrivenGroups({"group.initial.rebalance.delay.ms": 0})
-        self.runtime = OneShardRuntime(self.driven)
-        runtime = cast("CoordinatorRuntime[GroupShard]", self.runtime)
-        handlers = cast("tuple[ApiHandler, ...]", group_handlers(runtime, self.driven.broker))
+        self.runtime = OneShardRuntime(lambda: self.driven.harness, partitions_count=2)
+        handlers = cast("tuple[ApiHandler, ...]", group_handlers(self.runtime, self.driven.broker))
         self.handlers = {handler.api_key: handler for handler in handlers}
 
     def ask(self, request: Any, version: int, client_id: str | None = "client") -> Context:

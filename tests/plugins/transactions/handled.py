@@ -8,105 +8,29 @@ import trio
 
 from odradek.kernel.api import (
     AS_TASK,
-    NO_PRODUCER,
     PENDING,
     ErrorCode,
     KafkaError,
-    ProducerIdentity,
     TopicPartition,
     TopicView,
 )
 from odradek.kernel.config.keys import Scope
 from odradek.kernel.config.registry import Registry
 from odradek.kernel.ids import ZERO_ID
+from odradek.kernel.testing.one_shard_runtime import OneShardRuntime
 from odradek.kernel.testing.shard_harness import ShardHarness
 from odradek.plugins.transactions.coordinator import TransactionCoordinator
-from odradek.plugins.transactions.metadata import TransactionRecord
-from odradek.plugins.transactions.shard import TransactionShard
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from odradek.kernel.api import (
         ApiHandler,
         AsyncApiHandler,
         BrokerHandle,
-        CoordinatorResult,
-        CoordinatorRuntime,
         RequestContext,
         TransactionMarker,
-        Waiter,
     )
-
-
-class OneShardRuntime:
-    """A runtime whose every partition is one shard.
-
-    Attributes:
-        error: What every operation is failed with, if anything.
-        refuses_writes: Whether records are refused: an operation runs, and nothing of it is replayed.
-        epoch: The coordinator epoch.
-    """
-
-    partitions_count = 3
-
-    def __init__(self) -> None:
-        self.harness: ShardHarness[TransactionShard, TransactionRecord]
-        self.error: KafkaError | None = None
-        self.refuses_writes = False
-        self.loading = False
-        self.epoch = 7
-
-    def partition_for(self, key: str) -> int:
-        return len(key) % 3
-
-    def submit(
-        self,
-        partition: int,
-        operation: Callable[[TransactionShard, int], CoordinatorResult[Any, Any]],
-        waiter: Waiter,
-        *,
-        producer: ProducerIdentity = NO_PRODUCER,
-    ) -> None:
-        if self.error is not None:
-            waiter.fail(self.error)
-            return
-        if self.refuses_writes:
-            self._refuse(operation, waiter)
-            return
-        ran = self.harness.run(operation, producer)
-        if ran.error is not None:
-            waiter.fail(ran.error)
-        else:
-            waiter.answer(ran.response)
-
-    def _refuse(
-        self, operation: Callable[[TransactionShard, int], CoordinatorResult[Any, Any]], waiter: Waiter
-    ) -> None:
-        result = operation(self.harness.shard, self.harness.now_ms)
-        if not result.records:
-            waiter.answer(result.response)
-            return
-        error = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        for each in (waiter, *(other for other, _ in result.answers)):
-            each.fail(error)
-
-    def submit_all(
-        self, operation: Callable[[TransactionShard, int], CoordinatorResult[Any, Any]], waiter: Waiter
-    ) -> None:
-        if self.error is not None:
-            waiter.fail(self.error)
-        else:
-            waiter.answer([self.harness.run(operation).response])
-
-    def is_loading(self) -> bool:
-        return self.loading
-
-    def coordinator_epoch(self, partition: int) -> int:
-        return self.epoch
-
-    def shards(self) -> Iterator[tuple[int, TransactionShard]]:
-        yield 0, self.harness.shard
 
 
 class MarkerKeeper:
@@ -173,14 +97,13 @@ class HandledTransactions:
 
     def __init__(self) -> None:
         self.broker = Broker()
-        self.runtime = OneShardRuntime()
         self.coordinator = TransactionCoordinator(cast("BrokerHandle", self.broker))
-        runtime = cast("CoordinatorRuntime[TransactionShard]", self.runtime)
-        handlers = cast("tuple[ApiHandler, ...]", self.coordinator.handlers(runtime))
+        self.runtime = OneShardRuntime(lambda: self.harness)
+        handlers = cast("tuple[ApiHandler, ...]", self.coordinator.handlers(self.runtime))
         self.handlers = {handler.api_key: handler for handler in handlers}
-        self.runtime.harness = self.harness = ShardHarness.of(self.coordinator, snapshot=lambda shard: dict(shard.ids))
-        self.face = self.coordinator.transactions(runtime)
-        self.metrics = {metric.name: metric for metric in self.coordinator.metrics(runtime)}
+        self.harness = ShardHarness.of(self.coordinator, snapshot=lambda shard: dict(shard.ids))
+        self.face = self.coordinator.transactions(self.runtime)
+        self.metrics = {metric.name: metric for metric in self.coordinator.metrics(self.runtime)}
 
     def ask(self, request: Any, version: int) -> Any:
         """Send a request and return its only answer."""

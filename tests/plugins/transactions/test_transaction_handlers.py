@@ -271,10 +271,10 @@ def test_every_way_in_which_a_transaction_ends_is_counted_and_every_metric_docum
 def test_no_marker_leaves_when_the_end_was_refused_and_the_end_can_be_asked_again() -> None:
     handled = begun()
     handled.ask(adding(0), 3)
-    handled.runtime.refuses_writes = True
+    handled.harness.refusal = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     assert handled.ask(ending(), 5).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    handled.runtime.refuses_writes = False
+    handled.harness.refusal = None
     handled.harness.advance(60_000 - 1)
 
     assert handled.broker.marker_writer.markers == []
