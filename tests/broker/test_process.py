@@ -19,6 +19,7 @@ from odradek.kernel.wire.messages.api_00_produce import (
 )
 from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from tests.waiting import until
 
 from .broker_process import BrokerProcess, Client, batch_of, broker_process
 
@@ -30,12 +31,13 @@ def test_what_ready_tells_is_taken_by_clients(host: str, told: str) -> None:
 
 def create(client: Client, topic: str) -> None:
     """Have a topic created by asking for its metadata until it is there."""
-    for _ in range(1000):
+
+    def is_there() -> bool:
         response = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]), 9)
         assert isinstance(response, MetadataResponse)
-        if response.topics[0].error_code == ErrorCode.NONE:
-            return
-    raise AssertionError(f"topic {topic} was not created")
+        return response.topics[0].error_code == ErrorCode.NONE
+
+    until(is_there, pause_s=0.001)
 
 
 def produce(client: Client, topic: str, batch: bytes, acks: int = -1, partition: int = 0) -> tuple[int, int]:
