@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import ssl
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, cast
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, cast
 import attrs
 
 from ..errors import ConfigError
+from ..tls_keys import TLS_VERSIONS, load_key
 from .connection import MEMORY
 from .endpoint import READ, RECEIVE_BYTES_PER_TURN, SEND_BYTES_PER_TURN, Endpoint, consume, read_slice
 from .settings import ClientAuth
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 _VERIFY_MODES: Final = {
     ClientAuth.NONE: ssl.CERT_NONE,
     ClientAuth.REQUESTED: ssl.CERT_OPTIONAL,
@@ -71,12 +70,12 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
 
 
 def _version(name: str) -> ssl.TLSVersion:
-    version = _VERSIONS.get(name)
+    version = TLS_VERSIONS.get(name)
     if version is None:
         raise ConfigError(
             f"unknown or unsafe TLS version {name!r}",
             where="ssl.enabled.protocols",
-            hint=f"known are {', '.join(_VERSIONS)}",
+            hint=f"known are {', '.join(TLS_VERSIONS)}",
         )
     return version
 
@@ -91,17 +90,7 @@ def _check_type(kind: str, store_type: str) -> None:
 
 
 def _load_key(context: ssl.SSLContext, settings: TlsSettings) -> None:
-    # An empty password, not None: with None OpenSSL would ask at the terminal when the key is encrypted.
-    password = settings.key_password or ""
-    if settings.keystore_certificate_chain is not None and settings.keystore_key is not None:
-        with tempfile.TemporaryDirectory(prefix="odradek-tls-") as folder:  # readable by this user alone
-            path = Path(folder) / "keystore.pem"
-            path.touch(mode=0o600)
-            path.write_text(f"{settings.keystore_key}\n{settings.keystore_certificate_chain}\n", encoding="utf-8")
-            context.load_cert_chain(path, password=password)
-    elif settings.keystore_location is not None:
-        context.load_cert_chain(settings.keystore_location, password=password)
-    else:
+    if not load_key(context, settings):
         raise ValueError(
             "neither ssl.keystore.location nor ssl.keystore.certificate.chain with ssl.keystore.key is set"
         )
