@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 EVERY_PROTOCOL = pytest.mark.parametrize("protocol", PROTOCOLS)
 HEARTBEAT_S = 5
 """The longest interval between two heartbeats of the defaults."""
+MATCHES_AGAIN_S = 10
+"""After which brokers look again for topics that a pattern matches."""
 STEP_MS = 500
 
 
@@ -177,6 +179,24 @@ def test_partitions_that_are_added_are_given(protocol: str) -> None:
             cluster.driven.create_topic("t", 6)
             limit_s = 3 * HEARTBEAT_S if protocol == "consumer" else 30 + 3 * HEARTBEAT_S
             assert await seconds_until([first, second], [3, 3]) <= limit_s
+
+    virtually(test)
+
+
+@pytest.mark.parametrize("protocol", ["cooperative", "consumer"])
+def test_a_pattern_brings_topics_that_come_later(protocol: str) -> None:
+    """Clients match when they refresh their metadata; brokers, for a pattern of KIP-848's, look anew now and then."""
+
+    async def test() -> None:
+        async with (
+            virtual_cluster({"p-a": 1, "p-a-not": 1}) as cluster,
+            cluster.consumer("a", protocol, metadata_max_age_ms=MATCHES_AGAIN_S * 1_000) as consumer,
+        ):
+            consumer.subscribe(pattern="p-[ab]")
+            await seconds_until([consumer], [1])
+            cluster.driven.create_topic("p-b", 1)
+            assert await seconds_until([consumer], [2]) <= MATCHES_AGAIN_S + 3 * HEARTBEAT_S
+            assert consumer.assignment == {("p-a", 0), ("p-b", 0)}
 
     virtually(test)
 
