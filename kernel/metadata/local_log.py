@@ -82,10 +82,6 @@ class ReplicatedLog(Protocol):
         """Give up whole segments below `offset`."""
         ...
 
-    def close(self) -> None:
-        """Flush and close."""
-        ...
-
 
 @attrs.frozen(eq=False)
 class _CommittingFlush:
@@ -238,7 +234,3 @@ class LocalLog:
         self._log.roll()
         self._log.advance_log_start(offset)
         self._log.delete_segments_below(offset)
-
-    def close(self) -> None:
-        """Flush and close."""
-        self._log.close()

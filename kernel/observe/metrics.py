@@ -121,12 +121,8 @@ class MetricsRegistry:
                 self.on_error(metric, error)
 
 
-def render_metric(metric: Metric, values: Mapping[tuple[str, ...], float]) -> str:
-    """Return one metric in Prometheus' text format; a label without a value is left out, as it means the same."""
-    return "".join(_lines(metric, values))
-
-
 def _lines(metric: Metric, values: Mapping[tuple[str, ...], float]) -> Iterator[str]:
+    """Yield a metric in Prometheus' text format; a label without a value is left out, as it means the same."""
     yield f"# HELP {metric.name} {metric.help.translate(_HELP_ESCAPES)}\n# TYPE {metric.name} {metric.kind}\n"
     for label_values, value in values.items():
         labels = ",".join(

@@ -23,9 +23,6 @@ _GROWTH_BYTES_MIN: Final = 1 << 20
 BUFFER_BYTES: Final = 16 * 1024
 """What a connection's buffer has at first, and again when it is idle after a large frame."""
 
-UNAUTHENTICATED_FRAME_BYTES_MAX: Final = 512 * 1024
-"""The limit for a peer that has yet to say who it is: the default of Kafka's `sasl.server.max.receive.size`."""
-
 _QUIET_TURNS: Final = 256
 """After so many turns without a large frame a large buffer is given back: not at once, since taking memory is slow."""
 

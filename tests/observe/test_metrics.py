@@ -10,7 +10,6 @@ from odradek.kernel.observe.metrics import (
     MetricsRegistry,
     histogram_metrics,
     metric_name,
-    render_metric,
 )
 
 
@@ -33,10 +32,17 @@ def test_names_are_those_of_the_jmx_exporter(group: str, bean_type: str, name: s
     assert metric_name(group, bean_type, name) == expected
 
 
-def test_a_metric_is_rendered_with_help_type_labels_and_values() -> None:
-    metric = Metric("m", "Two\nlines \\.", "counter", dict, ("topic", "partition"))
+def rendered(metric: Metric) -> str:
+    registry = MetricsRegistry(on_error=lambda _, error: pytest.fail(str(error)))
+    registry.add(metric)
+    return "".join(registry.render())
 
-    assert render_metric(metric, {("t", "0"): 7, ("", ""): 1.5, ('q"\\\n', ""): 2**70}) == (
+
+def test_a_metric_is_rendered_with_help_type_labels_and_values() -> None:
+    values: dict[tuple[str, ...], float] = {("t", "0"): 7, ("", ""): 1.5, ('q"\\\n', ""): 2**70}
+    metric = Metric("m", "Two\nlines \\.", "counter", lambda: values, ("topic", "partition"))
+
+    assert rendered(metric) == (
         "# HELP m Two\\nlines \\\\.\n"
         "# TYPE m counter\n"
         'm{topic="t",partition="0"} 7\n'
@@ -49,7 +55,7 @@ def test_a_metric_is_rendered_with_help_type_labels_and_values() -> None:
     ("value", "text"), [(math.inf, "+Inf"), (-math.inf, "-Inf"), (math.nan, "NaN"), (0.1, "0.1"), (True, "1")]
 )
 def test_numbers_are_written_as_prometheus_reads_them(value: float, text: str) -> None:
-    assert render_metric(Metric("m", "h", "gauge", dict), {(): value}).endswith(f"m {text}\n")
+    assert rendered(Metric("m", "h", "gauge", lambda: {(): value})).endswith(f"m {text}\n")
 
 
 def test_a_histogram_becomes_quantiles_and_a_count() -> None:
