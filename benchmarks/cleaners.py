@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from odradek.kernel.api import OsFiles
-from odradek.kernel.cleanup.compaction import GroupRewritten, compact
+from odradek.kernel.cleanup.compaction_job import GroupRewritten, compact
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.run import HAS_COMPILED_RUNS
 from odradek.kernel.throttle import Throttle

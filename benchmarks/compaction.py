@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from odradek.kernel.api import KeyTable, LogConfig, OsFiles
-from odradek.kernel.cleanup.compaction import CompactionDone, CompactionJob, GroupRewritten, compact
+from odradek.kernel.cleanup.compaction_job import CompactionDone, CompactionJob, GroupRewritten, compact
 from odradek.kernel.cleanup.workers import ProcessWorker
 from odradek.kernel.contracts.cleanup import Compaction
 from odradek.kernel.contracts.rewriting import SegmentRewrite

@@ -28,7 +28,7 @@ from ..disk_threads import do_on_thread
 from ..errors import StorageError
 from ..records.batch import CorruptRecordsError
 from .batch_filter import LastRecord
-from .compaction import CompactionDone, CompactionJob, GroupRewritten, SegmentLooked
+from .compaction_job import CompactionDone, CompactionJob, GroupRewritten, SegmentLooked
 from .due_times import DueTimes
 from .first_times import FirstTimes
 from .log_states import state_of

@@ -10,11 +10,11 @@ import time
 from typing import TYPE_CHECKING, BinaryIO
 
 from ..throttle import Throttle
-from .compaction import compact
+from .compaction_job import compact
 from .workers import BROKER_GONE, WorkerFailure, describe, may_pass
 
 if TYPE_CHECKING:
-    from .compaction import CompactionJob
+    from .compaction_job import CompactionJob
 
 NICENESS = 5
 """The broker goes first where the cores are few."""

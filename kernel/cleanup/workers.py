@@ -24,10 +24,10 @@ import attrs
 
 from ..errors import CorruptionError, OdradekError, StorageError
 from ..throttle import Throttle
-from .compaction import CompactionDone, GroupRewritten, SegmentLooked, compact
+from .compaction_job import CompactionDone, GroupRewritten, SegmentLooked, compact
 
 if TYPE_CHECKING:
-    from .compaction import CompactionJob, Step
+    from .compaction_job import CompactionJob, Step
 
 
 BROKER_GONE: Final = 3

@@ -19,7 +19,7 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.kernel.cleanup.compaction import CompactionJob, Step
+from odradek.kernel.cleanup.compaction_job import CompactionJob, Step
 from odradek.kernel.cleanup.compactor import Compactor, CompactorSettings
 from odradek.kernel.cleanup.log_states import Policies
 from odradek.kernel.cleanup.retention import Retention, RetentionSettings

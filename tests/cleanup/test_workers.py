@@ -16,7 +16,7 @@ import trio
 import trio.testing
 
 from odradek.kernel.api import KeyTable
-from odradek.kernel.cleanup.compaction import CompactionDone, CompactionJob, GroupRewritten, Step
+from odradek.kernel.cleanup.compaction_job import CompactionDone, CompactionJob, GroupRewritten, Step
 from odradek.kernel.cleanup.compactor import Compactor, CompactorSettings
 from odradek.kernel.cleanup.log_states import Policies
 from odradek.kernel.cleanup.metrics import cleanup_metrics

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from odradek.kernel.api import CleanupSettings, StorageError, do_now, read_batch, read_header
-from odradek.kernel.cleanup.compaction import CompactionDone, CompactionJob, GroupRewritten, compact
+from odradek.kernel.cleanup.compaction_job import CompactionDone, CompactionJob, GroupRewritten, compact
 from odradek.kernel.contracts.cleanup import LogState
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.testing.contracts.storage_base import PARTITION
