@@ -139,7 +139,7 @@ def java_driver(version: str, program: str = "Driver") -> Callable[[], list[str]
         if listed.returncode:
             raise MissingClientError(f"the jars of Apache Kafka {version}, by Maven: {listed.stderr[-1000:]}")
         jars = listed.stdout.strip()
-        build = ["javac", "-cp", jars, "Driver.java", "Member.java", "Transactor.java"]
+        build = ["javac", "-cp", jars, "Driver.java", "Member.java", "Transactor.java", "Tools.java"]
         folder = cached("java", lambda folder: run_installer("a JDK 17", build, folder), variant=f"-{version}")
         # The driver lives for seconds: the quick compiler is enough.
         return ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{jars}{os.pathsep}{folder}", program]
