@@ -3,6 +3,8 @@
 | module | what it is |
 | --- | --- |
 | `settings` | what the operator chose, as frozen values |
+| `configure` | those values from a broker's configuration |
+| `statistics` | what the network counts |
 | `receive_memory` | pure: the memory that requests are received into, reused and bounded |
 | `connection` | pure: bytes in, frames, replies out, in order |
 | `endpoint` | shell: a connection on a non-blocking socket |
