@@ -33,9 +33,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tools.peers_folder import peers_folder
+
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-PEERS = Path(os.environ.get("ODRADEK_PEERS", ROOT.parent / "shared" / "peers"))
+PEERS = peers_folder()
 SERVE = f"{sys.executable} -m odradek serve --listen 127.0.0.1:{{port}} --data-dir {{data}}"
 
 COMMANDS = {

@@ -24,13 +24,14 @@ from odradek.kernel.wire.headers import decode_response_header, encode_request
 from odradek.kernel.wire.messages.api_10_find_coordinator import FindCoordinatorRequest
 from odradek.kernel.wire.messages.api_19_create_topics import CreatableTopic, CreateTopicsRequest
 from odradek.kernel.wire.registry import APIS
+from tools.peers_folder import peers_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from odradek.kernel.wire.message import Message
 
-PEERS = Path(os.environ.get("ODRADEK_PEERS", Path(__file__).parents[2] / "shared" / "peers"))
+PEERS = peers_folder()
 TICKS = os.sysconf("SC_CLK_TCK")
 RETRIED = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import select
 import subprocess
 import sys
@@ -12,10 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tools.peers_folder import peers_folder
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROOT: Final = Path(__file__).parents[2]
 READY_LIMIT_S: Final = 30.0
 STOP_LIMIT_S: Final = 10.0
 
@@ -28,11 +28,6 @@ def settings() -> dict[str, str]:
     """Return what both brokers are started with."""
     both: dict[str, str] = tomllib.loads((Path(__file__).parent / "settings.toml").read_text())["both"]
     return both
-
-
-def peers_folder() -> Path:
-    """Return the folder of peers: `ODRADEK_PEERS`, or the one beside the checkout."""
-    return Path(os.environ.get("ODRADEK_PEERS") or ROOT.parent / "shared" / "peers")
 
 
 @contextmanager

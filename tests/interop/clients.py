@@ -19,9 +19,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import pytest
 
-from tools.peers import peers_folder
-
-from .driver import ROOT
+from tools.peers_folder import peers_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
