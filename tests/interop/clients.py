@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import pytest
 
-from .driver import ROOT
+from tools.peers_folder import peers_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -73,11 +73,6 @@ def python_driver(module: str, package: str, distribution: str) -> Callable[[], 
         return [sys.executable, "-m", f"tests.interop.drivers.{module}"]
 
     return command
-
-
-def peers_folder() -> Path:
-    """Return the folder of peers: `ODRADEK_PEERS`, or the one beside the checkout."""
-    return Path(os.environ.get("ODRADEK_PEERS") or ROOT.parent / "shared" / "peers")
 
 
 def peers_command(*words: str) -> list[str]:
