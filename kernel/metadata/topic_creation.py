@@ -139,13 +139,15 @@ def _create(creation: _Creation, topic: CreatableTopic) -> tuple[list[MetadataRe
         state = election.initial_state(replicas, creation.live)
         records.append(partition_record(topic_id, index, state, replica_directories(image, state.replicas)))
     records += config_records(ResourceType.TOPIC, topic.name, {}, overrides)
+    # What is short for something else is told as that.
+    written = {item.name: item.value for item in topic.configs if overrides[item.name] == wanted[item.name]}
     return records, CreatableTopicResult(
         name=topic.name,
         topic_id=topic_id,
         error_message=None,
         num_partitions=len(replica_lists),
         replication_factor=len(replica_lists[0]),
-        configs=_described(creation.config, overrides, {item.name: item.value for item in topic.configs}),
+        configs=_described(creation.config, overrides, written),
     )
 
 
