@@ -15,12 +15,13 @@ const main = async () => {
   await consumer.connect()
   await consumer.subscribe({ topics: [topic], fromBeginning: true })
   await consumer.run({
-    autoCommitInterval: 1,
-    eachBatch: async ({ batch, resolveOffset, commitOffsetsIfNecessary }) => {
+    autoCommit: false,
+    eachBatch: async ({ batch, resolveOffset, commitOffsetsIfNecessary, uncommittedOffsets }) => {
       const records = batch.messages.map(each => [batch.partition, Number(each.offset), each.value.toString()])
       if (records.length === 0) return
       resolveOffset(batch.lastOffset())
-      await commitOffsetsIfNecessary()
+      // Without offsets it commits only what an interval has passed for: a rebalance would bring the rest again.
+      await commitOffsetsIfNecessary(uncommittedOffsets())
       say({ event: 'records', records })
     },
   })
