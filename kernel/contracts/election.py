@@ -9,7 +9,7 @@ socket, no disk. One object serves one replica; it is owned by the replica, on t
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import attrs
 
@@ -112,6 +112,15 @@ class Ready:
     high_watermark: int | None = None
     messages: tuple[PeerMessage, ...] = ()
     isr_change: IsrChange | None = None
+
+    @property
+    def needs_cluster(self) -> bool:
+        """Whether something is to be kept, sent or asked, which one broker alone has no way to do."""
+        return self.hard_state is not None or bool(self.messages) or self.isr_change is not None
+
+
+NEEDS_CLUSTER: Final = "needs a cluster: hard state, messages or a change of the in-sync set"
+"""What is told of an election whose `Ready` one broker alone cannot carry out."""
 
 
 class Election(Protocol):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import attrs
 
-from ..contracts.election import MetadataChanged, PartitionState, Role
+from ..contracts.election import NEEDS_CLUSTER, MetadataChanged, PartitionState, Role
 from ..errors import ConfigError, CorruptionError, StorageError
 from ..records.batch import is_crc_valid, read_header
 from ..records.builder import BatchBuilder
@@ -118,8 +118,8 @@ def _carry_out(election: Election) -> None:
         ready = election.ready()
         if ready is None:
             return
-        if ready.hard_state is not None or ready.messages or ready.isr_change is not None:
-            raise _refused(f"{name} needs a cluster: hard state, messages or a change of the in-sync set")
+        if ready.needs_cluster:
+            raise _refused(f"{name} {NEEDS_CLUSTER}")
         election.advance(ready)
     raise _refused(f"the effects of {name} never end")
 

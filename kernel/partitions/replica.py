@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from ..contracts.election import MetadataChanged, PartitionState, Role
+from ..contracts.election import NEEDS_CLUSTER, MetadataChanged, PartitionState, Role
 from ..contracts.storage import EMPTY_READ, LogRead
 from ..errors import ErrorCode, KafkaError, PluginError, StorageError
 from ..plugin_names import blame
@@ -202,10 +202,8 @@ class Replica:
         ready = self.election.ready()
         if ready is None:
             return
-        if ready.hard_state is not None or ready.messages or ready.isr_change is not None:
-            raise PluginError(
-                type(self.election).__name__, "needs a cluster: hard state, messages or a change of the in-sync set"
-            )
+        if ready.needs_cluster:
+            raise PluginError(type(self.election).__name__, NEEDS_CLUSTER)
         if ready.role is not None:
             self._take_role(ready.role, ready.leader_id, ready.leader_epoch)
         if ready.high_watermark is not None:
