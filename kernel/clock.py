@@ -40,7 +40,7 @@ class SystemClock:
         return time.monotonic_ns() // 1_000_000
 
 
-class TrioClock:
+class TrioClock(SystemClock):
     """The machine's wall clock, and the time of one trio run: which one, the first question for it decides.
 
     That question is one of the run's tasks; after it worker threads may ask too. Times of `monotonic_ms` are to be
@@ -50,10 +50,6 @@ class TrioClock:
     def __init__(self) -> None:
         """Wait for the first question."""
         self._now_ns: Callable[[], int] = self._begin
-
-    def now_ms(self) -> int:
-        """Return the wall clock, in milliseconds since the Unix epoch."""
-        return time.time_ns() // 1_000_000
 
     def monotonic_ms(self) -> int:
         """Return milliseconds since some moment before the run; once asked by a task of it, by any thread."""
