@@ -112,7 +112,7 @@ def _alter_one(
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
     if kind not in _ALTER:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
-    scope, alter_resource = _ALTER[kind]
+    scope, alter_resource = SCOPES[kind], _ALTER[kind]
     # In Kafka's order: a client that tries again when a topic is unknown would try again what never becomes possible.
     alterations = _as_alterations({}, change)
     alter.check_texts(alterations)
@@ -178,9 +178,17 @@ def _alter_client_metrics(rules: ControllerRules, image: MetadataImage, name: st
     return alter.alter_client_metrics(rules.config_at(image), now, _as_alterations(now, change))
 
 
-_ALTER: Final[Mapping[int, tuple[Scope, Alter]]] = {
-    ResourceType.TOPIC: (Scope.TOPIC, _alter_topic),
-    ResourceType.BROKER: (Scope.BROKER, _alter_broker),
-    ResourceType.GROUP: (Scope.GROUP, _alter_group),
-    ResourceType.CLIENT_METRICS: (Scope.CLIENT_METRICS, _alter_client_metrics),
+SCOPES: Final[Mapping[int, Scope]] = {
+    ResourceType.TOPIC: Scope.TOPIC,
+    ResourceType.BROKER: Scope.BROKER,
+    ResourceType.GROUP: Scope.GROUP,
+    ResourceType.CLIENT_METRICS: Scope.CLIENT_METRICS,
+}
+"""What configs are set on, as the metadata and as the configuration names it."""
+
+_ALTER: Final[Mapping[int, Alter]] = {
+    ResourceType.TOPIC: _alter_topic,
+    ResourceType.BROKER: _alter_broker,
+    ResourceType.GROUP: _alter_group,
+    ResourceType.CLIENT_METRICS: _alter_client_metrics,
 }

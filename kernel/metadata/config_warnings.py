@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ..config.keys import Scope
-from .image import MetadataImage, ResourceType
+from .config_changes import SCOPES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from ..config.registry import Registry
-    from .image import MetadataDelta
+    from .image import MetadataDelta, MetadataImage
 
 log = logging.getLogger(__name__)
-
-SCOPES: Final[Mapping[int, Scope]] = {
-    ResourceType.TOPIC: Scope.TOPIC,
-    ResourceType.BROKER: Scope.BROKER,
-    ResourceType.GROUP: Scope.GROUP,
-    ResourceType.CLIENT_METRICS: Scope.CLIENT_METRICS,
-}
-"""What configs are set on, as the metadata and as the configuration names it."""
 
 
 class ConfigWarnings:
