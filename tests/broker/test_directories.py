@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from odradek.kernel.broker import Broker, read_broker_options
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.metadata.directory_changes import directory_of
 from odradek.kernel.wire.messages import api_34_alter_replica_log_dirs as alter_dirs
 from odradek.kernel.wire.messages import api_35_describe_log_dirs as describe_dirs
 from odradek.kernel.wire.messages.api_19_create_topics import CreatableTopic, CreateTopicsRequest
-from tests.waiting import PATIENCE_S, until_async
+from tests.waiting import until_async
 
+from .broker_beside import work_beside
 from .broker_process import Client, batch_of
 from .test_live_config import BROKER, alter
 from .test_process import produce
@@ -32,19 +32,8 @@ TURNS = 200
 
 
 def served(directory: Path, work: Callable[[BrokerParts], Awaitable[None]], *settings: str) -> None:
-    dirs = f"log.dirs={directory / 'one'},{directory / 'two'}"
-    options = read_broker_options(config=None, environment={}, options=[dirs, *settings], listen=["127.0.0.1:0"])
-
-    async def main() -> None:
-        broker = Broker(options)
-        with trio.fail_after(PATIENCE_S):
-            async with trio.open_nursery() as nursery:
-                await nursery.start(broker.run)
-                assert broker.parts is not None
-                await work(broker.parts)
-                broker.stop()
-
-    trio.run(main)
+    """Do work beside a broker with two log directories."""
+    work_beside([f"log.dirs={directory / 'one'},{directory / 'two'}", *settings], work)
 
 
 def in_metadata(parts: BrokerParts) -> list[UUID]:

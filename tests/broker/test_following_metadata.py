@@ -3,40 +3,18 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
-import trio
 
-from odradek.kernel.broker import Broker, read_broker_options
 from odradek.kernel.broker_parts import BrokerParts
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.partitions.topic_plan import TopicPlan
 from odradek.kernel.wire.messages.api_19_create_topics import CreatableTopic, CreateTopicsRequest
 from odradek.kernel.wire.messages.api_37_create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 
-
-def broker_in(directory: Path) -> Broker:
-    options = read_broker_options(
-        config=None, environment={}, options=[f"log.dirs={directory}"], listen=["127.0.0.1:0"]
-    )
-    return Broker(options)
-
-
-def run_in_broker(directory: Path, scenario: Callable[[BrokerParts], Coroutine[Any, Any, None]]) -> None:
-    """Run a scenario beside a broker that serves."""
-
-    async def main() -> None:
-        broker = broker_in(directory)
-        async with trio.open_nursery() as nursery:
-            await nursery.start(broker.run)
-            assert broker.parts is not None
-            await scenario(broker.parts)
-            broker.stop()
-
-    trio.run(main)
+from .broker_beside import broker_with, work_beside
 
 
 async def create(parts: BrokerParts, name: str, partitions: int) -> None:
@@ -65,13 +43,13 @@ def test_a_change_of_one_partition_concerns_no_other_of_its_topic(
 
         assert sorted(parts.replicas.topics["orders"].partitions) == [0, 1, 2, 3, 4]
 
-    run_in_broker(tmp_path, scenario)
+    work_beside([f"log.dirs={tmp_path}"], scenario)
 
     assert given == [("orders", [3, 4])]
 
 
 async def test_a_plugin_that_asks_before_the_metadata_was_read_finds_an_empty_cluster(tmp_path: Path) -> None:
-    broker = broker_in(tmp_path)
+    broker = broker_with([f"log.dirs={tmp_path}"])
     broker.parts = BrokerParts(broker)  # as plugins see it when they are asked for coordinators, handlers and metrics
 
     assert (broker.cluster_id, list(broker.cluster.topic_names())) == ("", [])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from odradek.kernel.config.broker import BrokerConfig, Setting
 from odradek.kernel.config.registry import Registry
+from odradek.kernel.contracts.election import ElectionContext
 from odradek.kernel.ids import RandomIds
 from odradek.kernel.metadata.brokers import Registration
 from odradek.kernel.metadata.controller import Controller
@@ -16,6 +17,7 @@ from odradek.plugins import election_isr
 
 if TYPE_CHECKING:
     from odradek.kernel.contracts.coordinator import CoordinatorResult
+    from odradek.kernel.contracts.storage import PartitionLog
     from odradek.kernel.metadata.records import MetadataRecord
 
 R = TypeVar("R")
@@ -77,3 +79,18 @@ class DrivenController:
         if not wanted.is_fenced:
             self.apply(self.controller.change_broker(wanted.broker_id, epoch, fence=False))
         return epoch
+
+
+def context_of(log: PartitionLog) -> ElectionContext:
+    """What an election gets to know of a log that it is made for; settings are as by default."""
+    return ElectionContext(
+        partition=log.partition,
+        broker_id=1,
+        log_end_offset=log.log_end_offset,
+        high_watermark=log.log_start_offset,
+        latest_epoch=log.latest_epoch,
+        hard_state=None,
+        config=lambda: BrokerConfig(Registry.of()),
+        settings={},
+        random=random.Random(0),
+    )

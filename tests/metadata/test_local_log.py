@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import random
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from odradek.kernel.config.broker import BrokerConfig
-from odradek.kernel.config.registry import Registry
 from odradek.kernel.contracts.disk_work import do_now
 from odradek.kernel.contracts.election import Election, ElectionContext, IsrChange, PeerMessage, Ready
 from odradek.kernel.contracts.storage import LogConfig
@@ -20,6 +17,8 @@ from odradek.kernel.types import METADATA_TOPIC, TopicIdPartition
 from odradek.plugins.election_isr.factory import IsrElectionFactory
 from odradek.plugins.election_isr.machine import IsrElection
 from odradek.plugins.storage_memory.engine import MemoryEngine
+
+from .metadata_helpers import context_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,20 +50,6 @@ def open_log(directory: Path) -> PartitionLog:
     engine = MemoryEngine(make_context(directory))
     engine.start()
     return engine.open_log(PARTITION, LogConfig())
-
-
-def context_of(log: PartitionLog) -> ElectionContext:
-    return ElectionContext(
-        partition=PARTITION,
-        broker_id=1,
-        log_end_offset=log.log_end_offset,
-        high_watermark=log.log_start_offset,
-        latest_epoch=log.latest_epoch,
-        hard_state=None,
-        config=lambda: BrokerConfig(Registry.of()),
-        settings={},
-        random=random.Random(0),
-    )
 
 
 def lead(log: PartitionLog, election: Election | None = None) -> LocalLog:

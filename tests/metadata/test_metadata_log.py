@@ -12,10 +12,7 @@ import trio
 import trio.testing
 
 from odradek.kernel.clock import ManualClock
-from odradek.kernel.config.broker import BrokerConfig
-from odradek.kernel.config.registry import Registry
 from odradek.kernel.contracts.disk_work import DiskWork
-from odradek.kernel.contracts.election import ElectionContext
 from odradek.kernel.contracts.storage import LogConfig, StorageContext
 from odradek.kernel.errors import ConfigError, CorruptionError, KafkaError, StorageError
 from odradek.kernel.files import OsFiles
@@ -32,7 +29,7 @@ from odradek.plugins.election_isr.factory import IsrElectionFactory
 from odradek.plugins.storage_segment.engine import SegmentEngine
 
 from .controller_requests import create_topics, delete_topics, topic
-from .metadata_helpers import CLUSTER_ID, make_rules, registration
+from .metadata_helpers import CLUSTER_ID, context_of, make_rules, registration
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -75,18 +72,7 @@ class Storage:
 
 def local_log(log: PartitionLog, kind: type[LocalLog] = LocalLog) -> LocalLog:
     """The metadata partition with broker 1 as its only voter."""
-    context = ElectionContext(
-        partition=log.partition,
-        broker_id=1,
-        log_end_offset=log.log_end_offset,
-        high_watermark=log.log_start_offset,
-        latest_epoch=log.latest_epoch,
-        hard_state=None,
-        config=lambda: BrokerConfig(Registry.of()),
-        settings={},
-        random=random.Random(0),
-    )
-    return kind(log, IsrElectionFactory().new_election(context), 1)
+    return kind(log, IsrElectionFactory().new_election(context_of(log)), 1)
 
 
 def make_metadata(storage: Storage, *, clock: ManualClock | None = None, bytes_between: int = 1 << 20) -> MetadataLog:

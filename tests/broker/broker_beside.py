@@ -1,0 +1,36 @@
+"""A broker in the test's own trio run, for work with its parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from odradek.kernel.broker import Broker, read_broker_options
+from tests.waiting import PATIENCE_S
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from odradek.kernel.broker_parts import BrokerParts
+
+
+def broker_with(settings: Sequence[str]) -> Broker:
+    """Return a broker on a free port, not started."""
+    options = read_broker_options(config=None, environment={}, options=settings, listen=["127.0.0.1:0"])
+    return Broker(options)
+
+
+def work_beside(settings: Sequence[str], work: Callable[[BrokerParts], Awaitable[None]]) -> None:
+    """Run a broker, do work with its parts while it serves, and stop it."""
+
+    async def main() -> None:
+        broker = broker_with(settings)
+        with trio.fail_after(PATIENCE_S):
+            async with trio.open_nursery() as nursery:
+                await nursery.start(broker.run)
+                assert broker.parts is not None
+                await work(broker.parts)
+                broker.stop()
+
+    trio.run(main)
