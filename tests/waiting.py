@@ -5,6 +5,7 @@ Nobody sleeps for a time that should be enough. The limit is for a test that han
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +13,7 @@ import trio
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 PATIENCE_S: Final = 60.0
 _PAUSE_S: Final = 0.02
@@ -43,3 +45,11 @@ async def until_async(condition: Callable[[], bool]) -> None:
     with trio.fail_after(PATIENCE_S):
         while not condition():  # noqa: ASYNC110 - what a thread or a service did is told by no event
             await trio.sleep(_SHORT_PAUSE_S)
+
+
+def names_below(folder: Path) -> list[str]:
+    """Return the names of the files below a folder that others change: a folder that goes meanwhile holds none.
+
+    `Path.rglob` fails on such a folder before Python 3.13.
+    """
+    return [name for _folder, _folders, names in os.walk(folder) for name in names]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
@@ -31,7 +30,7 @@ from odradek.kernel.wire.messages.api_21_delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
-from tests.waiting import until
+from tests.waiting import names_below, until
 
 from .broker_process import Client, batch_of, broker_process
 from .test_live_config import TOPIC, alter
@@ -105,8 +104,7 @@ def fetch(client: Client, position: int) -> tuple[int, bytes]:
 
 
 def segments_in(store: Path) -> list[str]:
-    """Return what there is; folders may go meanwhile."""
-    return [name for _folder, _folders, names in os.walk(store) for name in names if name.endswith(".log")]
+    return [name for name in names_below(store) if name.endswith(".log")]
 
 
 def is_read_back(client: Client, position: int) -> bool:

@@ -51,7 +51,10 @@ def drop_pages(house: House, topic: str) -> None:
 FORGET = """
 import os, sys
 for path in sys.argv[1:]:
-    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:  # the broker removed it meanwhile
+        continue
     os.fsync(descriptor)
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 """

@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.waiting import PATIENCE_S, until
+from tests.waiting import PATIENCE_S, names_below, until
 
 from ..broker.broker_process import BrokerProcess, broker_process
 
@@ -175,4 +175,4 @@ def test_a_deleted_topic_leaves_nothing_in_the_store(broker: BrokerProcess, data
     admin = AdminClient({"bootstrap.servers": broker.address})
     admin.delete_topics(["gone"])["gone"].result(30)
 
-    until(lambda: [path.name for path in store.rglob("*") if path.is_file()] == ["odradek.json"])
+    until(lambda: names_below(store) == ["odradek.json"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,9 @@ def test_without_the_setting_nothing_listens_beside_the_broker(tmp_path: Path) -
     with broker_process(tmp_path) as broker:
         tcp = Path(f"/proc/{broker.process.pid}/net/tcp").read_text().splitlines()[1:]
         listening = {line.split()[9] for line in tcp if line.split()[3] == "0A"}
-        links = (path.readlink().name for path in Path(f"/proc/{broker.process.pid}/fd").iterdir())
-        own = {name.removeprefix("socket:[").removesuffix("]") for name in links if name.startswith("socket:")}
+        own = set()
+        for descriptor in Path(f"/proc/{broker.process.pid}/fd").iterdir():
+            with suppress(FileNotFoundError):  # the broker closed it meanwhile
+                own.add(descriptor.readlink().name.removeprefix("socket:[").removesuffix("]"))
 
     assert len(listening & own) == 1
