@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from odradek.kernel.testing.running_broker import RunningBroker, running_broker
+from tests.waiting import PATIENCE_S
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 ADDRESS = "127.0.0.1:9092"
@@ -56,7 +57,9 @@ def run_commands(block: str, broker: RunningBroker) -> subprocess.CompletedProce
         flags=re.MULTILINE,
     )
     start = f'odradek() {{ {shlex.quote(sys.executable)} -m odradek "$@"; }}\n'
-    return subprocess.run(["sh", "-ec", start + script], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        ["sh", "-ec", start + script], capture_output=True, text=True, check=False, timeout=3 * PATIENCE_S
+    )
 
 
 def test_the_commands_that_show_a_group_work(broker: RunningBroker) -> None:
