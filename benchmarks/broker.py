@@ -14,6 +14,7 @@ ratios, and CPU seconds where others share the cores.
 | `ingest-64k` | 4 connections, batches of 64 KiB, acks=all, 2 in flight; against C: receive, CRC-32C, append, answer |
 | `ingest-1m` | 1 connection, batches of 1 MB, 2 in flight; against C likewise |
 | `fetch-64k`, `fetch-1m` | 1 connection reads the same stretch again and again; against C: sendfile |
+| `fetch-64k-busy`, `fetch-1m-busy` | the same with as many connections and requests in flight as `ingest` has |
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ from odradek.kernel.wire.messages.api_19_create_topics import CreatableTopic, Cr
 HERE = Path(__file__).parent
 TICKS = os.sysconf("SC_CLK_TCK")
 TOPIC = "bench"
+RECORD_BYTES_MAX = 1024
+"""No record of a batch is larger, with what belongs to it."""
 WARM_BYTES_PER_S = 2_500_000_000
 """More than a log grows in a second."""
 
@@ -78,6 +81,8 @@ CASES = {
     "ingest-1m": Case("produce", 1, 2, 1_000_000, "ingest"),
     "fetch-64k": Case("fetch", 1, 1, 64 << 10, "egress"),
     "fetch-1m": Case("fetch", 1, 1, 1 << 20, "egress"),
+    "fetch-64k-busy": Case("fetch", 4, 2, 64 << 10, "egress"),
+    "fetch-1m-busy": Case("fetch", 1, 2, 1 << 20, "egress"),
 }
 
 
@@ -208,9 +213,11 @@ def serving_broker(case: Case, place: Path, settings: Sequence[str]) -> Iterator
         request = CreateTopicsRequest(topics=[topic], timeout_ms=30_000)
         ask(("127.0.0.1", port), encode_request(request, 5, 1, "b").join())
         if case.api == "fetch":
-            filled = case._replace(api="produce", payload_bytes=min(case.payload_bytes, 64 << 10))
-            for _ in range(case.payload_bytes // filled.payload_bytes + 2):
-                ask(("127.0.0.1", port), produce_frame(0, filled))
+            # What is asked for holds a whole number of batches, so that as much as that is answered.
+            filled = case._replace(api="produce", payload_bytes=(64 << 10) - RECORD_BYTES_MAX)
+            for partition in range(case.connections):
+                for _ in range(case.payload_bytes // filled.payload_bytes + 2):
+                    ask(("127.0.0.1", port), produce_frame(partition, filled))
         yield process.pid, port
 
 

@@ -22,7 +22,7 @@ The handler's part::
 
     context = cache.open(request, version, now_ms, is_follower=...)
     answers = [read(target) for target in context.targets]
-    answer = context.build(answers)              # error code, session id, topics
+    response = context.build(answers)
 
 When the cache is full a session is evicted that was not used for two minutes; else the smallest one that is older than
 two minutes and smaller than the new one. A follower's session is privileged: it may take the place of any consumer's.
@@ -33,12 +33,12 @@ two minutes and smaller than the new one. A follower's session is privileged: it
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import attrs
 
 from ..errors import ErrorCode
-from ..wire.messages.api_01_fetch import FetchableTopicResponse
+from ..wire.messages.api_01_fetch import FetchableTopicResponse, FetchResponse
 from .fetch_target import FetchTarget
 
 if TYPE_CHECKING:
@@ -64,14 +64,6 @@ EvictionKey: TypeAlias = tuple[bool, int, int]
 """(is privileged, partitions, session id): the least valuable session first."""
 
 
-class FetchAnswer(NamedTuple):
-    """The session's part of a Fetch response."""
-
-    error_code: ErrorCode
-    session_id: int
-    responses: list[FetchableTopicResponse]
-
-
 class FetchContext(Protocol):
     """One Fetch request, in or out of a session; built from once."""
 
@@ -90,7 +82,7 @@ class FetchContext(Protocol):
         """Whether the answer may be None for what has nothing new."""
         ...
 
-    def build(self, answers: Sequence[PartitionData | None]) -> FetchAnswer:
+    def build(self, answers: Sequence[PartitionData | None]) -> FetchResponse:
         """Return the answer.
 
         Args:
@@ -231,9 +223,9 @@ class SessionlessContext:
         self.by_key = by_key
         self.targets = list(by_key.values())
 
-    def build(self, answers: Sequence[PartitionData | None]) -> FetchAnswer:
+    def build(self, answers: Sequence[PartitionData | None]) -> FetchResponse:
         """Return every answer, without a session."""
-        return FetchAnswer(ErrorCode.NONE, NO_SESSION_ID, _build_all(self.targets, answers))
+        return FetchResponse(responses=_build_all(self.targets, answers))
 
 
 class FullContext:
@@ -259,18 +251,18 @@ class FullContext:
         self._is_follower = is_follower
         self._uses_topic_ids = uses_topic_ids
 
-    def build(self, answers: Sequence[PartitionData | None]) -> FetchAnswer:
+    def build(self, answers: Sequence[PartitionData | None]) -> FetchResponse:
         """Return every answer, and the new session's id."""
         responses = _build_all(self.targets, answers)
         session = self._cache.create(
             self.by_key, self._now_ms, is_privileged=self._is_follower, uses_topic_ids=self._uses_topic_ids
         )
         if session is None:
-            return FetchAnswer(ErrorCode.NONE, NO_SESSION_ID, responses)
+            return FetchResponse(responses=responses)
         for target, answer in zip(self.targets, answers, strict=True):
             assert answer is not None
             target.is_news(answer)
-        return FetchAnswer(ErrorCode.NONE, session.session_id, responses)
+        return FetchResponse(session_id=session.session_id, responses=responses)
 
 
 class IncrementalContext:
@@ -286,11 +278,11 @@ class IncrementalContext:
         self._expected_epoch = session.epoch
         self.targets = list(session.targets.values())
 
-    def build(self, answers: Sequence[PartitionData | None]) -> FetchAnswer:
+    def build(self, answers: Sequence[PartitionData | None]) -> FetchResponse:
         """Return what is news, unless another request has used the session meanwhile."""
         session = self._session
         if session.epoch != self._expected_epoch:
-            return FetchAnswer(ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.session_id, [])
+            return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.session_id)
         builder = _TopicsBuilder()
         for target, answer in zip(self.targets, answers, strict=True):
             if answer is None or not target.is_news(answer):
@@ -299,7 +291,7 @@ class IncrementalContext:
             if answer.records and target.key in session.targets:
                 del session.targets[target.key]
                 session.targets[target.key] = target
-        return FetchAnswer(ErrorCode.NONE, session.session_id, builder.finish())
+        return FetchResponse(session_id=session.session_id, responses=builder.finish())
 
 
 class ErrorContext:
@@ -314,10 +306,10 @@ class ErrorContext:
     def __init__(self, code: ErrorCode) -> None:
         self._code = code
 
-    def build(self, answers: Sequence[PartitionData | None]) -> FetchAnswer:
+    def build(self, answers: Sequence[PartitionData | None]) -> FetchResponse:
         """Return the error."""
         assert not answers
-        return FetchAnswer(self._code, NO_SESSION_ID, [])
+        return FetchResponse(error_code=self._code)
 
 
 @attrs.frozen

@@ -8,11 +8,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from odradek.kernel.errors import ErrorCode
+from odradek.kernel.errors import ErrorCode, error_code
 from odradek.kernel.partitions.fetch_session import (
     EPOCH_MAX,
     MIN_EVICTION_MS,
-    FetchAnswer,
     FetchContext,
     FetchSessionCache,
     SessionlessContext,
@@ -22,6 +21,7 @@ from odradek.kernel.wire.messages.api_01_fetch import (
     EpochEndOffset,
     FetchPartition,
     FetchRequest,
+    FetchResponse,
     FetchTopic,
     ForgottenTopic,
     PartitionData,
@@ -107,7 +107,7 @@ class Script:
             )
         return answer(target.partition, high_watermark=end, records=b"r" * (end - target.fetch_offset))
 
-    def told(self, result: FetchAnswer) -> str:
+    def told(self, result: FetchResponse) -> str:
         topics = "; ".join(
             " ".join(
                 [
@@ -122,7 +122,7 @@ class Script:
             for topic in result.responses
         )
         session = "S" if result.session_id and result.session_id == self.session_id else result.session_id
-        return f"  {result.error_code.name} {session} | {topics}".rstrip()
+        return f"  {error_code(result.error_code).name} {session} | {topics}".rstrip()
 
 
 def test_sessions_answer_as_apache_kafka_answered() -> None:
@@ -150,7 +150,7 @@ def test_epochs_wrap_to_one() -> None:
     cache._sessions[session_id].epoch = EPOCH_MAX
     go_on(cache, session_id, EPOCH_MAX).build([None])
 
-    assert go_on(cache, session_id, 1).build([None]).error_code is ErrorCode.NONE
+    assert go_on(cache, session_id, 1).build([None]).error_code == ErrorCode.NONE
 
 
 def test_a_request_that_overtook_a_waiting_one_makes_it_fail() -> None:
@@ -159,7 +159,9 @@ def test_a_request_that_overtook_a_waiting_one_makes_it_fail() -> None:
     waiting = go_on(cache, session_id, 1)
     go_on(cache, session_id, 2).build([answer()])
 
-    assert waiting.build([answer()]) == FetchAnswer(ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id, [])
+    assert waiting.build([answer()]) == FetchResponse(
+        error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session_id
+    )
 
 
 @pytest.mark.parametrize(
@@ -249,8 +251,8 @@ def test_a_full_cache_keeps_young_sessions_and_gives_no_new_one() -> None:
     first, second = open_session(cache), open_session(cache)
 
     assert open_session(cache, 50, MIN_EVICTION_MS) == 0
-    assert go_on(cache, first, 1).build([None]).error_code is ErrorCode.NONE
-    assert go_on(cache, second, 1).build([None]).error_code is ErrorCode.NONE
+    assert go_on(cache, first, 1).build([None]).error_code == ErrorCode.NONE
+    assert go_on(cache, second, 1).build([None]).error_code == ErrorCode.NONE
 
 
 def test_the_session_that_was_unused_for_long_makes_room() -> None:
@@ -259,8 +261,8 @@ def test_the_session_that_was_unused_for_long_makes_room() -> None:
     go_on(cache, first, 1, 10).build([None])
 
     assert open_session(cache, 1, MIN_EVICTION_MS + 1) > 0
-    assert go_on(cache, first, 2).build([None]).error_code is ErrorCode.NONE
-    assert go_on(cache, second, 1).build([]).error_code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert go_on(cache, first, 2).build([None]).error_code == ErrorCode.NONE
+    assert go_on(cache, second, 1).build([]).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert cache.statistics().evictions_count == 1
 
 
@@ -282,7 +284,7 @@ def test_a_follower_takes_the_place_of_a_young_consumer_but_not_the_other_way_ro
     follower = open_session(cache, 1, is_follower=True)
 
     assert follower > 0
-    assert go_on(cache, consumer, 1).build([]).error_code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert go_on(cache, consumer, 1).build([]).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert open_session(cache, 50) == 0
     assert open_session(cache, 50, is_follower=True) == 0
 
@@ -355,7 +357,7 @@ class ClientAgainstLog(RuleBasedStateMachine):
         context = self.cache.open(fetch, 12, 0, is_follower=False)
         assert sorted(target.partition for target in context.targets) == sorted(self.offsets)
         result = context.build([self.read(target) for target in context.targets])
-        assert result.error_code is ErrorCode.NONE
+        assert result.error_code == ErrorCode.NONE
         self.session_id = result.session_id
         self.epoch = self.epoch + 1 if result.session_id else 0
         self.changed.clear()

@@ -82,9 +82,10 @@ class FetchHandler:
         replica_id = request.replica_state.replica_id if request.replica_state is not None else request.replica_id
         is_follower = replica_id > CONSUMER_REPLICA_ID
         session = self._sessions.open(request, context.api_version, now_ms, is_follower=is_follower)
+        answer_bytes_max = self._max_bytes()
         limits = FetchLimits(
-            max_bytes=min(request.max_bytes, self._max_bytes()),
-            min_bytes=min(request.min_bytes, self._max_bytes()),
+            max_bytes=min(request.max_bytes, answer_bytes_max),
+            min_bytes=min(request.min_bytes, answer_bytes_max),
             isolation=isolation,
             replica_id=replica_id,
             version=context.api_version,
@@ -117,15 +118,16 @@ class FetchHandler:
         return PENDING
 
     def _response(self, session: FetchContext, result: FetchResult) -> FetchResponse:
-        answer = session.build(result.answers)
-        for topic in answer.responses:
+        response = session.build(result.answers)
+        for topic in response.responses:
             replicas = self._replicas.topics.get(topic.topic) or self._replicas.topics_by_id.get(topic.topic_id)
             if replicas is not None:
-                replicas.counters.fetch_requests += 1
-                replicas.counters.bytes_out += sum(
-                    records_size(part.records) for part in topic.partitions if part.records
-                )
-        return FetchResponse(error_code=answer.error_code, session_id=answer.session_id, responses=answer.responses)
+                counters = replicas.counters
+                counters.fetch_requests += 1
+                for part in topic.partitions:
+                    if part.records:
+                        counters.bytes_out += records_size(part.records)
+        return response
 
     def error_response(self, request: FetchRequest, context: RequestContext, code: ErrorCode, detail: str) -> Answer:
         """Return the response that gives everything this error; from version 13 on without topics, as Kafka."""
