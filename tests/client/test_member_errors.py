@@ -92,6 +92,65 @@ def done(member: Any) -> list[CallKind]:
     return kinds
 
 
+def asking(kind: type) -> tuple[ClassicMember, Any, Any]:
+    """Return a member with a request of a kind under way, the request, and the answer that is on its way to it."""
+    member = joined_classic()
+    answers: dict[type, Any] = {
+        JoinGroupRequest: JoinGroupResponse(
+            generation_id=6, protocol_type="consumer", protocol_name="range", leader="x", member_id="m"
+        ),
+        SyncGroupRequest: SyncGroupResponse(assignment=encode_assignment(new_assignment({"t": [0]}))),
+        HeartbeatRequest: HeartbeatResponse(),
+    }
+    if kind is not HeartbeatRequest:
+        member.request_rejoin("a test")
+        member.action(0)
+        done(member)
+    if kind is SyncGroupRequest:
+        send(member, JoinGroupRequest, answers[JoinGroupRequest])
+    action = member.action(3_000)
+    assert isinstance(action, Send)
+    assert isinstance(action.request, kind)
+    return member, action.request, answers[kind]
+
+
+@pytest.mark.parametrize("kind", [JoinGroupRequest, SyncGroupRequest, HeartbeatRequest])
+def test_an_answer_that_comes_when_the_member_has_left_changes_nothing(kind: type) -> None:
+    member, request, answer = asking(kind)
+    member.leave("a test", is_for_good=False)
+
+    assert member.on_response(request, answer, 3_000) is False
+    assert (member.phase, member.metadata, member.ownership.first, member.error) == (Phase.OUT, None, None, None)
+
+
+@pytest.mark.parametrize("kind", [JoinGroupRequest, SyncGroupRequest])
+def test_an_answer_that_comes_when_a_commit_was_told_that_the_member_is_out_changes_nothing(kind: type) -> None:
+    member, request, answer = asking(kind)
+    identity = GroupMetadata("g", member.generation_id, "m")
+    member.on_commit_refused(identity, ErrorCode.UNKNOWN_MEMBER_ID, 3_000)
+
+    assert member.on_response(request, answer, 3_000) is False
+    action = member.action(3_000)
+    assert isinstance(action, Send)
+    assert isinstance(action.request, JoinGroupRequest)
+    assert action.request.member_id == ""
+
+
+def test_a_leader_that_is_put_out_while_it_assigns_joins_again() -> None:
+    member, request, _ = asking(JoinGroupRequest)
+    leading = JoinGroupResponse(
+        generation_id=6, protocol_type="consumer", protocol_name="range", leader="m", member_id="m"
+    )
+    member.on_response(request, leading, 3_000)
+    assert isinstance(member.action(3_000), Assign)
+    member.on_commit_refused(GroupMetadata("g", 6, "m"), ErrorCode.UNKNOWN_MEMBER_ID, 3_000)
+    member.assigned({}, {})
+
+    action = member.action(3_000)
+    assert isinstance(action, Send)
+    assert isinstance(action.request, JoinGroupRequest)
+
+
 @pytest.mark.parametrize(
     ("code", "calls", "member_id", "finds"),
     [
@@ -160,7 +219,8 @@ def test_what_a_sync_s_error_means(code: ErrorCode, generation: int) -> None:
     assert isinstance(action.request, JoinGroupRequest)
 
 
-def test_a_leader_assigns_and_one_that_came_back_only_counts() -> None:
+@pytest.mark.parametrize("came_back", [False, True])
+def test_a_leader_assigns_and_one_that_came_back_only_counts(came_back: bool) -> None:
     member = ClassicMember(SETTINGS, (RangeAssignor(),), Cluster(), backoff())
     member.subscribe(frozenset({"t"}), None, 0)
     join = JoinGroupResponse(
@@ -169,22 +229,18 @@ def test_a_leader_assigns_and_one_that_came_back_only_counts() -> None:
         protocol_name="range",
         leader="m",
         member_id="m",
-        skip_assignment=True,
+        skip_assignment=came_back,
     )
     send(member, JoinGroupRequest, join)
     action = member.action(0)
 
     assert isinstance(action, Assign)
-    assert action.skips
-    member.assigned({}, {"t": 1})
+    assert action.skips is came_back
+    member.assigned({} if came_back else {"m": MemberAssignment({"t": [0]})}, {"t": 1})
     last = member.action(0)
     assert isinstance(last, Send)
     assert isinstance(last.request, SyncGroupRequest)
-    assert last.request.assignments == []
-    member.assigned({"m": MemberAssignment({"t": [0]})}, {"t": 1})
-    filled = member.action(0)
-    assert isinstance(filled, Send)
-    assert len(filled.request.assignments) == 1  # type: ignore[attr-defined] # as before
+    assert [item.member_id for item in last.request.assignments] == ([] if came_back else ["m"])
 
 
 def test_a_static_member_leaves_for_good_only_when_told() -> None:

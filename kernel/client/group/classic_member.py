@@ -73,6 +73,10 @@ class Phase(Enum):
     IN = "in"
 
 
+_ASKED_IN: Final[dict[type[Message], Phase]] = {JoinGroupRequest: Phase.JOINING, SyncGroupRequest: Phase.SYNCING}
+"""The phase that a request belongs to: its answer means nothing in another."""
+
+
 @attrs.define(eq=False)
 class ClassicMember:
     """A member of a classic group; see `Member` for its life and owner.
@@ -274,6 +278,8 @@ class ClassicMember:
 
     def assigned(self, assignments: Mapping[str, MemberAssignment], counts: Mapping[str, int]) -> None:
         """See `Member.assigned`; nobody is given anything where the group keeps what it has."""
+        if self.phase is not Phase.ASSIGNING:
+            return  # it was put out meanwhile
         self._given = assignments
         self._counts = dict(counts)
         self.phase = Phase.SYNCING
@@ -303,6 +309,9 @@ class ClassicMember:
         if isinstance(request, LeaveGroupRequest):
             return False
         code = error_code(cast("JoinGroupResponse", response).error_code)
+        if self.phase is not _ASKED_IN.get(type(request), self.phase):
+            # It has left since, or a commit was told that it is out: no generation comes of this any more.
+            return code in COORDINATOR_MOVED
         if code is ErrorCode.NONE:
             self._failures_count = 0
             self._retry_at_ms = 0
