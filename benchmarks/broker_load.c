@@ -147,6 +147,7 @@ static void serve(int is_ingest, const char *path, size_t bytes) {
                 peer->capacity = 1 << 21;
                 peer->buffer = malloc(peer->capacity);
                 setsockopt(peer->descriptor, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+                setsockopt(peer->descriptor, IPPROTO_TCP, TCP_CONGESTION, "reno", 4); /* as the broker: nothing paces it */
                 event.data.ptr = peer;
                 epoll_ctl(poller, EPOLL_CTL_ADD, peer->descriptor, &event);
                 continue;

@@ -3,6 +3,7 @@
 import resource
 import socket
 import struct
+import sys
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import trio
 
 from odradek.kernel.clock import SystemClock
 from odradek.kernel.errors import ConfigError
-from odradek.kernel.network.listener import bind, plain_host
+from odradek.kernel.network.listener import bind, plain_host, set_options
 from odradek.kernel.network.server import NetworkServer, make_loop
 from odradek.kernel.network.settings import ListenerSettings, LoopKind, NetworkSettings
 
@@ -54,6 +55,24 @@ def test_without_dual_stack_all_addresses_are_those_of_the_older_family(monkeypa
 
 def test_a_wrapped_address_is_shown_plain() -> None:
     assert [plain_host(host) for host in ("::ffff:10.0.0.1", "::1", "10.0.0.1")] == ["10.0.0.1", "::1", "10.0.0.1"]
+
+
+def test_the_buffer_that_is_set_is_the_socket_s() -> None:
+    with socket.socket() as client:
+        set_options(client, "10.0.0.1", settings(send_buffer_bytes=50_000))
+        assert client.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) in {50_000, 100_000}  # Linux tells the double
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no option for it")
+def test_nothing_paces_what_a_client_on_this_machine_fetches() -> None:
+    def chosen(host: str | None) -> bytes:
+        with socket.socket() as client:
+            if host is not None:
+                set_options(client, host, settings())
+            return client.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0")
+
+    assert [chosen(host) for host in ("127.0.0.1", "127.1.2.3", "::1")] == [b"reno"] * 3
+    assert [chosen(host) for host in ("10.0.0.1", "::2", "fe80::1")] == [chosen(None)] * 3
 
 
 def test_a_port_in_use_is_said_clearly_and_nothing_stays_bound() -> None:
