@@ -36,12 +36,15 @@ SEND_BYTES_PER_TURN: Final = 1024 * 1024
 """Where one connection stops sending for this turn, so that a large fetch does not hold up the others."""
 READ_AHEAD_BYTES: Final = 4 * 1024 * 1024
 """How much of a file that is not in memory is read by a thread before it is sent."""
+COPIED_BYTES_MAX: Final = 16 * 1024
+"""So much of files is copied between what surrounds it: one system call and one segment instead of three."""
 LOW_WATER_BYTES_MAX: Final = 128 * 1024
 """How much of a large frame may gather in the socket before it is read: half of that is worth a wake-up no more."""
 _LOW_WATER_BYTES_MIN: Final = 8 * 1024
 _HAS_LOW_WATER: Final = hasattr(socket, "MSG_MORE")
 _BUFFERS_PER_SEND_MAX: Final = 512
 _MSG_MORE: Final = getattr(socket, "MSG_MORE", 0)
+_TOO_SHORT: Final = "the file is shorter than what was promised of it"
 _HAS_SENDFILE: Final = hasattr(os, "sendfile") and hasattr(socket, "MSG_MORE")
 
 
@@ -317,12 +320,16 @@ class Endpoint:
 
     def _send_buffers(self, outgoing: list[Outgoing]) -> int:
         buffers: list[bytes | bytearray | memoryview] = []
-        flags = 0
-        for item in outgoing:
+        flags = copied_bytes = 0
+        for place, item in enumerate(outgoing):
             if not isinstance(item, MEMORY):
-                # The header travels with the first bytes of the file, unless these must be read first.
-                flags = _MSG_MORE if self._is_ready(item) else 0
-                break
+                copied_bytes += item.size_bytes
+                is_begun = self._slice is not None
+                if is_begun or copied_bytes > COPIED_BYTES_MAX or not item.is_cached:
+                    # The header travels with the first bytes of the file, unless these must be read first.
+                    flags = _MSG_MORE if self._is_ready(item) else 0
+                    break
+                item = outgoing[place] = read_whole(item)
             buffers.append(item)
             if len(buffers) == _BUFFERS_PER_SEND_MAX:
                 break
@@ -341,7 +348,7 @@ class Endpoint:
         else:
             size_bytes = self.socket.send(read_slice(progress, limit_bytes))
         if not size_bytes:
-            raise OSError("the file is shorter than what was promised of it")
+            raise OSError(_TOO_SHORT)
         self._advance(outgoing, progress, size_bytes)
         return size_bytes
 
@@ -404,6 +411,18 @@ def consume(outgoing: list[Outgoing], size_bytes: int) -> None:
         size_bytes -= length
         count += 1
     del outgoing[:count]
+
+
+def read_whole(file_slice: FileSlice) -> bytes:
+    """Return the bytes of a slice.
+
+    Raises:
+        OSError: The file cannot be read, or is too short.
+    """
+    data = file_slice.read()
+    if len(data) != file_slice.size_bytes:
+        raise OSError(_TOO_SHORT)
+    return data
 
 
 def read_slice(progress: SliceProgress, limit_bytes: int) -> bytes:
