@@ -47,6 +47,7 @@ POSITION_MAX: Final = (1 << 31) - 1
 _HEADERS_CHUNK: Final = 4096
 _begin_of_header = struct.Struct(">qiibIhi").unpack_from
 _BATCHES_CHUNK: Final = 256 << 10
+_CUTS_MAX: Final = 64
 
 
 class Segment:
@@ -56,6 +57,7 @@ class Segment:
     """
 
     __slots__ = (
+        "_cuts",
         "_files",
         "_handle",
         "_time_known",
@@ -75,6 +77,7 @@ class Segment:
         self._files = files
         self._handle: FileHandle | None = None
         self._time_known = False
+        self._cuts: dict[tuple[int, int], tuple[int, int]] = {}
         self.base_offset = base_offset
         self.path = directory / segment_file_name(base_offset, LOG, mark)
         self.index = OffsetIndex(files, directory / segment_file_name(base_offset, OFFSET_INDEX, mark), base_offset)
@@ -172,9 +175,16 @@ class Segment:
     def cut(self, start: int, limit: int) -> tuple[int, int]:
         """Return the last boundary between batches in `[start, limit]`, and the base offset of the batch there.
 
-        `limit` is inside the segment, so that there is a batch at or across it.
+        `limit` is inside the segment, so that there is a batch at or across it. Consumers that read the same ask for
+        the same cuts, one after the other: each is looked for once.
         """
-        return self._find(max(start, self.index.position_before_position(limit)), NO_LIMIT, limit)
+        cut = self._cuts.get((start, limit))
+        if cut is None:
+            cut = self._find(max(start, self.index.position_before_position(limit)), NO_LIMIT, limit)
+            if len(self._cuts) >= _CUTS_MAX:
+                del self._cuts[next(iter(self._cuts))]
+            self._cuts[start, limit] = cut
+        return cut
 
     def _find(self, position: int, offset: int, limit: int) -> tuple[int, int]:
         """Return position and base offset of the first batch that ends at or after `offset` or reaches past `limit`.
@@ -290,6 +300,7 @@ class Segment:
         self._files.truncate(fd, position)
         self._files.fsync(fd)
         self.size_bytes = position
+        self._cuts.clear()
         self.next_offset = -1
         self._time_known = False
         self.max_timestamp, self.max_timestamp_offset = NO_TIMESTAMP, -1

@@ -249,6 +249,17 @@ class StorageContract(StorageWorksContract, StorageRewritingContract):
         assert (all_bytes(log), log.max_timestamp()) == (written[:9] + again, (1_008, 8))
         assert read_bytes(log.read(9, 1, at_least_one=True)) == again[0]
 
+    def test_a_read_after_a_truncation_ends_between_the_batches_that_are_there_now(self, tmp_path: Path) -> None:
+        log = self.open(tmp_path)
+        small = len(fill(log, 0, 5)[0])
+        before = log.read(0, 3 * small)
+        log.truncate_to(1)
+        log.append(make_batch(1, size_bytes=2 * small), 1, 1, 1_000)
+        log.write_pending()
+
+        assert before.size_bytes == 3 * small
+        assert log.read(0, 3 * small).size_bytes == small
+
     def test_a_full_truncation_begins_anew_elsewhere(self, tmp_path: Path) -> None:
         log = self.open(tmp_path)
         log.assign_epoch(1, 0)
