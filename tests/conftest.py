@@ -13,6 +13,8 @@ No deadline anywhere: a slow machine is no failing test.
 from __future__ import annotations
 
 import inspect
+import logging
+from collections.abc import Iterator
 from functools import partial
 
 import pytest
@@ -34,3 +36,15 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     wanted = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
     trio.run(partial(pyfuncitem.obj, **wanted))
     return True
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """Take back what a command that ran in this process did to logging: tests after it look at logs too."""
+    root, ours = logging.getLogger(), logging.getLogger("odradek")
+    level = ours.level
+    yield
+    ours.setLevel(level)
+    for handler in root.handlers[:]:
+        if handler.get_name() == ours.name:
+            root.removeHandler(handler)

@@ -1,6 +1,5 @@
 import io
 import logging
-from collections.abc import Iterator
 
 import pytest
 
@@ -8,12 +7,8 @@ from odradek.kernel.observe.logs import configure_logging
 
 
 @pytest.fixture
-def stream() -> Iterator[io.StringIO]:
-    root, ours = logging.getLogger(), logging.getLogger("odradek")
-    handlers, level = root.handlers[:], ours.level
-    yield io.StringIO()
-    root.handlers[:] = handlers
-    ours.setLevel(level)
+def stream() -> io.StringIO:
+    return io.StringIO()
 
 
 log = logging.getLogger("odradek.kernel.partitions.replica_manager")
