@@ -50,16 +50,15 @@ class MetadataFollower:
             replicas: Who follows.
             stages: Names of the append stages that plugins offer, in order.
             image: Returns the current metadata.
-            on_opened: Called when partitions were opened after the start.
+            on_opened: Called when partitions were opened after the start, all of those that were to be.
         """
         self.live_config = config
         self.config_listeners: list[Callable[[BrokerConfig], None]] = []
-        self.opener = TopicOpener(self._open_partitions)
+        self.opener = TopicOpener(self._open_partitions, on_opened)
         self._config = config
         self._replicas = replicas
         self._stages = tuple(stages)
         self._image = image
-        self._on_opened = on_opened
 
     def open_topics(self) -> None:
         """Open this broker's replicas of every topic there is."""
@@ -98,7 +97,6 @@ class MetadataFollower:
         if topic is not None:
             states = {index: topic.partitions[index] for index in indexes if index < len(topic.partitions)}
             self._replicas.open_topic(topic.name, topic_id, self._plan(topic, image), states)
-            self._on_opened()
 
     def _plan(self, topic: TopicImage, image: MetadataImage) -> TopicPlan:
         """Return what a topic's configuration means for its replicas."""

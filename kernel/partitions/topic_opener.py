@@ -25,14 +25,16 @@ PIECE_SIZE: Final = 4
 class TopicOpener:
     """Partitions to be opened later. Owned by the reactor's task; `run` is a service of the broker."""
 
-    def __init__(self, open_partitions: Callable[[UUID, list[int]], None]) -> None:
+    def __init__(self, open_partitions: Callable[[UUID, list[int]], None], on_opened: Callable[[], None]) -> None:
         """Make an opener.
 
         Args:
             open_partitions: Opens partitions of a topic as the metadata has them when it is called; passes over what is
                 gone or open already.
+            on_opened: Called when everything that was to be opened is: once for a large topic, not for each piece.
         """
         self._open_partitions = open_partitions
+        self._on_opened = on_opened
         self._waiting: deque[tuple[UUID, int]] = deque()
         self._has_work = trio.Event()
 
@@ -43,6 +45,8 @@ class TopicOpener:
         if len(in_order) > AT_ONCE_MAX:
             self._waiting += [(topic_id, index) for index in in_order[AT_ONCE_MAX:]]
             self._has_work.set()
+        elif not self._waiting:
+            self._on_opened()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Open what waits, a few at a time, until cancelled: what waits then is opened at the next start."""
@@ -58,3 +62,4 @@ class TopicOpener:
                 for topic_id, indexes in piece.items():
                     self._open_partitions(topic_id, indexes)
                 await trio.lowlevel.checkpoint()
+            self._on_opened()

@@ -14,16 +14,19 @@ TOPIC = uuid.UUID(int=1)
 
 def test_a_small_topic_is_open_at_once() -> None:
     opened: list[int] = []
-    opener = TopicOpener(lambda topic_id, indexes: opened.extend(indexes))
+    told: list[int] = []
+    opener = TopicOpener(lambda topic_id, indexes: opened.extend(indexes), lambda: told.append(len(opened)))
 
     opener.open(TOPIC, {2, 0, 7})
 
     assert opened == [0, 2, 7]
+    assert told == [3]
 
 
 def test_the_rest_of_a_large_topic_is_opened_in_pieces_with_turns_between() -> None:
     pieces: list[list[int]] = []
-    opener = TopicOpener(lambda topic_id, indexes: pieces.append(indexes))
+    told: list[int] = []
+    opener = TopicOpener(lambda topic_id, indexes: pieces.append(indexes), lambda: told.append(len(pieces)))
     count = AT_ONCE_MAX + 2 * PIECE_SIZE + 1
 
     async def scenario() -> None:
@@ -38,3 +41,4 @@ def test_the_rest_of_a_large_topic_is_opened_in_pieces_with_turns_between() -> N
 
     assert [len(piece) for piece in pieces[1:]] == [PIECE_SIZE, PIECE_SIZE, 1]
     assert sorted(index for piece in pieces for index in piece) == list(range(count))
+    assert told == [4], "once, when the last of them is open"
