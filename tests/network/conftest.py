@@ -86,13 +86,12 @@ class Service:
 
 
 @attrs.define
-class Slice:
-    """A piece of a file; says it is cold as often as told."""
+class Piece:
+    """A piece of a file; who inherits says whether it is in memory."""
 
     file: Any
     position: int
     size_bytes: int
-    is_cached: bool = True
 
     def fileno(self) -> int:
         number: int = self.file.fileno()
@@ -100,6 +99,13 @@ class Slice:
 
     def read(self) -> bytes:
         return os.pread(self.fileno(), self.size_bytes, self.position)
+
+
+@attrs.define
+class Slice(Piece):
+    """A piece of a file; says it is cold as often as told."""
+
+    is_cached: bool = True
 
 
 @attrs.define

@@ -14,30 +14,21 @@ from hypothesis import strategies as st
 from odradek.kernel.network import endpoint as sending
 from odradek.kernel.network.endpoint import COPIED_BYTES_MAX, Endpoint, SliceProgress, read_into_cache
 
-from .conftest import Slice
+from .conftest import Piece, Slice
 
 FILE = os.urandom(3 * COPIED_BYTES_MAX)
 SIZES = [1, 170, COPIED_BYTES_MAX, COPIED_BYTES_MAX + 1, 2 * COPIED_BYTES_MAX]
 
 
 @attrs.define
-class Wavering:
-    """A piece of a file that is in memory one moment, and not the next."""
+class Wavering(Piece):
+    """One that is in memory one moment, and not the next."""
 
-    file: Any
-    position: int
-    size_bytes: int
     answers: Iterator[bool]
 
     @property
     def is_cached(self) -> bool:
         return next(self.answers)
-
-    def fileno(self) -> int:
-        return int(self.file.fileno())
-
-    def read(self) -> bytes:
-        return os.pread(self.fileno(), self.size_bytes, self.position)
 
 
 @attrs.define
