@@ -214,7 +214,7 @@ def serving_broker(case: Case, place: Path, settings: Sequence[str]) -> Iterator
         ask(("127.0.0.1", port), encode_request(request, 5, 1, "b").join())
         if case.api == "fetch":
             # What is asked for holds a whole number of batches, so that as much as that is answered.
-            filled = case._replace(api="produce", payload_bytes=min(case.payload_bytes, 64 << 10) - RECORD_BYTES_MAX)
+            filled = case._replace(api="produce", payload_bytes=(64 << 10) - RECORD_BYTES_MAX)
             for partition in range(case.connections):
                 for _ in range(case.payload_bytes // filled.payload_bytes + 2):
                     ask(("127.0.0.1", port), produce_frame(partition, filled))
