@@ -28,6 +28,7 @@ CONFIG = """
 enable = ["*", "guilty_plugin"]
 [broker]
 "log.retention.check.interval.ms" = 100
+"log.retention.ms" = -1
 """
 
 
@@ -91,7 +92,7 @@ def client(broker: Broker) -> Iterator[Client]:
 
 def innocent(client: Client, name: str) -> None:
     """See that a topic of segments is served."""
-    assert create_topic(client, name, retention_ms="-1") == ErrorCode.NONE
+    assert create_topic(client, name) == ErrorCode.NONE
     assert produce(client, name, batch_of(b"fine")) == (ErrorCode.NONE, 0)
     assert fetch(client, name) == ([b"fine"], 1)
 
