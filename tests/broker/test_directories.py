@@ -15,7 +15,7 @@ from odradek.kernel.wire.messages.api_19_create_topics import CreatableTopic, Cr
 from tests.waiting import until_async
 
 from .broker_beside import work_beside
-from .broker_process import Client, batch_of
+from .broker_process import KEEPS_EVERYTHING, Client, batch_of
 from .test_live_config import BROKER, alter
 from .test_process import produce
 
@@ -149,7 +149,7 @@ def test_the_rate_of_moves_acts_at_once(tmp_path: Path) -> None:
         await until_async(lambda: replica.future is None)
         await until_told(parts)
 
-    served(tmp_path, move_slowly_then_fast)
+    served(tmp_path, move_slowly_then_fast, KEEPS_EVERYTHING)
 
 
 def test_the_metadata_log_lies_where_it_was_told_and_stays_there(

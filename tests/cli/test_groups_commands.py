@@ -46,7 +46,7 @@ async def fill(bootstrap: str) -> None:
 
 @pytest.fixture(scope="module")
 def bootstrap() -> Iterator[str]:
-    with running_broker({"group.initial.rebalance.delay.ms": 0}) as broker:
+    with running_broker({"group.initial.rebalance.delay.ms": 0, "log.retention.ms": -1}) as broker:
         trio.run(fill, broker.bootstrap)
         yield broker.bootstrap
 
