@@ -31,6 +31,8 @@ class IsolationLevel(IntEnum):
     READ_COMMITTED = 1
 
 
+READ_COMMITTED: Final = IsolationLevel.READ_COMMITTED
+"""For the hot path: to look up a member of an enumeration takes 0.1 us."""
 ISOLATION_LEVELS: Final = {level.value: level for level in IsolationLevel}
 """Isolation levels by their numbers in requests."""
 

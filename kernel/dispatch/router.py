@@ -108,13 +108,13 @@ class Router:
             self._answer_unknown_version(connection, route, version, correlation_id, client_id_size, frame)
             return
         repeats = route.repeats
-        found = None if repeats is None else repeats.find(frame, version, client_id_size)
+        found = None if repeats is None else repeats.find(connection, frame, version, client_id_size)
         request: Request | None = None
         if found is not None:
-            repeated, records = found
+            repeated, news = found
             request = Request(route, version, correlation_id, repeated.client_id, connection, received_s)
             try:
-                answer = route.handler.handle_repeated(repeated.request, records, request)
+                answer = route.handler.handle_repeated(repeated.request, news, request)
             except Exception as error:
                 answer = self._error_answer(request, repeated.request, error)
             if answer is PENDING:
@@ -130,7 +130,7 @@ class Router:
             request = Request(route, version, correlation_id, client_id, connection, received_s)
         self._dispatch(route, request, body)
         if repeats is not None and found is None:
-            repeats.learn(frame, version, client_id_size, client_id, body)
+            repeats.learn(connection, frame, version, client_id_size, client_id, body)
 
     def _dispatch(self, route: Route, request: Request, body: Any) -> None:
         if route.is_async:

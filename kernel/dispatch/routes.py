@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..contracts.api_handler import ApiHandler, AsyncApiHandler
+    from ..network.connection import Connection
     from ..wire.message import Message
     from ..wire.registry import Api
     from .request import Request
@@ -24,17 +25,28 @@ _FLEXIBLE_HEADER: Final = Struct(">iib")
 
 
 class RepeatedRequests(Protocol):
-    """Knows requests by what stands before their records; a handler that has one as `repeats` need not decode them.
+    """Knows requests by what they share with earlier ones; a handler that has one as `repeats` need not decode them.
 
-    Such a handler has `handle_repeated(request, records, context)`, which answers like `handle`, or returns None: then
-    the frame is decoded and handled as ever, and the handler has done nothing yet.
+    Such a handler has `handle_repeated(request, news, context)`, which answers like `handle`, or returns None: then
+    the frame is decoded and handled as ever, and the handler has done nothing yet. `news` is what the request does not
+    share: a Produce's records, a Fetch's offsets.
     """
 
-    def find(self, frame: memoryview, version: int, client_id_size: int) -> tuple[RepeatedRequest, memoryview] | None:
-        """Return the request that the frame repeats, and its records; None to decode it."""
+    def find(
+        self, connection: Connection, frame: memoryview, version: int, client_id_size: int
+    ) -> tuple[RepeatedRequest, Any] | None:
+        """Return the request that the frame repeats, and what is new; None to decode it."""
         ...
 
-    def learn(self, frame: memoryview, version: int, client_id_size: int, client_id: str | None, request: Any) -> None:
+    def learn(
+        self,
+        connection: Connection,
+        frame: memoryview,
+        version: int,
+        client_id_size: int,
+        client_id: str | None,
+        request: Any,
+    ) -> None:
         """Take note of a request that was decoded and handled."""
         ...
 

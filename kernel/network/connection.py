@@ -21,7 +21,7 @@ read.
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import attrs
 
@@ -187,6 +187,7 @@ class Connection:
         client_software_name: What the client said it is; set by the handler of ApiVersions.
         client_software_version: The version of that.
         principal: Who the client is; set by authentication.
+        remembered: What its requests say again and again; for who answers them.
         missing_bytes: How much of the frame that has begun is still to come; 0 when none has, or its size has not come.
         expected_bytes: How much is received at once after a large frame, so that the next lands where it can stay: as
             much as the last, or its size alone where that is more than a window; 0 after a small one.
@@ -212,6 +213,7 @@ class Connection:
     client_software_name: str = attrs.field(default="", init=False)
     client_software_version: str = attrs.field(default="", init=False)
     principal: str = attrs.field(default="User:ANONYMOUS", init=False)
+    remembered: Any = attrs.field(default=None, init=False)
     held_by: ReplySlot | None = attrs.field(default=None, init=False)
     missing_bytes: int = attrs.field(default=0, init=False)
     expected_bytes: int = attrs.field(default=0, init=False)

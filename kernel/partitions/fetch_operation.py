@@ -23,7 +23,7 @@ import attrs
 from ..contracts.tiering import RecordsAreRemoteError
 from ..errors import ErrorCode, KafkaError, StorageError
 from ..purgatory.delayed_operation import Outcome
-from ..types import CONSUMER_REPLICA_ID, NO_EPOCH, IsolationLevel
+from ..types import CONSUMER_REPLICA_ID, NO_EPOCH, READ_COMMITTED, IsolationLevel
 from ..wire.messages.api_01_fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -130,7 +130,7 @@ def read_targets(
         only: Pass over all others: they are known to have nothing new.
     """
     result = FetchResult([])
-    is_committed = limits.isolation == IsolationLevel.READ_COMMITTED
+    is_committed = limits.isolation == READ_COMMITTED
     for target in targets:
         if only is not None:
             if target not in only:
@@ -210,7 +210,7 @@ def _read_one(
     if read.size_bytes:
         answer.records = read.data
         result.size_bytes += read.size_bytes
-        if limits.isolation == IsolationLevel.READ_COMMITTED:
+        if limits.isolation == READ_COMMITTED:
             answer.aborted_transactions = [
                 AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
                 for aborted in replica.producers.aborted_transactions(target.fetch_offset, read.next_offset)

@@ -205,6 +205,9 @@ class _TopicsBuilder:
 
 
 def _build_all(targets: Sequence[FetchTarget], answers: Sequence[PartitionData | None]) -> list[FetchableTopicResponse]:
+    if len(targets) == 1 and (only := answers[0]) is not None:  # what most fetches are
+        (target,) = targets
+        return [FetchableTopicResponse(topic=target.topic, topic_id=target.topic_id, partitions=[only])]
     builder = _TopicsBuilder()
     for target, answer in zip(targets, answers, strict=True):
         assert answer is not None, "outside an incremental fetch every partition is answered"

@@ -28,7 +28,7 @@ from ..errors import ErrorCode, KafkaError, PluginError, StorageError
 from ..plugin_names import blame
 from ..records.batch import assign_offset_and_epoch
 from ..records.control import ControlRecordType, EndTransactionMarker, read_control_record
-from ..types import NO_EPOCH, NO_OFFSET, IsolationLevel, LogOffsets, TopicIdPartition
+from ..types import NO_EPOCH, NO_OFFSET, READ_COMMITTED, IsolationLevel, LogOffsets, TopicIdPartition
 from .producer_snapshot import SNAPSHOT_KIND, encode_snapshot
 from .recovery import keep_producers
 from .transaction_index import TRANSACTION_INDEX_KIND, encode_transaction_index
@@ -425,7 +425,7 @@ class Replica:
 
     def visible_end(self, isolation: IsolationLevel) -> int:
         """Return the first offset that a consumer of this isolation level may not read."""
-        return self.last_stable_offset if isolation == IsolationLevel.READ_COMMITTED else self.high_watermark
+        return self.last_stable_offset if isolation == READ_COMMITTED else self.high_watermark
 
     def read(
         self, offset: int, max_bytes: int, isolation: IsolationLevel, *, is_follower: bool, at_least_one: bool

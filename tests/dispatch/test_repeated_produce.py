@@ -22,16 +22,20 @@ from odradek.kernel.wire.codec import decode, encode_bytes
 from odradek.kernel.wire.messages.api_00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 from .house import House, batch, produce_parts, produce_request
+from .memory_client import MemoryClient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from odradek.kernel.dispatch.handlers.repeated_produce import Finder
+    from odradek.kernel.dispatch.router import Router
 
 KERNEL = "odradek.kernel.dispatch.handlers._repeated"
 needs_kernel = pytest.mark.skipif(find_spec(KERNEL) is None, reason="the finder was not compiled")
 HEAD = b"\0\0\0\x09\0\0\0\x01\0\x01c\0"
+CONNECTION = MemoryClient(cast("Router", None)).connection
+"""Whose it is does not matter: what is known is known of all."""
 SIZES = st.sampled_from([0, 1, 61, 100, 126, 127, 128, 300, 16_383, 16_384])
 
 
@@ -67,11 +71,11 @@ def frame_of(asked: ProduceRequest, version: int) -> memoryview:
 
 def learned(repeats: RepeatedProduces, asked: ProduceRequest, version: int) -> None:
     frame = frame_of(asked, version)
-    repeats.learn(frame, version, 1, "c", decode(ProduceRequest, frame[len(HEAD) :], version))
+    repeats.learn(CONNECTION, frame, version, 1, "c", decode(ProduceRequest, frame[len(HEAD) :], version))
 
 
 def find(repeats: RepeatedProduces, frame: memoryview, version: int) -> tuple[ProduceRequest, memoryview] | None:
-    found = repeats.find(frame, version, 1)
+    found = repeats.find(CONNECTION, frame, version, 1)
     assert found is None or found[0].client_id == "c"
     return None if found is None else (found[0].request, found[1])
 
@@ -179,16 +183,16 @@ def test_clients_with_other_names_and_headers_are_told_apart() -> None:
     }
     frames = {client: memoryview(b"\0\0\0\x09" + b"\0\0\0\x01" + head + body) for client, head in heads.items()}
     for (size, client_id), frame in frames.items():
-        assert repeats.find(frame, 9, size) is None
-        repeats.learn(frame, 9, size, client_id, decode(ProduceRequest, memoryview(body), 9))
-    found = {client: repeats.find(frame, 9, client[0]) for client, frame in frames.items()}
+        assert repeats.find(CONNECTION, frame, 9, size) is None
+        repeats.learn(CONNECTION, frame, 9, size, client_id, decode(ProduceRequest, memoryview(body), 9))
+    found = {client: repeats.find(CONNECTION, frame, 9, client[0]) for client, frame in frames.items()}
 
     assert {client: each and each[0].client_id for client, each in found.items()} == {
         client: client[1] for client in heads
     }
     tagged = memoryview(b"\0\0\0\x09" + b"\0\0\0\x01" + b"\0\1c\1\x63\0" + body)
-    repeats.learn(tagged, 9, 1, "c", decode(ProduceRequest, memoryview(body), 9))
-    assert repeats.find(tagged, 9, 1) is None
+    repeats.learn(CONNECTION, tagged, 9, 1, "c", decode(ProduceRequest, memoryview(body), 9))
+    assert repeats.find(CONNECTION, tagged, 9, 1) is None
 
 
 def test_no_more_requests_are_kept_than_fit(monkeypatch: pytest.MonkeyPatch) -> None:

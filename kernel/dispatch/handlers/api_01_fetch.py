@@ -25,6 +25,7 @@ from ...partitions.fetch_operation import (
 from ...types import CONSUMER_REPLICA_ID, ISOLATION_LEVELS
 from ...wire.messages.api_01_fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from ...wire.records import records_size
+from .repeated_fetch import RepeatedFetches, go_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,6 +73,12 @@ class FetchHandler:
         self._clock = clock
         self._max_bytes = max_bytes
         self._cold_wait_ms = cold_wait_ms
+        self.repeats = RepeatedFetches()
+
+    def handle_repeated(self, request: FetchRequest, numbers: tuple[int, ...], context: RequestContext) -> Answer:
+        """Answer a request that was recognised."""
+        go_on(request, context.api_version, numbers)
+        return self.handle(request, context)
 
     def handle(self, request: FetchRequest, context: RequestContext) -> Answer:
         """Answer at once if there is enough, else wait for `max_wait_ms`, or for what is in a remote store."""

@@ -21,6 +21,7 @@ from ...wire.varint import read_unsigned_varint
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ...network.connection import Connection
     from ...wire.messages.api_00_produce import ProduceRequest
 
     Finder = Callable[
@@ -113,10 +114,13 @@ class RepeatedProduces:
     def __init__(self) -> None:
         self._known: dict[int, dict[bytes, RepeatedProduce]] = {}
 
-    def find(self, frame: memoryview, version: int, client_id_size: int) -> tuple[RepeatedProduce, memoryview] | None:
+    def find(
+        self, connection: Connection, frame: memoryview, version: int, client_id_size: int
+    ) -> tuple[RepeatedProduce, memoryview] | None:
         """Return the request that this one repeats, and the records that it brings. Hot.
 
         Args:
+            connection: The client's; it does not matter which.
             frame: The whole request.
             version: The API version.
             client_id_size: As the header has it, negative for none.
@@ -130,11 +134,18 @@ class RepeatedProduces:
         return _find_repeated(known, frame, version >= _FIRST_VERSION_WITH_IDS, client_id_size)
 
     def learn(
-        self, frame: memoryview, version: int, client_id_size: int, client_id: str | None, request: ProduceRequest
+        self,
+        connection: Connection,
+        frame: memoryview,
+        version: int,
+        client_id_size: int,
+        client_id: str | None,
+        request: ProduceRequest,
     ) -> None:
         """Take note of a request that was decoded, if it is of a kind that `find` recognises.
 
         Args:
+            connection: The client's; it does not matter which.
             frame: The whole request.
             version: The API version.
             client_id_size: As the header has it, negative for none.

@@ -1,0 +1,162 @@
+"""Pure core: recognises a Fetch that says what its connection said before, but for where it goes on.
+
+A consumer asks for the same partitions again and again: from other offsets, and in a session (KIP-227) with another
+epoch. Where these numbers stand is not known by a table of layouts, but found out from the codec: what was decoded is
+encoded once as it is and once with every bit of them turned over, and where the two differ, they stand. A frame that
+is equal everywhere else needs no decoding: its numbers are put into the request that was decoded then.
+
+What looks otherwise is decoded as ever; nothing here judges a request.
+"""
+
+from __future__ import annotations
+
+import re
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from ...wire.codec import encode_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ...network.connection import Connection
+    from ...wire.messages.api_01_fetch import FetchRequest
+
+FIRST_VERSION_WITH_SESSIONS: Final = 7
+FIRST_FLEXIBLE_VERSION: Final = 12
+LEARNED_BYTES_MAX: Final = 4096
+"""A longer request is not remembered: some hundred partitions, kept for as long as the connection lives."""
+ATTEMPTS: Final = 4
+"""So often in a row something is learned that is never repeated; then nothing more is."""
+
+_HEADER_BYTES: Final = 10
+"""How long a header is, but for the client id and, in the flexible versions, the number of tagged fields."""
+_START: Final = 8
+"""Where what is compared begins: behind key and version, which the caller knows, and the correlation id."""
+_TURNED: Final = re.compile(rb"\xff+")
+_FORMATS: Final = {4: "i", 8: "q"}
+
+
+@attrs.define(eq=False)
+class RepeatedFetch:
+    """What a connection's fetches look like, and what the codec made of one.
+
+    Attributes:
+        size_bytes: Of the last frame that was decoded.
+        attempts: How often something may be learned before anything is repeated.
+        request: With the numbers of the frame found last; valid until the next is.
+        client_id: As its header has it.
+        version: Of the request.
+        layout: What is compared and numbers in turn; None before anything is learned.
+        fixed: What is compared.
+    """
+
+    size_bytes: int
+    attempts: int = ATTEMPTS
+    request: FetchRequest = attrs.field(init=False)
+    client_id: str | None = None
+    version: int = -1
+    layout: Struct | None = None
+    fixed: tuple[bytes, ...] = ()
+
+
+class RepeatedFetches:
+    """Finds what connections repeat; what is known of one is kept with it."""
+
+    __slots__ = ()
+
+    def find(
+        self, connection: Connection, frame: memoryview, version: int, client_id_size: int
+    ) -> tuple[RepeatedFetch, tuple[int, ...]] | None:
+        """Return what the connection repeats, and the numbers that are new, for `go_on`. Hot.
+
+        Args:
+            connection: The client's.
+            frame: The whole request.
+            version: The API version.
+            client_id_size: Not needed.
+
+        Returns:
+            None when the frame is to be decoded.
+        """
+        known: RepeatedFetch | None = connection.remembered
+        if known is None or known.layout is None or len(frame) != known.layout.size or version != known.version:
+            return None
+        values = known.layout.unpack(frame)
+        if values[::2] != known.fixed:
+            return None
+        known.attempts = ATTEMPTS
+        return known, values[1::2]
+
+    def learn(
+        self,
+        connection: Connection,
+        frame: memoryview,
+        version: int,
+        client_id_size: int,
+        client_id: str | None,
+        request: FetchRequest,
+    ) -> None:
+        """Take note of a request that was decoded, the second time that one of its size is.
+
+        Args:
+            connection: The client's.
+            frame: The whole request.
+            version: The API version.
+            client_id_size: As the header has it, negative for none.
+            client_id: What the header has.
+            request: What the codec made of the frame; is kept.
+        """
+        size_bytes = len(frame)
+        known: RepeatedFetch | None = connection.remembered
+        if known is None:
+            connection.remembered = RepeatedFetch(size_bytes)
+            return
+        if known.size_bytes != size_bytes or not known.attempts or size_bytes > LEARNED_BYTES_MAX:
+            known.size_bytes = size_bytes
+            return
+        known.attempts -= 1
+        header_bytes = _HEADER_BYTES + max(client_id_size, 0) + (version >= FIRST_FLEXIBLE_VERSION)
+        layout = _layout_of(frame, header_bytes, version, request)
+        if layout is not None:
+            known.layout, known.fixed = layout, layout.unpack(frame)[::2]
+            known.request, known.client_id, known.version = request, client_id, version
+
+
+def go_on(request: FetchRequest, version: int, numbers: tuple[int, ...]) -> None:
+    """Put the numbers of a frame that was found into the request that it repeats."""
+    left = iter(numbers)
+    if version >= FIRST_VERSION_WITH_SESSIONS:
+        request.session_epoch = next(left)
+    for topic in request.topics:
+        for part in topic.partitions:
+            part.fetch_offset = next(left)
+
+
+def _numbers(request: FetchRequest, version: int) -> Iterator[int]:
+    """Yield the numbers of a request in the order of `go_on`."""
+    if version >= FIRST_VERSION_WITH_SESSIONS:
+        yield request.session_epoch
+    for topic in request.topics:
+        for part in topic.partitions:
+            yield part.fetch_offset
+
+
+def _layout_of(frame: memoryview, start: int, version: int, request: FetchRequest) -> Struct | None:
+    """Return the layout of a frame whose body should begin at `start`; None if the codec would not write it so."""
+    numbers = tuple(_numbers(request, version))
+    body = encode_bytes(request, version)
+    go_on(request, version, tuple(~number for number in numbers))
+    turned = encode_bytes(request, version)
+    go_on(request, version, numbers)
+    if frame[start:] != body:
+        return None
+    difference = (int.from_bytes(body, "big") ^ int.from_bytes(turned, "big")).to_bytes(len(body), "big")
+    layout, position = f">{_START}x", _START
+    for found in _TURNED.finditer(difference):
+        begin, end = found.span()
+        layout += f"{start + begin - position}s{_FORMATS[end - begin]}"
+        position = start + end
+    return Struct(f"{layout}{len(frame) - position}s")
