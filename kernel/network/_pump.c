@@ -1,6 +1,6 @@
 /* The compiled twin of what the reactor does most: it receives what requests bring that come whole, for all ready sockets in one call,
- * and sends the answers of a turn in one call. Whatever is not usual is left, untouched, to the Python it stands beside
- * (endpoint.py): both do the same, tests hold them together.
+ * and sends the answers of a turn, with what they hold of cached files, in one call. Whatever is not usual is left, untouched, to the
+ * Python it stands beside (endpoint.py): both do the same, tests hold them together.
  *
  * Optional, and for epoll only. The interpreter lock is let go once for all the system calls of a turn; objects and
  * memory that are used meanwhile are held.
@@ -10,17 +10,27 @@
 #include <errno.h>
 #include <stdint.h>
 #include <sys/epoll.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 
 #define JOBS_MAX 64
+#define PIECES_MAX 128
 #define SIZE_BYTES 4
-#define JOINED_BYTES_MAX 16384 /* what is copied rather than left to a gathered write */
+#define JOINED_BYTES_MAX 16384   /* what is copied rather than left to a gathered write, or to sendfile */
+#define FILE_BYTES_MAX (1 << 20) /* what one connection sends of files before the others go on */
 
-/* Names of attributes: of an endpoint, then of a connection. */
-enum { CONNECTION, SOCKET, INTEREST, SLOTS, OUTGOING, IS_STOPPED, INPUT, EXPECTED, FRAME_LIMIT, IS_DIRTY, NAMES_COUNT };
-static const char *const NAMES[NAMES_COUNT] = {"connection", "socket",         "interest",          "slots",   "outgoing", "is_stopped",
-                                               "_input",     "expected_bytes", "frame_limit_bytes", "is_dirty"};
-static PyObject *names[NAMES_COUNT];
+/* Names of attributes: of an endpoint, of a connection, of a piece of a file. */
+enum {
+    CONNECTION, SOCKET, INTEREST, SLICE,
+    SLOTS, OUTGOING, IS_STOPPED, INPUT, EXPECTED, FRAME_LIMIT, IS_DIRTY,
+    SIZE, POSITION, IS_CACHED, COUNT,
+};
+static const char *const NAMES[COUNT] = {
+    "connection", "socket", "interest", "_slice",
+    "slots", "outgoing", "is_stopped", "_input", "expected_bytes", "frame_limit_bytes", "is_dirty",
+    "size_bytes", "position", "is_cached",
+};
+static PyObject *names[COUNT];
 static PyObject *nothing; /* b"" */
 
 /* Return whether an attribute is this very object; -1 with an exception set if it cannot be read. */
@@ -230,13 +240,20 @@ static PyObject *receive(PyObject *module, PyObject *const *args, Py_ssize_t nar
 
 /* -------------------------------------------------------------------------------------------------------- sending */
 
+/* One thing to send: an answer's own memory, or bytes of a file that are in the page cache. */
 typedef struct {
-    PyObject *connection; /* owned, as the next two */
-    PyObject *outgoing;
-    PyObject *driver;
-    Py_buffer answer;
+    PyObject *slice; /* owned: keeps the file open; NULL for memory */
+    Py_buffer memory;
+    int file;
+    off_t position;
+    Py_ssize_t size;
+} Piece;
+
+typedef struct {
+    PyObject *connection, *outgoing, *driver; /* owned */
+    Piece *pieces;
+    Py_ssize_t count, size, sent;
     int descriptor;
-    Py_ssize_t sent;
 } Send;
 
 /* Make one piece of several small ones in memory. Return 1 if `outgoing` is one piece now, 0 if not, -1 with an exception set. */
@@ -265,34 +282,104 @@ static int join_small(PyObject *outgoing)
     return failed ? -1 : 1;
 }
 
-/* Return 1 and fill the job if the driver has answers in memory to send and nothing else to do; 0, or -1, if not. */
-static int plan_send(PyObject *driver, Send *job)
+static void release(Piece *pieces, Py_ssize_t count)
+{
+    for (Piece *piece = pieces; piece < pieces + count; piece++)
+        if (piece->slice)
+            Py_DECREF(piece->slice);
+        else
+            PyBuffer_Release(&piece->memory);
+}
+
+/* Fill a piece of a file and return 1; 0 if it is small, must be read first, or fails: Python meets that again and closes. */
+static int plan_slice(PyObject *item, Piece *piece)
+{
+    piece->size = (Py_ssize_t)integer(item, SIZE);
+    piece->position = piece->size > JOINED_BYTES_MAX ? (off_t)integer(item, POSITION) : -1;
+    int is_ready = piece->position >= 0 && attribute_is(item, IS_CACHED, Py_True) == 1;
+    piece->file = is_ready ? PyObject_AsFileDescriptor(item) : -1;
+    if (piece->file < 0) {
+        PyErr_Clear();
+        return 0;
+    }
+    piece->slice = Py_NewRef(item);
+    return 1;
+}
+
+/* Fill a piece and return 1; 0 if it is left to Python; -1 with an exception set. */
+static int plan_piece(PyObject *item, Piece *piece)
+{
+    if (PyMemoryView_Check(item))
+        return 0;
+    if (!PyByteArray_CheckExact(item) && !PyBytes_CheckExact(item))
+        return plan_slice(item, piece);
+    piece->slice = NULL;
+    if (PyObject_GetBuffer(item, &piece->memory, PyBUF_SIMPLE) < 0)
+        return -1;
+    piece->size = piece->memory.len;
+    return 1;
+}
+
+/* Plan all that is in `outgoing`: one piece of memory, or files with memory around. Return 1; 0, or -1, as above. */
+static int plan_pieces(Send *job, Piece *pieces, Py_ssize_t room)
+{
+    Py_ssize_t wanted = PyList_Size(job->outgoing), file_bytes = 0;
+    int is_usual = wanted <= room;
+    job->pieces = pieces;
+    job->count = job->size = 0;
+    while (is_usual == 1 && job->count < wanted) {
+        Piece *piece = &pieces[job->count];
+        is_usual = plan_piece(PyList_GetItem(job->outgoing, job->count), piece);
+        if (is_usual == 1) {
+            job->count++;
+            job->size += piece->size;
+            file_bytes += piece->slice ? piece->size : 0;
+        }
+    }
+    if (is_usual == 1)
+        is_usual = file_bytes <= FILE_BYTES_MAX && (file_bytes || wanted == 1);
+    if (is_usual != 1)
+        release(pieces, job->count);
+    return is_usual;
+}
+
+/* Return 1 if the driver may send, and has something to send; 0, or -1 with an exception set, if not. */
+static int may_send(PyObject *driver, PyObject *connection, PyObject *outgoing)
+{
+    if (!PyList_CheckExact(outgoing) || PyList_Size(outgoing) == 0)
+        return 0;
+    int is_usual = attribute_is(connection, IS_STOPPED, Py_False);
+    if (is_usual == 1)
+        is_usual = attribute_is(driver, SLICE, Py_None); /* else a file's rest is under way */
+    if (is_usual != 1)
+        return is_usual;
+    long long interest = integer(driver, INTEREST);
+    return interest == -1 && PyErr_Occurred() ? -1 : interest == EPOLLIN;
+}
+
+/* Return 1 and fill the job if the driver has answers to send, all at hand, and nothing else to do; 0, or -1, if not. */
+static int plan_send(PyObject *driver, Send *job, Piece *pieces, Py_ssize_t room)
 {
     int is_usual = -1;
     PyObject *connection = PyObject_GetAttr(driver, names[CONNECTION]);
     PyObject *outgoing = connection ? PyObject_GetAttr(connection, names[OUTGOING]) : NULL;
-    PyObject *socket = NULL;
-    if (outgoing == NULL)
+    PyObject *socket = outgoing ? PyObject_GetAttr(driver, names[SOCKET]) : NULL;
+    if (socket == NULL)
         goto done;
-    is_usual = attribute_is(connection, IS_STOPPED, Py_False);
-    if (is_usual == 1) {
-        long long interest = integer(driver, INTEREST);
-        is_usual = interest == -1 && PyErr_Occurred() ? -1 : interest == EPOLLIN;
-    }
-    if (is_usual == 1)
-        is_usual = PyList_CheckExact(outgoing) ? join_small(outgoing) : 0;
+    is_usual = may_send(driver, connection, outgoing);
     if (is_usual != 1)
         goto done;
-    is_usual = -1;
-    socket = PyObject_GetAttr(driver, names[SOCKET]);
-    job->descriptor = socket ? PyObject_AsFileDescriptor(socket) : -1;
-    if (job->descriptor < 0 || PyObject_GetBuffer(PyList_GetItem(outgoing, 0), &job->answer, PyBUF_SIMPLE) < 0)
+    job->descriptor = PyObject_AsFileDescriptor(socket);
+    is_usual = job->descriptor < 0 || join_small(outgoing) < 0 ? -1 : 1;
+    if (is_usual != 1)
         goto done;
-    job->connection = Py_NewRef(connection);
-    job->outgoing = Py_NewRef(outgoing);
-    job->driver = Py_NewRef(driver);
-    job->sent = -1;
-    is_usual = 1;
+    job->outgoing = outgoing;
+    is_usual = plan_pieces(job, pieces, room);
+    if (is_usual == 1) {
+        job->connection = Py_NewRef(connection);
+        Py_INCREF(outgoing);
+        job->driver = Py_NewRef(driver);
+    }
 done:
     Py_XDECREF(socket);
     Py_XDECREF(outgoing);
@@ -300,17 +387,41 @@ done:
     return is_usual;
 }
 
+/* Send a piece; return how much of it the socket has taken. */
+static Py_ssize_t send_piece(int descriptor, const Piece *piece, int more)
+{
+    if (piece->slice == NULL) {
+        Py_ssize_t sent = send(descriptor, piece->memory.buf, piece->size, MSG_NOSIGNAL | MSG_DONTWAIT | more);
+        return sent < 0 ? 0 : sent;
+    }
+    Py_ssize_t sent = 0, last = 1;
+    for (off_t position = piece->position; last > 0 && sent < piece->size; sent += last > 0 ? last : 0)
+        last = sendfile(descriptor, piece->file, &position, piece->size - sent);
+    return sent;
+}
+
+static void send_pieces(Send *job)
+{
+    job->sent = 0;
+    for (Py_ssize_t index = 0; index < job->count; index++) {
+        const Piece *piece = &job->pieces[index];
+        Py_ssize_t sent = send_piece(job->descriptor, piece, index + 1 < job->count ? MSG_MORE : 0);
+        job->sent += sent;
+        if (sent < piece->size)
+            return;
+    }
+}
+
 /* Take what was sent off `outgoing`; a connection that got rid of everything is done with. Return -1 on failure. */
 static int settle(const Send *job, PyObject *rest)
 {
-    if (job->sent == job->answer.len)
-        return PyList_SetSlice(job->outgoing, 0, 1, NULL) < 0 ? -1 : PyObject_SetAttr(job->connection, names[IS_DIRTY], Py_False);
+    if (job->sent == job->size)
+        return PyList_SetSlice(job->outgoing, 0, job->count, NULL) < 0 ? -1 : PyObject_SetAttr(job->connection, names[IS_DIRTY], Py_False);
     if (job->sent > 0) {
-        PyObject *whole = PyMemoryView_FromObject(PyList_GetItem(job->outgoing, 0));
-        PyObject *unsent = whole ? PySequence_GetSlice(whole, job->sent, job->answer.len) : NULL;
-        Py_XDECREF(whole);
-        if (unsent == NULL || PyList_SetItem(job->outgoing, 0, unsent) < 0)
+        PyObject *taken = PyObject_CallMethod(job->driver, "take_sent", "n", job->sent);
+        if (taken == NULL)
             return -1;
+        Py_DECREF(taken);
     }
     return PyList_Append(rest, job->driver); /* no room or an error: Python sees it again */
 }
@@ -318,29 +429,32 @@ static int settle(const Send *job, PyObject *rest)
 static PyObject *send_answers(PyObject *drivers, PyObject *type, PyObject *rest)
 {
     Send jobs[JOBS_MAX];
-    Py_ssize_t count = 0;
+    Piece pieces[PIECES_MAX];
+    Py_ssize_t count = 0, planned = 0;
     long long total = 0;
     int failed = 0;
     for (Py_ssize_t index = 0; index < PyList_Size(drivers) && !failed; index++) {
         PyObject *driver = PyList_GetItem(drivers, index);
-        int is_job = count < JOBS_MAX && (PyObject *)Py_TYPE(driver) == type ? plan_send(driver, &jobs[count]) : 0;
+        int is_job = count < JOBS_MAX && (PyObject *)Py_TYPE(driver) == type;
+        if (is_job)
+            is_job = plan_send(driver, &jobs[count], &pieces[planned], PIECES_MAX - planned);
         if (is_job == 1)
-            count++;
+            planned += jobs[count++].count;
         else
             failed = is_job < 0 || PyList_Append(rest, driver) < 0;
     }
     if (!failed && count) {
         Py_BEGIN_ALLOW_THREADS
         for (Send *job = jobs; job < jobs + count; job++)
-            job->sent = send(job->descriptor, job->answer.buf, job->answer.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+            send_pieces(job);
         Py_END_ALLOW_THREADS
     }
     for (Send *job = jobs; job < jobs + count; job++) {
-        if (!failed)
-            failed = settle(job, rest) < 0;
-        if (job->sent > 0)
+        if (!failed) {
             total += job->sent;
-        PyBuffer_Release(&job->answer);
+            failed = settle(job, rest) < 0;
+        }
+        release(job->pieces, job->count);
         Py_DECREF(job->connection);
         Py_DECREF(job->outgoing);
         Py_DECREF(job->driver);
@@ -366,8 +480,8 @@ static PyMethodDef methods[] = {
      "receive(events, endpoints, arena, position, window_bytes, room_min, large_bytes, /)\n--\n\nReceive for endpoints that nothing is "
      "begun or owed of; return what was taken, events left, failures, the arena's free part and the bytes received."},
     {"send", (PyCFunction)(void (*)(void))send_small, METH_FASTCALL,
-     "send(drivers, type, /)\n--\n\nSend the answers of drivers that have them in memory and nothing else to do; return the other "
-     "drivers and the bytes sent."},
+     "send(drivers, type, /)\n--\n\nSend the answers of drivers that have them at hand, in memory or in cached files, and nothing else to "
+     "do; return the other drivers and the bytes sent."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -377,7 +491,7 @@ static struct PyModuleDef module_definition = {
 
 PyMODINIT_FUNC PyInit__pump(void)
 {
-    for (int index = 0; index < NAMES_COUNT; index++)
+    for (int index = 0; index < COUNT; index++)
         if (names[index] == NULL && (names[index] = PyUnicode_InternFromString(NAMES[index])) == NULL)
             return NULL;
     if (nothing == NULL && (nothing = PyBytes_FromStringAndSize(NULL, 0)) == NULL)

@@ -318,6 +318,22 @@ class Endpoint:
             self.loop.bytes_out += size_bytes
             budget_bytes -= size_bytes
 
+    def take_sent(self, size_bytes: int) -> None:
+        """Take off `outgoing` what the loop has sent of it by itself."""
+        outgoing = self.connection.outgoing
+        while size_bytes:
+            first = outgoing[0]
+            if isinstance(first, MEMORY):
+                sent = min(size_bytes, len(first))
+                consume(outgoing, sent)
+            else:
+                self._is_ready(first)
+                progress = self._slice
+                assert progress is not None, "it was just begun"
+                sent = min(size_bytes, progress.end - progress.position)
+                self._advance(outgoing, progress, sent)
+            size_bytes -= sent
+
     def _send_buffers(self, outgoing: list[Outgoing]) -> int:
         buffers: list[bytes | bytearray | memoryview] = []
         flags = copied_bytes = 0

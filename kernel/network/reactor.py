@@ -57,9 +57,9 @@ if sys.platform == "linux":
 
         Invariants: `_handlers` holds exactly the descriptors registered with `_epoll`, `_plain` those of plain TCP.
 
-        With the pump (`_pump.c`) the usual case of all ready sockets, a request that came whole and an answer that
-        stands in memory, is received and sent by one call each; everything else goes through the endpoints' methods,
-        which do the usual case, too, where there is no pump.
+        With the pump (`_pump.c`) the usual case of all ready sockets, a request that came whole and an answer that is
+        at hand, in memory or in the page cache, is received and sent by one call each; everything else goes through the
+        endpoints' methods, which do the usual case, too, where there is no pump.
 
         Who asks for little does not wait for who sends much: a turn first serves everybody whose frame begins, those
         who sent a large one last behind the others, then receives the rest of larger frames, one connection after the

@@ -6,19 +6,29 @@ import socket
 import struct
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import IO, Any
 
+import attrs
 import pytest
 
 from odradek.kernel.network.connection import LARGE_FRAME_BYTES, Connection, ReplySlot, Turn
-from odradek.kernel.network.endpoint import READ, WRITE, Endpoint
+from odradek.kernel.network.endpoint import (
+    COPIED_BYTES_MAX,
+    READ,
+    SEND_BYTES_PER_TURN,
+    WRITE,
+    Endpoint,
+    SliceProgress,
+)
 from odradek.kernel.network.reactor import PUMP
 from odradek.kernel.network.receive_memory import ARENA_BYTES, WINDOW_BYTES, WINDOW_BYTES_MIN, ReceiveMemory
 
-from .conftest import framed
+from .conftest import Piece, Slice, framed
 
 SIZE_BYTES = 4
+FILE = bytes(range(256)) * (SEND_BYTES_PER_TURN // 256 + 1)
 
 pytestmark = pytest.mark.skipif(PUMP is None, reason="the reactor's pump was not compiled")
 
@@ -267,6 +277,102 @@ def test_what_a_full_socket_does_not_take_stays_and_is_left_to_its_driver(
     assert pump.send([wire.endpoint], Endpoint) == ([wire.endpoint], 0)
 
 
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[IO[bytes]]:
+    path = tmp_path / "segment.log"
+    path.write_bytes(FILE)
+    with path.open("rb") as file:
+        yield file
+
+
+def received(wire: Wire, size_bytes: int) -> bytes:
+    data = b""
+    while len(data) < size_bytes:
+        data += wire.client.recv(size_bytes - len(data))
+    return data
+
+
+def test_pieces_of_cached_files_leave_with_what_surrounds_them(
+    pump: ModuleType, wires: Callable[..., Wire], file: IO[bytes]
+) -> None:
+    wire, other = wires(), wires()
+    size_bytes = COPIED_BYTES_MAX + 1
+    wire.connection.outgoing += [b"<", Slice(file, 3, size_bytes), bytearray(b"|"), Slice(file, 0, size_bytes), b">"]
+    wire.connection.is_dirty = True
+    other.connection.outgoing.append(b"answer")
+    rest, sent_bytes = pump.send([wire.endpoint, other.endpoint], Endpoint)
+
+    expected = b"<" + FILE[3 : 3 + size_bytes] + b"|" + FILE[:size_bytes] + b">"
+    assert (rest, sent_bytes) == ([], len(expected) + 6)
+    assert (wire.connection.outgoing, wire.connection.is_dirty) == ([], False)
+    assert received(wire, len(expected)) == expected
+    assert received(other, 6) == b"answer"
+
+
+@attrs.define
+class Failing(Piece):
+    """One whose file fails, whatever is asked of it."""
+
+    @property
+    def is_cached(self) -> bool:
+        raise OSError("the disk is gone")
+
+
+@pytest.mark.parametrize("state", ["cold", "small", "beside a view", "failing", "closed", "too much", "a rest", "many"])
+def test_what_is_not_usual_to_send_of_a_file_is_left_to_its_driver(
+    pump: ModuleType, wires: Callable[..., Wire], file: IO[bytes], state: str
+) -> None:
+    wire, size_bytes = wires(), COPIED_BYTES_MAX + 1
+    usual = Slice(file, 0, size_bytes)
+    pieces: dict[str, list[Any]] = {
+        "cold": [b"<", Slice(file, 0, size_bytes, is_cached=False)],
+        "small": [b"<", Slice(file, 0, COPIED_BYTES_MAX), usual],
+        "beside a view": [b"<", usual, memoryview(b">")],
+        "failing": [b"<", usual, Failing(file, 0, size_bytes)],
+        "closed": [b"<", usual],
+        "too much": [b"<", Slice(file, 0, SEND_BYTES_PER_TURN), usual],
+        "many": [*[b"<"] * 128, usual],
+    }
+    wire.connection.outgoing += pieces.get(state, [b"<", usual])
+    if state == "a rest":
+        wire.endpoint._slice = SliceProgress(usual, 1, size_bytes, size_bytes)
+    if state == "closed":
+        file.close()
+    before = list(wire.connection.outgoing)
+
+    assert pump.send([wire.endpoint], Endpoint) == ([wire.endpoint], 0)
+    assert wire.connection.outgoing == before
+
+
+def test_what_a_full_socket_does_not_take_of_a_file_goes_on_where_it_ended(
+    pump: ModuleType, wires: Callable[..., Wire], file: IO[bytes]
+) -> None:
+    wire = wires()
+    size_bytes = SEND_BYTES_PER_TURN
+    wire.connection.outgoing += [b"<", Slice(file, 7, size_bytes), b">"]
+    rest, sent_bytes = pump.send([wire.endpoint], Endpoint)
+
+    assert rest == [wire.endpoint]
+    assert COPIED_BYTES_MAX < sent_bytes < size_bytes
+    assert len(wire.connection.outgoing) == 2
+    progress = wire.endpoint._slice
+    assert progress is not None
+    assert (progress.position, progress.end) == (7 + sent_bytes - 1, 7 + size_bytes)
+    assert received(wire, sent_bytes) == b"<" + FILE[7 : progress.position]
+
+
+def test_a_file_that_is_too_short_is_left_to_its_driver_at_its_end(
+    pump: ModuleType, wires: Callable[..., Wire], file: IO[bytes]
+) -> None:
+    wire = wires()
+    wire.connection.outgoing += [b"<", Slice(file, len(FILE) - 5, 2 * COPIED_BYTES_MAX), b">"]
+
+    assert pump.send([wire.endpoint], Endpoint) == ([wire.endpoint], 6)
+    assert received(wire, 6) == b"<" + FILE[-5:]
+    with pytest.raises(OSError, match="shorter than what was promised"):
+        wire.endpoint._send_slice(wire.connection.outgoing, 1)
+
+
 def test_a_broken_socket_is_left_to_its_driver_with_its_answer(pump: ModuleType, wires: Callable[..., Wire]) -> None:
     wire, other = wires(), wires()
     wire.client.close()
@@ -299,8 +405,9 @@ def test_send_refuses_what_it_is_not_made_for(pump: ModuleType, arguments: Any) 
         pump.send(*arguments)
 
 
-def test_it_keeps_nothing_alive(pump: ModuleType, wires: Callable[..., Wire]) -> None:
+def test_it_keeps_nothing_alive(pump: ModuleType, wires: Callable[..., Wire], file: IO[bytes]) -> None:
     wire, broken = wires(), wires()
+    head, piece, cold = b"<" * 20, Slice(file, 0, COPIED_BYTES_MAX + 1), Slice(file, 0, 1 << 15, is_cached=False)
     broken.endpoint.socket.close()
     broken.descriptor = sys.maxsize & 0xFFFF
     arena = bytearray(ARENA_BYTES)
@@ -312,11 +419,18 @@ def test_it_keeps_nothing_alive(pump: ModuleType, wires: Callable[..., Wire]) ->
         wire.connection.outgoing.append(b"%d" % sys.maxsize)
         pump.send([wire.endpoint, broken.endpoint], Endpoint)
         wire.client.recv(100)
+        for last in (piece, cold):
+            wire.connection.outgoing += [head, piece, last]
+            pump.send([wire.endpoint], Endpoint)
+            if last is piece:
+                received(wire, 20 + 2 * piece.size_bytes)
+        wire.connection.outgoing.clear()
         with pytest.raises(TypeError):
             pump.receive([(wire.descriptor, READ), 1], {wire.descriptor: wire.endpoint}, view, 0, 1, 1, 1)
 
     once()
     watched = [wire.endpoint, wire.connection, wire.connection.outgoing, broken.endpoint, Endpoint, None, True, False]
+    watched += [head, piece, cold]
     gc.collect()
     before = [sys.getrefcount(each) for each in watched]
     for _ in range(100):
