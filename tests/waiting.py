@@ -6,8 +6,9 @@ Nobody sleeps for a time that should be enough. The limit is for a test that han
 from __future__ import annotations
 
 import os
+import selectors
 import time
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import trio
 
@@ -45,6 +46,13 @@ async def until_async(condition: Callable[[], bool]) -> None:
     with trio.fail_after(PATIENCE_S):
         while not condition():  # noqa: ASYNC110 - what a thread or a service did is told by no event
             await trio.sleep(_SHORT_PAUSE_S)
+
+
+def is_readable(pipe: IO[Any], limit_s: float) -> bool:
+    """Return whether a pipe can be read before so many seconds are over; `select.select` knows none above 1,023."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, selectors.EVENT_READ)
+        return bool(selector.select(max(limit_s, 0)))
 
 
 def names_below(folder: Path) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import signal
 import socket
 import struct
@@ -19,6 +18,7 @@ from odradek.kernel.wire.codec import decode
 from odradek.kernel.wire.headers import decode_response_header, encode_request
 from odradek.kernel.wire.message import Message
 from odradek.kernel.wire.registry import APIS
+from tests.waiting import is_readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,8 +70,7 @@ class BrokerProcess:
         deadline = time.monotonic() + START_TIMEOUT_S  # noqa: TID251 - a limit for a test that hangs
         while not self.address:
             left = deadline - time.monotonic()  # noqa: TID251 - as above
-            ready, _, _ = select.select([self.process.stdout], [], [], max(left, 0))
-            assert ready, "the broker did not get ready in time"
+            assert is_readable(self.process.stdout, left), "the broker did not get ready in time"
             line = self.process.stdout.readline()
             assert line, f"the broker ended: {self.process.stderr.read() if self.process.stderr else ''}"
             if line.startswith("ready "):

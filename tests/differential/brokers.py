@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import select
 import subprocess
 import sys
 import tomllib
@@ -11,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from tests.waiting import is_readable
 from tools.peers_folder import peers_folder
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ def odradek(data_dir: Path) -> Iterator[tuple[str, int]]:
 
 def _ready_address(process: subprocess.Popen[bytes], log_path: Path) -> tuple[str, int]:
     assert process.stdout is not None
-    readable, _, _ = select.select([process.stdout], [], [], READY_LIMIT_S)
-    line = process.stdout.readline().decode().split() if readable else []
+    is_ready = is_readable(process.stdout, READY_LIMIT_S)
+    line = process.stdout.readline().decode().split() if is_ready else []
     if len(line) < 2 or line[0] != "ready":
         raise BrokerError(f"odradek serve said {' '.join(line) or 'nothing'!r}\n{log_path.read_text()[-4000:]}")
     host, _, port = line[1].rpartition(":")

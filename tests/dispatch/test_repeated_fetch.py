@@ -182,6 +182,8 @@ def test_answers_are_those_of_a_broker_that_decodes_everything(
     fast, slow = (House(tmp_path_factory.mktemp("house")) for _ in range(2))
     slow.router.routes[1].repeats = None
     assert answers(fast, version, in_session, steps) == answers(slow, version, in_session, steps)
+    for house in (fast, slow):
+        house.hosted.replicas.close()
 
 
 def answers(house: House, version: int, in_session: bool, steps: list[tuple[str, int]]) -> list[bytes]:

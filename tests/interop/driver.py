@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import signal
 import subprocess
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+from tests.waiting import is_readable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,8 +109,7 @@ class Driver:
         chunks = [self._buffer]
         while b"\n" not in chunks[-1]:
             left = deadline - time.monotonic()  # noqa: TID251 - as above
-            ready, _, _ = select.select([self._process.stdout], [], [], max(left, 0))
-            assert ready, f"{self.name} took too long; it said: {self.said()}"
+            assert is_readable(self._process.stdout, left), f"{self.name} took too long; it said: {self.said()}"
             chunk = self._process.stdout.read1(1 << 20)  # type: ignore[attr-defined] # a BufferedReader
             assert chunk, f"{self.name} ended; it said: {self.said()}"
             chunks.append(chunk)
