@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from odradek.kernel.dispatch.router import Router
 
 VERSIONS = st.sampled_from(versions_of(FetchRequest))
-NUMBERS = st.integers(-(1 << 31), (1 << 31) - 1)
-FLEXIBLE = 12
+FLEXIBLE = FetchRequest.__flexible_from__
 TAG = b"\x01\x63\x00"
 """A tagged field that nobody knows, and that none follows."""
 

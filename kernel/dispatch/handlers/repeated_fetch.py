@@ -19,13 +19,10 @@ import attrs
 from ...wire.codec import encode_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ...network.connection import Connection
     from ...wire.messages.api_01_fetch import FetchRequest
 
 FIRST_VERSION_WITH_SESSIONS: Final = 7
-FIRST_FLEXIBLE_VERSION: Final = 12
 LEARNED_BYTES_MAX: Final = 4096
 """A longer request is not remembered: some hundred partitions, kept for as long as the connection lives."""
 ATTEMPTS: Final = 4
@@ -118,7 +115,7 @@ class RepeatedFetches:
             known.size_bytes = size_bytes
             return
         known.attempts -= 1
-        header_bytes = _HEADER_BYTES + max(client_id_size, 0) + (version >= FIRST_FLEXIBLE_VERSION)
+        header_bytes = _HEADER_BYTES + max(client_id_size, 0) + (version >= request.__flexible_from__)
         layout = _layout_of(frame, header_bytes, version, request)
         if layout is not None:
             known.layout, known.fixed = layout, layout.unpack(frame)[::2]
@@ -135,24 +132,23 @@ def go_on(request: FetchRequest, version: int, numbers: tuple[int, ...]) -> None
             part.fetch_offset = next(left)
 
 
-def _numbers(request: FetchRequest, version: int) -> Iterator[int]:
-    """Yield the numbers of a request in the order of `go_on`."""
+def _turn_over(request: FetchRequest, version: int) -> None:
+    """Turn every bit over of the numbers that `go_on` puts in; a second time gives them back."""
     if version >= FIRST_VERSION_WITH_SESSIONS:
-        yield request.session_epoch
+        request.session_epoch = ~request.session_epoch
     for topic in request.topics:
         for part in topic.partitions:
-            yield part.fetch_offset
+            part.fetch_offset = ~part.fetch_offset
 
 
 def _layout_of(frame: memoryview, start: int, version: int, request: FetchRequest) -> Struct | None:
     """Return the layout of a frame whose body should begin at `start`; None if the codec would not write it so."""
-    numbers = tuple(_numbers(request, version))
     body = encode_bytes(request, version)
-    go_on(request, version, tuple(~number for number in numbers))
-    turned = encode_bytes(request, version)
-    go_on(request, version, numbers)
     if frame[start:] != body:
         return None
+    _turn_over(request, version)
+    turned = encode_bytes(request, version)
+    _turn_over(request, version)
     difference = (int.from_bytes(body, "big") ^ int.from_bytes(turned, "big")).to_bytes(len(body), "big")
     layout, position = f">{_START}x", _START
     for found in _TURNED.finditer(difference):
