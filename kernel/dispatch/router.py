@@ -130,7 +130,7 @@ class Router:
             request = Request(route, version, correlation_id, client_id, connection, received_s)
         self._dispatch(route, request, body)
         if repeats is not None and found is None:
-            repeats.learn(connection, frame, version, client_id_size, client_id, body)
+            repeats.learn(request, frame, client_id_size, body)
 
     def _dispatch(self, route: Route, request: Request, body: Any) -> None:
         if route.is_async:

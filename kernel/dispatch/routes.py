@@ -38,15 +38,7 @@ class RepeatedRequests(Protocol):
         """Return the request that the frame repeats, and what is new; None to decode it."""
         ...
 
-    def learn(
-        self,
-        connection: Connection,
-        frame: memoryview,
-        version: int,
-        client_id_size: int,
-        client_id: str | None,
-        request: Any,
-    ) -> None:
+    def learn(self, request: Request, frame: memoryview, client_id_size: int, body: Any) -> None:
         """Take note of a request that was decoded and handled."""
         ...
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.kernel.network.connection import Connection, Turn
 from odradek.kernel.network.receive_memory import ReceiveMemory
@@ -13,6 +13,14 @@ from odradek.kernel.wire.registry import APIS
 if TYPE_CHECKING:
     from odradek.kernel.dispatch.router import Router
     from odradek.kernel.wire.message import Message
+
+
+class Asked(NamedTuple):
+    """What `learn` looks at of a request."""
+
+    connection: Connection
+    api_version: int
+    client_id: str | None = "c"
 
 
 class MemoryClient:

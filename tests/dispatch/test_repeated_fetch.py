@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pytest
 from hypothesis import given
@@ -16,7 +16,7 @@ from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchReque
 from tests.wire.random_messages import random_message, versions_of
 
 from .house import House, batch, produce_request
-from .memory_client import MemoryClient
+from .memory_client import Asked, MemoryClient
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,7 +63,8 @@ class Fetches:
         position = len(head or head_of(self.version))
         request = decode(FetchRequest, view, self.version, position=position)
         body = encode_bytes(request, self.version)
-        self.repeats.learn(self.connection, view, self.version, 1, "c", request)
+        asked: Any = Asked(self.connection, self.version)
+        self.repeats.learn(asked, view, 1, request)
         return Taken(body, "c", is_found=False)
 
 

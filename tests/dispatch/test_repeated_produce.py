@@ -22,7 +22,7 @@ from odradek.kernel.wire.codec import decode, encode_bytes
 from odradek.kernel.wire.messages.api_00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 from .house import House, batch, produce_parts, produce_request
-from .memory_client import MemoryClient
+from .memory_client import Asked, MemoryClient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,9 +69,20 @@ def frame_of(asked: ProduceRequest, version: int) -> memoryview:
     return memoryview(bytearray(HEAD + encode_bytes(asked, version)))
 
 
+def learn(
+    repeats: RepeatedProduces,
+    frame: memoryview,
+    body: ProduceRequest,
+    version: int,
+    client: tuple[int, str | None] = (1, "c"),
+) -> None:
+    asked: Any = Asked(CONNECTION, version, client[1])
+    repeats.learn(asked, frame, client[0], body)
+
+
 def learned(repeats: RepeatedProduces, asked: ProduceRequest, version: int) -> None:
     frame = frame_of(asked, version)
-    repeats.learn(CONNECTION, frame, version, 1, "c", decode(ProduceRequest, frame[len(HEAD) :], version))
+    learn(repeats, frame, decode(ProduceRequest, frame[len(HEAD) :], version), version)
 
 
 def find(repeats: RepeatedProduces, frame: memoryview, version: int) -> tuple[ProduceRequest, memoryview] | None:
@@ -184,14 +195,14 @@ def test_clients_with_other_names_and_headers_are_told_apart() -> None:
     frames = {client: memoryview(b"\0\0\0\x09" + b"\0\0\0\x01" + head + body) for client, head in heads.items()}
     for (size, client_id), frame in frames.items():
         assert repeats.find(CONNECTION, frame, 9, size) is None
-        repeats.learn(CONNECTION, frame, 9, size, client_id, decode(ProduceRequest, memoryview(body), 9))
+        learn(repeats, frame, decode(ProduceRequest, memoryview(body), 9), 9, (size, client_id))
     found = {client: repeats.find(CONNECTION, frame, 9, client[0]) for client, frame in frames.items()}
 
     assert {client: each and each[0].client_id for client, each in found.items()} == {
         client: client[1] for client in heads
     }
     tagged = memoryview(b"\0\0\0\x09" + b"\0\0\0\x01" + b"\0\1c\1\x63\0" + body)
-    repeats.learn(CONNECTION, tagged, 9, 1, "c", decode(ProduceRequest, memoryview(body), 9))
+    learn(repeats, tagged, decode(ProduceRequest, memoryview(body), 9), 9)
     assert repeats.find(CONNECTION, tagged, 9, 1) is None
 
 

@@ -21,6 +21,7 @@ from ...wire.codec import encode_bytes
 if TYPE_CHECKING:
     from ...network.connection import Connection
     from ...wire.messages.api_01_fetch import FetchRequest
+    from ..request import Request
 
 FIRST_VERSION_WITH_SESSIONS: Final = 7
 LEARNED_BYTES_MAX: Final = 4096
@@ -87,26 +88,16 @@ class RepeatedFetches:
         known.attempts = ATTEMPTS
         return known, values[1::2]
 
-    def learn(
-        self,
-        connection: Connection,
-        frame: memoryview,
-        version: int,
-        client_id_size: int,
-        client_id: str | None,
-        request: FetchRequest,
-    ) -> None:
+    def learn(self, request: Request, frame: memoryview, client_id_size: int, body: FetchRequest) -> None:
         """Take note of a request that was decoded, the second time that one of its size is.
 
         Args:
-            connection: The client's.
-            frame: The whole request.
-            version: The API version.
+            request: As its header has it.
+            frame: The whole of it.
             client_id_size: As the header has it, negative for none.
-            client_id: What the header has.
-            request: What the codec made of the frame; is kept.
+            body: What the codec made of the frame; is kept.
         """
-        size_bytes = len(frame)
+        connection, size_bytes = request.connection, len(frame)
         known: RepeatedFetch | None = connection.remembered
         if known is None:
             connection.remembered = RepeatedFetch(size_bytes)
@@ -115,11 +106,12 @@ class RepeatedFetches:
             known.size_bytes = size_bytes
             return
         known.attempts -= 1
-        header_bytes = _HEADER_BYTES + max(client_id_size, 0) + (version >= request.__flexible_from__)
-        layout = _layout_of(frame, header_bytes, version, request)
+        version = request.api_version
+        header_bytes = _HEADER_BYTES + max(client_id_size, 0) + (version >= body.__flexible_from__)
+        layout = _layout_of(frame, header_bytes, version, body)
         if layout is not None:
             known.layout, known.fixed = layout, layout.unpack(frame)[::2]
-            known.request, known.client_id, known.version = request, client_id, version
+            known.request, known.client_id, known.version = body, request.client_id, version
 
 
 def go_on(request: FetchRequest, version: int, numbers: tuple[int, ...]) -> None:

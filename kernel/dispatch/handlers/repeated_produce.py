@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from ...network.connection import Connection
     from ...wire.messages.api_00_produce import ProduceRequest
+    from ..request import Request
 
     Finder = Callable[
         [dict[bytes, "RepeatedProduce"], memoryview, bool, int], tuple["RepeatedProduce", memoryview] | None
@@ -133,30 +134,20 @@ class RepeatedProduces:
             return None
         return _find_repeated(known, frame, version >= _FIRST_VERSION_WITH_IDS, client_id_size)
 
-    def learn(
-        self,
-        connection: Connection,
-        frame: memoryview,
-        version: int,
-        client_id_size: int,
-        client_id: str | None,
-        request: ProduceRequest,
-    ) -> None:
+    def learn(self, request: Request, frame: memoryview, client_id_size: int, body: ProduceRequest) -> None:
         """Take note of a request that was decoded, if it is of a kind that `find` recognises.
 
         Args:
-            connection: The client's; it does not matter which.
-            frame: The whole request.
-            version: The API version.
+            request: As its header has it.
+            frame: The whole of it.
             client_id_size: As the header has it, negative for none.
-            client_id: What the header has.
-            request: What the codec made of it; is kept, its records are taken away.
+            body: What the codec made of the frame; is kept, its records are taken away.
         """
-        topics = request.topic_data
+        version, topics = request.api_version, body.topic_data
         if version < FIRST_VERSION or len(topics) != 1 or len(topics[0].partition_data) != 1:
             return
         (part,) = topics[0].partition_data
-        if request.transactional_id is not None or part.records is None:
+        if body.transactional_id is not None or part.records is None:
             return
         position = _HEADER_BYTES + max(client_id_size, 0)
         has_topic_id = version >= _FIRST_VERSION_WITH_IDS
@@ -175,4 +166,4 @@ class RepeatedProduces:
         known = self._known.setdefault(version, {})
         if len(known) >= KNOWN_MAX:
             known.clear()
-        known[frame[_CLIENT_ID_SIZE:end].tobytes()] = RepeatedProduce(request, client_id)
+        known[frame[_CLIENT_ID_SIZE:end].tobytes()] = RepeatedProduce(body, request.client_id)
