@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from ..broker import Broker, read_broker_options
+from ..network.sleeper import take_over_sleep
 from ..observe.logs import configure_logging
 from .options import directory, document
 
@@ -88,6 +89,7 @@ def raise_file_limit() -> None:
 
 
 async def _serve(broker: Broker) -> None:
+    take_over_sleep()
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with trio.open_nursery() as nursery:
             listeners: tuple[BoundListener, ...] = await nursery.start(broker.run)

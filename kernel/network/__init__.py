@@ -11,6 +11,7 @@
 | `tls` | shell: the same with TLS in between |
 | `loop` | shell: turns, completions, limits, idle time-outs, draining: what both loops share |
 | `reactor` | shell: one trio task over a nested epoll descriptor |
+| `sleeper` | shell: sleeping in trio's stead, for a reactor in a run of its own |
 | `portable` | shell: a trio task per connection, for systems without epoll |
 | `listener` | shell: bind and accept |
 | `server` | shell: the service that a broker runs |

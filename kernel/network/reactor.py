@@ -22,6 +22,7 @@ from .connection import LARGE_FRAME_BYTES
 from .endpoint import READ, Endpoint
 from .loop import TURN_SECONDS_MAX, Loop
 from .receive_memory import WINDOW_BYTES, WINDOW_BYTES_MIN
+from .sleeper import Sleeper, may_take_over_sleep
 
 if TYPE_CHECKING:
     import socket
@@ -73,6 +74,7 @@ if sys.platform == "linux":
         _postponed: dict[Endpoint, None] = attrs.field(init=False, factory=dict)
         _plain: dict[int, Endpoint] = attrs.field(init=False, factory=dict)
         _receives_rests: bool = attrs.field(init=False, default=False)
+        _busy_from: float = attrs.field(init=False, default=0.0)
         pump: ModuleType | None = attrs.field(init=False, factory=lambda: PUMP)
 
         def __attrs_post_init__(self) -> None:
@@ -137,29 +139,53 @@ if sys.platform == "linux":
 
         async def _run_turns(self, nursery: trio.Nursery, task_status: trio.TaskStatus[None]) -> None:
             task_status.started()
-            poll = self._epoll.poll
+            self._busy_from = perf_counter()
+            if may_take_over_sleep():
+                await Sleeper(self).run()
             descriptor = self._epoll.fileno()
-            events: list[tuple[int, int]] = []
-            busy_from = perf_counter()
+            is_busy = False
             while True:
-                now = perf_counter()
-                self.busy_seconds += now - busy_from
-                busy_from = now
-                if events or self.resumed:
+                if is_busy or self.resumed:
                     await trio.lowlevel.checkpoint()
-                    now = perf_counter()
                 else:
+                    self._count_busy()
                     await trio.lowlevel.wait_readable(descriptor)
-                    busy_from = now = perf_counter()
-                turns_end = now + TURN_SECONDS_MAX
-                self.now_ms = self.clock.monotonic_ms()
-                while True:
-                    events = poll(0, EVENTS_PER_TURN_MAX)
-                    if not events and not self.resumed:
-                        break
-                    self.turn(events)
-                    if perf_counter() >= turns_end:
-                        break
+                    self._busy_from = perf_counter()
+                is_busy = self.sleep_and_serve(0)
+
+        def _count_busy(self) -> float:
+            now = perf_counter()
+            self.busy_seconds += now - self._busy_from
+            self._busy_from = now
+            return now
+
+        def watch_trio(self, descriptor: int, on_ready: Callable[[], None]) -> None:
+            """Call `on_ready` whenever trio's own epoll, `descriptor`, has events."""
+            self._handlers[descriptor] = lambda _mask: on_ready()
+            self._epoll.register(descriptor, select.EPOLLIN)
+
+        def unwatch_trio(self, descriptor: int) -> None:
+            """Stop calling."""
+            del self._handlers[descriptor]
+            self._epoll.unregister(descriptor)
+
+        def sleep_and_serve(self, seconds: float) -> bool:
+            """Wait for sockets, `seconds` at most, make turns for 1 ms, and return whether there may be more to do."""
+            poll = self._epoll.poll
+            now = self._count_busy()
+            if seconds > 0 and not self.resumed:
+                events = poll(seconds, EVENTS_PER_TURN_MAX)
+                now = self._busy_from = perf_counter()
+            else:
+                events = poll(0, EVENTS_PER_TURN_MAX)
+            turns_end = now + TURN_SECONDS_MAX
+            self.now_ms = self.clock.monotonic_ms()
+            while events or self.resumed:
+                self.turn(events)
+                if perf_counter() >= turns_end:
+                    return True
+                events = poll(0, EVENTS_PER_TURN_MAX)
+            return False
 
         def turn(self, events: list[tuple[int, int]]) -> None:
             """Make one turn: serve the sockets that are ready, end the turn, send."""

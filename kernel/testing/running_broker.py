@@ -113,6 +113,9 @@ class _Runner:
     async def _serve(self) -> None:
         import trio
 
+        from ..network.sleeper import take_over_sleep
+
+        take_over_sleep()
         self._token = trio.lowlevel.current_trio_token()
         async with trio.open_nursery() as nursery:
             first, *_others = await nursery.start(self._broker.run)

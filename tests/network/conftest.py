@@ -169,12 +169,14 @@ def serve() -> Serve:
 needs_pump = pytest.mark.skipif(reactor.PUMP is None, reason="the reactor's pump was not compiled")
 
 
-@pytest.fixture(params=[pytest.param("epoll-pump", marks=needs_pump), "epoll", "portable"])
+@pytest.fixture(params=[pytest.param("epoll-pump", marks=needs_pump), "epoll", "epoll-sleeper", "portable"])
 def loop_kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> LoopKind:
-    """Both loops; the reactor with and without its compiled twin."""
-    kind, _, pump = request.param.partition("-")
-    if not pump:
+    """Both loops; the reactor with and without its compiled twin, and sleeping in trio's stead."""
+    kind, _, variant = request.param.partition("-")
+    if variant != "pump":
         monkeypatch.setattr(reactor, "PUMP", None)
+    if variant == "sleeper":
+        monkeypatch.setattr(reactor, "may_take_over_sleep", lambda: True)
     return LoopKind(kind)
 
 
