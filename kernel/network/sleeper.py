@@ -68,12 +68,15 @@ class Nest(Protocol):
 
     def watch_trio(self, descriptor: int, on_ready: Callable[[], None]) -> None:
         """Call `on_ready` whenever trio's own epoll, `descriptor`, has events."""
+        ...
 
     def unwatch_trio(self, descriptor: int) -> None:
         """Stop calling."""
+        ...
 
     def sleep_and_serve(self, seconds: float) -> bool:
         """Wait for events, for `seconds` at most, serve for a bounded time, and return whether there may be more."""
+        ...
 
 
 @attrs.define(eq=False)
@@ -107,8 +110,7 @@ class Sleeper(trio.abc.Instrument):
             try:
                 await self._wait_for_failure()
             finally:
-                with suppress(KeyError):  # trio removes an instrument that raises
-                    trio.lowlevel.remove_instrument(self)
+                trio.lowlevel.remove_instrument(self)
                 self.nest.unwatch_trio(descriptor)
         finally:
             os.close(self._bell)
