@@ -113,7 +113,7 @@ class House:
             sessions=FetchSessionCache(slots=10, random_source=random.Random(0)),
             purgatory=self.purgatory,
             clock=clock,
-            max_bytes=lambda: 1 << 24,
+            max_bytes=1 << 24,
             cold_wait_ms=lambda: 500,
         )
 

@@ -36,7 +36,7 @@ def kernel_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler
         purgatory=parts.fetch_purgatory,
         clock=clock,
         cold_wait_ms=lambda: parts.live_config.get_int("remote.fetch.max.wait.ms"),
-        max_bytes=lambda: parts.live_config.get_int("fetch.max.bytes"),
+        max_bytes=config.get_int("fetch.max.bytes"),
     )
     yield ListOffsetsHandler(
         replicas=parts.replicas,

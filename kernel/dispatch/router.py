@@ -114,7 +114,7 @@ class Router:
             repeated, news = found
             request = Request(route, version, correlation_id, repeated.client_id, connection, received_s)
             try:
-                answer = route.handler.handle_repeated(repeated.request, news, request)
+                answer = route.handler.handle_repeated(repeated, news, request)
             except Exception as error:
                 answer = self._error_answer(request, repeated.request, error)
             if answer is PENDING:

@@ -27,9 +27,9 @@ _FLEXIBLE_HEADER: Final = Struct(">iib")
 class RepeatedRequests(Protocol):
     """Knows requests by what they share with earlier ones; a handler that has one as `repeats` need not decode them.
 
-    Such a handler has `handle_repeated(request, news, context)`, which answers like `handle`, or returns None: then
-    the frame is decoded and handled as ever, and the handler has done nothing yet. `news` is what the request does not
-    share: a Produce's records, a Fetch's offsets.
+    Such a handler has `handle_repeated(repeated, news, context)`, which answers like `handle`, or returns None: then
+    the frame is decoded and handled as ever, and the handler has done nothing yet. `repeated` and `news` are what
+    `find` returned: `news` is what the request does not share, a Produce's records, a Fetch's offsets.
     """
 
     def find(

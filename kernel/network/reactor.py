@@ -239,6 +239,8 @@ if sys.platform == "linux":
             if self.pump is not None:
                 dirty[:], size_bytes = self.pump.send(dirty, Endpoint)
                 self.bytes_out += size_bytes
+            if not dirty:
+                return
             super()._flush(dirty)
 
         def postpone(self, endpoint: Endpoint) -> bool:

@@ -23,7 +23,7 @@ import attrs
 from ..contracts.tiering import RecordsAreRemoteError
 from ..errors import ErrorCode, KafkaError, StorageError
 from ..purgatory.delayed_operation import Outcome
-from ..types import CONSUMER_REPLICA_ID, NO_EPOCH, READ_COMMITTED, IsolationLevel
+from ..types import NO_EPOCH, READ_COMMITTED, IsolationLevel
 from ..wire.messages.api_01_fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -60,6 +60,7 @@ class FetchLimits:
         min_bytes: The answer waits for so many.
         isolation: What it sees of transactions.
         replica_id: The follower that asks, -1 for a consumer.
+        is_follower: Whether a replica asks.
         version: The request's version.
         now_ms: The monotonic clock, for followers' positions.
     """
@@ -68,13 +69,9 @@ class FetchLimits:
     min_bytes: int
     isolation: IsolationLevel
     replica_id: int
+    is_follower: bool
     version: int
     now_ms: int
-
-    @property
-    def is_follower(self) -> bool:
-        """Whether a replica asks."""
-        return self.replica_id > CONSUMER_REPLICA_ID
 
 
 @attrs.define

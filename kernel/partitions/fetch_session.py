@@ -216,7 +216,10 @@ def _build_all(targets: Sequence[FetchTarget], answers: Sequence[PartitionData |
 
 
 class SessionlessContext:
-    """A fetch that names everything and leaves nothing behind."""
+    """A fetch that names everything and leaves nothing behind.
+
+    Once it was answered it may be used again, by a request that names the same: `go_on`.
+    """
 
     __slots__ = ("by_key", "targets")
 
@@ -225,6 +228,13 @@ class SessionlessContext:
     def __init__(self, by_key: dict[TargetKey, FetchTarget]) -> None:
         self.by_key = by_key
         self.targets = list(by_key.values())
+
+    def go_on(self, request: FetchRequest) -> None:
+        """Read from the offsets of a request that names the same partitions in the same order, none of them twice."""
+        targets = iter(self.targets)
+        for topic in request.topics:
+            for wanted in topic.partitions:
+                next(targets).fetch_offset = wanted.fetch_offset
 
     def build(self, answers: Sequence[PartitionData | None]) -> FetchResponse:
         """Return every answer, without a session."""

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.kernel.dispatch.handlers import repeated_fetch
-from odradek.kernel.dispatch.handlers.repeated_fetch import ATTEMPTS, LEARNED_BYTES_MAX, RepeatedFetches, go_on
+from odradek.kernel.dispatch.handlers.repeated_fetch import ATTEMPTS, LEARNED_BYTES_MAX, RepeatedFetches
 from odradek.kernel.wire.codec import decode, encode_bytes
-from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchTopic
+from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from tests.wire.random_messages import random_message, versions_of
 
 from .house import House, batch, produce_request
@@ -58,7 +58,7 @@ class Fetches:
         found = self.repeats.find(self.connection, view, self.version, 1)
         if found is not None:
             known, numbers = found
-            go_on(known.request, self.version, numbers)
+            known.go_on(numbers)
             return Taken(encode_bytes(known.request, self.version), known.client_id, is_found=True)
         position = len(head or head_of(self.version))
         request = decode(FetchRequest, view, self.version, position=position)
@@ -110,7 +110,7 @@ def test_what_is_found_is_what_decoding_gives_whatever_bytes_change(
     found = fetches.repeats.find(fetches.connection, memoryview(changed), version, 1)
     if found is not None:
         known, numbers = found
-        go_on(known.request, version, numbers)
+        known.go_on(numbers)
         assert encode_bytes(known.request, version) == changed[start:]
         assert changed[8:start] == sound[8:start]
 
@@ -184,6 +184,83 @@ def test_answers_are_those_of_a_broker_that_decodes_everything(
     assert answers(fast, version, in_session, steps) == answers(slow, version, in_session, steps)
     for house in (fast, slow):
         house.hosted.replicas.close()
+
+
+NAMES = st.lists(
+    st.tuples(st.sampled_from(["t", "u"]), st.lists(st.integers(0, 2), min_size=1, max_size=3)), max_size=3
+)
+ROUND = st.tuples(st.sampled_from([-1, -1, -1, 0]), st.integers(0, 3), st.sampled_from(["t", "u", ""]))
+
+
+@given(version=st.sampled_from([6, 7, 12, 13, 17]), names=NAMES, rounds=st.lists(ROUND, min_size=5, max_size=12))
+def test_whatever_a_fetch_names_its_answers_are_those_of_a_broker_that_decodes_everything(
+    tmp_path_factory: pytest.TempPathFactory,
+    version: int,
+    names: list[tuple[str, list[int]]],
+    rounds: list[tuple[int, int, str]],
+) -> None:
+    """Partitions named twice, or not there, or deleted and made anew on the way; with and without a session."""
+    fast, slow = (House(tmp_path_factory.mktemp("house")) for _ in range(2))
+    slow.router.routes[1].repeats = None
+    assert answers_by_names(fast, version, names, rounds) == answers_by_names(slow, version, names, rounds)
+    for house in (fast, slow):
+        house.hosted.replicas.close()
+
+
+def answers_by_names(
+    house: House, version: int, names: list[tuple[str, list[int]]], rounds: list[tuple[int, int, str]]
+) -> list[bytes]:
+    """Fetch the same names in every round, and make the topic anew that it says; return all frames."""
+    ids = {}
+    for name in ("t", "u"):
+        house.hosted.open(name, 2)
+        ids[name] = house.hosted.replicas.get(name, 0).partition.topic_id
+    for session_epoch, offset, made_anew in rounds:
+        if made_anew:
+            house.hosted.replicas.delete_topic(made_anew, 2)
+            house.hosted.open(made_anew, 2)
+        else:
+            MemoryClient(house.router).ask(produce_request((0, batch(b"x" * offset)), topic="u"), 9)
+        topics = [
+            FetchTopic(
+                topic=name,
+                topic_id=ids[name],
+                partitions=[
+                    FetchPartition(partition=number, fetch_offset=offset * place, partition_max_bytes=1 << 20)
+                    for place, number in enumerate(numbers)
+                ],
+            )
+            for name, numbers in names
+        ]
+        request = FetchRequest(max_wait_ms=0, topics=topics)
+        if version >= 7:
+            request.session_epoch = session_epoch
+        house.client.send(request, version)
+        house.client.turn()
+    return house.client.frames()
+
+
+def test_what_is_answered_outside_of_a_session_is_kept_for_the_next(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    house.hosted.open("t")
+    for offset in range(4):
+        house.client.ask(goes_on(house, offset % 2, 0), 11)
+    kept = house.client.connection.remembered.session
+    assert [target.fetch_offset for target in kept.targets] == [1]
+
+    house.client.ask(goes_on(house, 0, 0), 11)
+    assert house.client.connection.remembered.session is kept
+    assert [target.fetch_offset for target in kept.targets] == [0]
+
+
+def test_a_connection_that_asks_for_something_else_gets_that(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    for topic in ("t", "u"):
+        house.hosted.open(topic)
+    for topic in ("t", "u", "t"):
+        for offset in range(5):
+            answer = house.client.ask(a_fetch(topic, offset % 2), 11)
+            assert [found.topic for found in cast("FetchResponse", answer).responses] == [topic]
 
 
 def answers(house: House, version: int, in_session: bool, steps: list[tuple[str, int]]) -> list[bytes]:

@@ -37,7 +37,7 @@ from .produce_admission import (
     is_within_open,
     transactional_part,
 )
-from .repeated_produce import RepeatedProduces
+from .repeated_produce import RepeatedProduce, RepeatedProduces
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -100,8 +100,9 @@ class ProduceHandler:
                 return answer
         return self._handle_many(request, context)
 
-    def handle_repeated(self, request: ProduceRequest, records: memoryview, context: RequestContext) -> Answer:
+    def handle_repeated(self, repeated: RepeatedProduce, records: memoryview, context: RequestContext) -> Answer:
         """Stage the batch of a request that was recognised; None when it must be decoded, and nothing was done yet."""
+        request = repeated.request
         if request.acks != -1 and request.acks != 1:
             return None
         return self._handle_one(request, records, context)

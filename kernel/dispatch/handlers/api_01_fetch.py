@@ -25,7 +25,7 @@ from ...partitions.fetch_operation import (
 from ...types import CONSUMER_REPLICA_ID, ISOLATION_LEVELS
 from ...wire.messages.api_01_fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from ...wire.records import records_size
-from .repeated_fetch import RepeatedFetches, go_on
+from .repeated_fetch import RepeatedFetches
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ...partitions.replica_manager import ReplicaManager
     from ...purgatory.purgatory import Purgatory
     from ...wire.messages.api_01_fetch import FetchRequest
+    from .repeated_fetch import RepeatedFetch
 
 
 def _do_nothing() -> None:
@@ -54,7 +55,7 @@ class FetchHandler:
         sessions: FetchSessionCache,
         purgatory: Purgatory,
         clock: Clock,
-        max_bytes: Callable[[], int],
+        max_bytes: int,
         cold_wait_ms: Callable[[], int],
     ) -> None:
         """Make the handler.
@@ -75,31 +76,44 @@ class FetchHandler:
         self._cold_wait_ms = cold_wait_ms
         self.repeats = RepeatedFetches()
 
-    def handle_repeated(self, request: FetchRequest, numbers: tuple[int, ...], context: RequestContext) -> Answer:
-        """Answer a request that was recognised."""
-        go_on(request, context.api_version, numbers)
-        return self.handle(request, context)
-
     def handle(self, request: FetchRequest, context: RequestContext) -> Answer:
         """Answer at once if there is enough, else wait for `max_wait_ms`, or for what is in a remote store."""
+        limits = self._limits(request, context)
+        return self._answer(request, context, limits, self._open(request, limits))
+
+    def handle_repeated(self, repeated: RepeatedFetch, numbers: tuple[int, ...], context: RequestContext) -> Answer:
+        """Answer a request that was recognised."""
+        request = repeated.request
+        limits = self._limits(request, context)
+        session: FetchContext | None = repeated.go_on(numbers)
+        if session is None:
+            session = self._open(request, limits)
+            repeated.keep(session)
+        return self._answer(request, context, limits, session)
+
+    def _limits(self, request: FetchRequest, context: RequestContext) -> FetchLimits:
         isolation = ISOLATION_LEVELS.get(request.isolation_level)
         if isolation is None:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {request.isolation_level}")
-        now_ms = self._clock.monotonic_ms()
         replica_id = request.replica_state.replica_id if request.replica_state is not None else request.replica_id
-        is_follower = replica_id > CONSUMER_REPLICA_ID
-        session = self._sessions.open(request, context.api_version, now_ms, is_follower=is_follower)
-        answer_bytes_max = self._max_bytes()
-        limits = FetchLimits(
-            max_bytes=min(request.max_bytes, answer_bytes_max),
-            min_bytes=min(request.min_bytes, answer_bytes_max),
+        return FetchLimits(
+            max_bytes=min(request.max_bytes, self._max_bytes),
+            min_bytes=min(request.min_bytes, self._max_bytes),
             isolation=isolation,
             replica_id=replica_id,
+            is_follower=replica_id > CONSUMER_REPLICA_ID,
             version=context.api_version,
-            now_ms=now_ms,
+            now_ms=self._clock.monotonic_ms(),
         )
+
+    def _open(self, request: FetchRequest, limits: FetchLimits) -> FetchContext:
+        return self._sessions.open(request, limits.version, limits.now_ms, is_follower=limits.is_follower)
+
+    def _answer(
+        self, request: FetchRequest, context: RequestContext, limits: FetchLimits, session: FetchContext
+    ) -> Answer:
         targets = session.targets
-        if is_follower:
+        if limits.is_follower:
             note_positions(self._replicas, targets, limits)
         is_incremental = session.is_incremental and limits.max_bytes >= 0
         result = read_targets(self._replicas, targets, limits, is_incremental=is_incremental)
@@ -112,7 +126,7 @@ class FetchHandler:
                 begin_cold_read(target, limits, _do_nothing)
             return self._response(session, result)
         operation = FetchOperation(
-            deadline_ms=now_ms + wait_ms,
+            deadline_ms=limits.now_ms + wait_ms,
             context=context,
             replicas=self._replicas,
             session=session,
@@ -120,7 +134,7 @@ class FetchHandler:
             found=result,
             reply=lambda read: context.reply(self._response(session, read)),
         )
-        self._purgatory.watch(operation, find_watched(self._replicas, targets, context.api_version))
+        self._purgatory.watch(operation, find_watched(self._replicas, targets, limits.version))
         operation.ask_for(result.cold)
         return PENDING
 

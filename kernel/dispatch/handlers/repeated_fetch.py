@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from ...partitions.fetch_session import SESSIONLESS_EPOCH, SessionlessContext
 from ...wire.codec import encode_bytes
 
 if TYPE_CHECKING:
     from ...network.connection import Connection
+    from ...partitions.fetch_session import FetchContext
     from ...wire.messages.api_01_fetch import FetchRequest
     from ..request import Request
 
@@ -49,6 +51,7 @@ class RepeatedFetch:
         version: Of the request.
         layout: What is compared and numbers in turn; None before anything is learned.
         fixed: What is compared.
+        session: What `request` was answered from, if that was outside of a session: it is used again.
     """
 
     size_bytes: int
@@ -58,6 +61,26 @@ class RepeatedFetch:
     version: int = -1
     layout: Struct | None = None
     fixed: tuple[bytes, ...] = ()
+    session: SessionlessContext | None = None
+
+    def go_on(self, numbers: tuple[int, ...]) -> SessionlessContext | None:
+        """Put the numbers of a frame that was found into `request`, and into what is returned: what `keep` was given.
+
+        None when there is no such thing, or the client asks for a session now.
+        """
+        request = self.request
+        _put(numbers, request, self.version)
+        session = self.session
+        if session is None or request.session_epoch != SESSIONLESS_EPOCH:
+            return None
+        session.go_on(request)
+        return session
+
+    def keep(self, session: FetchContext) -> None:
+        """Keep what `request` is answered from for those that repeat it, if that leaves nothing behind."""
+        names_count = sum(len(topic.partitions) for topic in self.request.topics)
+        if isinstance(session, SessionlessContext) and len(session.targets) == names_count:  # none is named twice
+            self.session = session
 
 
 class RepeatedFetches:
@@ -68,7 +91,7 @@ class RepeatedFetches:
     def find(
         self, connection: Connection, frame: memoryview, version: int, client_id_size: int
     ) -> tuple[RepeatedFetch, tuple[int, ...]] | None:
-        """Return what the connection repeats, and the numbers that are new, for `go_on`. Hot.
+        """Return what the connection repeats, and the numbers that are new, for its `go_on`. Hot.
 
         Args:
             connection: The client's.
@@ -112,10 +135,10 @@ class RepeatedFetches:
         if layout is not None:
             known.layout, known.fixed = layout, layout.unpack(frame)[::2]
             known.request, known.client_id, known.version = body, request.client_id, version
+            known.session = None
 
 
-def go_on(request: FetchRequest, version: int, numbers: tuple[int, ...]) -> None:
-    """Put the numbers of a frame that was found into the request that it repeats."""
+def _put(numbers: tuple[int, ...], request: FetchRequest, version: int) -> None:
     left = iter(numbers)
     if version >= FIRST_VERSION_WITH_SESSIONS:
         request.session_epoch = next(left)
@@ -125,7 +148,7 @@ def go_on(request: FetchRequest, version: int, numbers: tuple[int, ...]) -> None
 
 
 def _turn_over(request: FetchRequest, version: int) -> None:
-    """Turn every bit over of the numbers that `go_on` puts in; a second time gives them back."""
+    """Turn every bit over of the numbers that `_put` puts in; a second time gives them back."""
     if version >= FIRST_VERSION_WITH_SESSIONS:
         request.session_epoch = ~request.session_epoch
     for topic in request.topics:
