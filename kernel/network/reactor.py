@@ -1,7 +1,8 @@
 """Shell: the reactor: one trio task that serves all sockets over a nested epoll descriptor.
 
 trio watches one descriptor, ours; ours watches all sockets. Handling a ready socket is then a plain call, where a trio
-task per connection costs a wake-up each: `docs/decisions/0005-one-reactor-task.md` has the figures.
+task per connection costs a wake-up each: `docs/decisions/0005-one-reactor-task.md` has the figures. In a run of the
+broker's own ours watches trio's instead, and the reactor sleeps for both: `sleeper.py`.
 
 .. versionadded:: 0.1
 """
@@ -160,9 +161,13 @@ if sys.platform == "linux":
             return now
 
         def watch_trio(self, descriptor: int, on_ready: Callable[[], None]) -> None:
-            """Call `on_ready` whenever trio's own epoll, `descriptor`, has events."""
+            """Call `on_ready` once trio's own epoll, `descriptor`, has events; not again before `watch_trio_again`."""
             self._handlers[descriptor] = lambda _mask: on_ready()
-            self._epoll.register(descriptor, select.EPOLLIN)
+            self._epoll.register(descriptor, select.EPOLLIN | select.EPOLLONESHOT)
+
+        def watch_trio_again(self, descriptor: int) -> None:
+            """Call for the next events, too, or for those that are still there."""
+            self._epoll.modify(descriptor, select.EPOLLIN | select.EPOLLONESHOT)
 
         def unwatch_trio(self, descriptor: int) -> None:
             """Stop calling."""

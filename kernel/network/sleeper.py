@@ -67,7 +67,11 @@ class Nest(Protocol):
     """An epoll of its own, with who serves what it watches."""
 
     def watch_trio(self, descriptor: int, on_ready: Callable[[], None]) -> None:
-        """Call `on_ready` whenever trio's own epoll, `descriptor`, has events."""
+        """Call `on_ready` once trio's own epoll, `descriptor`, has events; not again before `watch_trio_again`."""
+        ...
+
+    def watch_trio_again(self, descriptor: int) -> None:
+        """Call for the next events, too, or for those that are still there."""
         ...
 
     def unwatch_trio(self, descriptor: int) -> None:
@@ -89,6 +93,7 @@ class Sleeper(trio.abc.Instrument):
 
     nest: Nest
     _bell: int = attrs.field(init=False, default=-1)
+    _descriptor: int = attrs.field(init=False, default=-1)
     _is_trio_ready: bool = attrs.field(init=False, default=False)
     _failure: BaseException | None = attrs.field(init=False, default=None)
 
@@ -105,6 +110,7 @@ class Sleeper(trio.abc.Instrument):
             if descriptor is None:
                 _log.info("trio's epoll cannot be found in /proc: sockets wake the broker by way of trio")
                 return
+            self._descriptor = descriptor
             self.nest.watch_trio(descriptor, self._on_trio_ready)
             trio.lowlevel.add_instrument(self)
             try:
@@ -126,7 +132,9 @@ class Sleeper(trio.abc.Instrument):
 
     def before_io_wait(self, timeout: float) -> None:
         """Sleep, and serve, until trio has something to do; called by trio with the time that it would sleep."""
-        self._is_trio_ready = False
+        if self._is_trio_ready:
+            self._is_trio_ready = False
+            self.nest.watch_trio_again(self._descriptor)
         try:
             if self._failure is None:
                 self._sleep(timeout)

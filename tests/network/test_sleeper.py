@@ -4,19 +4,25 @@ import os
 import select
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from math import inf
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
 import trio
 import trio.testing
 
+from odradek.kernel.clock import SystemClock
 from odradek.kernel.network import sleeper
+from odradek.kernel.network.settings import ListenerSettings, NetworkSettings
 from odradek.kernel.network.sleeper import Sleeper, epoll_that_watches, may_take_over_sleep, take_over_sleep
 from tests.waiting import PATIENCE_S
+
+from .conftest import Service
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="without epoll there is no reactor that sleeps")
 
@@ -39,7 +45,10 @@ class FakeNest:
 
     def watch_trio(self, descriptor: int, on_ready: Callable[[], None]) -> None:
         self._on_trio[descriptor] = on_ready
-        self._epoll.register(descriptor, select.EPOLLIN)
+        self._epoll.register(descriptor, select.EPOLLIN | select.EPOLLONESHOT)
+
+    def watch_trio_again(self, descriptor: int) -> None:
+        self._epoll.modify(descriptor, select.EPOLLIN | select.EPOLLONESHOT)
 
     def unwatch_trio(self, descriptor: int) -> None:
         del self._on_trio[descriptor]
@@ -278,6 +287,43 @@ def test_without_proc_no_epoll_is_found(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(Path, "iterdir", no_proc)
     assert epoll_that_watches(0) is None
+
+
+class CountingEpoll:
+    """An epoll that counts how often it is asked."""
+
+    def __init__(self, epoll: select.epoll) -> None:
+        self.polls_count = 0
+        self._epoll = epoll
+
+    def poll(self, seconds: float, events_max: int) -> list[tuple[int, int]]:
+        self.polls_count += 1
+        return self._epoll.poll(seconds, events_max)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._epoll, name)
+
+
+def test_the_reactor_looks_at_what_concerns_trio_once_and_lets_it_go_on() -> None:
+    from odradek.kernel.network.reactor import Reactor
+
+    settings = NetworkSettings((ListenerSettings("PLAINTEXT", "127.0.0.1", 0),))
+
+    async def main() -> int:
+        reactor = Reactor(receiver=Service(), settings=settings, clock=SystemClock())
+        epoll: Any = CountingEpoll(reactor._epoll)
+        reactor._epoll = epoll
+        take_over_sleep()
+        with trio.fail_after(PATIENCE_S):
+            async with trio.open_nursery() as nursery:
+                await nursery.start(reactor.run)
+                for _ in range(20):
+                    await trio.to_thread.run_sync(time.sleep, 0)
+                polls_count: int = epoll.polls_count
+                nursery.cancel_scope.cancel()
+        return polls_count
+
+    assert trio.run(main) < 20 * 10  # a turn of 1 ms for each would be hundreds
 
 
 def test_a_run_has_one_sleep_and_it_has_to_be_offered() -> None:
