@@ -132,10 +132,10 @@ class Sleeper(trio.abc.Instrument):
 
     def before_io_wait(self, timeout: float) -> None:
         """Sleep, and serve, until trio has something to do; called by trio with the time that it would sleep."""
-        if self._is_trio_ready:
-            self._is_trio_ready = False
-            self.nest.watch_trio_again(self._descriptor)
         try:
+            if self._is_trio_ready:
+                self._is_trio_ready = False
+                self.nest.watch_trio_again(self._descriptor)
             if self._failure is None:
                 self._sleep(timeout)
         except BaseException as error:  # not trio's business, which would only log it: it is the task's
