@@ -145,9 +145,10 @@ class Sleeper(trio.abc.Instrument):
 
     def _sleep(self, timeout: float) -> None:
         serve = self.nest.sleep_and_serve
-        seconds = timeout
-        while not serve(min(seconds, SLEEP_SECONDS_MAX)) and not self._is_trio_ready and timeout > 0:
+        is_busy = serve(min(timeout, SLEEP_SECONDS_MAX))
+        while timeout > 0 and not self._is_trio_ready:
             state = trio.lowlevel.current_statistics()
             seconds = state.seconds_to_next_deadline
             if state.tasks_runnable or seconds <= 0:
                 return
+            is_busy = serve(0 if is_busy else min(seconds, SLEEP_SECONDS_MAX))

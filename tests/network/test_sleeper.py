@@ -32,10 +32,14 @@ LONG_S = 1000 * PATIENCE_S
 
 @attrs.define(eq=False)
 class FakeNest:
-    """One event: a descriptor that is readable once rung; `on_event` is what serving it does. Keeps what it slept."""
+    """One event: a descriptor that is readable once rung; `on_event` is what serving it does. Keeps what it slept.
+
+    A busy one always says that there may be more.
+    """
 
     on_event: Callable[[], None] = lambda: None
     asked: list[float] = attrs.field(factory=list)
+    is_busy: bool = False
     _epoll: select.epoll = attrs.field(factory=select.epoll)
     _on_trio: dict[int, Callable[[], None]] = attrs.field(factory=dict)
     event: int = attrs.field(factory=lambda: os.eventfd(0, os.EFD_NONBLOCK))
@@ -62,7 +66,7 @@ class FakeNest:
                 self.on_event()
             else:
                 self._on_trio[descriptor]()
-        return False
+        return self.is_busy
 
     def ring(self) -> None:
         os.eventfd_write(self.event, 1)
@@ -114,7 +118,8 @@ def test_a_served_event_makes_a_task_run_at_once() -> None:
     run(work)
 
 
-def test_events_that_concern_no_task_are_served_without_a_pass_of_trio() -> None:
+@pytest.mark.parametrize("is_busy", [False, True])
+def test_events_that_concern_no_task_are_served_without_a_pass_of_trio(is_busy: bool) -> None:
     steps: list[str] = []
 
     class Steps(trio.abc.Instrument):
@@ -132,6 +137,7 @@ def test_events_that_concern_no_task_are_served_without_a_pass_of_trio() -> None
                 nest.ring()
 
         nest.on_event = on_event
+        nest.is_busy = is_busy
         nest.ring()
         trio.lowlevel.add_instrument(Steps())
         await served.wait()
@@ -153,8 +159,10 @@ def test_a_task_that_served_nothing_but_sleeps_wakes_in_time_and_the_run_sleeps_
     assert len(nest.asked) < 15  # the run slept, it did not look again and again
 
 
-def test_a_deadline_that_serving_brings_forward_is_kept() -> None:
+@pytest.mark.parametrize("is_busy", [False, True])
+def test_a_deadline_that_serving_brings_forward_is_kept(is_busy: bool) -> None:
     async def work(nest: FakeNest) -> None:
+        nest.is_busy = is_busy
         with trio.CancelScope() as scope:
             nest.on_event = lambda: setattr(scope, "deadline", trio.current_time() + 0.01)
             nest.ring()
@@ -164,8 +172,10 @@ def test_a_deadline_that_serving_brings_forward_is_kept() -> None:
     run(work)
 
 
-def test_what_serving_spawns_runs() -> None:
+@pytest.mark.parametrize("is_busy", [False, True])
+def test_what_serving_spawns_runs(is_busy: bool) -> None:
     async def work(nest: FakeNest) -> None:
+        nest.is_busy = is_busy
         ran = trio.Event()
 
         async def child() -> None:
@@ -179,8 +189,10 @@ def test_what_serving_spawns_runs() -> None:
     run(work)
 
 
-def test_threads_reach_the_run_while_it_sleeps() -> None:
+@pytest.mark.parametrize("is_busy", [False, True])
+def test_threads_reach_the_run_while_it_sleeps_or_serves(is_busy: bool) -> None:
     async def work(nest: FakeNest) -> None:
+        nest.is_busy = is_busy
         assert await trio.to_thread.run_sync(trio.from_thread.run_sync, trio.current_time) > 0
 
     run(work)
