@@ -19,7 +19,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ..errors import ErrorCode
 
@@ -111,8 +111,8 @@ class RequestContext(Protocol):
         """Give up on a request whose handler returned `PENDING`: no answer is sent, the connection is closed."""
         ...
 
-    def reply_frame(self, frame: bytes) -> None:
-        """Like `reply`, with a whole frame that is encoded already, its size and header in front."""
+    def reply_frame(self, parts: Sequence[Any]) -> None:
+        """Like `reply`, with a whole frame that is encoded already: first bytes, its size and header in front."""
         ...
 
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 from ..network.connection import OWED, ReplySlot
 
 if TYPE_CHECKING:
-    from ..network.connection import Connection
+    from collections.abc import Sequence
+
+    from ..network.connection import Connection, Outgoing
     from .routes import Route
 
 
@@ -52,7 +54,7 @@ class Request(ReplySlot):
             self.complete(None)
         self.connection.close(reason)
 
-    def reply_frame(self, frame: bytes) -> None:
+    def reply_frame(self, parts: Sequence[Outgoing]) -> None:
         """Answer with a whole frame that is encoded already, its size in front."""
         self.route.note_answered(self)
-        self.complete([frame])
+        self.complete(parts)

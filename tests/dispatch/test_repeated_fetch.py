@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from odradek.kernel.dispatch.handlers import repeated_fetch
 from odradek.kernel.dispatch.handlers.repeated_fetch import ATTEMPTS, LEARNED_BYTES_MAX, RepeatedFetches
 from odradek.kernel.wire.codec import decode, encode_bytes
+from odradek.kernel.wire.headers import decode_response_header
 from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from odradek.kernel.wire.records import records_size
 from tests.wire.random_messages import random_message, versions_of
 
 from .house import House, batch, produce_request
@@ -172,16 +174,25 @@ def test_a_long_fetch_is_not_kept() -> None:
 @given(
     version=st.sampled_from([4, 7, 11, 12, 13, 17]),
     in_session=st.booleans(),
+    isolation_level=st.sampled_from([0, 1]),
     steps=st.lists(
         st.tuples(st.sampled_from(["fetch", "wait", "produce", "again"]), st.integers(0, 3)), min_size=8, max_size=30
     ),
 )
 def test_answers_are_those_of_a_broker_that_decodes_everything(
-    tmp_path_factory: pytest.TempPathFactory, version: int, in_session: bool, steps: list[tuple[str, int]]
+    tmp_path_factory: pytest.TempPathFactory,
+    version: int,
+    in_session: bool,
+    isolation_level: int,
+    steps: list[tuple[str, int]],
 ) -> None:
     fast, slow = (House(tmp_path_factory.mktemp("house")) for _ in range(2))
     slow.router.routes[1].repeats = None
-    assert answers(fast, version, in_session, steps) == answers(slow, version, in_session, steps)
+    expected = answers(slow, version, in_session, isolation_level, steps)
+    assert answers(fast, version, in_session, isolation_level, steps) == expected
+    for house in (fast, slow):
+        counted = house.hosted.replicas.topics["t"].counters
+        assert counted.bytes_out == sum(counted_bytes(frame, version) for frame in expected)
     for house in (fast, slow):
         house.hosted.replicas.close()
 
@@ -263,7 +274,16 @@ def test_a_connection_that_asks_for_something_else_gets_that(tmp_path: Path) -> 
             assert [found.topic for found in cast("FetchResponse", answer).responses] == [topic]
 
 
-def answers(house: House, version: int, in_session: bool, steps: list[tuple[str, int]]) -> list[bytes]:
+def counted_bytes(frame: bytes, version: int) -> int:
+    """Return how many bytes of records an answer holds."""
+    _, position = decode_response_header(frame, 1, version)
+    answer = decode(FetchResponse, memoryview(frame), version, position=position)
+    return sum(records_size(part.records or b"") for topic in answer.responses for part in topic.partitions)
+
+
+def answers(
+    house: House, version: int, in_session: bool, isolation_level: int, steps: list[tuple[str, int]]
+) -> list[bytes]:
     """Go through the steps with one client; return all frames that it gets."""
     house.hosted.open("t")
     frames: list[bytes] = []
@@ -277,6 +297,7 @@ def answers(house: House, version: int, in_session: bool, steps: list[tuple[str,
         elif not is_waiting:
             wait_ms = 500 if step == "wait" else 0
             request = goes_on(house, offset, wait_ms)
+            request.isolation_level = isolation_level
             if in_session and version >= 7:
                 request.session_id, request.session_epoch = session_id, epoch
                 epoch += step != "again"  # a session that is asked the same twice says so
@@ -295,6 +316,20 @@ def goes_on(house: House, offset: int, wait_ms: int) -> FetchRequest:
     part = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
     topic = FetchTopic(topic="t", topic_id=topic_id, partitions=[part])
     return FetchRequest(max_wait_ms=wait_ms, min_bytes=1, topics=[topic])
+
+
+def test_what_is_repeated_is_answered_by_template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    house = House(tmp_path)
+    house.hosted.open("t")
+    house.client.ask(produce_request((0, batch(b"a" * 600))), 9)
+    expected = [house.client.ask(goes_on(house, offset, 0), 11) for offset in (0, 1, 0, 0)]
+
+    def fail(*given: object) -> None:
+        raise AssertionError("it is encoded")
+
+    monkeypatch.setattr(house.router.routes[1], "_encoders", {11: (fail, False)})
+    again = [house.client.ask(goes_on(house, offset, 0), 11) for offset in (0, 1)]
+    assert [encode_bytes(answer, 11) for answer in again] == [encode_bytes(answer, 11) for answer in expected[:2]]
 
 
 def test_what_was_learned_is_not_decoded_any_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

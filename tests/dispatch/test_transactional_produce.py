@@ -342,6 +342,20 @@ def test_a_commit_shows_its_records_and_an_abort_lists_its_producer(house: House
     assert [(each.producer_id, each.first_offset) for each in part.aborted_transactions] == [(5, 2)]
 
 
+def test_who_repeats_a_fetch_is_told_what_was_aborted_meanwhile(house: House, coordinator: Coordinator) -> None:
+    coordinator.codes = [NONE]
+    told: list[list[tuple[int, int]]] = []
+    for is_over in (False, False, False, False, True, True):
+        if is_over and not told[-1]:
+            ask(house, request_of((0, transactional(0, b"a"))))
+            end(house, 0, commit=False)
+        part = fetch_part(house.client.ask(fetch_request(isolation_level=1, max_wait_ms=0), 11))
+        assert part.aborted_transactions is not None
+        told.append([(each.producer_id, each.first_offset) for each in part.aborted_transactions])
+
+    assert told == [[], [], [], [], [(5, 0)], [(5, 0)]]
+
+
 def test_a_marker_wakes_a_long_poll(house: House, coordinator: Coordinator) -> None:
     coordinator.codes = [NONE]
     ask(house, request_of((0, transactional(0, b"a"))))

@@ -181,7 +181,7 @@ class ProduceHandler:
             if template is None:
                 template = replica.answer_templates[version] = answer_template(request.topic_data[0], version)
             numbers = (base_offset, log_append_time_ms, replica.log.log_start_offset)
-            context.reply_frame(template.fill(context.correlation_id, numbers))
+            context.reply_frame([template.fill(context.correlation_id, numbers)])
             return
         topic = request.topic_data[0]
         answer = PartitionProduceResponse(

@@ -29,6 +29,7 @@ from .repeated_fetch import RepeatedFetches
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from uuid import UUID
 
     from ...clock import Clock
     from ...contracts.api_handler import Answer, RequestContext
@@ -85,10 +86,11 @@ class FetchHandler:
         """Answer a request that was recognised."""
         request = repeated.request
         limits = self._limits(request, context)
-        session: FetchContext | None = repeated.go_on(numbers)
-        if session is None:
-            session = self._open(request, limits)
-            repeated.keep(session)
+        known = repeated.go_on(numbers)
+        if known is not None:
+            return self._answer(request, context, limits, known, repeated)
+        session = self._open(request, limits)
+        repeated.keep(session)
         return self._answer(request, context, limits, session)
 
     def _limits(self, request: FetchRequest, context: RequestContext) -> FetchLimits:
@@ -110,7 +112,12 @@ class FetchHandler:
         return self._sessions.open(request, limits.version, limits.now_ms, is_follower=limits.is_follower)
 
     def _answer(
-        self, request: FetchRequest, context: RequestContext, limits: FetchLimits, session: FetchContext
+        self,
+        request: FetchRequest,
+        context: RequestContext,
+        limits: FetchLimits,
+        session: FetchContext,
+        repeated: RepeatedFetch | None = None,
     ) -> Answer:
         targets = session.targets
         if limits.is_follower:
@@ -124,7 +131,13 @@ class FetchHandler:
         if is_enough or wait_ms <= 0 or not targets:
             for target in result.cold:
                 begin_cold_read(target, limits, _do_nothing)
-            return self._response(session, result)
+            frame = repeated.frame(result, context.correlation_id) if repeated is not None else None
+            if frame is None:
+                return self._response(session, result)
+            (target,) = targets
+            self._count(target.topic, target.topic_id, result.size_bytes)
+            context.reply_frame(frame)
+            return PENDING
         operation = FetchOperation(
             deadline_ms=limits.now_ms + wait_ms,
             context=context,
@@ -141,14 +154,15 @@ class FetchHandler:
     def _response(self, session: FetchContext, result: FetchResult) -> FetchResponse:
         response = session.build(result.answers)
         for topic in response.responses:
-            replicas = self._replicas.topics.get(topic.topic) or self._replicas.topics_by_id.get(topic.topic_id)
-            if replicas is not None:
-                counters = replicas.counters
-                counters.fetch_requests += 1
-                for part in topic.partitions:
-                    if part.records:
-                        counters.bytes_out += records_size(part.records)
+            size_bytes = sum(records_size(part.records) for part in topic.partitions if part.records)
+            self._count(topic.topic, topic.topic_id, size_bytes)
         return response
+
+    def _count(self, topic: str, topic_id: UUID, size_bytes: int) -> None:
+        replicas = self._replicas.topics.get(topic) or self._replicas.topics_by_id.get(topic_id)
+        if replicas is not None:
+            replicas.counters.fetch_requests += 1
+            replicas.counters.bytes_out += size_bytes
 
     def error_response(self, request: FetchRequest, context: RequestContext, code: ErrorCode, detail: str) -> Answer:
         """Return the response that gives everything this error; from version 13 on without topics, as Kafka."""

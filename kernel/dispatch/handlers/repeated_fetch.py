@@ -18,13 +18,18 @@ import attrs
 
 from ...partitions.fetch_session import SESSIONLESS_EPOCH, SessionlessContext
 from ...wire.codec import encode_bytes
+from ...wire.frame_template import RECORDS_MARK, RecordsFrameTemplate, mark
+from ...wire.messages.api_01_fetch import PartitionData
 
 if TYPE_CHECKING:
     from ...network.connection import Connection
+    from ...partitions.fetch_operation import FetchResult
     from ...partitions.fetch_session import FetchContext
     from ...wire.messages.api_01_fetch import FetchRequest
+    from ...wire.records import Part
     from ..request import Request
 
+FIRST_VERSION_WITH_LOG_START: Final = 5
 FIRST_VERSION_WITH_SESSIONS: Final = 7
 LEARNED_BYTES_MAX: Final = 4096
 """A longer request is not remembered: some hundred partitions, kept for as long as the connection lives."""
@@ -52,6 +57,7 @@ class RepeatedFetch:
         layout: What is compared and numbers in turn; None before anything is learned.
         fixed: What is compared.
         session: What `request` was answered from, if that was outside of a session: it is used again.
+        template: Of an answer from `session`, once there was one.
     """
 
     size_bytes: int
@@ -62,6 +68,7 @@ class RepeatedFetch:
     layout: Struct | None = None
     fixed: tuple[bytes, ...] = ()
     session: SessionlessContext | None = None
+    template: RecordsFrameTemplate | None = None
 
     def go_on(self, numbers: tuple[int, ...]) -> SessionlessContext | None:
         """Put the numbers of a frame that was found into `request`, and into what is returned: what `keep` was given.
@@ -81,6 +88,37 @@ class RepeatedFetch:
         names_count = sum(len(topic.partitions) for topic in self.request.topics)
         if isinstance(session, SessionlessContext) and len(session.targets) == names_count:  # none is named twice
             self.session = session
+            self.template = None
+
+    def frame(self, result: FetchResult, correlation_id: int) -> list[Part] | None:
+        """Return the frame of an answer from `session`: by template where all went well, and it is of one partition.
+
+        None where that is not so: it is to be encoded. Hot.
+        """
+        answers = result.answers
+        if len(answers) != 1 or result.is_final:
+            return None
+        answer = answers[0]
+        if answer is None or answer.aborted_transactions or answer.records is None:
+            return None
+        template = self.template
+        if template is None:
+            template = self.template = self._new_template(answer)
+        numbers = (answer.high_watermark, answer.last_stable_offset, answer.log_start_offset)
+        return template.fill(correlation_id, numbers, answer.records)
+
+    def _new_template(self, like: PartitionData) -> RecordsFrameTemplate:
+        assert self.session is not None, "only what is answered outside of a session has a template"
+        answer = PartitionData(
+            partition_index=like.partition_index,
+            high_watermark=mark(0),
+            last_stable_offset=mark(1),
+            log_start_offset=mark(2),
+            aborted_transactions=like.aborted_transactions,
+            records=RECORDS_MARK,
+        )
+        numbers_count = 3 if self.version >= FIRST_VERSION_WITH_LOG_START else 2
+        return RecordsFrameTemplate(self.session.build([answer]), self.version, numbers_count)
 
 
 class RepeatedFetches:
@@ -135,7 +173,7 @@ class RepeatedFetches:
         if layout is not None:
             known.layout, known.fixed = layout, layout.unpack(frame)[::2]
             known.request, known.client_id, known.version = body, request.client_id, version
-            known.session = None
+            known.session = known.template = None
 
 
 def _put(numbers: tuple[int, ...], request: FetchRequest, version: int) -> None:
