@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from odradek.kernel.dispatch.handlers import repeated_fetch
 from odradek.kernel.dispatch.handlers.repeated_fetch import ATTEMPTS, LEARNED_BYTES_MAX, RepeatedFetches
 from odradek.kernel.wire.codec import decode, encode_bytes
-from odradek.kernel.wire.headers import decode_response_header
+from odradek.kernel.wire.headers import decode_response_header, encode_request
 from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from odradek.kernel.wire.records import records_size
 from tests.wire.random_messages import random_message, versions_of
@@ -316,6 +316,35 @@ def goes_on(house: House, offset: int, wait_ms: int) -> FetchRequest:
     part = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
     topic = FetchTopic(topic="t", topic_id=topic_id, partitions=[part])
     return FetchRequest(max_wait_ms=wait_ms, min_bytes=1, topics=[topic])
+
+
+def test_a_fetch_that_waits_is_not_mistaken_for_the_one_that_came_with_it(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    house.hosted.open("t")
+    house.client.ask(produce_request((0, batch(b"first"))), 9)
+    for _ in range(4):
+        house.client.ask(goes_on(house, 0, 0), 11)
+    frames = [
+        encode_request(goes_on(house, offset, 500), 11, number, "test").join() for number, offset in enumerate((1, 0))
+    ]
+    # The last ones had no wait, so these are learned anew first.
+    for frame in frames * 2:
+        house.client.send_bytes(frame)
+        house.pass_time(1000)
+        house.client.frames()
+
+    house.client.send_bytes(b"".join(frames))
+    house.client.turn()
+    assert house.client.frames() == []
+    other = MemoryClient(house.router)
+    other.ask(produce_request((0, batch(b"second"))), 9)
+    (first,) = house.client.frames()
+    house.client.connection.process(house.router)
+
+    answers = [decode(FetchResponse, memoryview(frame), 11, position=4) for frame in [first, *house.client.frames()]]
+    parts = [answer.responses[0].partitions[0] for answer in answers]
+    assert [bytes(cast("bytes", part.records)).count(b"first") for part in parts] == [0, 1]
+    assert [bytes(cast("bytes", part.records)).count(b"second") for part in parts] == [1, 1]
 
 
 def test_what_is_repeated_is_answered_by_template(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

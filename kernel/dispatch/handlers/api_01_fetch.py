@@ -147,6 +147,7 @@ class FetchHandler:
             found=result,
             reply=lambda read: context.reply(self._response(session, read)),
         )
+        context.hold()  # what the connection repeats is read from the same targets
         self._purgatory.watch(operation, find_watched(self._replicas, targets, limits.version))
         operation.ask_for(result.cold)
         return PENDING
