@@ -53,7 +53,7 @@ _LEADER_ERRORS: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.F
 
 @attrs.define
 class FetchLimits:
-    """What a Fetch request wants as a whole. Nobody changes it; a frozen one costs 1 us of each request.
+    """What a Fetch request wants as a whole. Requests that repeat each other share one, but for `now_ms`.
 
     Attributes:
         max_bytes: Of all partitions together, but for the first batch.

@@ -281,6 +281,20 @@ def counted_bytes(frame: bytes, version: int) -> int:
     return sum(records_size(part.records or b"") for topic in answer.responses for part in topic.partitions)
 
 
+def test_a_connection_that_changes_what_it_wants_to_see_does(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    house.hosted.open("t")
+    house.client.ask(produce_request((0, batch(b"x" * 100))), 9)
+    house.client.ask(produce_request((0, batch(b"y" * 100))), 9)
+    for isolation_level, max_bytes in [(0, 1 << 20), (1, 250)] * 2:
+        for _ in range(5):
+            request = goes_on(house, 0, 0)
+            request.isolation_level, request.max_bytes = isolation_level, max_bytes
+            part = cast("FetchResponse", house.client.ask(request, 11)).responses[0].partitions[0]
+            assert part.aborted_transactions == ([] if isolation_level else None)
+            assert (b"y" in bytes(cast("bytes", part.records))) == (max_bytes > 250)
+
+
 def answers(
     house: House, version: int, in_session: bool, isolation_level: int, steps: list[tuple[str, int]]
 ) -> list[bytes]:

@@ -85,7 +85,11 @@ class FetchHandler:
     def handle_repeated(self, repeated: RepeatedFetch, numbers: tuple[int, ...], context: RequestContext) -> Answer:
         """Answer a request that was recognised."""
         request = repeated.request
-        limits = self._limits(request, context)
+        limits = repeated.limits
+        if limits is None:
+            limits = repeated.limits = self._limits(request, context)
+        else:
+            limits.now_ms = self._clock.monotonic_ms()
         known = repeated.go_on(numbers)
         if known is not None:
             return self._answer(request, context, limits, known, repeated)

@@ -23,7 +23,7 @@ from ...wire.messages.api_01_fetch import PartitionData
 
 if TYPE_CHECKING:
     from ...network.connection import Connection
-    from ...partitions.fetch_operation import FetchResult
+    from ...partitions.fetch_operation import FetchLimits, FetchResult
     from ...partitions.fetch_session import FetchContext
     from ...wire.messages.api_01_fetch import FetchRequest
     from ...wire.records import Part
@@ -56,8 +56,9 @@ class RepeatedFetch:
         version: Of the request.
         layout: What is compared and numbers in turn; None before anything is learned.
         fixed: What is compared.
+        limits: Those of `request`, once they were asked for.
         session: What `request` was answered from, if that was outside of a session: it is used again.
-        template: Of an answer from `session`, once there was one.
+        template: Of an answer to `request` outside of a session, once there was one.
     """
 
     size_bytes: int
@@ -67,6 +68,7 @@ class RepeatedFetch:
     version: int = -1
     layout: Struct | None = None
     fixed: tuple[bytes, ...] = ()
+    limits: FetchLimits | None = None
     session: SessionlessContext | None = None
     template: RecordsFrameTemplate | None = None
 
@@ -88,7 +90,6 @@ class RepeatedFetch:
         names_count = sum(len(topic.partitions) for topic in self.request.topics)
         if isinstance(session, SessionlessContext) and len(session.targets) == names_count:  # none is named twice
             self.session = session
-            self.template = None
 
     def frame(self, result: FetchResult, correlation_id: int) -> list[Part] | None:
         """Return the frame of an answer from `session`: by template where all went well, and it is of one partition.
@@ -173,7 +174,7 @@ class RepeatedFetches:
         if layout is not None:
             known.layout, known.fixed = layout, layout.unpack(frame)[::2]
             known.request, known.client_id, known.version = body, request.client_id, version
-            known.session = known.template = None
+            known.limits = known.session = known.template = None
 
 
 def _put(numbers: tuple[int, ...], request: FetchRequest, version: int) -> None:
