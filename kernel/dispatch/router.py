@@ -160,7 +160,7 @@ class Router:
         else:
             self.unexpected_errors_count += 1
             log.error("%r failed: %r", request, body, exc_info=error)
-        request.route.counters.errors_count += 1
+        request.route.errors_count += 1
         return request.route.handler.error_response(body, request, code, detail)
 
     def _error_answer_or_none(self, request: Request, body: Any, error: Exception) -> Any:

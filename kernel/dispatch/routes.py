@@ -5,8 +5,6 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-import attrs
-
 from ..observe.histogram import Histogram
 from ..wire.codec import ELEMENTS_MAX, decoder, encoder
 from ..wire.versions import NO_VERSIONS
@@ -57,14 +55,6 @@ class RepeatedRequest(Protocol):
         ...
 
 
-@attrs.define
-class RouteCounters:
-    """What has been asked of one API since the start."""
-
-    requests_count: int = 0
-    errors_count: int = 0
-
-
 class Route:
     """One API key of this broker."""
 
@@ -74,7 +64,7 @@ class Route:
         "_timer",
         "api",
         "api_key",
-        "counters",
+        "errors_count",
         "first_flexible_version",
         "handler",
         "is_async",
@@ -107,7 +97,7 @@ class Route:
         self.is_async = not hasattr(handler, "handle")
         self.repeats: RepeatedRequests | None = getattr(handler, "repeats", None)
         self.plugin = plugin
-        self.counters = RouteCounters()
+        self.errors_count = 0
         self.latency_ms = Histogram()
         self._timer = timer
         self._decoders: dict[int, Callable[..., tuple[Message, int]]] = {}
@@ -128,8 +118,7 @@ class Route:
         return decode(frame, position, ELEMENTS_MAX)[0]
 
     def note_answered(self, request: Request) -> None:
-        """Count a request and how long it took."""
-        self.counters.requests_count += 1
+        """Count a request by how long it took."""
         self.latency_ms.record((self._timer() - request.received_s) * 1000)
 
     def send(self, request: Request, response: Any) -> None:

@@ -108,14 +108,14 @@ def request_metrics(routes: Mapping[int, Route]) -> Iterator[Metric]:
         metric_name("kafka.network", "RequestMetrics", "RequestsPerSec"),
         "Requests answered.",
         "counter",
-        by_api(lambda route: route.counters.requests_count),
+        by_api(lambda route: route.latency_ms.count),
         ("request",),
     )
     yield Metric(
         metric_name("kafka.network", "RequestMetrics", "ErrorsPerSec"),
         "Requests whose handler raised.",
         "counter",
-        by_api(lambda route: route.counters.errors_count),
+        by_api(lambda route: route.errors_count),
         ("request",),
     )
     yield from histogram_metrics(

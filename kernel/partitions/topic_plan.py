@@ -69,15 +69,17 @@ def plan_topic(
         is_internal: Whether a coordinator owns it, which reads the log whole when it starts: it is never tiered, as in
             Kafka, whatever its configuration says.
     """
+    log_config = config.log_config()
     compression = None if config.compression_type == "producer" else _COMPRESSION[config.compression_type]
     return TopicPlan(
         storage=storage,
         election=election,
         stages=stages,
-        log_config=config.log_config(),
+        log_config=log_config,
         settings=TopicSettings(
             rules=ValidationRules(
                 max_message_bytes=config.max_message_bytes,
+                segment_bytes=log_config.segment_bytes,
                 timestamp_type=_TIMESTAMP_TYPES[config.message_timestamp_type],
                 timestamp_before_max_ms=config.message_timestamp_before_max_ms,
                 timestamp_after_max_ms=config.message_timestamp_after_max_ms,

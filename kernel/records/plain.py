@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..types import Buffer
+    from .validation import ValidationRules
 
     PlainReader = Callable[[Buffer, int, int, int, bool], tuple[int, ...] | None]
 
@@ -98,11 +99,22 @@ def read_plain_in_python(
 _read_plain: Final[PlainReader] = _load_kernel() or read_plain_in_python
 
 
-def plain_header(
-    records: memoryview, now_ms: int, before_max_ms: int, after_max_ms: int, is_compacted: bool
-) -> BatchHeader | None:
-    """Return the header of a batch that is plain and whose CRC is right; see `read_plain_in_python`. Hot."""
-    fields = _read_plain(records, now_ms, before_max_ms, after_max_ms, is_compacted)
-    if fields is None or (len(records) > CHECKED_BYTES_MAX and crc32c(records[ATTRIBUTES_POSITION:]) != fields[4]):
+def take_plain(records: memoryview, rules: ValidationRules, now_ms: int) -> BatchHeader | None:
+    """Return the header of a batch that may be appended as it is, seen at one look; else None: `validate_batch` tells.
+
+    Hot. See `read_plain_in_python`.
+
+    Args:
+        records: The records field of a Produce request.
+        rules: The topic's.
+        now_ms: The wall clock.
+    """
+    size_bytes = len(records)
+    if size_bytes > rules.plain_bytes_max:
+        return None
+    fields = _read_plain(
+        records, now_ms, rules.timestamp_before_max_ms, rules.timestamp_after_max_ms, rules.is_compacted
+    )
+    if fields is None or (size_bytes > CHECKED_BYTES_MAX and crc32c(records[ATTRIBUTES_POSITION:]) != fields[4]):
         return None
     return BatchHeader(*fields)

@@ -61,7 +61,6 @@ from .compression import (
     DecompressedTooLargeError,
     check_lz4_blocks,
 )
-from .plain import plain_header
 from .reader import read_payload
 from .record import Record, decode_records
 from .scan import RecordsScan, scan_records
@@ -70,6 +69,7 @@ if TYPE_CHECKING:
     from ..types import Buffer, TopicPartition
 
 MAX_MESSAGE_BYTES: Final = 1_048_588
+SEGMENT_BYTES: Final = 1 << 30
 """Kafka's default of `max.message.bytes`."""
 TIMESTAMP_BEFORE_MAX_MS: Final = 2**63 - 1
 """Kafka's default of `message.timestamp.before.max.ms`: any past will do."""
@@ -104,6 +104,7 @@ class ValidationRules:
 
     Attributes:
         max_message_bytes: `max.message.bytes`.
+        segment_bytes: `segment.bytes`, which a batch has to fit into: `check_size`.
         timestamp_type: `message.timestamp.type`.
         timestamp_before_max_ms: `message.timestamp.before.max.ms`.
         timestamp_after_max_ms: `message.timestamp.after.max.ms`.
@@ -112,10 +113,12 @@ class ValidationRules:
         is_compacted: Whether `cleanup.policy` contains compact.
         walks_records: Whether to look at every record: see `walks_records`.
         decompressed_bytes_max: What a batch may decompress to.
-        may_be_plain: Whether one look at a plain batch tells all: records are walked, and kept as they come.
+        plain_bytes_max: Of a plain batch up to this size one look tells all; -1 where records are not walked, or not
+            kept as they come.
     """
 
     max_message_bytes: int = MAX_MESSAGE_BYTES
+    segment_bytes: int = SEGMENT_BYTES
     timestamp_type: TimestampType = TimestampType.CREATE_TIME
     timestamp_before_max_ms: int = TIMESTAMP_BEFORE_MAX_MS
     timestamp_after_max_ms: int = TIMESTAMP_AFTER_MAX_MS
@@ -124,12 +127,15 @@ class ValidationRules:
     is_compacted: bool = False
     walks_records: bool = False
     decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
-    may_be_plain: bool = attrs.field(
-        init=False,
-        default=attrs.Factory(
-            lambda rules: rules.walks_records and not rules.compression and not rules.timestamp_type, takes_self=True
-        ),
+    plain_bytes_max: int = attrs.field(
+        init=False, default=attrs.Factory(lambda rules: _plain_bytes_max(rules), takes_self=True)
     )
+
+
+def _plain_bytes_max(rules: ValidationRules) -> int:
+    if not rules.walks_records or rules.compression or rules.timestamp_type:
+        return -1
+    return min(rules.max_message_bytes, rules.segment_bytes)
 
 
 class InvalidBatchError(KafkaError):
@@ -210,19 +216,14 @@ def validate_batch(
     return ValidatedBatch(header)
 
 
-def take_plain(records: memoryview, rules: ValidationRules, now_ms: int) -> BatchHeader | None:
-    """Return the header of a batch that may be appended as it is, seen at one look; else None: `validate_batch` tells.
+def check_size(header: BatchHeader, rules: ValidationRules) -> None:
+    """Refuse a valid batch that is larger than a segment.
 
-    Args:
-        records: The records field of a Produce request.
-        rules: The topic's.
-        now_ms: The wall clock.
+    Raises:
+        KafkaError: It is.
     """
-    if not rules.may_be_plain or len(records) > rules.max_message_bytes:
-        return None
-    return plain_header(
-        records, now_ms, rules.timestamp_before_max_ms, rules.timestamp_after_max_ms, rules.is_compacted
-    )
+    if header.length_bytes > rules.segment_bytes:
+        raise KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE)
 
 
 def validate_headers(

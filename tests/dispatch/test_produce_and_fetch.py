@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.errors import ErrorCode
-from odradek.kernel.partitions.replica import Replica
+from odradek.kernel.partitions.replica import Replica, TopicSettings
+from odradek.kernel.records.validation import ValidationRules
 from odradek.kernel.wire.messages.api_01_fetch import (
     FetchPartition,
     FetchRequest,
@@ -68,6 +70,23 @@ def test_nothing_is_answered_or_visible_before_the_turn_ends(house: House) -> No
     house.client.turn()
     assert [part.error_code for answer in house.client.received() for part in produce_parts(answer)] == [0]
     assert replica.high_watermark == 1
+
+
+@pytest.mark.parametrize("walks_records", [False, True])
+@pytest.mark.parametrize("beside", [(), ((1, batch(b"a")),)], ids=["alone", "beside another"])
+def test_a_batch_fills_a_segment_at_most(house: House, walks_records: bool, beside: tuple[Any, ...]) -> None:
+    house.hosted.open("t", 2)
+    largest = batch(b"x" * 100)
+    replica = house.hosted.replicas.get("t", 0)
+    rules = ValidationRules(segment_bytes=len(largest), walks_records=walks_records)
+    replica.settings = TopicSettings(rules, min_insync_replicas=1)
+
+    accepted, *_ = produce_parts(house.client.ask(produce_request((0, largest), *beside), 9))
+    refused, *_ = produce_parts(house.client.ask(produce_request((0, batch(b"x" * 101)), *beside), 9))
+
+    assert (accepted.error_code, accepted.base_offset) == (0, 0)
+    assert (refused.error_code, refused.base_offset) == (ErrorCode.RECORD_LIST_TOO_LARGE, -1)
+    assert replica.log.log_end_offset == 1
 
 
 def test_requests_of_one_turn_are_answered_in_order(house: House) -> None:

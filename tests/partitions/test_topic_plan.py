@@ -35,3 +35,18 @@ def test_the_topic_of_a_coordinator_is_never_tiered_whatever_its_configuration_s
     )
 
     assert (plan.tier is not None) == has_tier
+
+
+def test_a_batch_has_to_fit_into_a_segment_of_the_topic() -> None:
+    config = TopicConfig.resolve(BrokerConfig(builtin_registry()), {"internal.segment.bytes": "1000"})
+    plan = plan_topic(
+        config,
+        storage="segment",
+        election="isr",
+        stages=(),
+        validation=ValidationMode.AUTO,
+        has_compiled_kernel=True,
+        is_internal=False,
+    )
+
+    assert plan.settings.rules.segment_bytes == 1000

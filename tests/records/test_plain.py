@@ -14,7 +14,7 @@ from odradek.kernel.records import plain as plain_module
 from odradek.kernel.records import scan
 from odradek.kernel.records.batch import BatchHeader, TimestampType, encode_batch
 from odradek.kernel.records.compression import CompressionType
-from odradek.kernel.records.plain import CHECKED_BYTES_MAX, plain_header, read_plain_in_python
+from odradek.kernel.records.plain import CHECKED_BYTES_MAX, read_plain_in_python, take_plain
 from odradek.kernel.records.record import encode_record
 from odradek.kernel.records.validation import InvalidBatchError, ValidationRules, validate_batch
 
@@ -101,10 +101,10 @@ def test_a_plain_batch_is_read_in_one_look(reader: Any) -> None:
 def test_a_wrong_checksum_is_left_to_the_long_way(twin: Any, size_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plain_module, "_read_plain", twin())
     batch = bytearray(plain(b"x" * size_bytes + b"one"))
-    assert plain_header(memoryview(batch), NOW_MS, INT64_MAX, 3_600_000, False) is not None
+    assert take_plain(memoryview(batch), ValidationRules(walks_records=True), NOW_MS) is not None
     batch[-2] ^= 1
 
-    assert plain_header(memoryview(batch), NOW_MS, INT64_MAX, 3_600_000, False) is None
+    assert take_plain(memoryview(batch), ValidationRules(walks_records=True), NOW_MS) is None
 
 
 @needs_kernel
@@ -127,14 +127,13 @@ def test_what_is_plain_is_taken_unchanged_by_the_long_way(
     batch: bytes, limits: tuple[int, int, int], is_compacted: bool
 ) -> None:
     now_ms, before_max_ms, after_max_ms = limits
-    found = plain_header(memoryview(batch), *limits, is_compacted)
     rules = ValidationRules(
         timestamp_before_max_ms=before_max_ms,
         timestamp_after_max_ms=after_max_ms,
         is_compacted=is_compacted,
         walks_records=True,
     )
-    object.__setattr__(rules, "may_be_plain", False)
+    found = take_plain(memoryview(batch), rules, now_ms)
     buffer = bytearray(batch)
     try:
         judged = validate_batch(buffer, 0, len(buffer), rules, now_ms=now_ms, produce_version=9)
@@ -148,9 +147,21 @@ def test_what_is_plain_is_taken_unchanged_by_the_long_way(
 
 
 def test_only_topics_that_keep_what_comes_are_looked_at_so() -> None:
-    assert ValidationRules(walks_records=True).may_be_plain
-    assert not ValidationRules().may_be_plain
-    assert not ValidationRules(walks_records=True, compression=CompressionType.LZ4).may_be_plain
-    assert not ValidationRules(
-        walks_records=True, compression=CompressionType.NONE, timestamp_type=TimestampType.LOG_APPEND_TIME
-    ).may_be_plain
+    assert ValidationRules(walks_records=True, max_message_bytes=7).plain_bytes_max == 7
+    assert ValidationRules(walks_records=True, segment_bytes=6).plain_bytes_max == 6
+    assert ValidationRules().plain_bytes_max == -1
+    assert ValidationRules(walks_records=True, compression=CompressionType.LZ4).plain_bytes_max == -1
+    assert (
+        ValidationRules(
+            walks_records=True, compression=CompressionType.NONE, timestamp_type=TimestampType.LOG_APPEND_TIME
+        ).plain_bytes_max
+        == -1
+    )
+
+
+def test_what_is_too_large_is_left_to_the_long_way() -> None:
+    batch = memoryview(bytearray(plain(b"one")))
+    size_bytes = len(batch)
+
+    assert take_plain(batch, ValidationRules(walks_records=True, max_message_bytes=size_bytes), NOW_MS) is not None
+    assert take_plain(batch, ValidationRules(walks_records=True, max_message_bytes=size_bytes - 1), NOW_MS) is None

@@ -18,7 +18,8 @@ from ...errors import ErrorCode, KafkaError
 from ...partitions.produce_operation import ProduceOperation, WaitingPartition
 from ...purgatory.delayed_operation import Outcome
 from ...records.batch import HEADER_SIZE, TIMESTAMP_TYPE_FLAG, TRANSACTIONAL_FLAG
-from ...records.validation import InvalidBatchError, take_plain, validate_batch
+from ...records.plain import take_plain
+from ...records.validation import InvalidBatchError, check_size, validate_batch
 from ...types import NO_OFFSET, NO_TIMESTAMP
 from ...wire.frame_template import FrameTemplate, mark
 from ...wire.messages.api_00_produce import (
@@ -144,8 +145,8 @@ class ProduceHandler:
                     records, 0, len(records), rules, now_ms=now_ms, produce_version=version, partition_name=name
                 )
                 header, log_append_time_ms = valid.header, valid.log_append_time_ms
+                check_size(header, rules)
                 data = memoryview(valid.rewritten) if valid.rewritten is not None else records[: header.length_bytes]
-            check_size(header, replicas)
             original = replica.append_as_leader(data, header, request.acks)
         except KafkaError as error:
             answer = PartitionProduceResponse(index=index)
@@ -309,7 +310,7 @@ class ProduceHandler:
             answer.base_offset = NO_OFFSET
             return
         data, header = batch
-        check_size(header, topic)
+        check_size(header, replica.settings.rules)
         original = replica.append_as_leader(data, header, request.acks, verified=admitted.verified.get(replica))
         self._replicas.stage(replica)
         answer.log_start_offset = replica.log.log_start_offset
@@ -418,16 +419,6 @@ class ProduceHandler:
                 for topic in request.topic_data
             ]
         )
-
-
-def check_size(header: BatchHeader, topic: TopicReplicas) -> None:
-    """Refuse a batch that is larger than a segment.
-
-    Raises:
-        KafkaError: It is.
-    """
-    if header.length_bytes > topic.plan.log_config.segment_bytes:
-        raise KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE)
 
 
 def one_answer(topic: TopicProduceData, answer: PartitionProduceResponse) -> ProduceResponse:
