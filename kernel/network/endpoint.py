@@ -166,14 +166,17 @@ class Endpoint:
             self.loop.close(self, "the client hung up")
 
     def _on_unwanted_input(self) -> None:
-        """Leave in the socket what a muted client sends, unless it is a farewell: then nobody waits for the answer."""
+        """Leave in the socket what a muted client sends, unless it is a farewell: then nobody waits for the answer.
+
+        What it had asked before it left, and is here already, is done all the same: it may have wanted no answer.
+        """
         try:
             has_left = not self.socket.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
             return
         except OSError:
             has_left = True
-        if has_left:
+        if has_left and not (self.has_input or self.connection.has_frame):
             self.loop.close(self, "the client left without waiting for its answer")
         else:
             self.loop.watch(self, self.interest & ~READ)

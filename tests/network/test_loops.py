@@ -17,7 +17,7 @@ from odradek.kernel.network import endpoint
 from odradek.kernel.network.endpoint import READ_AHEAD_BYTES
 from odradek.kernel.network.settings import LoopKind
 
-from .conftest import Slice, framed
+from .conftest import Service, Slice, framed
 
 ROUND_TRIP = b"echo me"
 
@@ -302,6 +302,28 @@ def test_what_was_asked_before_half_closing_is_answered(serve: Any, loop_kind: L
     trio.run(main)
 
 
+@pytest.mark.parametrize("first", [b"n", b"t", b"h"])
+def test_what_a_client_asked_is_done_though_it_has_left(serve: Any, loop_kind: LoopKind, first: bytes) -> None:
+    async def main() -> None:
+        async with serve(loop_kind) as serving, await serving.connect() as client:
+            service = serving.service
+            await client.send_all(framed(first) + framed(b"n") * 100)
+            await client.send_eof()
+            if first == b"h":
+                await serving.until(lambda: service.closed or (service.opened and not driver_of(service).interest))
+                service.parked[0].complete(None)
+            await serving.until(lambda: service.closed)
+
+            assert service.frames == [first, *[b"n"] * 100]
+
+    trio.run(main)
+
+
+def driver_of(service: Service) -> Any:
+    """Return who moves the bytes of the one connection."""
+    return service.opened[0].driver
+
+
 def reset(client: trio.SocketStream) -> None:
     """Close without a farewell: the peer meets ECONNRESET."""
     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -358,7 +380,7 @@ def test_a_bug_at_a_turns_end_closes_whom_an_answer_is_owed(serve: Any, loop_kin
 def test_a_turn_is_ended_once_for_all_frames_of_a_read(serve: Any, loop_kind: LoopKind) -> None:
     async def main() -> None:
         async with serve(loop_kind) as serving, await serving.connect() as client:
-            await client.send_all((struct.pack(">i", 1) + b"t") * 10)
+            await client.send_all(framed(b"tt") * 10)
             for _ in range(10):
                 await serving.answer(client)
 

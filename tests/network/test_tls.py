@@ -1,6 +1,7 @@
 """TLS: settings, handshakes, the same service as plain."""
 
 import os
+import socket
 import ssl
 import struct
 from pathlib import Path
@@ -15,7 +16,7 @@ from odradek.kernel.errors import ConfigError
 from odradek.kernel.network.settings import ClientAuth, ListenerSettings, LoopKind, SecurityProtocol, TlsSettings
 from odradek.kernel.network.tls import server_context
 
-from .conftest import Certificates
+from .conftest import Certificates, framed
 
 
 def listeners(tls: TlsSettings) -> tuple[ListenerSettings, ...]:
@@ -101,6 +102,29 @@ def test_a_parked_request_is_answered_over_tls_and_mutes_meanwhile(
 
             assert await serving.answer(client) == b"e"
             await client.aclose()
+
+    trio.run(main)
+
+
+def test_what_a_client_asked_over_tls_is_done_though_it_has_left(
+    serve: Any, loop_kind: LoopKind, certificates: Certificates
+) -> None:
+    async def main() -> None:
+        async with serve(loop_kind, listeners=listeners(certificates.server)) as serving:
+            service = serving.service
+            client = await secure(serving, certificates.client_context())
+            if hasattr(socket, "TCP_CORK"):  # all records arrive at once
+                client.transport_stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+            for body in [b"h", *[b"n"] * 100]:  # a record each: the others are not decrypted while one is held
+                await client.send_all(framed(body))
+            await client.transport_stream.send_eof()
+            endpoint: Any = service.opened[0].driver
+            await serving.until(lambda: bool(service.closed or (service.parked and not endpoint.interest)))
+            service.parked[0].complete(None)
+            await serving.until(lambda: bool(service.closed))
+
+            assert service.frames == [b"h", *[b"n"] * 100]
+            await client.transport_stream.aclose()
 
     trio.run(main)
 
