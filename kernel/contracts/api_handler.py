@@ -104,7 +104,10 @@ class RequestContext(Protocol):
         ...
 
     def reply(self, response: Any) -> None:
-        """Answer a request whose handler returned `PENDING`; once; nothing happens when the client is gone."""
+        """Answer a request whose handler returned `PENDING`; once; nothing happens when the client is gone.
+
+        None ends it without an answer.
+        """
         ...
 
     def fail(self, reason: str) -> None:

@@ -42,6 +42,7 @@ MEMORY: Final = (bytes, bytearray, memoryview)
 
 _SIZE: Final = Struct(">i")
 _SIZE_BYTES: Final = 4
+_KEY_BYTES: Final = 2
 FRAMES_PER_TURN_MAX: Final = 32
 """How many requests of one connection are taken in one turn, so that who sends hundreds does not hold up others."""
 
@@ -241,6 +242,11 @@ class Connection:
         return not (self.slots or self.outgoing or self.is_stopped)
 
     @property
+    def has_frame(self) -> bool:
+        """Whether a whole frame is here that was not taken."""
+        return self._has_frame
+
+    @property
     def has_frame_to_take(self) -> bool:
         """Whether `process` would take a frame that is here already."""
         return self._has_frame and not (self.slots or self.outgoing or self.is_closing)
@@ -284,6 +290,7 @@ class Connection:
         frames_count = 0
         frame_bytes = -1
         has_frame = False
+        last = taken
         while filled - taken >= _SIZE_BYTES:
             (frame_bytes,) = _SIZE.unpack_from(data, taken)
             if frame_bytes < 0 or frame_bytes > self.frame_limit_bytes:
@@ -291,12 +298,17 @@ class Connection:
             end = taken + _SIZE_BYTES + frame_bytes
             if end > filled:
                 break
-            if frames_count and (self.held_by is not None or frames_count == FRAMES_PER_TURN_MAX or self.is_closing):
+            if frames_count and (
+                self.held_by is not None
+                or frames_count == FRAMES_PER_TURN_MAX
+                or self.is_closing
+                or (self.slots and _kind(data, taken) != _kind(data, last))
+            ):
                 has_frame = True
                 break
             receiver.frame_received(self, data[taken + _SIZE_BYTES : end])
             frames_count += 1
-            taken = end
+            last, taken = taken, end
         if has_frame is not self._has_frame:
             self._has_frame = has_frame
             self._update_stopped()
@@ -429,6 +441,14 @@ class Connection:
         self.slots.clear()
         self.outgoing.clear()
         self._forget_input()
+
+
+def _kind(data: memoryview, position: int) -> memoryview:
+    """Return the API key of the frame that begins at `position`: what came together is taken together if it is alike.
+
+    A Produce waits for the turn's end; what is asked behind it must see what it wrote.
+    """
+    return data[position + _SIZE_BYTES : position + _SIZE_BYTES + _KEY_BYTES]
 
 
 def expected_after(frame_bytes: int) -> int:

@@ -35,7 +35,8 @@ class ProduceOperation(RequestOperation):
     """Waits until every batch of a request is as safe as its acks ask for.
 
     acks=1 waits until the batch is written (and flushed, where the topic asks for that), acks=all until the high
-    watermark has passed it. With one replica both hold at the end of the turn that brought the request.
+    watermark has passed it. With one replica both hold at the end of the turn that brought the request. With acks=0 it
+    ends as with acks=1, without a response.
     """
 
     __slots__ = ("needs_high_watermark", "response", "waiting")
@@ -45,7 +46,7 @@ class ProduceOperation(RequestOperation):
         *,
         deadline_ms: int,
         context: RequestContext,
-        response: ProduceResponse,
+        response: ProduceResponse | None,
         waiting: list[WaitingPartition],
         needs_high_watermark: bool,
     ) -> None:

@@ -12,6 +12,8 @@ from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.partitions.replica import Replica, TopicSettings
 from odradek.kernel.records.validation import ValidationRules
+from odradek.kernel.wire.codec import decode
+from odradek.kernel.wire.headers import encode_request
 from odradek.kernel.wire.messages.api_01_fetch import (
     FetchPartition,
     FetchRequest,
@@ -87,6 +89,21 @@ def test_a_batch_fills_a_segment_at_most(house: House, walks_records: bool, besi
     assert (accepted.error_code, accepted.base_offset) == (0, 0)
     assert (refused.error_code, refused.base_offset) == (ErrorCode.RECORD_LIST_TOO_LARGE, -1)
     assert replica.log.log_end_offset == 1
+
+
+@pytest.mark.parametrize("acks", [0, 1, -1])
+def test_what_is_asked_behind_a_produce_sees_what_it_wrote(house: House, acks: int) -> None:
+    house.hosted.open("t")
+    frames = produce_request((0, batch(b"a")), acks=acks), fetch_request(max_wait_ms=0)
+    together = [encode_request(frames[0], 9, 1, "test").join(), encode_request(frames[1], 11, 2, "test").join()]
+
+    house.client.send_bytes(b"".join(together))
+    house.client.turn()
+    assert len(house.client.frames()) == abs(acks)
+    house.client.connection.process(house.router)
+
+    (answer,) = house.client.frames()
+    assert values(fetch_part(decode(FetchResponse, memoryview(answer), 11, position=4))) == [b"a"]
 
 
 def test_requests_of_one_turn_are_answered_in_order(house: House) -> None:

@@ -145,7 +145,7 @@ def test_answers_leave_in_the_order_of_requests_whatever_order_they_come_in(
 ) -> None:
     connection, _, _ = make_connection()
     receiver = Recorder()
-    connection.receive_data(b"".join(framed(b"%d" % number) for number in range(6)), receiver)
+    connection.receive_data(b"".join(framed(b"kind%d" % number) for number in range(6)), receiver)
     left = b""
 
     for number in order:
@@ -201,10 +201,34 @@ def test_a_held_answer_keeps_the_frames_behind_it_waiting_even_in_the_same_turn(
     assert receiver.frames == [b"a", b"b"]
 
 
+def test_what_comes_behind_requests_of_another_api_waits_until_they_are_answered() -> None:
+    connection, _, _ = make_connection()
+    receiver = Recorder()
+    write, read = b"\0\0write", b"\0\1read"
+    connection.receive_data(framed(write) + framed(write) + framed(read) + framed(read), receiver)
+    assert receiver.frames == [write, write]
+
+    for slot in receiver.slots[:]:
+        assert not connection.has_frame_to_take
+        slot.complete(None)
+    assert connection.has_frame_to_take
+    connection.process(receiver)
+
+    assert receiver.frames == [write, write, read, read]
+
+
+def test_what_comes_behind_requests_that_are_answered_is_taken_whatever_it_is() -> None:
+    connection, _, _ = make_connection()
+    receiver = Recorder(answers=False)
+    connection.receive_data(framed(b"\0\0write") + framed(b"\0\1read"), receiver)
+
+    assert receiver.frames == [b"\0\0write", b"\0\1read"]
+
+
 def test_a_held_answer_behind_an_owed_one_is_let_go_with_it() -> None:
     connection, _, _ = make_connection()
     receiver = Recorder()
-    connection.receive_data(framed(b"a") + framed(b"b"), receiver)
+    connection.receive_data(framed(b"kind a") + framed(b"kind b"), receiver)
     receiver.slots[1].hold()
 
     receiver.slots[1].complete([b"second"])

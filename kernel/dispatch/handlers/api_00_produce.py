@@ -255,12 +255,11 @@ class ProduceHandler:
                 answers.append(
                     TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=parts)
                 )
-        if request.acks == 0:
-            if has_failed:
-                # Without an answer this is the only way to tell the producer, who will ask for new metadata.
-                context.connection.close("a Produce with acks=0 failed")
-            return None
-        response = ProduceResponse(responses=answers)
+        # With acks=0 nothing is answered, but what comes behind it is to find what it wrote: it is over as with acks=1.
+        response = ProduceResponse(responses=answers) if request.acks else None
+        if has_failed and response is None:
+            # Without an answer this is the only way to tell the producer, who will ask for new metadata.
+            context.connection.close("a Produce with acks=0 failed")
         if not waiting:
             return response
         self._staged.append(self._operation(request, context, response, waiting))
@@ -270,7 +269,7 @@ class ProduceHandler:
         self,
         request: ProduceRequest,
         context: RequestContext,
-        response: ProduceResponse,
+        response: ProduceResponse | None,
         waiting: list[WaitingPartition],
     ) -> ProduceOperation:
         return ProduceOperation(
@@ -323,8 +322,7 @@ class ProduceHandler:
             answer.log_append_time_ms = original.timestamp
         counters.messages_in += header.records_count
         counters.bytes_in += header.length_bytes
-        if request.acks:
-            waiting.append(WaitingPartition(replica, required_offset, answer))
+        waiting.append(WaitingPartition(replica, required_offset, answer))
 
     @staticmethod
     def _validated(
