@@ -242,11 +242,6 @@ class Connection:
         return not (self.slots or self.outgoing or self.is_stopped)
 
     @property
-    def has_frame(self) -> bool:
-        """Whether a whole frame is here that was not taken."""
-        return self._has_frame
-
-    @property
     def has_frame_to_take(self) -> bool:
         """Whether `process` would take a frame that is here already."""
         return self._has_frame and not (self.slots or self.outgoing or self.is_closing)

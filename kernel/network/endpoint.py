@@ -166,20 +166,19 @@ class Endpoint:
             self.loop.close(self, "the client hung up")
 
     def _on_unwanted_input(self) -> None:
-        """Leave in the socket what a muted client sends, unless it is a farewell: then nobody waits for the answer.
+        """Leave in the socket what a muted client sends; close if the connection is broken.
 
-        What it had asked before it left, and is here already, is done all the same: it may have wanted no answer.
+        A farewell is left there, too: who says it may have closed one side alone and wait for the answer, or have asked
+        for none. As in Kafka it counts when everything before it was done.
         """
         try:
-            has_left = not self.socket.recv(1, socket.MSG_PEEK)
+            self.socket.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
             return
-        except OSError:
-            has_left = True
-        if has_left and not (self.has_input or self.connection.has_frame):
-            self.loop.close(self, "the client left without waiting for its answer")
-        else:
-            self.loop.watch(self, self.interest & ~READ)
+        except OSError as error:
+            self.receiving_failed(error)
+            return
+        self.loop.watch(self, self.interest & ~READ)
 
     def _after_window(self, size_bytes: int, window_bytes: int) -> None:
         """Go on where a window was full, or a frame is not whole."""

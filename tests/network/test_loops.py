@@ -302,6 +302,22 @@ def test_what_was_asked_before_half_closing_is_answered(serve: Any, loop_kind: L
     trio.run(main)
 
 
+def test_what_was_asked_before_half_closing_is_answered_however_long_it_takes(serve: Any, loop_kind: LoopKind) -> None:
+    async def main() -> None:
+        async with serve(loop_kind) as serving, await serving.connect() as client:
+            service = serving.service
+            await client.send_all(framed(b"p"))
+            await serving.until(lambda: service.parked)
+            await client.send_eof()
+            await serving.until(lambda: service.closed or not driver_of(service).interest)
+            service.parked[0].complete([framed(b"late")])
+
+            assert await serving.answer(client) == b"late"
+            assert await client.receive_some() == b""
+
+    trio.run(main)
+
+
 @pytest.mark.parametrize("first", [b"n", b"t", b"h"])
 def test_what_a_client_asked_is_done_though_it_has_left(serve: Any, loop_kind: LoopKind, first: bytes) -> None:
     async def main() -> None:
