@@ -168,7 +168,11 @@ def running_broker(
     chosen["listeners"] = _FREE_PORT
     for key, value in (settings or {}).items():
         chosen[key] = str(value).lower() if isinstance(value, bool) else str(value)
-    directory = data_dir or Path(tempfile.mkdtemp(prefix="odradek-"))
+    folder: Path | None = None
+    directory = data_dir
+    if directory is None:  # plugins keep things beside it, too: all of its folder is removed
+        folder = Path(tempfile.mkdtemp(prefix="odradek-"))
+        directory = folder / "data"
     try:
         options = read_broker_options(
             config=config,
@@ -183,5 +187,5 @@ def running_broker(
         finally:
             runner.stop()
     finally:
-        if data_dir is None:
-            shutil.rmtree(directory, ignore_errors=True)
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)

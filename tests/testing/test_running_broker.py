@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -156,3 +157,11 @@ def test_a_test_run_that_starts_no_broker_imports_none() -> None:
     check = f"import sys, odradek.kernel.testing.pytest_plugin; assert not {costly} & {{*sys.modules}}"
 
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+
+
+def test_nothing_is_left_beside_a_temporary_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with running_broker({"remote.log.storage.system.enable": True}):
+        assert list(tmp_path.iterdir())
+
+    assert not list(tmp_path.iterdir())
