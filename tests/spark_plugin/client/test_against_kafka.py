@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import random
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import attrs
@@ -37,6 +38,7 @@ MODULES = "org.apache.kafka.common.security"
 PLAIN = f'{MODULES}.plain.PlainLoginModule required username="alice" password="secret"'
 SCRAM = f'{MODULES}.scram.ScramLoginModule required username="bob" password="se,cr=et"'
 BEARER = f'{MODULES}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="carol"'
+PORTS = (10_000, 20_000)
 SCRAM_HASHES = {"SCRAM-SHA-256": (1, "sha256"), "SCRAM-SHA-512": (2, "sha512")}
 
 
@@ -51,9 +53,15 @@ class Kafka:
 
 
 def free_ports(count: int) -> list[int]:
+    """Return ports that nobody has, of those that no system gives out by itself: the brokers of tests beside ask it."""
+    found: list[int] = []
     with ExitStack() as stack:
-        servers = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [server.getsockname()[1] for server in servers]
+        while len(found) < count:
+            port = random.randrange(*PORTS)
+            with suppress(OSError):  # taken
+                stack.enter_context(socket.create_server(("127.0.0.1", port)))
+                found.append(port)
+    return found
 
 
 def kafka_options(ports: list[int], keystore: Path) -> list[str]:
