@@ -14,6 +14,7 @@ from . import (
     groups,
     offsets,
     produce,
+    together,
     topics,
     transactions,
 )
@@ -33,6 +34,7 @@ SESSIONS = {
         consumer_groups,
         group_offsets,
         transactions,
+        together,
         bodies,
     )
     for session in vars(module).values()
