@@ -51,15 +51,15 @@ def kafka() -> Iterator[tuple[str, str, int]]:
 
 
 @contextmanager
-def odradek(data_dir: Path) -> Iterator[tuple[str, int]]:
-    """Run our broker on a free port; gives host and port.
+def odradek(data_dir: Path, *options: str) -> Iterator[tuple[str, int]]:
+    """Run our broker on a free port, with further settings as in `key=value`; gives host and port.
 
     Raises:
         BrokerError: it ended, or was not ready in time; with what it said.
     """
     command = [sys.executable, "-m", "odradek", "serve", "--listen", "127.0.0.1:0", "--data-dir", str(data_dir)]
-    for key, value in settings().items():
-        command += ["--set", f"{key}={value}"]
+    for option in (*(f"{key}={value}" for key, value in settings().items()), *options):
+        command += ["--set", option]
     log_path = data_dir.parent / "broker.log"
     with (
         log_path.open("wb") as log,

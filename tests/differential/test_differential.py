@@ -14,7 +14,7 @@ import pytest
 from . import brokers, codec, golden
 from .comparison import compare, load_known
 from .conversation import Conversation, run_session
-from .sessions import SESSIONS
+from .sessions import SESSIONS, together
 from .sessions.bodies import ANSWERED
 
 if TYPE_CHECKING:
@@ -41,6 +41,25 @@ def test_we_answer_as_apache_kafka_does(session: str, address: tuple[str, int]) 
 
     assert not unexplained, "\n".join(unexplained)
     assert not explains_nothing
+
+
+@pytest.fixture(
+    scope="module",
+    params=["odradek.network.loop=portable", "log.flush.interval.messages=1"],
+    ids=["portable", "flushes"],
+)
+def other_address(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[tuple[str, int]]:
+    with brokers.odradek(tmp_path_factory.mktemp("other") / "data", request.param) as address:
+        yield address
+
+
+@pytest.mark.parametrize("session", [name for name in SESSIONS if SESSIONS[name].__module__ == together.__name__])
+def test_requests_take_effect_in_kafkas_order_by_every_loop_and_however_writes_are_kept(
+    session: str, other_address: tuple[str, int]
+) -> None:
+    assert not compare(session, golden.load(session), run_session(session, SESSIONS[session], *other_address))
 
 
 @pytest.fixture(scope="module")

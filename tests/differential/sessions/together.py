@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..batches import batch
 from ..codec import api_key, encode_request, request_is_flexible
-from ..connection import ANSWER_LIMIT_S, request_frame
-from ..conversation import SILENCE_S, decode_answer
+from ..connection import request_frame
+from ..conversation import decode_answer
 
 if TYPE_CHECKING:
     from ..conversation import Conversation, Fields
@@ -27,27 +27,26 @@ class _Asked(NamedTuple):
         return request_frame(api_key(self.api), self.version, correlation_id, body, flexible=flexible)
 
 
-def _ask(talk: Conversation, note: str, *asked: _Asked, leaves: bool = False) -> None:
-    """Send all requests in one piece and note what comes, and whether the connection stays.
+def _ask(talk: Conversation, note: str, *asked: _Asked, on: str = "together", leaves: bool = False) -> None:
+    """Send all requests in one piece and note what comes.
 
     Args:
         talk: With whom.
         note: What is special about them.
         asked: The requests.
-        leaves: Whether the client says that it will send nothing more.
+        on: Which connection.
+        leaves: Whether the client says that it will send nothing more; then its end is noted, too.
     """
-    connection = talk.connection(note)
+    connection = talk.connection(on)
     connection.send(b"".join(one.frame(number) for number, one in enumerate(asked)))
     if leaves:
         connection.end_sending()
     for number, one in enumerate(asked):
-        if one.is_answered and connection.is_open:
+        if one.is_answered:
             answer = decode_answer(one.api, one.version, number, connection.receive())
             talk.note_answer(one.api, one.version, f"{note}, request {number}", answer)
-    if connection.is_open:
-        left = connection.receive(ANSWER_LIMIT_S if leaves else SILENCE_S)
-        talk.note_answer(asked[-1].api, asked[-1].version, f"{note}, behind the answers", left)
-    connection.close()
+    if leaves:
+        talk.note_answer(asked[-1].api, asked[-1].version, f"{note}, behind the answers", connection.receive())
 
 
 def _produce(topic: str, acks: int = 1, records: bytes = batch()) -> _Asked:
@@ -70,8 +69,7 @@ def reads_behind_writes(talk: Conversation) -> None:
     """Who reads behind a Produce sees what it wrote, whatever its acks."""
     for acks in (0, 1, -1):
         topic = talk.create(f"acks{acks}")
-        talk.topic_id(topic)
-        for end in range(3):
+        for end in range(8):
             asked = _produce(topic, acks), _fetch(topic, end), _latest(topic)
             _ask(talk, f"acks {acks}, the {end + 1}. time", *asked)
         _ask(talk, f"acks {acks}, three writes", *[_produce(topic, acks)] * 3, _latest(topic))
@@ -98,5 +96,5 @@ def leaves_early(talk: Conversation) -> None:
     topic = talk.create("a")
     _ask(talk, "a fetch waits", _fetch(topic, 0, 200), leaves=True)
     _ask(talk, "writes", *[_produce(topic, -1)] * 3, leaves=True)
-    _ask(talk, "writes without an answer", *[_produce(topic, 0)] * 100, leaves=True)
+    _ask(talk, "writes without an answer", *[_produce(topic, 0)] * 200, leaves=True)
     _ask(talk, "after all", _latest(topic))
