@@ -69,8 +69,9 @@ if TYPE_CHECKING:
     from ..types import Buffer, TopicPartition
 
 MAX_MESSAGE_BYTES: Final = 1_048_588
-SEGMENT_BYTES: Final = 1 << 30
 """Kafka's default of `max.message.bytes`."""
+SEGMENT_BYTES: Final = 1 << 30
+"""Kafka's default of `segment.bytes`."""
 TIMESTAMP_BEFORE_MAX_MS: Final = 2**63 - 1
 """Kafka's default of `message.timestamp.before.max.ms`: any past will do."""
 TIMESTAMP_AFTER_MAX_MS: Final = 3_600_000
@@ -96,6 +97,12 @@ def walks_records(mode: ValidationMode, *, is_compacted: bool, has_compiled_kern
     if mode is ValidationMode.AUTO:
         return is_compacted or has_compiled_kernel
     return mode is ValidationMode.FULL
+
+
+def _plain_bytes_max(rules: ValidationRules) -> int:
+    if not rules.walks_records or rules.compression or rules.timestamp_type:
+        return -1
+    return min(rules.max_message_bytes, rules.segment_bytes)
 
 
 @attrs.frozen(kw_only=True)
@@ -127,15 +134,7 @@ class ValidationRules:
     is_compacted: bool = False
     walks_records: bool = False
     decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
-    plain_bytes_max: int = attrs.field(
-        init=False, default=attrs.Factory(lambda rules: _plain_bytes_max(rules), takes_self=True)
-    )
-
-
-def _plain_bytes_max(rules: ValidationRules) -> int:
-    if not rules.walks_records or rules.compression or rules.timestamp_type:
-        return -1
-    return min(rules.max_message_bytes, rules.segment_bytes)
+    plain_bytes_max: int = attrs.field(init=False, default=attrs.Factory(_plain_bytes_max, takes_self=True))
 
 
 class InvalidBatchError(KafkaError):
