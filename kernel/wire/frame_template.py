@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _CORRELATION_POSITION: Final = 4
 _NUMBERS_POSITION: Final = 8
 _NUMBER: Final = struct.Struct(">q")
+_NUMBERS_MAX: Final = 8
 _LENGTH: Final = struct.Struct(">i")
 
 
@@ -40,12 +41,14 @@ RECORDS_MARK: Final = _RecordsMark()
 """What stands for records in a template's message."""
 
 
-def _split(frame: bytes, numbers_count: int) -> tuple[bytes, bytes]:
-    """Return what stands between the correlation id and the marks, and what stands behind them."""
-    marks = b"".join(_NUMBER.pack(mark(number)) for number in range(numbers_count))
+def _split(frame: bytes) -> tuple[bytes, int, bytes]:
+    """Return what stands between the correlation id and the marks, how many they are, and what stands behind them."""
+    found = [number for number in map(mark, range(_NUMBERS_MAX)) if _NUMBER.pack(number) in frame]
+    marks = b"".join(map(_NUMBER.pack, found))
+    assert found, "a template has marks"
     assert frame.count(marks) == 1, "the numbers stand one behind the other, once"
     position = frame.index(marks)
-    return frame[_NUMBERS_POSITION:position], frame[position + len(marks) :]
+    return frame[_NUMBERS_POSITION:position], len(found), frame[position + len(marks) :]
 
 
 class FrameTemplate:
@@ -53,17 +56,16 @@ class FrameTemplate:
 
     __slots__ = ("_after", "_before", "_between", "_count", "_pack")
 
-    def __init__(self, message: Message, version: int, numbers_count: int) -> None:
-        """Encode `message`, whose changing fields hold `mark(0)`, `mark(1)`, ... up to `numbers_count`.
+    def __init__(self, message: Message, version: int) -> None:
+        """Encode `message`, whose changing fields hold `mark(0)`, `mark(1)`, ...
 
-        Fields that the version does not have must come last among the marks: leave them out of the count.
+        Fields that the version does not have must come last among the marks.
         """
         frame = encode_response(message, version, 0).join()
-        self._count = numbers_count
         self._before = frame[:_CORRELATION_POSITION]
-        self._between, self._after = _split(frame, numbers_count)
+        self._between, self._count, self._after = _split(frame)
         self._pack = struct.Struct(
-            f">{_CORRELATION_POSITION}si{len(self._between)}s{numbers_count}q{len(self._after)}s"
+            f">{_CORRELATION_POSITION}si{len(self._between)}s{self._count}q{len(self._after)}s"
         ).pack
 
     def fill(self, correlation_id: int, numbers: tuple[int, ...]) -> bytes:
@@ -83,18 +85,17 @@ class RecordsFrameTemplate:
 
     __slots__ = ("_after", "_between", "_count", "_fixed_bytes", "_is_flexible", "_pack", "_to_length")
 
-    def __init__(self, message: Message, version: int, numbers_count: int) -> None:
+    def __init__(self, message: Message, version: int) -> None:
         """Encode `message`: numbers as with `FrameTemplate`, and `RECORDS_MARK` in the one field of records."""
         parts: list[Any] = encode_response(message, version, 0).parts
         head, records, *rest = parts
         assert records is RECORDS_MARK, "there are records behind the numbers"
         self._is_flexible = version >= type(message).__flexible_from__
-        self._between, to_records = _split(head, numbers_count)
+        self._between, self._count, to_records = _split(head)
         self._to_length = to_records[: -len(self._length_of(RECORDS_MARK.size_bytes))]
         self._after = b"".join(rest)
-        self._count = numbers_count
         self._fixed_bytes = len(head) - len(to_records) + len(self._to_length) + len(self._after) - _LENGTH.size
-        self._pack = struct.Struct(f">ii{len(self._between)}s{numbers_count}q{len(self._to_length)}s").pack
+        self._pack = struct.Struct(f">ii{len(self._between)}s{self._count}q{len(self._to_length)}s").pack
 
     def _length_of(self, size_bytes: int) -> bytes:
         return unsigned_varint(size_bytes + 1) if self._is_flexible else _LENGTH.pack(size_bytes)

@@ -48,7 +48,7 @@ def test_a_frame_with_records_is_the_codecs(
     version: int, correlation_id: int, numbers: tuple[int, int, int], records: Any
 ) -> None:
     marks = (mark(0), mark(1), mark(2))
-    template = RecordsFrameTemplate(fetched(marks, RECORDS_MARK), version, 3 if version >= 5 else 2)
+    template = RecordsFrameTemplate(fetched(marks, RECORDS_MARK), version)
     expected = encode_response(fetched(numbers, records), version, correlation_id).join()
 
     parts = template.fill(correlation_id, numbers, records)
@@ -68,7 +68,7 @@ def test_a_frame_of_numbers_is_the_codecs(version: int, correlation_id: int, num
         )
         return ProduceResponse(responses=[TopicProduceResponse(name="orders", partition_responses=[part])])
 
-    template = FrameTemplate(produced((mark(0), mark(1), mark(2))), version, 3 if version >= 5 else 2)
+    template = FrameTemplate(produced((mark(0), mark(1), mark(2))), version)
     expected = encode_response(produced(numbers), version, correlation_id).join()
 
     assert template.fill(correlation_id, numbers) == expected
@@ -76,6 +76,6 @@ def test_a_frame_of_numbers_is_the_codecs(version: int, correlation_id: int, num
 
 def test_numbers_that_do_not_stand_together_are_no_template() -> None:
     with pytest.raises(AssertionError, match="one behind the other"):
-        FrameTemplate(fetched((mark(1), mark(0), mark(2)), b""), 11, 3)
+        FrameTemplate(fetched((mark(1), mark(0), mark(2)), b""), 11)
     with pytest.raises(AssertionError, match="there are records"):
-        RecordsFrameTemplate(fetched((mark(0), mark(1), mark(2)), Slice(b"x" * 600)), 11, 3)
+        RecordsFrameTemplate(fetched((mark(0), mark(1), mark(2)), Slice(b"x" * 600)), 11)

@@ -59,7 +59,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-FIRST_VERSION_WITH_LOG_START: Final = 5
 FIRST_VERSION_WITH_LEADERS: Final = 10
 """From which version on an error says who leads instead (KIP-951)."""
 FIRST_VERSION_WITH_IDS: Final = 13
@@ -434,7 +433,7 @@ def answer_template(topic: TopicProduceData, version: int) -> FrameTemplate:
         log_append_time_ms=mark(1),
         log_start_offset=mark(2),
     )
-    return FrameTemplate(one_answer(topic, answer), version, 3 if version >= FIRST_VERSION_WITH_LOG_START else 2)
+    return FrameTemplate(one_answer(topic, answer), version)
 
 
 def merge_doubled(topics: list[TopicProduceData]) -> list[TopicProduceData]:

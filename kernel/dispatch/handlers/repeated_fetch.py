@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from ...wire.records import Part
     from ..request import Request
 
-FIRST_VERSION_WITH_LOG_START: Final = 5
 FIRST_VERSION_WITH_SESSIONS: Final = 7
 LEARNED_BYTES_MAX: Final = 4096
 """A longer request is not remembered: some hundred partitions, kept for as long as the connection lives."""
@@ -118,8 +117,7 @@ class RepeatedFetch:
             aborted_transactions=like.aborted_transactions,
             records=RECORDS_MARK,
         )
-        numbers_count = 3 if self.version >= FIRST_VERSION_WITH_LOG_START else 2
-        return RecordsFrameTemplate(self.session.build([answer]), self.version, numbers_count)
+        return RecordsFrameTemplate(self.session.build([answer]), self.version)
 
 
 class RepeatedFetches:
