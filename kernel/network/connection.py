@@ -297,7 +297,7 @@ class Connection:
                 self.held_by is not None
                 or frames_count == FRAMES_PER_TURN_MAX
                 or self.is_closing
-                or (self.slots and _kind(data, taken) != _kind(data, last))
+                or (self.slots and _api_key(data, taken) != _api_key(data, last))
             ):
                 has_frame = True
                 break
@@ -438,10 +438,11 @@ class Connection:
         self._forget_input()
 
 
-def _kind(data: memoryview, position: int) -> memoryview:
-    """Return the API key of the frame that begins at `position`: what came together is taken together if it is alike.
+def _api_key(data: memoryview, position: int) -> memoryview:
+    """Return the API key of the frame that begins at `position`, as it came.
 
-    A Produce waits for the turn's end; what is asked behind it must see what it wrote.
+    What came together is taken together while it is of one API. A Produce waits for the turn's end, as do others like
+    it; a Fetch behind it must see what it wrote.
     """
     return data[position + _SIZE_BYTES : position + _SIZE_BYTES + _KEY_BYTES]
 
