@@ -254,6 +254,7 @@ def _diverges(replica: Replica, target: FetchTarget, answer: PartitionData) -> b
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
     if end.leader_epoch < target.last_fetched_epoch or end.end_offset < target.fetch_offset:
         answer.diverging_epoch = EpochEndOffset(epoch=end.leader_epoch, end_offset=end.end_offset)
+        answer.aborted_transactions = None
         return True
     return False
 
@@ -261,9 +262,8 @@ def _diverges(replica: Replica, target: FetchTarget, answer: PartitionData) -> b
 def _fail(replicas: ReplicaManager, target: FetchTarget, version: int, code: ErrorCode, answer: PartitionData) -> None:
     answer.error_code = code
     answer.high_watermark = answer.last_stable_offset = answer.log_start_offset = -1
-    if code in UNKNOWN_ERRORS:
-        answer.aborted_transactions = []
-    elif code in _LEADER_ERRORS and version >= FIRST_VERSION_WITH_LEADERS:
+    answer.aborted_transactions = [] if code in UNKNOWN_ERRORS else None
+    if code in _LEADER_ERRORS and version >= FIRST_VERSION_WITH_LEADERS:
         replica = find_replica(replicas, target, version)
         answer.current_leader = LeaderIdAndEpoch(leader_id=replica.leader_id, leader_epoch=replica.leader_epoch)
 

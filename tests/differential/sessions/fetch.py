@@ -158,6 +158,22 @@ def fetch_epochs(talk: Conversation) -> None:
         talk.every("Fetch", fields, note=f"cluster id {cluster!r}", versions=(12, 13))
 
 
+def fetch_committed_refused(talk: Conversation) -> None:
+    """What is told of aborted transactions where nothing is read: nothing, no list, or an empty one."""
+    name, topic_id = _filled(talk)
+    asked = {
+        "offset 99": _at(99),
+        "partition 7": _at(0, 7),
+        "leader epoch 5": _at(0, current_leader_epoch=5),
+        "last fetched epoch 0, offset 99": _at(99, last_fetched_epoch=0),
+        "last fetched epoch 5": _at(0, last_fetched_epoch=5),
+    }
+    for isolation in (0, 1):
+        for what, partition in asked.items():
+            fields = _fields(_topic(name, partition, topic_id=topic_id), isolation_level=isolation)
+            talk.every("Fetch", fields, note=f"{what}, isolation level {isolation}", versions=(4, 9, 12, 13, 17))
+
+
 def fetch_codecs(talk: Conversation) -> None:
     """Compressed batches in fetches; zstd needs version 10."""
     name = talk.create("a")
