@@ -139,7 +139,9 @@ class TransactionCoordinator:
 
     def transactions(self, runtime: CoordinatorRuntime[TransactionShard]) -> Transactions:
         """Return the face towards producers."""
-        return ProducerFace(runtime, self._producer_ids)
+        return ProducerFace(
+            runtime, self._producer_ids, has_topic=lambda: self._broker.cluster.topic(self.topic) is not None
+        )
 
     def _transaction_version(self) -> int:
         return self._broker.cluster.feature_level(TRANSACTION_VERSION)
@@ -148,9 +150,16 @@ class TransactionCoordinator:
 class ProducerFace:
     """The `Transactions` of the kernel's handlers of Produce and InitProducerId, and of other coordinators."""
 
-    def __init__(self, runtime: CoordinatorRuntime[TransactionShard], producer_ids: ProducerIdReserve) -> None:
+    def __init__(
+        self,
+        runtime: CoordinatorRuntime[TransactionShard],
+        producer_ids: ProducerIdReserve,
+        *,
+        has_topic: Callable[[], bool],
+    ) -> None:
         self._runtime = runtime
         self._producer_ids = producer_ids
+        self._has_topic = has_topic
 
     def admit(self, admission: Admission, done: Callable[[Mapping[TopicPartition, ErrorCode]], None]) -> None:
         """Ask whether a producer may write; what was added is committed before `done` is called."""
@@ -162,6 +171,8 @@ class ProducerFace:
 
         if not transactional_id:
             tell(ErrorCode.INVALID_REQUEST, None)
+        elif not self._has_topic():
+            tell(ErrorCode.COORDINATOR_NOT_AVAILABLE, None)
         elif admission.may_add:
             added = frozenset(partitions)
             self._runtime.submit(

@@ -50,13 +50,13 @@ class MarkerKeeper:
 
 
 class Broker:
-    """As much of a broker as the plugin asks for: the defaults, topics `t` (3 partitions), producer ids from 0."""
+    """As much of a broker as the plugin asks for: the defaults, topic `t` (3 partitions) and its own, ids from 0."""
 
     def __init__(self) -> None:
         self.config = self
         self.cluster = self
         self.marker_writer = MarkerKeeper()
-        self.topics = {"t": 3}
+        self.topics = {"t": 3, "__transaction_state": 50}
         self.version = 2
         self.id_error: KafkaError | None = None
         self._next_id = 0

@@ -454,6 +454,9 @@ def test_who_is_not_admitted_is_told_why_for_every_partition(may_add: bool) -> N
     handled.runtime.error = KafkaError(ErrorCode.NOT_COORDINATOR)
 
     assert set(admitted(handled, may_add=may_add).values()) == {ErrorCode.NOT_COORDINATOR}
+    del handled.broker.topics["__transaction_state"]
+
+    assert set(admitted(handled, may_add=may_add).values()) == {ErrorCode.COORDINATOR_NOT_AVAILABLE}
 
 
 # --------------------------------------------------------------------------------------------------------- producer ids
