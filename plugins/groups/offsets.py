@@ -262,12 +262,12 @@ class Offsets:
         Raises:
             KafkaError: The sender may not commit.
         """
-        group, check = self._committing_group(committer, now_ms)
+        group, check = self._committing_group(committer)
         if check is not None:
             for topic in topics:
                 for item in topic.partitions:
                     check(topic.name, topic.topic_id, item.partition_index)
-        if not committer.is_transactional:
+        if group is not None and not committer.is_transactional:
             self._classic.saw_member(group, committer.member_id)
         metadata_max = self._context.broker.config.get_int("offset.metadata.max.bytes")
         expires_ms = NO_EXPIRY if committer.retention_ms == NO_RETENTION else now_ms + committer.retention_ms
@@ -294,12 +294,13 @@ class Offsets:
         self._context.counters.offset_commits += len(records)
         return Effects(records).result(codes)
 
-    def _committing_group(self, committer: Committer, now_ms: int) -> tuple[Group, PartitionCheck | None]:
+    def _committing_group(self, committer: Committer) -> tuple[Group | None, PartitionCheck | None]:
+        """Return the group, and what judges each partition. None for one that comes to be with the first record."""
         group = self._context.groups.get(committer.group_id)
         if group is None:
             if committer.generation < 0:
                 # An administrator, or a consumer that is no member: it needs no group that was there before.
-                return self._classic.create(committer.group_id, now_ms), None
+                return None, None
             knows_code = not committer.is_transactional and committer.api_version >= _GROUP_ID_NOT_FOUND_FROM
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if knows_code else ErrorCode.ILLEGAL_GENERATION)
         try:

@@ -82,7 +82,7 @@ class ClassicMembers:
         try:
             return self._join(group, request, caller, now_ms)
         except KafkaError as error:
-            return Effects().result(join_refused(error.code, request.member_id))
+            return Effects().result(join_refused(error.code))
 
     def _join(self, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, now_ms: int) -> Result:
         effects = Effects()

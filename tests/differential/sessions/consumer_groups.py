@@ -256,3 +256,21 @@ def consumer_group_migration(talk: Conversation) -> None:
     _ask(talk, _beat(group, "modern", _LEAVE), "the modern member leaves")
     describe(talk, group, "downgraded")
     talk.ask("Heartbeat", 4, {**heartbeat, "generation_id": generation}, note="downgraded")
+
+
+def classic_joins_refused(talk: Conversation) -> None:
+    """JoinGroup of the classic protocol that a group of the consumer protocol refuses."""
+    topic = talk.create("a")
+    (group,) = _groups(talk, "g")
+    _ask(talk, _join(group, "modern", topic), "a member of the consumer protocol joins")
+    wrong = {
+        "no protocols": {"protocols": {}},
+        "another protocol": {"protocols": {"other": b""}},
+        "a static member that nobody knows": {"group_instance_id": "i"},
+    }
+    for what, more in wrong.items():
+        for member in ("", "nobody"):
+            fields = join_fields(group, member, **more)
+            talk.every("JoinGroup", fields, note=f"{what}, member id {member!r}", versions=(2, 4))
+        if "protocols" in more:
+            talk.every("JoinGroup", join_fields(group, "modern", **more), note=f"{what}, a member", versions=(5, 9))

@@ -95,6 +95,18 @@ def offset_commit(talk: Conversation) -> None:
     talk.ask("OffsetFetch", 5, _fetch(group, {"__consumer_offsets": [0]})(5), note="of an internal topic")
 
 
+def offset_commit_of_nothing(talk: Conversation) -> None:
+    """An OffsetCommit of which nothing is taken makes no group."""
+    topic = talk.create("a")
+    (group,) = coordinated(talk, "g")
+    for version in (2, 9):
+        fields = _commit(group, topic, {0: 5}, metadata="m" * 5000)
+        talk.ask("OffsetCommit", version, fields, note="metadata too large")
+        talk.ask("DescribeGroups", 5, {"groups": [group]}, note="afterwards")
+    talk.ask("OffsetCommit", 9, _commit(group, topic, {0: 5}), note="a good one")
+    talk.ask("DescribeGroups", 5, {"groups": [group]}, note="after the good one")
+
+
 def offsets_of_members(talk: Conversation) -> None:
     """Commits within a generation, and after the member is gone."""
     topic = talk.create("a")
