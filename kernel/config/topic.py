@@ -206,18 +206,20 @@ def check_topic(config: BrokerConfig, overrides: Mapping[str, str], now: Mapping
         now: What is set on it now; None for a new one. What stays as it is may have lost its plugin.
 
     Raises:
-        KafkaError: INVALID_CONFIG with the first key that is unknown, refused, or has a wrong value.
+        KafkaError: INVALID_CONFIG with the first key that is unknown, else the first, in the order of their
+            definitions, that is refused or has a wrong value.
     """
     now = now or {}
+    keys = config.registry.keys[Scope.TOPIC]
     for name, text in overrides.items():
-        key = config.registry.find(Scope.TOPIC, name)
-        if now.get(name) == text and (key is None or name == CLEANUP_POLICY):
-            continue
-        if key is None:
+        if name not in keys and now.get(name) != text:
             hint = config.registry.hint(Scope.TOPIC, name)
             raise invalid(f"Unknown topic config name: {name}{f'; {hint}' if hint else ''}")
+    for name, key in keys.items():
+        if name not in overrides or (name == CLEANUP_POLICY and now.get(name) == overrides[name]):
+            continue
         try:
-            value = key.parse(text)
+            value = key.parse(overrides[name])
         except InvalidValueError as error:
             raise invalid(str(error)) from error
         if key.refused_because and value != key.default:

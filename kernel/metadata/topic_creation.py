@@ -161,7 +161,7 @@ def _chosen_by_coordinator(creation: _Creation, name: str, overrides: Mapping[st
 def _overrides(topic: CreatableTopic, config: BrokerConfig) -> dict[str, str]:
     missing = [item.name for item in topic.configs if item.value is None]
     if missing:
-        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {', '.join(missing)}")
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(missing)}")
     keys = config.registry.keys[Scope.TOPIC]
     return {
         item.name: without_repetition(keys.get(item.name), item.value)

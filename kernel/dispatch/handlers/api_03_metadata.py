@@ -134,23 +134,23 @@ class MetadataHandler:
         operations: int,
         version: int,
     ) -> list[MetadataResponseTopic]:
-        """Return the unknown ids, then the topics that exist; names beside ids are not looked at.
+        """Return the unknown ids, then the topics that exist; entries without an id are not looked at.
 
         Raises:
-            KafkaError: Versions 10 and 11 know the field but refuse its use; an entry has neither id nor name, which
-                Kafka meets with UNKNOWN_SERVER_ERROR.
+            KafkaError: Versions 10 and 11 know the field but refuse its use; no entry has an id and one has no name
+                either, which Kafka meets with UNKNOWN_SERVER_ERROR.
         """
         if version < FIRST_VERSION_WITH_IDS:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         known: list[MetadataResponseTopic] = []
         unknown: list[MetadataResponseTopic] = []
-        ids = dict.fromkeys(wanted.topic_id for wanted in asked if wanted.topic_id != ZERO_ID or wanted.name is None)
+        ids = dict.fromkeys(wanted.topic_id for wanted in asked if wanted.topic_id != ZERO_ID)
+        if not ids:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         for topic_id in ids:
             topic = image.topics_by_id.get(topic_id)
             if topic is not None:
                 known.append(self._topic(topic, live, operations))
-            elif topic_id == ZERO_ID:
-                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
             else:
                 unknown.append(
                     MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)

@@ -63,14 +63,23 @@ class DescribeConfigsHandler:
         }
 
     def handle(self, request: DescribeConfigsRequest, context: RequestContext) -> Answer:
-        """Answer at once."""
+        """Answer at once.
+
+        Raises:
+            KafkaError: A resource is of a type that does not exist: the others are not described either.
+        """
+        for resource in request.resources:
+            if resource.resource_type not in self._describe:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST, f"Unknown resource type of resource {resource.resource_name!r}"
+                )
         return DescribeConfigsResponse(results=[self._result(resource, request) for resource in request.resources])
 
     def _result(self, resource: DescribeConfigsResource, request: DescribeConfigsRequest) -> DescribeConfigsResult:
         result = DescribeConfigsResult(
             error_message="", resource_type=resource.resource_type, resource_name=resource.resource_name
         )
-        describe_resource = self._describe.get(resource.resource_type, _unknown_type)
+        describe_resource = self._describe[resource.resource_type]
         try:
             rows = describe_resource(resource.resource_name, resource.configuration_keys or [])
         except KafkaError as error:
@@ -139,10 +148,6 @@ class DescribeConfigsHandler:
                 for resource in request.resources
             ]
         )
-
-
-def _unknown_type(name: str, keys: list[str]) -> list[ConfigRow]:
-    raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type of resource {name!r}")
 
 
 def _row(row: ConfigRow, *, synonyms: bool, documentation: bool) -> DescribeConfigsResourceResult:

@@ -86,26 +86,26 @@ def _check_cursor(cursor: Cursor, names: list[str], *, asked_for_all: bool) -> N
 def _page(
     image: MetadataImage, names: list[str], first: int, limit: int, internal_topics: Set[str]
 ) -> DescribeTopicPartitionsResponse:
-    known: list[DescribeTopicPartitionsResponseTopic] = []
-    unknown: list[DescribeTopicPartitionsResponseTopic] = []
+    topics: list[DescribeTopicPartitionsResponseTopic] = []
     live = frozenset(image.live_brokers())
-    next_cursor = None
     for name in names:
+        if limit == 0:
+            return DescribeTopicPartitionsResponse(
+                topics=topics, next_cursor=ResponseCursor(topic_name=name, partition_index=0)
+            )
         topic = image.topics_by_name.get(name)
         if topic is None:
-            unknown.append(_missing(name, internal_topics))
-            continue
-        if limit == 0:
-            next_cursor = ResponseCursor(topic_name=name, partition_index=0)
-            break
-        end = min(len(topic.partitions), first + limit)
-        known.append(_topic(topic, range(first, end), live, internal_topics))
-        limit -= max(end - first, 0)
-        if end < len(topic.partitions):
-            next_cursor = ResponseCursor(topic_name=name, partition_index=end)
-            break
+            topics.append(_missing(name, internal_topics))
+        else:
+            end = min(len(topic.partitions), first + limit)
+            topics.append(_topic(topic, range(first, end), live, internal_topics))
+            if end < len(topic.partitions):
+                return DescribeTopicPartitionsResponse(
+                    topics=topics, next_cursor=ResponseCursor(topic_name=name, partition_index=end)
+                )
+            limit -= max(end - first, 0)
         first = 0
-    return DescribeTopicPartitionsResponse(topics=known + unknown, next_cursor=next_cursor)
+    return DescribeTopicPartitionsResponse(topics=topics)
 
 
 def _missing(name: str, internal_topics: Set[str]) -> DescribeTopicPartitionsResponseTopic:

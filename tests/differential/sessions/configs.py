@@ -69,6 +69,40 @@ def describe_topic_configs(talk: Conversation) -> None:
             talk.ask("DescribeConfigs", 4, _describe(kind, name), note=f"resource type {kind}, name {name!r}")
 
 
+def describe_configs_beside_no_type(talk: Conversation) -> None:
+    """DescribeConfigs of a topic beside a resource of a type that does not exist."""
+    topic = talk.create("a")
+    for kind in (_UNKNOWN, 3, 64):
+        resources = [
+            {"resource_type": _TOPIC, "resource_name": topic, "configuration_keys": ["retention.ms"]},
+            {"resource_type": kind, "resource_name": "x", "configuration_keys": []},
+        ]
+        talk.every("DescribeConfigs", {"resources": resources}, note=f"resource type {kind}", versions=(1, 4))
+
+
+def first_wrong_config(talk: Conversation) -> None:
+    """Several wrong configs of a topic: which is told."""
+    topic = talk.create("a")
+    texts = {
+        "compression.type": "none",
+        "unclean.leader.election.enable": "maybe",
+        "min.insync.replicas": "0",
+        "max.message.bytes": "-1",
+        "preallocate": "",
+    }
+    for left in range(len(texts)):
+        found = dict(list(texts.items())[left:])
+        configs = [{"name": name, "value": value} for name, value in found.items()]
+        new = {"name": talk.topic(f"b{left}"), "num_partitions": 1, "replication_factor": 1, "configs": configs}
+        talk.ask("CreateTopics", 7, {"topics": [new], "timeout_ms": 20000}, note=f"{len(found)} wrong configs")
+        talk.ask("AlterConfigs", 2, _alter(_TOPIC, topic, *found.items()), note=f"{len(found)} wrong configs")
+        new["configs"] = [*configs, {"name": "nonsense", "value": "1"}]
+        talk.ask("CreateTopics", 7, {"topics": [new], "timeout_ms": 20000}, note=f"{len(found)}, an unknown name last")
+    nulls = [{"name": name, "value": None} for name in ("retention.ms", "delete.retention.ms")]
+    new = {"name": talk.topic("c"), "num_partitions": 1, "replication_factor": 1, "configs": nulls}
+    talk.ask("CreateTopics", 7, {"topics": [new], "timeout_ms": 20000}, note="two nulls")
+
+
 def describe_broker_configs(talk: Conversation) -> None:
     """DescribeConfigs of brokers."""
     for version, more in ((1, False), (4, True)):

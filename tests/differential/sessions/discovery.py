@@ -212,3 +212,30 @@ def describe_topic_partitions(talk: Conversation) -> None:
     ask("from a topic that is not asked for", [{"name": b}], cursor=(a, 1))
     ask("from an unknown topic", both, cursor=(talk.topic("aa"), 0))
     ask("from behind the last topic", both, cursor=(talk.topic("zz"), 0))
+
+
+def topics_among_others(talk: Conversation) -> None:
+    """Known topics beside unknown ones, and beside entries that say nothing."""
+    b, d = talk.create("b", partitions=2), talk.create("d")
+    known = talk.topic_id(b)
+    talk.topic_id(d)
+    empty = {"topic_id": _NO_ID, "name": None}
+    for what, topics in {
+        "nothing, id": [empty, {"topic_id": known, "name": None}],
+        "nothing, name": [empty, {"topic_id": _NO_ID, "name": b}],
+        "name, nothing, unknown id": [
+            {"topic_id": _NO_ID, "name": b},
+            empty,
+            {"topic_id": UNKNOWN_ID, "name": None},
+        ],
+    }.items():
+        talk.every("Metadata", {"topics": topics}, note=what, versions=range(10, 14))
+    names = [talk.topic(suffix) for suffix in "edcba"]
+    asked = [{"name": name} for name in names]
+    for limit in (1, 2, 3, 4, 9):
+        fields = {"topics": asked, "response_partition_limit": limit, "cursor": None}
+        talk.ask("DescribeTopicPartitions", 0, fields, note=f"five topics, two known, limit {limit}")
+    for name, index in ((names[4], 1), (names[3], 1), (names[2], 1), (names[0], 0)):
+        cursor = {"topic_name": name, "partition_index": index}
+        fields = {"topics": asked, "response_partition_limit": 9, "cursor": cursor}
+        talk.ask("DescribeTopicPartitions", 0, fields, note=f"five topics, two known, from {name}, {index}")
