@@ -19,7 +19,7 @@ from odradek.kernel.records.batch import assign_offset_and_epoch, read_header
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.compression import CODECS
 from odradek.kernel.records.reader import read_records
-from odradek.kernel.records.validation import ValidationRules, validate_batch, validate_headers
+from odradek.kernel.records.validation import ValidationRules, validate_batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +55,6 @@ def produce_path() -> None:
         "bare struct.unpack_from": lambda: HEADER.unpack_from(batch, 0),
         "bare crc32c": lambda: crc32c(covered),
         "read_header": lambda: read_header(batch),
-        "validate_headers": lambda: validate_headers(batch, 0, end, rules, 9),
         "validate_batch, headers": lambda: validate_batch(batch, 0, end, rules, now_ms=NOW, produce_version=9),
         "validate_batch, full": lambda: validate_batch(batch, 0, end, walking, now_ms=NOW, produce_version=9),
         "assign_offset_and_epoch": lambda: assign_offset_and_epoch(batch, header, 0, 0),

@@ -76,13 +76,12 @@ def judge(
     Raises:
         KafkaError: It may not.
     """
-    if state is not None:
-        if header.producer_epoch == state.producer_epoch:
-            last_sequence = (header.base_sequence + header.last_offset_delta) & SEQUENCE_MAX
-            original = state.find_duplicate(header.base_sequence, last_sequence)
-            if original is not None:
-                return original
-        check_epoch(state, header.producer_epoch)
+    if state is not None and header.producer_epoch == state.producer_epoch:
+        last_sequence = (header.base_sequence + header.last_offset_delta) & SEQUENCE_MAX
+        original = state.find_duplicate(header.base_sequence, last_sequence)
+        if original is not None:
+            return original
+    check_epoch(state, header.producer_id, header.producer_epoch)
     is_transactional = bool(header.attributes & TRANSACTIONAL_FLAG)
     if is_transactional and not is_open(state, header.producer_epoch):
         _check_verified(header, pending, verified)
@@ -102,16 +101,17 @@ def is_open(state: ProducerState | None, producer_epoch: int) -> bool:
     return state is not None and state.transaction is not None and state.producer_epoch == producer_epoch
 
 
-def check_epoch(state: ProducerState, producer_epoch: int) -> None:
-    """Refuse a producer that has been fenced.
+def check_epoch(state: ProducerState | None, producer_id: int, producer_epoch: int) -> None:
+    """Refuse a producer that has been fenced; of one that is not known, an epoch that none can have.
 
     Raises:
         KafkaError: INVALID_PRODUCER_EPOCH.
     """
-    if producer_epoch < state.producer_epoch:
+    known_epoch = NO_EPOCH if state is None else state.producer_epoch
+    if producer_epoch < known_epoch:
         raise KafkaError(
             ErrorCode.INVALID_PRODUCER_EPOCH,
-            f"producer {state.producer_id}: epoch {producer_epoch} is older than {state.producer_epoch}",
+            f"producer {producer_id}: epoch {producer_epoch} is older than {known_epoch}",
         )
 
 

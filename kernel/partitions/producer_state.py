@@ -14,7 +14,7 @@ How a batch is judged, as Kafka 4.3.1 answers, in this order:
 =====================================================  ==============================================
 of a producer that is not known (new, or expired)      accepted, whatever its sequence
 same epoch, same sequences as one of the last five     duplicate: answered like the original
-older epoch                                            INVALID_PRODUCER_EPOCH
+older epoch; below -1 of one that is not known         INVALID_PRODUCER_EPOCH
 newer epoch, sequence not 0                            OUT_OF_ORDER_SEQUENCE_NUMBER
 same epoch, sequence not the next one                  OUT_OF_ORDER_SEQUENCE_NUMBER, also for what is older
                                                        than the last five (no DUPLICATE_SEQUENCE_NUMBER)
@@ -170,7 +170,7 @@ class ProducerStateTable:
         """
         state = self._states.get(header.producer_id)
         if state is None:
-            if not header.attributes & TRANSACTIONAL_FLAG:
+            if not header.attributes & TRANSACTIONAL_FLAG and header.producer_epoch >= NO_EPOCH:
                 return None
         elif (
             header.base_sequence == state.next_sequence
@@ -205,7 +205,7 @@ class ProducerStateTable:
         """
         state = self._states.get(producer_id)
         if state is not None:
-            check_epoch(state, producer_epoch)
+            check_epoch(state, producer_id, producer_epoch)
             if is_open(state, producer_epoch):
                 return None
         found = self._verifications.get(producer_id)
@@ -222,9 +222,7 @@ class ProducerStateTable:
         Raises:
             KafkaError: INVALID_PRODUCER_EPOCH.
         """
-        state = self._states.get(producer_id)
-        if state is not None:
-            check_epoch(state, producer_epoch)
+        check_epoch(self._states.get(producer_id), producer_id, producer_epoch)
 
     def append(self, header: BatchHeader) -> None:
         """Take note of a data batch, whose offsets are assigned and which was accepted or is read from the log. Hot."""

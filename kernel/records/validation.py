@@ -43,9 +43,6 @@ from .batch import (
     COMPRESSION_MASK,
     CONTROL_FLAG,
     HEADER_SIZE,
-    LOG_OVERHEAD,
-    MAGIC,
-    MAGIC_POSITION,
     TIMESTAMP_TYPE_FLAG,
     BatchHeader,
     CorruptRecordsError,
@@ -55,12 +52,12 @@ from .batch import (
 )
 from .builder import BatchBuilder
 from .compression import (
-    CODECS,
     DECOMPRESSED_BYTES_MAX,
     CompressionType,
     DecompressedTooLargeError,
     check_lz4_blocks,
 )
+from .produced import CODECS_COUNT, InvalidBatchError, framed_header
 from .reader import read_payload
 from .record import Record, decode_records
 from .scan import RecordsScan, scan_records
@@ -77,11 +74,7 @@ TIMESTAMP_BEFORE_MAX_MS: Final = 2**63 - 1
 TIMESTAMP_AFTER_MAX_MS: Final = 3_600_000
 """Kafka's default of `message.timestamp.after.max.ms`."""
 
-_RECORD_SIZE_MIN: Final = 14
 _INT64_MAX: Final = 2**63 - 1
-_ZSTD_PRODUCE_VERSION: Final = 7
-_CODECS_COUNT: Final = len(CODECS)
-_ZSTD: Final = int(CompressionType.ZSTD)
 
 
 class ValidationMode(StrEnum):
@@ -137,30 +130,6 @@ class ValidationRules:
     plain_bytes_max: int = attrs.field(init=False, default=attrs.Factory(_plain_bytes_max, takes_self=True))
 
 
-class InvalidBatchError(KafkaError):
-    """A produced batch is refused.
-
-    Attributes:
-        error_message: For the partition's `error_message`; None where Kafka sends none.
-        record_errors: `(index of the record, message)` for the partition's `record_errors`.
-        is_from_log: Whether the answer carries the log start offset: Kafka's does for what it finds in the records
-            and not for what it finds in the frame, the size or the CRC, where it is -1.
-    """
-
-    def __init__(
-        self,
-        code: ErrorCode,
-        error_message: str | None = None,
-        *,
-        record_errors: tuple[tuple[int, str], ...] = (),
-        is_from_log: bool = False,
-    ) -> None:
-        super().__init__(code, error_message or "")
-        self.error_message = error_message
-        self.record_errors = record_errors
-        self.is_from_log = is_from_log
-
-
 @attrs.define
 class ValidatedBatch:
     """A batch that may be appended.
@@ -207,7 +176,25 @@ def validate_batch(
     Raises:
         InvalidBatchError: it is refused, with everything for the answer.
     """
-    header = validate_headers(buffer, position, end, rules, produce_version)
+    header = framed_header(buffer, position, end, produce_version)
+    return validate_framed(buffer, position, header, rules, now_ms=now_ms, partition_name=partition_name)
+
+
+def validate_framed(
+    buffer: bytearray | memoryview,
+    position: int,
+    header: BatchHeader,
+    rules: ValidationRules,
+    *,
+    now_ms: int,
+    partition_name: TopicPartition | str = "",
+) -> ValidatedBatch:
+    """Do all of `validate_batch` but for what `framed_header` does.
+
+    Raises:
+        InvalidBatchError: it is refused.
+    """
+    _check_header(buffer, position, header, rules)
     if needs_walk(header, rules, now_ms):
         return _walk(buffer, position, header, rules, now_ms, partition_name)
     if rules.timestamp_type:
@@ -225,22 +212,11 @@ def check_size(header: BatchHeader, rules: ValidationRules) -> None:
         raise KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE)
 
 
-def validate_headers(
-    buffer: Buffer, position: int, end: int, rules: ValidationRules, produce_version: int
-) -> BatchHeader:
-    """Check all that the header alone can be refused for, and the CRC; return the header.
-
-    Raises:
-        InvalidBatchError: it is refused.
-    """
-    header = read_header(buffer, position) if end - position >= HEADER_SIZE else None
-    if header is None or header.magic != MAGIC or header.length_bytes != end - position:
-        header = _framed_header(buffer, position, end)
+def _check_header(buffer: Buffer, position: int, header: BatchHeader, rules: ValidationRules) -> None:
+    """Check all that the header alone can be refused for, and the CRC."""
     length_bytes = header.length_bytes
     attributes = header.attributes
     codec = attributes & COMPRESSION_MASK
-    if codec == _ZSTD and produce_version < _ZSTD_PRODUCE_VERSION:
-        raise InvalidBatchError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
     if length_bytes > rules.max_message_bytes:
         raise InvalidBatchError(ErrorCode.MESSAGE_TOO_LARGE)
     if crc32c(memoryview(buffer)[position + ATTRIBUTES_POSITION : position + length_bytes]) != header.crc:
@@ -248,16 +224,15 @@ def validate_headers(
     count = header.records_count
     if (
         header.base_offset
-        or codec >= _CODECS_COUNT
+        or codec >= CODECS_COUNT
         or count <= 0
         or count != header.last_offset_delta + 1
         or attributes & CONTROL_FLAG
         or (header.base_sequence < 0 and header.producer_id >= 0)
     ):
-        is_codec = codec >= _CODECS_COUNT and not header.base_offset
+        is_codec = codec >= CODECS_COUNT and not header.base_offset
         code = ErrorCode.UNKNOWN_SERVER_ERROR if is_codec else ErrorCode.INVALID_RECORD
         raise InvalidBatchError(code, is_from_log=True)
-    return header
 
 
 def needs_walk(header: BatchHeader, rules: ValidationRules, now_ms: int) -> bool:
@@ -274,50 +249,6 @@ def needs_walk(header: BatchHeader, rules: ValidationRules, now_ms: int) -> bool
         <= header.max_timestamp
         <= now_ms + rules.timestamp_after_max_ms
     )
-
-
-def _framed_header(buffer: Buffer, position: int, end: int) -> BatchHeader:
-    """Return the header of a field that is exactly one batch of format v2, judged as Kafka's own walk over it judges.
-
-    Raises:
-        InvalidBatchError: it is not.
-    """
-    size = _next_batch_size(buffer, position, end)
-    if size is None or buffer[position + MAGIC_POSITION] != MAGIC:
-        raise InvalidBatchError(ErrorCode.INVALID_RECORD)
-    try:
-        is_alone = _next_batch_size(buffer, position + size, end) is None
-    except InvalidBatchError as error:
-        raise InvalidBatchError(error.code) from None  # Kafka tells no reason when it is what follows the batch
-    if not is_alone:
-        raise InvalidBatchError(ErrorCode.INVALID_RECORD)
-    if size < HEADER_SIZE:
-        raise InvalidBatchError(ErrorCode.CORRUPT_MESSAGE)
-    return read_header(buffer, position)
-
-
-def _next_batch_size(buffer: Buffer, position: int, end: int) -> int | None:
-    """Return the size of the batch of whatever format at `position`; None when none fits before `end`.
-
-    Raises:
-        InvalidBatchError: what stands there cannot be a batch.
-    """
-    remaining = end - position
-    if remaining < LOG_OVERHEAD:
-        return None
-    record_size = int.from_bytes(buffer[position + 8 : position + LOG_OVERHEAD], "big", signed=True)
-    if record_size < _RECORD_SIZE_MIN:
-        raise InvalidBatchError(
-            ErrorCode.CORRUPT_MESSAGE,
-            f"Record size {record_size} is less than the minimum record overhead ({_RECORD_SIZE_MIN})",
-        )
-    if remaining <= MAGIC_POSITION:
-        return None
-    magic = buffer[position + MAGIC_POSITION]
-    if magic > MAGIC:
-        shown = magic - 256 if magic > 127 else magic
-        raise InvalidBatchError(ErrorCode.CORRUPT_MESSAGE, f"Invalid magic found in record: {shown}")
-    return record_size + LOG_OVERHEAD if record_size + LOG_OVERHEAD <= remaining else None
 
 
 def _walk(

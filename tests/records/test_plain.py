@@ -15,8 +15,9 @@ from odradek.kernel.records import scan
 from odradek.kernel.records.batch import BatchHeader, TimestampType, encode_batch
 from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.records.plain import CHECKED_BYTES_MAX, read_plain_in_python, take_plain
+from odradek.kernel.records.produced import InvalidBatchError
 from odradek.kernel.records.record import encode_record
-from odradek.kernel.records.validation import InvalidBatchError, ValidationRules, validate_batch
+from odradek.kernel.records.validation import ValidationRules, validate_batch
 
 if TYPE_CHECKING:
     from odradek.kernel.records.plain import PlainReader

@@ -10,16 +10,15 @@ from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.batch import TimestampType, encode_batch, is_crc_valid, read_header
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.compression import CompressionType
+from odradek.kernel.records.produced import InvalidBatchError
 from odradek.kernel.records.reader import read_records
 from odradek.kernel.records.record import encode_record
 from odradek.kernel.records.validation import (
-    InvalidBatchError,
     ValidatedBatch,
     ValidationMode,
     ValidationRules,
     needs_walk,
     validate_batch,
-    validate_headers,
     walks_records,
 )
 
@@ -216,4 +215,4 @@ def test_noise_is_refused(size: int) -> None:
     noise = bytearray(random.Random(size).randbytes(size))
 
     with pytest.raises(InvalidBatchError):
-        validate_headers(noise, 0, size, ValidationRules(), 9)
+        validate_batch(noise, 0, size, ValidationRules(), now_ms=NOW, produce_version=9)

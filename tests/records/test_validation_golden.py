@@ -12,13 +12,9 @@ import pytest
 from odradek.kernel.records import scan, validation
 from odradek.kernel.records.batch import TimestampType, assign_offset_and_epoch, is_crc_valid, read_header
 from odradek.kernel.records.compression import CODECS
+from odradek.kernel.records.produced import InvalidBatchError
 from odradek.kernel.records.reader import read_records
-from odradek.kernel.records.validation import (
-    InvalidBatchError,
-    ValidatedBatch,
-    ValidationRules,
-    validate_batch,
-)
+from odradek.kernel.records.validation import ValidatedBatch, ValidationRules, validate_batch
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "produce_answers.json").read_text())
 CASES = GOLDEN["cases"]

@@ -10,6 +10,7 @@ Version 13 addresses topics by id. *Source:* KIP-98 (sequences), KIP-467 (record
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -19,7 +20,8 @@ from ...partitions.produce_operation import ProduceOperation, WaitingPartition
 from ...purgatory.delayed_operation import Outcome
 from ...records.batch import HEADER_SIZE, TIMESTAMP_TYPE_FLAG, TRANSACTIONAL_FLAG
 from ...records.plain import take_plain
-from ...records.validation import InvalidBatchError, check_size, validate_batch
+from ...records.produced import FLAGS_POSITION, InvalidBatchError, framed_header, is_transactional
+from ...records.validation import check_size, validate_batch, validate_framed
 from ...types import NO_OFFSET, NO_TIMESTAMP
 from ...wire.frame_template import FrameTemplate, mark
 from ...wire.messages.api_00_produce import (
@@ -30,14 +32,7 @@ from ...wire.messages.api_00_produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from .produce_admission import (
-    FLAGS_POSITION,
-    NOTHING_TO_ADMIT,
-    RefusedError,
-    is_transactional,
-    is_within_open,
-    transactional_part,
-)
+from .produce_admission import NOTHING_TO_ADMIT, RefusedError, TransactionalPart, is_within_open
 from .repeated_produce import RepeatedProduce, RepeatedProduces
 
 if TYPE_CHECKING:
@@ -52,7 +47,7 @@ if TYPE_CHECKING:
     from ...records.batch import BatchHeader
     from ...types import Buffer
     from ...wire.messages.api_00_produce import PartitionProduceData, ProduceRequest
-    from .produce_admission import Admitted, ProduceAdmission, TransactionalPart
+    from .produce_admission import Admitted, ProduceAdmission
 
     StagedOne: TypeAlias = tuple[RequestContext, ProduceRequest, Replica, BatchHeader, ProducedBatch | None, int]
     """What the answer to a request of one partition needs once its batch is staged: see `_settle_one`."""
@@ -195,7 +190,15 @@ class ProduceHandler:
 
     def _handle_many(self, request: ProduceRequest, context: RequestContext) -> Answer:
         """Have what is transactional admitted, then stage every batch of a request."""
-        if not any(is_transactional(part.records) for topic in request.topic_data for part in topic.partition_data):
+        try:
+            needs_admission = any(
+                part.records is not None and is_transactional(part.records)
+                for topic in request.topic_data
+                for part in topic.partition_data
+            )
+        except InvalidBatchError as error:
+            return self._refuse_all(request, context, error.code, error.error_message)
+        if not needs_admission:
             return self._stage_all(request, context, NOTHING_TO_ADMIT)
         if request.transactional_id is None:
             return self._refuse_all(request, context, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, None)
@@ -210,7 +213,7 @@ class ProduceHandler:
         )
 
     def _transactional_parts(self, request: ProduceRequest, version: int) -> list[TransactionalPart]:
-        """Return the transactional batches of partitions that are here; the others are refused when they are staged."""
+        """Return the sound transactional batches of partitions that are here; the others are refused when staged."""
         by_id = version >= FIRST_VERSION_WITH_IDS
         topics: Any = self._replicas.topics_by_id if by_id else self._replicas.topics
         parts = []
@@ -220,11 +223,14 @@ class ProduceHandler:
                 continue
             for part in topic.partition_data:
                 replica = replicas.partitions.get(part.index)
-                if replica is not None and replica.is_leader and is_transactional(part.records):
-                    assert part.records is not None
-                    found = transactional_part(replica, part.records)
-                    if found.producer_id >= 0:
-                        parts.append(found)
+                if replica is None or not replica.is_leader or part.records is None:
+                    continue
+                with contextlib.suppress(InvalidBatchError):
+                    header = framed_header(part.records, 0, len(part.records), version)
+                    if header.is_transactional and header.producer_id >= 0:
+                        parts.append(
+                            TransactionalPart(replica, header.producer_id, header.producer_epoch, header.base_sequence)
+                        )
         return parts
 
     def _stage_all(self, request: ProduceRequest, context: RequestContext, admitted: Admitted) -> Answer:
@@ -293,17 +299,22 @@ class ProduceHandler:
         if topic is None:
             raise KafkaError(UNKNOWN_TOPIC_ID if version >= FIRST_VERSION_WITH_IDS else UNKNOWN_TOPIC_OR_PARTITION)
         replica = topic.partitions.get(part.index) or self._replicas.get(topic.name, part.index)
-        if not -1 <= request.acks <= 1 and part.records:
+        if part.records is None:
+            raise KafkaError(ErrorCode.INVALID_RECORD, "Produce request with null records")
+        records = memoryview(part.records)
+        try:
+            header = framed_header(records, 0, len(records), version)
+        except InvalidBatchError as error:
+            raise InvalidBatchError(error.code) from error  # Kafka tells the reason of a whole request only
+        if replica in admitted.refused:
+            raise admitted.refused[replica]
+        if not -1 <= request.acks <= 1:
             raise RefusedError(ErrorCode.INVALID_REQUIRED_ACKS, ErrorCode.INVALID_REQUIRED_ACKS.text)
         if topic.is_internal:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic.name}")
-        if part.records is None:
-            raise KafkaError(ErrorCode.INVALID_RECORD, "Produce request with null records")
         counters = topic.counters
         counters.produce_requests += 1
-        if replica in admitted.refused:
-            raise admitted.refused[replica]
-        batch = self._validated(replica, memoryview(part.records), version, now_ms)
+        batch = self._validated(replica, records, header, version, now_ms)
         if batch is None:
             answer.base_offset = NO_OFFSET
             return
@@ -325,14 +336,12 @@ class ProduceHandler:
 
     @staticmethod
     def _validated(
-        replica: Replica, records: memoryview, version: int, now_ms: int
+        replica: Replica, records: memoryview, header: BatchHeader, version: int, now_ms: int
     ) -> tuple[memoryview, BatchHeader] | None:
         """Return the batch as it will be appended, None when a stage took it away."""
         rules = replica.settings.rules
         name = replica.topic_partition
-        valid = validate_batch(
-            records, 0, len(records), rules, now_ms=now_ms, produce_version=version, partition_name=name
-        )
+        valid = validate_framed(records, 0, header, rules, now_ms=now_ms, partition_name=name)
         data = records[: valid.header.length_bytes] if valid.rewritten is None else memoryview(valid.rewritten)
         for stage in replica.stages:
             accepted = stage.accept(data)
@@ -414,6 +423,7 @@ class ProduceHandler:
                     ],
                 )
                 for topic in request.topic_data
+                if topic.partition_data
             ]
         )
 

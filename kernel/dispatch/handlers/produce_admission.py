@@ -26,7 +26,7 @@ from ...contracts.transactions import Admission
 from ...errors import ErrorCode, KafkaError
 from ...partitions.append_check import NOT_NEEDED
 from ...purgatory.delayed_operation import DelayedOperation, Outcome
-from ...records.batch import HEADER_SIZE, MAGIC, MAGIC_POSITION, TRANSACTIONAL_FLAG
+from ...records.batch import HEADER_SIZE, MAGIC, MAGIC_POSITION
 from ...types import TopicPartition
 
 if TYPE_CHECKING:
@@ -46,8 +46,6 @@ FIRST_VERSION_THAT_ADDS: Final = 12
 FIRST_VERSION_WITH_ABORTABLE: Final = 11
 """From which version on clients know TRANSACTION_ABORTABLE."""
 FIRST_PAUSE_MS: Final = 1
-FLAGS_POSITION: Final = 22
-"""The byte of the attributes that holds `TRANSACTIONAL_FLAG`."""
 _PRODUCER: Final = Struct(">qhi")
 _PRODUCER_POSITION: Final = 43
 
@@ -102,21 +100,6 @@ class AdmissionSettings:
     verifies: bool
     retry_pause_ms: int
     retry_ms_max: int
-
-
-def is_transactional(records: Buffer | None) -> bool:
-    """Return whether a partition's data begins with a transactional batch, sound or not."""
-    return (
-        records is not None
-        and len(records) >= HEADER_SIZE
-        and records[MAGIC_POSITION] == MAGIC
-        and bool(records[FLAGS_POSITION] & TRANSACTIONAL_FLAG)
-    )
-
-
-def transactional_part(replica: Replica, records: Buffer) -> TransactionalPart:
-    """Return what an admission needs of a partition's data, for which `is_transactional` holds."""
-    return TransactionalPart(replica, *_PRODUCER.unpack_from(records, _PRODUCER_POSITION))
 
 
 def is_within_open(replica: Replica, records: Buffer) -> bool:

@@ -419,3 +419,40 @@ def init_producer_id(talk: Conversation) -> None:
         talk.every("InitProducerId", fields, note=f"producer {producer_id}, epoch {epoch}", versions=(3, 5))
     talk.every("InitProducerId", plain | {"transactional_id": ""}, note="transactional id empty", versions=(0, 5))
     talk.ask("InitProducerId", 0, raw=b"\xff\xff", note="body cut off")
+
+
+def produce_in_part(talk: Conversation) -> None:
+    """Requests of several partitions of which some are refused, and which reason is told first."""
+    topic = talk.create("a", partitions=2)
+    sound, garbage, short = batch(), batch(magic=3), batch(length_change=-60)
+    transactional = batch(attributes=TRANSACTIONAL, producer=(-1, -1, -1))
+    pairs = {
+        "sound, magic 3": (sound, garbage),
+        "magic 3, sound": (garbage, sound),
+        "sound, record size 1": (sound, short),
+        "sound, bad CRC": (sound, batch(crc_change=1)),
+        "no bytes, sound": (b"", sound),
+        "magic 1, sound": (legacy_message_set(1), sound),
+        "cut off, sound": (sound[:-3], sound),
+        "two batches, sound": (sound + sound, sound),
+        "a batch and one of magic 3, sound": (sound + garbage, sound),
+        "transactional, magic 3": (transactional, garbage),
+        "magic 3, transactional": (garbage, transactional),
+        "cut off and transactional, sound": (transactional[:-3], sound),
+        "sound and transactional in one, sound": (sound + transactional, sound),
+        "zstd, sound": (batch(codec=ZSTD), sound),
+    }
+    for what, pair in pairs.items():
+        parts = [{"index": index, "records": content} for index, content in enumerate(pair)]
+        data = [{"name": topic, "partition_data": parts}, {"name": topic + "b", "partition_data": []}]
+        for acks in (-1, 2):
+            fields = {"acks": acks, "timeout_ms": 5000, "topic_data": data}
+            talk.every("Produce", fields, note=f"{what}, acks {acks}", versions=(6, 9))
+    for what, content in {"magic 3": garbage, "record size 1": short, "no bytes": b"", "sound": sound}.items():
+        talk.ask("Produce", 9, _fields(topic, content, partition=9), note=f"{what}, to a partition that is not there")
+    for version in (6, 7):
+        talk.ask("Produce", version, _fields(topic, batch(attributes=6)), note="codec 6")
+    for epoch in (-1, -2, -(2**15)):
+        content = batch(producer=(1_000_100 - epoch, epoch, 0))
+        talk.ask("Produce", 9, _fields(topic, content), note=f"the first batch of a producer, of epoch {epoch}")
+    _show_log(talk, topic)
