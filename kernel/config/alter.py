@@ -246,7 +246,8 @@ def _check_edit_of_broker(name: str, key: ConfigKey | None, operation: int) -> N
 
 def _edit_list(entries: Value, operation: int, text: str) -> str:
     before = entries if isinstance(entries, tuple) else ()
-    edit = tuple(entry.strip() for entry in text.split(","))
+    # What ends in commas ends before them, as Java splits; nothing at all is an empty entry.
+    edit = tuple(entry.strip() for entry in (text.rstrip(",").split(",") if text.strip(",") or not text else ()))
     if operation == Operation.APPEND:
         return ",".join((*before, *(entry for entry in edit if entry not in before)))
     return ",".join(entry for entry in before if entry not in edit)

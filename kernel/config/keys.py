@@ -181,11 +181,12 @@ class ConfigKey:
 
 
 def without_repetition(key: ConfigKey | None, text: str) -> str:
-    """Return a text with repeated entries of a list dropped, as Kafka does before it checks."""
+    """Return a text with repeated entries of a list dropped, as Kafka does before it checks; mere commas stay."""
     if key is None or key.type is not ConfigType.LIST or "," not in text:
         return text
     entries = tuple(entry.strip() for entry in text.split(","))
-    return text if len(set(entries)) == len(entries) else ",".join(dict.fromkeys(entries))
+    distinct = tuple(dict.fromkeys(entries))
+    return text if len(distinct) == len(entries) or distinct == ("",) else ",".join(distinct)
 
 
 Row: TypeAlias = tuple[str, ConfigType, "Value", "Validator | None", Importance, UpdateMode, Part]

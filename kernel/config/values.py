@@ -260,9 +260,9 @@ class ListOf:
             raise InvalidValueError(f"Configuration '{name}' must not be empty. Valid values include: {valid}")
         if len(set(value)) != len(value):
             raise InvalidValueError(f"Configuration '{name}' values must not be duplicated.")
-        if "" in value and self.choices is None:
-            raise InvalidValueError(f"Configuration '{name}' values must not be empty.")
         for entry in value:
+            if not entry:
+                raise InvalidValueError(f"Configuration '{name}' values must not be empty.")
             if self.choices is not None and entry not in self.choices:
                 why = f"String must be one of: {', '.join(self.choices)}{self.remedy}"
                 raise InvalidValueError.of(name, entry, why)

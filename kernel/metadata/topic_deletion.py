@@ -37,7 +37,9 @@ def delete_topics(
     """
     if not rules.config_at(image).get_bool("delete.topic.enable"):
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED)
-    wanted = [DeleteTopicState(name=name) for name in request.topic_names] + request.topics
+    everything = [DeleteTopicState(name=name) for name in request.topic_names] + request.topics
+    refused = [_both_given(topic) for topic in everything if topic.name is not None and topic.topic_id != ZERO_ID]
+    wanted = [topic for topic in everything if topic.name is None or topic.topic_id == ZERO_ID]
     names = Counter(topic.name for topic in wanted if topic.name is not None)
     ids = Counter(topic.topic_id for topic in wanted if topic.topic_id != ZERO_ID)
     resolved = Counter(found.topic_id for topic in wanted if (found := _look_up(image, topic)) is not None)
@@ -57,14 +59,21 @@ def delete_topics(
         else:
             records.append(RemoveTopicRecord(topic_id=found.topic_id))
         results.setdefault((result.name, result.topic_id), result)
-    return CoordinatorResult(records, DeleteTopicsResponse(responses=list(results.values())))
+    return CoordinatorResult(records, DeleteTopicsResponse(responses=[*refused, *results.values()]))
+
+
+def _both_given(wanted: DeleteTopicState) -> DeletableTopicResult:
+    return DeletableTopicResult(
+        name=wanted.name,
+        topic_id=wanted.topic_id,
+        error_code=ErrorCode.INVALID_REQUEST,
+        error_message="You may not specify both topic name and topic id.",
+    )
 
 
 def _look_up(image: MetadataImage, wanted: DeleteTopicState) -> TopicImage | None:
     """Return the topic that a name or an id means, if it means one."""
-    if wanted.name is None:
-        return image.topics_by_id.get(wanted.topic_id)
-    return image.topics_by_name.get(wanted.name) if wanted.topic_id == ZERO_ID else None
+    return image.topics_by_id.get(wanted.topic_id) if wanted.name is None else image.topics_by_name.get(wanted.name)
 
 
 def _check_once(times: int, detail: str) -> None:
@@ -73,16 +82,11 @@ def _check_once(times: int, detail: str) -> None:
 
 
 def _find(image: MetadataImage, wanted: DeleteTopicState) -> TopicImage:
-    if wanted.name is not None:
-        if wanted.topic_id != ZERO_ID:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.")
-        topic = image.topics_by_name.get(wanted.name)
-        if topic is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+    topic = _look_up(image, wanted)
+    if topic is not None:
         return topic
+    if wanted.name is not None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
     if wanted.topic_id == ZERO_ID:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
-    topic = image.topics_by_id.get(wanted.topic_id)
-    if topic is None:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
-    return topic
+    raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")

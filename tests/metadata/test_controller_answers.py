@@ -36,7 +36,6 @@ OPERATIONS = {
 
 DIFFERENCES = {
     "alter all brokers": "Kafka keeps a cluster-wide min.insync.replicas for eligible leader replicas; not built here",
-    "append an empty text": "the same code; Kafka checks lists for emptiness before their values",
     "an unknown operation": "Kafka fails inside (UNKNOWN_SERVER_ERROR); here it is INVALID_REQUEST with a reason",
     "set an unknown key for the broker": "Kafka keeps any name; a misspelled key that is silently kept helps nobody",
 }

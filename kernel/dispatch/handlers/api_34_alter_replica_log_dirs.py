@@ -10,7 +10,7 @@ they retry.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ...errors import ErrorCode, KafkaError, StorageError
 from ...wire.messages.api_34_alter_replica_log_dirs import (
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from ...wire.messages.api_34_alter_replica_log_dirs import AlterReplicaLogDirsRequest
 
 log = logging.getLogger(__name__)
+
+_NAME_LENGTH_MAX: Final = 255 - len(f".{'0' * 32}-future")
+"""How long the name of a log may be so that its copy's is one that file systems take; Kafka refuses longer ones."""
 
 
 class AlterReplicaLogDirsHandler:
@@ -47,6 +50,8 @@ class AlterReplicaLogDirsHandler:
         return _response(codes)
 
     def _alter(self, path: str, topic: str, index: int) -> ErrorCode:
+        if len(f"{topic}-{index}") > _NAME_LENGTH_MAX:
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
         try:
             self._check_dir(path)
             self._moves.ask(self._replicas.get(topic, index), path)

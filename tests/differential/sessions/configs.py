@@ -103,6 +103,17 @@ def first_wrong_config(talk: Conversation) -> None:
     talk.ask("CreateTopics", 7, {"topics": [new], "timeout_ms": 20000}, note="two nulls")
 
 
+def lists_with_empty_entries(talk: Conversation) -> None:
+    """A topic's list set, appended to and subtracted from with nothing between its commas."""
+    topic = talk.create("a")
+    for operation in (0, 2, 3):
+        for text in ("", " ", "compact,", ",compact", "delete,,compact", "compact, ,", "compact,,,"):
+            fields = _change(_TOPIC, topic, (operation, "cleanup.policy", text), validate_only=True)
+            talk.ask("IncrementalAlterConfigs", 1, fields, note=f"operation {operation} with {text!r}")
+    talk.ask("IncrementalAlterConfigs", 1, _change(_TOPIC, topic, (2, "cleanup.policy", ",")), note="append ','")
+    talk.ask("DescribeConfigs", 4, _describe(_TOPIC, topic, ["cleanup.policy"]), note="afterwards")
+
+
 def describe_broker_configs(talk: Conversation) -> None:
     """DescribeConfigs of brokers."""
     for version, more in ((1, False), (4, True)):

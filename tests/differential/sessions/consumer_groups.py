@@ -263,7 +263,7 @@ def classic_joins_refused(talk: Conversation) -> None:
     topic = talk.create("a")
     (group,) = _groups(talk, "g")
     _ask(talk, _join(group, "modern", topic), "a member of the consumer protocol joins")
-    wrong = {
+    wrong: dict[str, dict[str, Any]] = {
         "no protocols": {"protocols": {}},
         "another protocol": {"protocols": {"other": b""}},
         "a static member that nobody knows": {"group_instance_id": "i"},

@@ -237,5 +237,9 @@ def topics_among_others(talk: Conversation) -> None:
         talk.ask("DescribeTopicPartitions", 0, fields, note=f"five topics, two known, limit {limit}")
     for name, index in ((names[4], 1), (names[3], 1), (names[2], 1), (names[0], 0)):
         cursor = {"topic_name": name, "partition_index": index}
-        fields = {"topics": asked, "response_partition_limit": 9, "cursor": cursor}
-        talk.ask("DescribeTopicPartitions", 0, fields, note=f"five topics, two known, from {name}, {index}")
+        talk.ask(
+            "DescribeTopicPartitions",
+            0,
+            {"topics": asked, "response_partition_limit": 9, "cursor": cursor},
+            note=f"five topics, two known, from {name}, {index}",
+        )

@@ -206,6 +206,32 @@ def delete_topics(talk: Conversation) -> None:
             talk.ask("DeleteTopics", 6, fields, note=f"{what}, timeout {timeout_ms}", own="responses")
 
 
+def delete_topics_by_both(talk: Conversation) -> None:
+    """DeleteTopics by name and id at once, beside the same topic by one of them."""
+    for what in ("name", "id", "both"):
+        name = talk.create(what)
+        topic_id = talk.topic_id(name)
+        again = {
+            "name": {"name": name, "topic_id": _NO_ID},
+            "id": {"name": None, "topic_id": topic_id},
+            "both": {"name": name, "topic_id": topic_id},
+        }
+        topics = [{"name": name, "topic_id": topic_id}, again[what]]
+        answer = talk.quietly("DeleteTopics", 6, {"topics": topics, "timeout_ms": 20000})
+        answer["responses"].sort(key=lambda found: int(found["error_code"]))  # Kafka shuffles them
+        talk.note_answer("DeleteTopics", 6, f"by both, and by {what}", answer)
+
+
+def move_logs_of_long_names(talk: Conversation) -> None:
+    """AlterReplicaLogDirs of topics whose names leave no room for what a copy's directory is called."""
+    here = talk.quietly("DescribeLogDirs", 4, {"topics": []})["results"][0]["log_dir"]
+    for length in (213, 214, 249):
+        name = talk.create("x" * (length - len(talk.topic(""))))
+        for what, path in (("where it is", here), ("unknown dir", "/nowhere")):
+            moves = [{"path": path, "topics": [{"name": name, "partitions": [0]}]}]
+            talk.ask("AlterReplicaLogDirs", 2, {"dirs": moves}, note=f"a name of {length} characters, {what}")
+
+
 def describe_log_dirs(talk: Conversation) -> None:
     """DescribeLogDirs and AlterReplicaLogDirs."""
     name = talk.create("a", partitions=2)
