@@ -133,7 +133,7 @@ def read_targets(
             if target not in only:
                 result.answers.append(None)
                 continue
-        elif is_incremental and _has_nothing_new(target, is_committed=is_committed):
+        elif is_incremental and _has_nothing_new(target, limits.replica_id, is_committed=is_committed):
             result.answers.append(None)
             continue
         answer = PartitionData(
@@ -157,13 +157,15 @@ def read_targets(
     return result
 
 
-def _has_nothing_new(target: FetchTarget, *, is_committed: bool) -> bool:
+def _has_nothing_new(target: FetchTarget, replica_id: int, *, is_committed: bool) -> bool:
     """Say whether a read would surely give neither records nor an error nor anything that was not told.
 
     Where it is not sure, the read decides. A follower's offsets are beyond what is visible, but at the log's end.
     """
     replica = target.replica
     if replica is None or not replica.is_leader or target.last_fetched_epoch >= 0 or target.max_bytes < 0:
+        return False
+    if replica_id >= 0 and not replica.is_follower(replica_id):
         return False
     high_watermark = replica.high_watermark
     log = replica.log
@@ -190,7 +192,9 @@ def _read_one(
     if target.max_bytes < 0 or (limits.max_bytes < 0 and not result.size_bytes):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     if limits.is_follower and not replica.is_follower(limits.replica_id):
-        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        # Who knows the leader epoch is to ask again: it may be ahead of this broker's metadata.
+        knows_epoch = target.current_leader_epoch >= 0
+        raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH if knows_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER)
     answer.high_watermark = replica.high_watermark
     answer.last_stable_offset = replica.last_stable_offset
     answer.log_start_offset = replica.log.log_start_offset

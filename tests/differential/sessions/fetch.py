@@ -196,6 +196,22 @@ def fetch_sessions(talk: Conversation) -> None:
         _hold_fetch_session(talk, version)
 
 
+def fetch_by_strangers(talk: Conversation) -> None:
+    """Fetches of brokers that hold no replica, without a session and in one."""
+    name, topic_id = _filled(talk)
+    for version in (9, 12, 14):
+        for epoch in (-1, 0, 5):
+            at = _topic(name, _at(6, current_leader_epoch=epoch), topic_id=topic_id)
+            fields = _fields(at, replica_id=7, session_epoch=-1)
+            talk.ask("Fetch", version, fields, note=f"replica id 7, leader epoch {epoch}")
+            session = talk.ask(
+                "Fetch", version, {**fields, "session_epoch": 0}, note=f"a session, leader epoch {epoch}"
+            )
+            for number in (1, 2):
+                fields = {**_session_fields(session["session_id"], number), "replica_id": 7}
+                talk.ask("Fetch", version, fields, note=f"nothing changed, leader epoch {epoch}, epoch {number}")
+
+
 def fetch_session_least(talk: Conversation) -> None:
     """Fetch of a session with the least of all ids."""
     name, topic_id = _filled(talk)
