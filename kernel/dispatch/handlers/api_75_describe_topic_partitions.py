@@ -57,13 +57,13 @@ class DescribeTopicPartitionsHandler:
         """Answer at once."""
         image = self._image()
         names = sorted({topic.name for topic in request.topics}) or sorted(image.topics_by_name)
-        if "" in names:
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         first = 0
         if request.cursor is not None:
             _check_cursor(request.cursor, names, asked_for_all=not request.topics)
             names = [name for name in names if name >= request.cursor.topic_name]
             first = request.cursor.partition_index if names[:1] == [request.cursor.topic_name] else 0
+        elif "" in names:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka, which then looks for a cursor
         limit = max(min(request.response_partition_limit, self._partitions_max()), 1)
         return _page(image, names, first, limit, self._internal_topics)
 

@@ -231,15 +231,19 @@ def topics_among_others(talk: Conversation) -> None:
     }.items():
         talk.every("Metadata", {"topics": topics}, note=what, versions=range(10, 14))
     names = [talk.topic(suffix) for suffix in "edcba"]
-    asked = [{"name": name} for name in names]
+
+    def describe(note: str, *more: str, limit: int = 9, cursor: tuple[str, int] | None = None) -> None:
+        fields = {
+            "topics": [{"name": name} for name in (*names, *more)],
+            "response_partition_limit": limit,
+            "cursor": {"topic_name": cursor[0], "partition_index": cursor[1]} if cursor else None,
+        }
+        talk.ask("DescribeTopicPartitions", 0, fields, note=f"five topics, two known, {note}")
+
     for limit in (1, 2, 3, 4, 9):
-        fields = {"topics": asked, "response_partition_limit": limit, "cursor": None}
-        talk.ask("DescribeTopicPartitions", 0, fields, note=f"five topics, two known, limit {limit}")
+        describe(f"limit {limit}", limit=limit)
     for name, index in ((names[4], 1), (names[3], 1), (names[2], 1), (names[0], 0)):
-        cursor = {"topic_name": name, "partition_index": index}
-        talk.ask(
-            "DescribeTopicPartitions",
-            0,
-            {"topics": asked, "response_partition_limit": 9, "cursor": cursor},
-            note=f"five topics, two known, from {name}, {index}",
-        )
+        describe(f"from {name}, {index}", cursor=(name, index))
+    describe("and one without a name", "")
+    describe("and one without a name, where the cursor is", "", cursor=("", 0))
+    describe("and one without a name, before the cursor", "", cursor=(names[3], 0))
