@@ -169,15 +169,16 @@ class ProducerStateTable:
             KafkaError: It may not; the table is as it was.
         """
         state = self._states.get(header.producer_id)
-        if state is None:
-            if not header.attributes & TRANSACTIONAL_FLAG and header.producer_epoch >= NO_EPOCH:
+        if header.producer_id not in self._verifications:
+            if state is None:
+                if not header.attributes & TRANSACTIONAL_FLAG and header.producer_epoch >= NO_EPOCH:
+                    return None
+            elif (
+                header.base_sequence == state.next_sequence
+                and header.producer_epoch == state.producer_epoch
+                and (state.transaction is None) is not bool(header.attributes & TRANSACTIONAL_FLAG)
+            ):
                 return None
-        elif (
-            header.base_sequence == state.next_sequence
-            and header.producer_epoch == state.producer_epoch
-            and (state.transaction is None) is not bool(header.attributes & TRANSACTIONAL_FLAG)
-        ):
-            return None
         return judge(state, header, self._verifications.get(header.producer_id), verified)
 
     def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:

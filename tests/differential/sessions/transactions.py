@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from .. import codec
-from ..batches import batch, records
+from ..batches import TRANSACTIONAL, batch, records
 from ..group_talk import coordinated
 from ..transaction_talk import Producer
 
@@ -216,6 +216,31 @@ def transactional_produce_refused(talk: Conversation) -> None:
         producer.describe(f"after version {version}")
         producer.start()
     _show(talk, topic, "what is in the log")
+
+
+def plain_after_unverified(talk: Conversation) -> None:
+    """Batches of a producer without a transaction, after one of a transaction that the coordinator did not know."""
+    topic = talk.create("a", partitions=3)
+    producer = Producer(talk, "t")
+    talk.until_ready("FindCoordinator", 1, {"key": talk.topic("nobody"), "key_type": 1})
+    producer.warm_up(topic)
+
+    def send(note: str, partition: int, sequence: int, *, transactional: bool = False, version: int = 10) -> None:
+        names = (producer.producer_id, producer.epoch, sequence)
+        content = batch(records(b"v"), attributes=TRANSACTIONAL if transactional else 0, producer=names)
+        data = [{"name": topic, "partition_data": [{"index": partition, "records": content}]}]
+        fields = {"acks": -1, "timeout_ms": 5000, "topic_data": data}
+        if transactional:
+            fields["transactional_id"] = talk.topic("nobody")
+        talk.ask("Produce", version, fields, note=f"{note}, sequence {sequence}, to partition {partition}")
+
+    send("of a transaction that nobody began", 1, 5, transactional=True)
+    for sequence in (7, 6, 5, 6):
+        send("plain", 1, sequence)
+    send("plain", 2, 0)
+    send("of a transaction that nobody began", 2, 0, transactional=True)
+    for sequence in (1, 0, 1):
+        send("plain", 2, sequence)
 
 
 def list_transactions(talk: Conversation) -> None:
