@@ -60,11 +60,11 @@ class FetchTarget:
 
     def is_news(self, answer: PartitionData) -> bool:
         """Return whether an incremental answer has to hold this, and take note of what is then told."""
-        if answer.error_code or answer.diverging_epoch is not None:
+        if answer.error_code:
             # So that the next answer without an error is news, whatever it says.
             self.told_high_watermark = _NOTHING_TOLD
             return True
-        is_news = bool(answer.records) or answer.preferred_read_replica >= 0
+        is_news = bool(answer.records) or answer.preferred_read_replica >= 0 or answer.diverging_epoch is not None
         if answer.high_watermark != self.told_high_watermark:
             self.told_high_watermark = answer.high_watermark
             is_news = True

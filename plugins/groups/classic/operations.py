@@ -143,7 +143,6 @@ class ClassicGroups:
         replaced = previous if isinstance(previous, ConsumerGroup) else None
         group = previous if isinstance(previous, ClassicGroup) else None
         if group is None and not is_new_member:
-            effects.records += replaced.deletion_records() if replaced is not None else ()
             return effects.result(join_refused(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
         first_record = None
         if replaced is not None:

@@ -274,3 +274,13 @@ def classic_joins_refused(talk: Conversation) -> None:
             talk.every("JoinGroup", fields, note=f"{what}, member id {member!r}", versions=(2, 4))
         if "protocols" in more:
             talk.every("JoinGroup", join_fields(group, "modern", **more), note=f"{what}, a member", versions=(5, 9))
+
+
+def classic_join_to_empty_group(talk: Conversation) -> None:
+    """JoinGroup with the id of no member, to a group of the consumer protocol that has none left."""
+    topic = talk.create("a")
+    (group,) = _groups(talk, "g")
+    _ask(talk, _join(group, "modern", topic), "a member of the consumer protocol joins")
+    _ask(talk, _beat(group, "modern", _LEAVE), "it leaves")
+    talk.ask("JoinGroup", 9, join_fields(group, "nobody"), note="of a member that nobody knows")
+    _describe(talk, group, "afterwards")

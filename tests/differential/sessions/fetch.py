@@ -212,6 +212,24 @@ def fetch_by_strangers(talk: Conversation) -> None:
                 talk.ask("Fetch", version, fields, note=f"nothing changed, leader epoch {epoch}, epoch {number}")
 
 
+def fetch_session_diverging(talk: Conversation) -> None:
+    """A partition of a session whose reader diverges, and then does not any more."""
+    name, topic_id = _filled(talk)
+
+    def ask(note: str, epoch: int, *partitions: Mapping[str, Any]) -> Any:
+        topics = [_topic(name, *partitions, topic_id=topic_id)] if partitions else []
+        return talk.ask("Fetch", 17, _session_fields(session, epoch, *topics), note=note)
+
+    session = 0
+    session = ask("a reader beyond the end of its last epoch", 0, _at(9, last_fetched_epoch=0))["session_id"]
+    ask("still", 1)
+    ask("at the end", 2, _at(6, last_fetched_epoch=0))
+    ask("beyond it again", 3, _at(9, last_fetched_epoch=0))
+    ask("of an epoch that never was", 4, _at(6, last_fetched_epoch=5))
+    ask("at the end again", 5, _at(6, last_fetched_epoch=0))
+    ask("nothing changed", 6)
+
+
 def fetch_session_least(talk: Conversation) -> None:
     """Fetch of a session with the least of all ids."""
     name, topic_id = _filled(talk)
