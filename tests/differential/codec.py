@@ -40,6 +40,11 @@ def response_header_is_flexible(api: str, version: int) -> bool:
     return api != "ApiVersions" and version in _BY_NAME[api].flexible
 
 
+def request_class(api: str) -> type[Message]:
+    """Return the class of an API's requests."""
+    return _BY_NAME[api].request
+
+
 def encode_request(api: str, version: int, fields: Mapping[str, Any]) -> bytes:
     """Return a request's body.
 

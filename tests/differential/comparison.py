@@ -79,20 +79,23 @@ def compare(session: str, kafka: list[Step], ours: list[Step]) -> list[Differenc
             instead = f"{actual.name}: {actual.answer}"
             found.append(Difference(session, expected.name, "(steps)", expected.name, instead))
             return found
-        found += [Difference(session, expected.name, *leaf) for leaf in _leaves("", expected.answer, actual.answer)]
+        found += [
+            Difference(session, expected.name, *leaf) for leaf in differing_fields(expected.answer, actual.answer)
+        ]
     if len(kafka) != len(ours):
         found.append(Difference(session, "(end)", "(steps)", len(kafka), len(ours)))
     return found
 
 
-def _leaves(path: str, kafka: Any, ours: Any) -> Iterator[tuple[str, Any, Any]]:
+def differing_fields(kafka: Any, ours: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Iterate over the fields in which two answers differ: dotted path, the one value, the other."""
     if isinstance(kafka, dict) and isinstance(ours, dict):
         for name in kafka | ours:
-            yield from _leaves(f"{path}.{name}".lstrip("."), kafka.get(name, MISSING), ours.get(name, MISSING))
+            yield from differing_fields(kafka.get(name, MISSING), ours.get(name, MISSING), f"{path}.{name}".lstrip("."))
     elif isinstance(kafka, list) and isinstance(ours, list):
         if len(kafka) != len(ours):
             yield f"{path}.length".lstrip("."), len(kafka), len(ours)
         for position, (expected, actual) in enumerate(zip(kafka, ours, strict=False)):
-            yield from _leaves(f"{path}.{position}".lstrip("."), expected, actual)
+            yield from differing_fields(expected, actual, f"{path}.{position}".lstrip("."))
     elif kafka != ours or isinstance(kafka, bool) != isinstance(ours, bool):
         yield path or "(answer)", kafka, ours

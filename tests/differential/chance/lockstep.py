@@ -1,0 +1,241 @@
+"""Shell: a session by chance, held with two brokers in step: both are asked the same, and the answers compared."""
+
+from __future__ import annotations
+
+import re
+import time
+import tomllib
+from fnmatch import fnmatchcase
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import attrs
+
+from .. import codec
+from ..comparison import differing_fields
+from ..connection import NoAnswer
+from ..conversation import Conversation, decode_answer
+from .draws import Draws
+from .themes import THEMES
+from .world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+Address: TypeAlias = tuple[str, int]
+
+STEPS_COUNT: Final = 30
+ANSWER_LIMIT_S: Final = 8.0
+_RETRY_LIMIT_S: Final = 3.0
+_RETRY_PAUSE_S: Final = 0.03
+_TOPICS: Final[Mapping[str, tuple[int, Mapping[str, str]]]] = {
+    "a": (1, {}),
+    "b": (3, {}),
+    "c": (1, {"cleanup.policy": "compact"}),
+}
+_LOADING: Final = frozenset({14, 15})
+"""COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE."""
+_BUSY: Final = 51
+"""CONCURRENT_TRANSACTIONS."""
+_OF_TRANSACTIONS: Final = frozenset(
+    {"InitProducerId", "EndTxn", "AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit"}
+)
+_CHANGES: Final = frozenset(
+    {
+        "CreateTopics",
+        "DeleteTopics",
+        "CreatePartitions",
+        "AlterConfigs",
+        "IncrementalAlterConfigs",
+        "AlterPartitionReassignments",
+        "ElectLeaders",
+    }
+)
+"""What is answered before it is applied."""
+_ORDERED: Final = frozenset({"FindCoordinator", "DescribeTopicPartitions", "CreateTopics"})
+"""Whose lists have an order in Kafka; those of others are of hash tables."""
+_OF_SESSION: Final = {
+    "ListGroups": ("groups", "group_id"),
+    "ListTransactions": ("transaction_states", "transactional_id"),
+}
+"""Answers that tell of other sessions too: the list, and what names an entry."""
+
+
+@attrs.frozen
+class Finding:
+    """A step that the brokers answered differently.
+
+    Attributes:
+        theme: Of the session.
+        seed: Of the session.
+        step: Its number.
+        api: What was asked.
+        version: In which version.
+        fields: As drawn.
+        answers: Both, comparable.
+        differences: `(path, the first broker's, the second's)`.
+    """
+
+    theme: str
+    seed: int
+    step: int
+    api: str
+    version: int
+    fields: Mapping[str, Any]
+    answers: Sequence[Any]
+    differences: Sequence[tuple[str, Any, Any]]
+
+
+@attrs.frozen
+class Known:
+    """A known difference: an entry of `known.toml`."""
+
+    api: str
+    path: str
+    reason: str
+    kafka: str = "*"
+    ours: str = "*"
+
+    def covers(self, api: str, path: str, kafka: object, ours: object) -> bool:
+        """Say whether the entry explains a difference."""
+        values = (
+            (api, self.api),
+            (_without_positions(path), self.path),
+            (str(kafka), self.kafka),
+            (str(ours), self.ours),
+        )
+        return all(fnmatchcase(value, pattern) for value, pattern in values)
+
+
+def load_known() -> list[Known]:
+    """Return the known differences between Kafka and ours."""
+    entries = tomllib.loads((Path(__file__).parent / "known.toml").read_text())["difference"]
+    return [Known(**entry) for entry in entries]
+
+
+def hold(
+    theme: str, seed: int, addresses: Sequence[Address], known: Sequence[Known], *, run: str = ""
+) -> Finding | None:
+    """Hold one session with both brokers; return the first step that differs, or None.
+
+    A session ends early where a known difference may have left the brokers in different states.
+
+    Args:
+        theme: A key of `THEMES`.
+        seed: Which session of the theme.
+        addresses: Of both brokers.
+        known: Differences to pass over.
+        run: A suffix of names, so that a session can be held twice with the same brokers.
+    """
+    name = f"{theme.replace('_', '')}{seed}{run}"
+    talks = [Conversation(name, *address) for address in addresses]
+    try:
+        session = _Session(theme, seed, name, talks)
+        for step in range(STEPS_COUNT):
+            finding, is_over = session.step(step, known)
+            if finding is not None or is_over:
+                return finding
+        return None
+    finally:
+        for talk in talks:
+            talk.close()
+
+
+class _Session:
+    def __init__(self, theme: str, seed: int, name: str, talks: Sequence[Conversation]) -> None:
+        self._theme, self._seed, self._name, self._talks = theme, seed, name, talks
+        self._worlds = [World() for _ in talks]
+        for talk, world in zip(talks, self._worlds, strict=True):
+            self._set_up(talk, world)
+        self._draws = Draws(Random(f"{theme} {seed}"), name, self._worlds[0])
+
+    def _set_up(self, talk: Conversation, world: World) -> None:
+        for suffix, (partitions, configs) in _TOPICS.items():
+            name = talk.create(suffix, partitions=partitions, configs=configs)
+            talk.topic_id(name)
+            world.learn("Metadata", talk.quietly("Metadata", 12, {"topics": [{"name": name}]}))
+        for key, key_type in ((f"{self._name}-g", 0), (f"{self._name}-h", 0), (f"{self._name}-t", 1)):
+            talk.until_ready("FindCoordinator", 1, {"key": key, "key_type": key_type})
+        talk.until_ready("Heartbeat", 0, {"group_id": f"{self._name}-g", "generation_id": 1, "member_id": "nobody"})
+        for transactional_id in (f"{self._name}-warm", None):
+            fields = {"transactional_id": transactional_id, "transaction_timeout_ms": 1000}
+            talk.until_ready("InitProducerId", 4, fields)
+
+    def step(self, number: int, known: Sequence[Known]) -> tuple[Finding | None, bool]:
+        """Ask once; return what differs, and whether the session is over."""
+        api, version, fields = self._draws.request(
+            THEMES[self._theme], in_fetch_sessions=self._theme == "fetch_sessions"
+        )
+        answers = self._ask(api, version, fields)
+        if api == "Fetch" and isinstance(answers[0], dict):
+            self._draws.fetched(answers[0])
+        comparable = [self._comparable(api, talk, answer) for talk, answer in zip(self._talks, answers, strict=True)]
+        differences = list(differing_fields(*comparable))
+        told = [world.counts() for world in self._worlds]
+        if not differences and told[0] != told[1]:
+            differences = [("(drawn)", told[0], told[1])]
+        unknown = [found for found in differences if not any(entry.covers(api, *found) for entry in known)]
+        if unknown:
+            finding = Finding(self._theme, self._seed, number, api, version, fields, comparable, unknown)
+            return finding, True
+        if api in _CHANGES and not fields.get("validate_only"):
+            for talk in self._talks:
+                talk.settle()
+        is_silent = any(isinstance(answer, NoAnswer) for answer in answers)
+        return None, is_silent or any(path.endswith("error_code") for path, *_ in differences)
+
+    def _ask(self, api: str, version: int, fields: Mapping[str, Any]) -> list[Any]:
+        """Ask both at once, again while a coordinator loads or ends another transaction; return what came."""
+        bodies = [codec.encode_request(api, version, world.resolve(dict(fields))) for world in self._worlds]
+        answers: list[Any] = [None] * len(self._talks)
+        waiting = list(range(len(self._talks)))
+        give_up = time.monotonic() + _RETRY_LIMIT_S  # noqa: TID251
+        while waiting:
+            ids = [self._talks[index].send(api, version, bodies[index]) for index in waiting]
+            for index, correlation_id in zip(waiting, ids, strict=True):
+                received = self._talks[index].connection().receive(ANSWER_LIMIT_S)
+                answers[index] = decode_answer(api, version, correlation_id, received)
+            may_wait = time.monotonic() < give_up  # noqa: TID251
+            waiting = [index for index in waiting if may_wait and _is_to_be_asked_again(api, answers[index])]
+            if waiting:
+                time.sleep(_RETRY_PAUSE_S)
+        for world, answer in zip(self._worlds, answers, strict=True):
+            if isinstance(answer, dict):
+                world.learn(api, answer)
+        return answers
+
+    def _comparable(self, api: str, talk: Conversation, answer: Any) -> Any:
+        if isinstance(answer, NoAnswer):
+            return answer.value
+        if found := _OF_SESSION.get(api):
+            name, key = found
+            answer = {**answer, name: [entry for entry in answer[name] if entry[key].startswith(self._name)]}
+        normalised = talk.normaliser.answer(api, answer)
+        return normalised if api in _ORDERED else _sorted(normalised)
+
+
+def _is_to_be_asked_again(api: str, answer: Any) -> bool:
+    codes = set(_error_codes(answer))
+    return bool(codes & _LOADING) or (_BUSY in codes and api in _OF_TRANSACTIONS)
+
+
+def _error_codes(answer: Any) -> list[int]:
+    if isinstance(answer, list):
+        return [code for item in answer for code in _error_codes(item)]
+    if not isinstance(answer, dict):
+        return []
+    own = [value for name, value in answer.items() if name.endswith("error_code") and isinstance(value, int)]
+    return own + [code for value in answer.values() for code in _error_codes(value)]
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _sorted(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return sorted(map(_sorted, value), key=repr)
+    return value
+
+
+def _without_positions(path: str) -> str:
+    return re.sub(r"\b\d+\b", "N", path)
