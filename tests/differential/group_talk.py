@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 UNKNOWN_MEMBER: Final = "nobody"
 _SESSION_MS: Final = 30_000
+_GROUP_RESOURCE: Final = 32
 SUBSCRIPTION: Final = b"\0\1\0\0\0\0\xff\xff\xff\xff\0\0\0\0"
 """ConsumerProtocolSubscription, version 1, of no topics."""
 
@@ -28,6 +29,15 @@ def coordinated(talk: Conversation, *suffixes: str) -> list[str]:
         talk.until_ready("FindCoordinator", 1, {"key": group, "key_type": 0})
         talk.until_ready("Heartbeat", 0, {"group_id": group, "generation_id": 1, "member_id": UNKNOWN_MEMBER})
     return groups
+
+
+def assigning_at_once(talk: Conversation, *groups: str) -> None:
+    """Have groups of the consumer protocol assign at each change, rather than now and then."""
+    for group in groups:
+        config = {"name": "consumer.assignment.interval.ms", "config_operation": 0, "value": "0"}
+        resource = {"resource_type": _GROUP_RESOURCE, "resource_name": group, "configs": [config]}
+        talk.quietly("IncrementalAlterConfigs", 1, {"resources": [resource]})
+    talk.settle()
 
 
 def join_fields(group: str, member_id: str = "", **more: Any) -> dict[str, Any]:

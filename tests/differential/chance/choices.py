@@ -29,7 +29,10 @@ class Drawn(Enum):
     GROUP = auto()
     TRANSACTIONAL_ID = auto()
     PRODUCER_ID = auto()
+    PRODUCER_EPOCH = auto()
     MEMBER_ID = auto()
+    GENERATION = auto()
+    MEMBER_EPOCH = auto()
     FETCH_SESSION = auto()
     RECORDS = auto()
     CONFIG = auto()
@@ -57,7 +60,7 @@ _PARTITION: Final = Mix((0, 0, 0, 0, 1), (2, 3, -1, _MAX32))
 PARTITIONS: Final = Some(_PARTITION)
 """Every list of numbers that is not among the choices is one of partitions."""
 _EPOCH: Final = Mix((-1,), (0, 0, 1, 5, -2, _MAX32))
-_PRODUCER_EPOCH: Final = Mix((0, 0, 0, 1), (2, 3, -1, -2, 32767))
+_PRODUCER_EPOCH: Final = Mix((Drawn.PRODUCER_EPOCH,), (0, 1, 2, -1, -2, 32767))
 _NO_TRANSACTION: Final = Mix((None, None, Drawn.TRANSACTIONAL_ID), ("",))
 
 CHOICES: Final[Mapping[str, object]] = {
@@ -115,9 +118,9 @@ CHOICES: Final[Mapping[str, object]] = {
     "member_id": Drawn.MEMBER_ID,
     "group_instance_id": Mix((None,), ("i1", "i2", "")),
     "instance_id": Mix((None,), ("i1", "i2", "")),
-    "generation_id": Mix((1, 1, 2, 3), (-1, 0, -2)),
-    "generation_id_or_member_epoch": Mix((-1, 1, 2), (0, 3, -2)),
-    "member_epoch": Mix((0, 1, 2, 3), (-1, -2, 9)),
+    "generation_id": Mix((Drawn.GENERATION,), (-1, 0, 1, 2, -2)),
+    "generation_id_or_member_epoch": Mix((-1, Drawn.GENERATION), (0, 1, 2, -2)),
+    "member_epoch": Mix((Drawn.MEMBER_EPOCH,), (-1, 0, 1, 2, 9)),
     "session_timeout_ms": Mix((6000,), (0, -1, 1_800_001)),
     "rebalance_timeout_ms": (250,),
     "protocol_type": Mix(("consumer",), ("connect", "")),
@@ -163,24 +166,27 @@ CHOICES: Final[Mapping[str, object]] = {
 
 OF_API: Final[Mapping[tuple[str, str], object]] = {
     ("AlterPartitionReassignments", "allow_replication_factor_change"): (True,),
-    ("ConsumerGroupHeartbeat", "member_epoch"): Mix((0, 0, 1, 2, 3), (-1, -2, 9)),
+    ("ConsumerGroupHeartbeat", "member_epoch"): Mix((Drawn.MEMBER_EPOCH, Drawn.MEMBER_EPOCH, 0), (-1, -2, 1, 9)),
     ("ConsumerGroupHeartbeat", "member_id"): Mix(("m", "m", "n"), ("",)),
     ("ConsumerGroupHeartbeat", "rack_id"): Mix((None,), ("r1", "")),
     ("ConsumerGroupHeartbeat", "topic_partitions"): Mix(
-        ([], None), ([{"topic_id": Drawn.TOPIC_ID, "partitions": [0]}],)
+        ([], [], None), ([{"topic_id": Drawn.TOPIC_ID, "partitions": [0]}],)
     ),
+    ("ConsumerGroupHeartbeat", "subscribed_topic_names"): Mix(([Drawn.TOPIC],), (None, [], ["bad name"])),
     ("CreatePartitions", "assignments"): Mix((None,), ([], [{"broker_ids": [1]}], [{"broker_ids": [2]}])),
     ("CreateTopics", "assignments"): Mix(([],), ([{"partition_index": 0, "broker_ids": [1]}],)),
     ("CreateTopics", "name"): Drawn.NEW_TOPIC,
     ("DeleteTopics", "topics"): Some(Drawn.NAME_OR_ID),
     ("DescribeGroups", "groups"): Some(Drawn.GROUP),
     ("Fetch", "topic_id"): Drawn.TOPIC_ID,
-    ("InitProducerId", "producer_epoch"): Mix((-1,), (0, 1)),
-    ("InitProducerId", "producer_id"): Mix((-1,), (Drawn.PRODUCER_ID,)),
+    ("InitProducerId", "producer_epoch"): (-1, -1, -1, Drawn.PRODUCER_EPOCH),
+    ("InitProducerId", "producer_id"): (-1, -1, -1, Drawn.PRODUCER_ID),
     ("InitProducerId", "transactional_id"): _NO_TRANSACTION,
     ("Metadata", "topic_id"): Mix((NO_ID,), (Drawn.TOPIC_ID, UNKNOWN_ID)),
     ("Produce", "transactional_id"): _NO_TRANSACTION,
     ("SyncGroup", "protocol_type"): Mix(("consumer", None), ("connect", "")),
+    ("TxnOffsetCommit", "generation_id"): Mix((-1,), (0, 1)),
+    ("TxnOffsetCommit", "member_id"): Mix(("",), (Drawn.MEMBER_ID,)),
 }
 """Where an API's field is another than its namesakes. (What a Fetch with an unknown id is answered has no order.)"""
 

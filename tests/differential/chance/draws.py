@@ -8,6 +8,8 @@ from .. import batches, codec
 from ..batches import TRANSACTIONAL, legacy_message_set, record
 from ..conversation import UNKNOWN_ID
 from .choices import CHOICES, NO_ID, OF_API, PARTITIONS, TOPIC_CONFIGS, Drawn, Mix, Some
+from .members import Members
+from .producers import Producers
 from .world import DrawnRecords, Kind, Reference
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ _OLDER_KEPT: Final = 3
 """How many of what the brokers drew last are named again."""
 _TOPIC, _GROUP = 2, 32
 _OPERATIONS: Final = (0, 0, 1, 2, 3)
+_TARGET: Final[Mapping[str, str]] = {"name": "topic", "topic_id": "topic", "index": "partition"}
+"""Fields that say, before its records, where a batch goes."""
 _IDENTITY: Final = (
     "name",
     "topic",
@@ -53,8 +57,13 @@ class Draws:
         self._random = random
         self._session = session
         self._world = world
-        self._sequences: dict[object, int] = {}
-        self._has_transactional_id = False
+        self._members = Members(world)
+        self._producers = Producers(world)
+        self._group: object = None
+        self._member: object = None
+        self._transactional_id: str | None = None
+        self._producer: object = None
+        self._target: dict[str, object] = {"topic": "", "partition": 0}
         self._fetch_epoch = 0
         self._fetch_version = 0
         self.topics = [f"{session}-{suffix}" for suffix in "abc"]
@@ -65,11 +74,12 @@ class Draws:
             Drawn.GROUP: lambda _: self._one_of(
                 (f"{session}-g", f"{session}-g", f"{session}-h"), ("", f"{session}-no")
             ),
-            Drawn.TRANSACTIONAL_ID: lambda _: self._one_of(
-                (f"{session}-t", f"{session}-t", f"{session}-u"), ("", "no")
-            ),
-            Drawn.PRODUCER_ID: lambda _: self._drawn(Kind.PRODUCER_ID, (-1, 12345678901, -2)),
-            Drawn.MEMBER_ID: lambda _: self._drawn(Kind.MEMBER_ID, ("", "", "", "nobody")),
+            Drawn.TRANSACTIONAL_ID: lambda _: self._one_of((f"{session}-t",), (f"{session}-u", "", f"{session}-no")),
+            Drawn.PRODUCER_ID: lambda _: self._producer_id(),
+            Drawn.PRODUCER_EPOCH: lambda _: self._producers.epoch_of(self._producer),
+            Drawn.MEMBER_ID: lambda _: self._member_id(),
+            Drawn.GENERATION: lambda _: self._members.generation_of(self._group),
+            Drawn.MEMBER_EPOCH: lambda _: self._members.epoch_of(self._group, self._member),
             Drawn.FETCH_SESSION: lambda _: self._drawn(Kind.FETCH_SESSION, (0,)),
             Drawn.RECORDS: lambda _: self._records(),
             Drawn.CONFIG: self._config,
@@ -97,9 +107,11 @@ class Draws:
             self._go_on_with_session(fields, version)
         return api, version, fields
 
-    def fetched(self, answer: Mapping[str, Any]) -> None:
-        """Take note of the answer of a Fetch, so that the next one may go on with its session."""
-        if answer.get("session_id") and not answer["error_code"]:
+    def noted(self, api: str, fields: Mapping[str, Any], answer: Mapping[str, Any], codes: list[int]) -> None:
+        """Take note of the first broker's answer, and of all error codes in it, so that what follows may fit."""
+        self._producers.noted(api, fields, answer, codes)
+        self._members.noted(api, fields, answer)
+        if api == "Fetch" and answer.get("session_id") and not answer["error_code"]:
             self._fetch_epoch += 1
 
     # ------------------------------------------------------------------------------------------------- by the schema
@@ -112,10 +124,21 @@ class Draws:
         if choice is not None:
             value = self.draw(choice, api)
             is_refused = value is None and version not in spec.nullable
-            if spec.name == "transactional_id":
-                self._has_transactional_id = bool(value)
-            return self._of_no_choice(api, spec, version) if is_refused else value
+            value = self._of_no_choice(api, spec, version) if is_refused else value
+            self._remember(spec.name, value)
+            return value
         return self._of_no_choice(api, spec, version)
+
+    def _remember(self, name: str, value: Any) -> None:
+        """Take note of what says whom and what the following fields are about."""
+        if name.endswith("transactional_id"):
+            self._transactional_id = value
+        elif name == "group_id":
+            self._group = value
+        elif name == "member_id":
+            self._member = value
+        elif target := _TARGET.get(name):
+            self._target[target] = value.key if isinstance(value, Reference) else value
 
     def _of_no_choice(self, api: str, spec: FieldSpec, version: int) -> Any:
         if spec.struct is not None and spec.kind == "array":
@@ -171,6 +194,11 @@ class Draws:
         newest = tuple(Reference(kind, number) for number in range(max(0, count - _OLDER_KEPT), count))
         return self._one_of(newest or others, others)
 
+    def _member_id(self) -> object:
+        known = self._members.of(self._group)
+        fits = known is not None and self._random.random() >= 2 * RARE_SHARE
+        return known if fits else self._one_of(("",), ("nobody",))
+
     def _name_or_id(self, api: str) -> dict[str, Any]:
         by_name = {"name": self._topic(api), "topic_id": NO_ID}
         by_id = {"name": None, "topic_id": self._one_of((Reference(Kind.TOPIC_ID, self.topics[0]),), (UNKNOWN_ID,))}
@@ -216,7 +244,7 @@ class Draws:
             "content": [record(values, key=random.choice((None, b"k")), offset_delta=i) for i in range(count)],
             "codec": self._one_of((batches.NONE,), (batches.GZIP, batches.SNAPPY, batches.LZ4, batches.ZSTD)),
         }
-        if random.random() < 0.5:
+        if self._transactional_id or random.random() < 0.5:
             options |= self._of_producer(count)
         wrong: Mapping[str, tuple[Any, ...]] = {
             "attributes": (batches.LOG_APPEND_TIME, batches.CONTROL, batches.DELETE_HORIZON, 0x80, 5, 7),
@@ -237,13 +265,20 @@ class Draws:
         cut = self._one_of((0, 0, 0, 0), (0, 1, 60))
         return DrawnRecords(options, bytes_cut=cut, is_double=random.random() < RARE_SHARE / 3)
 
+    def _producer_id(self) -> object:
+        known = self._producers.of(self._transactional_id)
+        fits = known is not None and self._random.random() >= RARE_SHARE
+        self._producer = known if fits else self._drawn(Kind.PRODUCER_ID, (-1, 12345678901, -2))
+        return self._producer
+
     def _of_producer(self, count: int) -> dict[str, Any]:
-        producer_id = self._special[Drawn.PRODUCER_ID]("Produce")
-        epoch = self._one_of((0, 0, 1), (-1, -2, 32767))
-        expected = self._sequences.get(producer_id, 0)
+        producer = self._producer_id()
+        epoch = self.draw(CHOICES["producer_epoch"], "Produce")
+        key = (producer, epoch, *self._target.values())
+        expected = self._producers.next_sequence(*key)
         sequence = self._one_of((expected,), (expected - count, expected + 1, 0, -1))
         if sequence == expected:
-            self._sequences[producer_id] = expected + count
+            self._producers.asked(count, *key)
         is_fitting = self._random.random() >= RARE_SHARE
-        attributes = TRANSACTIONAL if self._has_transactional_id is is_fitting else 0
-        return {"producer": (producer_id, epoch, sequence), "attributes": attributes}
+        attributes = TRANSACTIONAL if bool(self._transactional_id) is is_fitting else 0
+        return {"producer": (producer, epoch, sequence), "attributes": attributes}

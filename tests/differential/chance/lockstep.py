@@ -16,6 +16,7 @@ from .. import codec
 from ..comparison import differing_fields
 from ..connection import NoAnswer
 from ..conversation import Conversation, decode_answer
+from ..group_talk import assigning_at_once, coordinated
 from .draws import Draws
 from .themes import THEMES
 from .world import World
@@ -149,15 +150,18 @@ class _Session:
         for talk, world in zip(talks, self._worlds, strict=True):
             self._set_up(talk, world)
         self._draws = Draws(Random(f"{theme} {seed}"), name, self._worlds[0])
+        if theme == "transactions":
+            fields = {"transactional_id": f"{name}-t", "transaction_timeout_ms": 60_000}
+            answer, _ = self._ask("InitProducerId", 4, fields)
+            self._draws.noted("InitProducerId", fields, answer, _error_codes(answer))
 
     def _set_up(self, talk: Conversation, world: World) -> None:
         for suffix, (partitions, configs) in _TOPICS.items():
             name = talk.create(suffix, partitions=partitions, configs=configs)
             talk.topic_id(name)
             world.learn("Metadata", talk.quietly("Metadata", 12, {"topics": [{"name": name}]}))
-        for key, key_type in ((f"{self._name}-g", 0), (f"{self._name}-h", 0), (f"{self._name}-t", 1)):
-            talk.until_ready("FindCoordinator", 1, {"key": key, "key_type": key_type})
-        talk.until_ready("Heartbeat", 0, {"group_id": f"{self._name}-g", "generation_id": 1, "member_id": "nobody"})
+        talk.until_ready("FindCoordinator", 1, {"key": f"{self._name}-t", "key_type": 1})
+        assigning_at_once(talk, *coordinated(talk, "g", "h"))
         for transactional_id in (f"{self._name}-warm", None):
             fields = {"transactional_id": transactional_id, "transaction_timeout_ms": 1000}
             talk.until_ready("InitProducerId", 4, fields)
@@ -168,8 +172,8 @@ class _Session:
             THEMES[self._theme], in_fetch_sessions=self._theme == "fetch_sessions"
         )
         answers = self._ask(api, version, fields)
-        if api == "Fetch" and isinstance(answers[0], dict):
-            self._draws.fetched(answers[0])
+        if isinstance(answers[0], dict):
+            self._draws.noted(api, fields, answers[0], _error_codes(answers[0]))
         comparable = [self._comparable(api, talk, answer) for talk, answer in zip(self._talks, answers, strict=True)]
         differences = list(differing_fields(*comparable))
         told = [world.counts() for world in self._worlds]
@@ -186,7 +190,7 @@ class _Session:
         return None, is_silent or any(path.endswith("error_code") for path, *_ in differences)
 
     def _ask(self, api: str, version: int, fields: Mapping[str, Any]) -> list[Any]:
-        """Ask both at once, again while a coordinator loads or ends another transaction; return what came."""
+        """Ask both at once, again while a coordinator loads or ends a transaction; return what came."""
         bodies = [codec.encode_request(api, version, world.resolve(dict(fields))) for world in self._worlds]
         answers: list[Any] = [None] * len(self._talks)
         waiting = list(range(len(self._talks)))
@@ -217,7 +221,10 @@ class _Session:
 
 def _is_to_be_asked_again(api: str, answer: Any) -> bool:
     codes = set(_error_codes(answer))
-    return bool(codes & _LOADING) or (_BUSY in codes and api in _OF_TRANSACTIONS)
+    is_ending = isinstance(answer, dict) and any(
+        entry.get("transaction_state", "").startswith("Prepare") for entry in answer.get("transaction_states", ())
+    )
+    return is_ending or bool(codes & _LOADING) or (_BUSY in codes and api in _OF_TRANSACTIONS)
 
 
 def _error_codes(answer: Any) -> list[int]:

@@ -59,6 +59,10 @@ class World:
         """Return how many of a kind were told."""
         return len(self._drawn[kind])
 
+    def reference(self, kind: Kind, value: object) -> Reference:
+        """Return what stands for something that this broker drew."""
+        return Reference(kind, self._drawn[kind].index(value))
+
     def counts(self) -> dict[Kind, int]:
         """Return how many of each kind were told."""
         return {kind: len(drawn) for kind, drawn in self._drawn.items()}
@@ -81,7 +85,7 @@ class World:
     def learn(self, api: str, answer: dict[str, Any]) -> None:
         """Take note of what an answer tells for the first time."""
         self._learn_topic_ids(answer)
-        if api == "InitProducerId" and not answer["error_code"]:
+        if api in {"InitProducerId", "EndTxn"} and answer.get("producer_id", -1) >= 0:
             self._note(Kind.PRODUCER_ID, answer["producer_id"])
         if api in {"JoinGroup", "ConsumerGroupHeartbeat"} and answer["member_id"]:
             self._note(Kind.MEMBER_ID, answer["member_id"])

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from ..group_talk import UNKNOWN_MEMBER, coordinated, describe, join_fields, stable, subscription, sync_fields
+from ..group_talk import (
+    UNKNOWN_MEMBER,
+    assigning_at_once,
+    coordinated,
+    describe,
+    join_fields,
+    stable,
+    subscription,
+    sync_fields,
+)
 
 if TYPE_CHECKING:
     import uuid
 
     from ..conversation import Conversation, Fields
 
-_GROUP_RESOURCE: Final = 32
 _LEAVE, _JOIN, _LEAVE_FOR_NOW = -1, 0, -2
 
 
 def _groups(talk: Conversation, *suffixes: str) -> list[str]:
     """Return names of groups that assign at once."""
     groups = coordinated(talk, *suffixes)
-    for group in groups:
-        config = {"name": "consumer.assignment.interval.ms", "config_operation": 0, "value": "0"}
-        resource = {"resource_type": _GROUP_RESOURCE, "resource_name": group, "configs": [config]}
-        talk.quietly("IncrementalAlterConfigs", 1, {"resources": [resource]})
-    talk.settle()
+    assigning_at_once(talk, *groups)
     return groups
 
 
