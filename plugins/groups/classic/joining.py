@@ -28,8 +28,6 @@ MAX_SIZE_KEY: Final = "group.max.size"
 _KNOWN_MEMBER_ID_FROM: Final = 4
 """The version of JoinGroup from which a new member has to come back with the id that it is given (KIP-394)."""
 _SKIP_ASSIGNMENT_FROM: Final = 9
-_NO_REBALANCE_TIMEOUT: Final = 0
-"""The version of JoinGroup in which the session time-out is meant for both."""
 
 
 @attrs.define
@@ -45,14 +43,10 @@ class Joining:
     now_ms: int
     effects: Effects
     protocols: tuple[MemberProtocol, ...] = attrs.field(init=False)
-    rebalance_timeout_ms: int = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
         """Read the request."""
-        request = self.request
-        self.protocols = tuple(MemberProtocol(item.name, item.metadata) for item in request.protocols)
-        has_one_timeout = self.caller.api_version == _NO_REBALANCE_TIMEOUT
-        self.rebalance_timeout_ms = request.session_timeout_ms if has_one_timeout else request.rebalance_timeout_ms
+        self.protocols = tuple(MemberProtocol(item.name, item.metadata) for item in self.request.protocols)
 
     def answer(self) -> object:
         """Do it; return the response or `PARKED`."""
@@ -103,7 +97,7 @@ class Joining:
             instance_id=request.group_instance_id,
             client_id=self.caller.client_id,
             client_host=self.caller.client_host,
-            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            rebalance_timeout_ms=self.request.rebalance_timeout_ms,
             session_timeout_ms=request.session_timeout_ms,
             protocols=self.protocols,
             is_new=True,
@@ -184,6 +178,6 @@ class Joining:
         self.group.update(
             member,
             protocols=self.protocols,
-            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            rebalance_timeout_ms=self.request.rebalance_timeout_ms,
             session_timeout_ms=self.request.session_timeout_ms,
         )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from odradek.kernel.api import Answer, RequestContext
     from odradek.kernel.wire.messages.api_11_join_group import JoinGroupRequest, JoinGroupResponse
 
+_REBALANCE_TIMEOUT_FROM: Final = 1
 _NULL_PROTOCOL_FROM: Final = 7
 
 
@@ -33,6 +34,8 @@ class JoinGroupHandler(GroupHandler):
         shortest, longest = (config.get_int(f"group.{end}.session.timeout.ms") for end in ("min", "max"))
         if not shortest <= request.session_timeout_ms <= longest:
             return _refused(request, context, ErrorCode.INVALID_SESSION_TIMEOUT)
+        if context.api_version < _REBALANCE_TIMEOUT_FROM:
+            request.rebalance_timeout_ms = request.session_timeout_ms
         caller = caller_of(context)
         reply = Reply(context, partial(self.error_response, request, context), partial(_fit, context.api_version))
         return self._submit(request.group_id, lambda shard, now_ms: shard.join(request, caller, reply, now_ms), reply)

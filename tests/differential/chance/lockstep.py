@@ -42,6 +42,8 @@ _BUSY: Final = 51
 _OF_TRANSACTIONS: Final = frozenset(
     {"InitProducerId", "EndTxn", "AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit"}
 )
+_ENDS: Final = frozenset({"EndTxn", "InitProducerId"})
+"""What ends a transaction."""
 _CHANGES: Final = frozenset(
     {
         "CreateTopics",
@@ -172,6 +174,9 @@ class _Session:
             THEMES[self._theme], in_fetch_sessions=self._theme == "fetch_sessions"
         )
         answers = self._ask(api, version, fields)
+        if api in _ENDS and fields["transactional_id"]:
+            # The answer does not wait for the markers.
+            self._ask("DescribeTransactions", 0, {"transactional_ids": [fields["transactional_id"]]})
         if isinstance(answers[0], dict):
             self._draws.noted(api, fields, answers[0], _error_codes(answers[0]))
         comparable = [self._comparable(api, talk, answer) for talk, answer in zip(self._talks, answers, strict=True)]

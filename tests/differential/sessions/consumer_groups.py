@@ -288,3 +288,14 @@ def classic_join_to_empty_group(talk: Conversation) -> None:
     _ask(talk, _beat(group, "modern", _LEAVE), "it leaves")
     talk.ask("JoinGroup", 9, join_fields(group, "nobody"), note="of a member that nobody knows")
     _describe(talk, group, "afterwards")
+
+
+def classic_join_without_rebalance_timeout(talk: Conversation) -> None:
+    """JoinGroup version 0, which has one time-out for both, to a group of the consumer protocol."""
+    topic = talk.create("a")
+    (group,) = _groups(talk, "g")
+    _ask(talk, _join(group, "modern", topic), "a member of the consumer protocol joins")
+    joined = talk.ask("JoinGroup", 0, join_fields(group, protocols={"range": subscription(topic)}), note="joins")
+    heartbeat = {"group_id": group, "generation_id": joined["generation_id"], "member_id": joined["member_id"]}
+    talk.ask("Heartbeat", 4, heartbeat, note="a moment later, before it syncs")
+    _describe(talk, group, "both")
