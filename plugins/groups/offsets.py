@@ -263,10 +263,6 @@ class Offsets:
             KafkaError: The sender may not commit.
         """
         group, check = self._committing_group(committer)
-        if check is not None:
-            for topic in topics:
-                for item in topic.partitions:
-                    check(topic.name, topic.topic_id, item.partition_index)
         if group is not None and not committer.is_transactional:
             self._classic.saw_member(group, committer.member_id)
         metadata_max = self._context.broker.config.get_int("offset.metadata.max.bytes")
@@ -280,6 +276,8 @@ class Offsets:
                 if len(metadata) > metadata_max:
                     topic_codes.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
                     continue
+                if check is not None:
+                    check(topic.name, topic.topic_id, item.partition_index)
                 topic_codes.append(ErrorCode.NONE)
                 key = OffsetCommitKey(group=committer.group_id, topic=topic.name, partition=item.partition_index)
                 value = OffsetCommitValue(

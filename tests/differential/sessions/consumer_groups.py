@@ -215,6 +215,23 @@ def consumer_group_offsets(talk: Conversation) -> None:
     talk.ask("OffsetDelete", 0, delete, note="of the empty group")
 
 
+def consumer_group_large_metadata(talk: Conversation) -> None:
+    """Commits with too much metadata, of a member in its own epoch and in others."""
+    topic = talk.create("a", partitions=2)
+    topic_id = talk.topic_id(topic)
+    (group,) = _groups(talk, "g")
+    epoch = _ask(talk, _join(group, "m", topic), "joins")["member_epoch"]
+    for at in (epoch, epoch - 1, epoch + 1, -1):
+        for sizes in ((5000,), (5000, 1), (1, 5000)):
+            partitions = [
+                {"partition_index": index, "committed_offset": 1, "committed_metadata": "m" * size}
+                for index, size in enumerate(sizes)
+            ]
+            topics = [{"name": topic, "topic_id": topic_id, "partitions": partitions}]
+            fields = {"group_id": group, "generation_id_or_member_epoch": at, "member_id": "m", "topics": topics}
+            talk.ask("OffsetCommit", 10, fields, note=f"in epoch {at}, metadata of {sizes}")
+
+
 def consumer_group_static(talk: Conversation) -> None:
     """Static members: away for a while, replaced, refused."""
     topic = talk.create("a", partitions=2)
