@@ -17,7 +17,7 @@ The order and the answers are Apache Kafka 4.3.1's, asked with hand-made frames 
 | timestamp out of range | INVALID_TIMESTAMP with record errors |
 
 Bytes after the batch that cannot be another one are dropped. Accepted, and kept: offset gaps in an uncompressed batch,
-unknown attribute bits, a delete horizon, any producer epoch, any leader epoch.
+unknown attribute bits, a delete horizon, any producer epoch from -1 on, any leader epoch.
 
 Two deliberate differences: a record whose length is wrong inside a compressed batch is refused (Kafka appends it, and
 consumers stumble over it); a batch that decompresses beyond a bound is MESSAGE_TOO_LARGE.
