@@ -28,7 +28,7 @@ Address: TypeAlias = tuple[str, int]
 
 STEPS_COUNT: Final = 30
 ANSWER_LIMIT_S: Final = 8.0
-_RETRY_LIMIT_S: Final = 3.0
+_RETRY_LIMIT_S: Final = 10.0
 _RETRY_PAUSE_S: Final = 0.03
 _TOPICS: Final[Mapping[str, tuple[int, Mapping[str, str]]]] = {
     "a": (1, {}),

@@ -85,3 +85,6 @@ THEMES: Final[Mapping[str, Mapping[str, int]]] = {
         "OffsetCommit": 1,
     },
 }
+
+TIMED: Final = frozenset({"classic_groups", "consumer_groups"})
+"""Themes in which members run out of time: on a busy machine two brokers may see a request on either side of that."""
