@@ -133,7 +133,7 @@ def read_targets(
             if target not in only:
                 result.answers.append(None)
                 continue
-        elif is_incremental and _has_nothing_new(target, limits.replica_id, is_committed=is_committed):
+        elif is_incremental and _has_nothing_new(target, limits):
             result.answers.append(None)
             continue
         answer = PartitionData(
@@ -157,7 +157,7 @@ def read_targets(
     return result
 
 
-def _has_nothing_new(target: FetchTarget, replica_id: int, *, is_committed: bool) -> bool:
+def _has_nothing_new(target: FetchTarget, limits: FetchLimits) -> bool:
     """Say whether a read would surely give neither records nor an error nor anything that was not told.
 
     Where it is not sure, the read decides. A follower's offsets are beyond what is visible, but at the log's end.
@@ -165,7 +165,7 @@ def _has_nothing_new(target: FetchTarget, replica_id: int, *, is_committed: bool
     replica = target.replica
     if replica is None or not replica.is_leader or target.last_fetched_epoch >= 0 or target.max_bytes < 0:
         return False
-    if replica_id >= 0 and not replica.is_follower(replica_id):
+    if limits.is_follower and not replica.is_follower(limits.replica_id):
         return False
     high_watermark = replica.high_watermark
     log = replica.log
@@ -175,7 +175,7 @@ def _has_nothing_new(target: FetchTarget, replica_id: int, *, is_committed: bool
         and target.current_leader_epoch in (NO_EPOCH, replica.leader_epoch)
         and (
             target.fetch_offset == log.log_end_offset
-            or (replica.last_stable_offset if is_committed else high_watermark)
+            or (replica.last_stable_offset if limits.isolation == READ_COMMITTED else high_watermark)
             <= target.fetch_offset
             <= log.log_end_offset
         )

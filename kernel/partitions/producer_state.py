@@ -169,7 +169,8 @@ class ProducerStateTable:
             KafkaError: It may not; the table is as it was.
         """
         state = self._states.get(header.producer_id)
-        if header.producer_id not in self._verifications:
+        pending = self._verifications.get(header.producer_id)
+        if pending is None:
             if state is None:
                 if not header.attributes & TRANSACTIONAL_FLAG and header.producer_epoch >= NO_EPOCH:
                     return None
@@ -179,7 +180,7 @@ class ProducerStateTable:
                 and (state.transaction is None) is not bool(header.attributes & TRANSACTIONAL_FLAG)
             ):
                 return None
-        return judge(state, header, self._verifications.get(header.producer_id), verified)
+        return judge(state, header, pending, verified)
 
     def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
         """Return whether a producer's batches belong to a transaction that is open here. Hot for transactions."""
