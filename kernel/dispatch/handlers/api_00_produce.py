@@ -10,7 +10,6 @@ Version 13 addresses topics by id. *Source:* KIP-98 (sequences), KIP-467 (record
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -32,7 +31,7 @@ from ...wire.messages.api_00_produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from .produce_admission import NOTHING_TO_ADMIT, RefusedError, TransactionalPart, is_within_open
+from .produce_admission import NOTHING_TO_ADMIT, RefusedError, is_within_open, transactional_part
 from .repeated_produce import RepeatedProduce, RepeatedProduces
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from ...records.batch import BatchHeader
     from ...types import Buffer
     from ...wire.messages.api_00_produce import PartitionProduceData, ProduceRequest
-    from .produce_admission import Admitted, ProduceAdmission
+    from .produce_admission import Admitted, ProduceAdmission, TransactionalPart
 
     StagedOne: TypeAlias = tuple[RequestContext, ProduceRequest, Replica, BatchHeader, ProducedBatch | None, int]
     """What the answer to a request of one partition needs once its batch is staged: see `_settle_one`."""
@@ -223,14 +222,10 @@ class ProduceHandler:
                 continue
             for part in topic.partition_data:
                 replica = replicas.partitions.get(part.index)
-                if replica is None or not replica.is_leader or part.records is None:
-                    continue
-                with contextlib.suppress(InvalidBatchError):
-                    header = framed_header(part.records, 0, len(part.records), version)
-                    if header.is_transactional and header.producer_id >= 0:
-                        parts.append(
-                            TransactionalPart(replica, header.producer_id, header.producer_epoch, header.base_sequence)
-                        )
+                if replica is not None and replica.is_leader and part.records is not None:
+                    found = transactional_part(replica, part.records, version)
+                    if found is not None:
+                        parts.append(found)
         return parts
 
     def _stage_all(self, request: ProduceRequest, context: RequestContext, admitted: Admitted) -> Answer:

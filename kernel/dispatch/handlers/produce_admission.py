@@ -27,6 +27,7 @@ from ...errors import ErrorCode, KafkaError
 from ...partitions.append_check import NOT_NEEDED
 from ...purgatory.delayed_operation import DelayedOperation, Outcome
 from ...records.batch import HEADER_SIZE, MAGIC, MAGIC_POSITION
+from ...records.produced import InvalidBatchError, framed_header
 from ...types import TopicPartition
 
 if TYPE_CHECKING:
@@ -100,6 +101,17 @@ class AdmissionSettings:
     verifies: bool
     retry_pause_ms: int
     retry_ms_max: int
+
+
+def transactional_part(replica: Replica, records: Buffer, version: int) -> TransactionalPart | None:
+    """Return what an admission needs of a partition's data; None where that is not sound, or of no transaction."""
+    try:
+        header = framed_header(records, 0, len(records), version)
+    except InvalidBatchError:
+        return None
+    if not header.is_transactional or header.producer_id < 0:
+        return None
+    return TransactionalPart(replica, header.producer_id, header.producer_epoch, header.base_sequence)
 
 
 def is_within_open(replica: Replica, records: Buffer) -> bool:
