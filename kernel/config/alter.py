@@ -246,8 +246,9 @@ def _check_edit_of_broker(name: str, key: ConfigKey | None, operation: int) -> N
 
 def _edit_list(entries: Value, operation: int, text: str) -> str:
     before = entries if isinstance(entries, tuple) else ()
-    # What ends in commas ends before them, as Java splits; nothing at all is an empty entry.
-    edit = tuple(entry.strip() for entry in (text.rstrip(",").split(",") if text.strip(",") or not text else ()))
+    # As Java splits: what ends in commas ends before them, but no text at all is one empty entry.
+    kept = text.rstrip(",")
+    edit = tuple(entry.strip() for entry in kept.split(",")) if kept or not text else ()
     if operation == Operation.APPEND:
         return ",".join((*before, *(entry for entry in edit if entry not in before)))
     return ",".join(entry for entry in before if entry not in edit)
