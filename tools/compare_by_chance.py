@@ -18,8 +18,9 @@ import tempfile
 from pathlib import Path
 
 from tests.differential import brokers
-from tests.differential.chance.lockstep import Finding, hold, load_known
+from tests.differential.chance.lockstep import KNOWN, Finding, hold
 from tests.differential.chance.themes import THEMES
+from tests.differential.comparison import load_known
 
 WIDTH = 1200
 
@@ -33,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     if unknown := set(chosen.themes) - set(THEMES):
         parser.error(f"no such theme: {', '.join(sorted(unknown))}; there are {', '.join(THEMES)}")
-    known = load_known()
+    known = load_known(KNOWN)
     found_count = 0
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -52,12 +53,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _described(finding: Finding) -> str:
+    kafka, ours = finding.steps
     lines = [
-        f"  {finding.theme} --first {finding.seed} --sessions 1, step {finding.step}: {finding.api} v{finding.version}",
+        f"  {finding.theme} --first {finding.seed} --sessions 1 | {kafka.name}",
         f"    asked  {dict(finding.fields)}",
-        f"    Kafka  {finding.answers[0]}",
-        f"    ours   {finding.answers[1]}",
-        *(f"    {path}: Kafka {kafka!r}, ours {ours!r}" for path, kafka, ours in finding.differences),
+        f"    Kafka  {kafka.answer}",
+        f"    ours   {ours.answer}",
+        *(f"    {found.path}: Kafka {found.kafka!r}, ours {found.ours!r}" for found in finding.differences),
     ]
     return "\n".join(line[:WIDTH] for line in lines)
 

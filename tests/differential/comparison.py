@@ -36,7 +36,7 @@ class KnownDifference:
     """An entry of the list: sessions, shell patterns for step and path, and the reason.
 
     Attributes:
-        sessions: Names of the sessions, in each of which it must explain something.
+        sessions: Names of the sessions, in each of which it must explain something; `*` for all that chance draws.
         step: Pattern of step names, e.g. `Metadata v1?: *`.
         path: Pattern of paths, e.g. `topics.*.error_code`.
         reason: Why we answer otherwise.
@@ -54,7 +54,7 @@ class KnownDifference:
     def covers(self, difference: Difference) -> bool:
         """Say whether the entry explains a difference."""
         return (
-            difference.session in self.sessions
+            any(fnmatchcase(difference.session, session) for session in self.sessions)
             and fnmatchcase(difference.step, self.step)
             and fnmatchcase(difference.path, self.path)
             and fnmatchcase(str(difference.kafka), self.kafka)
@@ -79,23 +79,20 @@ def compare(session: str, kafka: list[Step], ours: list[Step]) -> list[Differenc
             instead = f"{actual.name}: {actual.answer}"
             found.append(Difference(session, expected.name, "(steps)", expected.name, instead))
             return found
-        found += [
-            Difference(session, expected.name, *leaf) for leaf in differing_fields(expected.answer, actual.answer)
-        ]
+        found += [Difference(session, expected.name, *leaf) for leaf in _leaves("", expected.answer, actual.answer)]
     if len(kafka) != len(ours):
         found.append(Difference(session, "(end)", "(steps)", len(kafka), len(ours)))
     return found
 
 
-def differing_fields(kafka: Any, ours: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Iterate over the fields in which two answers differ: dotted path, the one value, the other."""
+def _leaves(path: str, kafka: Any, ours: Any) -> Iterator[tuple[str, Any, Any]]:
     if isinstance(kafka, dict) and isinstance(ours, dict):
         for name in kafka | ours:
-            yield from differing_fields(kafka.get(name, MISSING), ours.get(name, MISSING), f"{path}.{name}".lstrip("."))
+            yield from _leaves(f"{path}.{name}".lstrip("."), kafka.get(name, MISSING), ours.get(name, MISSING))
     elif isinstance(kafka, list) and isinstance(ours, list):
         if len(kafka) != len(ours):
             yield f"{path}.length".lstrip("."), len(kafka), len(ours)
         for position, (expected, actual) in enumerate(zip(kafka, ours, strict=False)):
-            yield from differing_fields(expected, actual, f"{path}.{position}".lstrip("."))
+            yield from _leaves(f"{path}.{position}".lstrip("."), expected, actual)
     elif kafka != ours or isinstance(kafka, bool) != isinstance(ours, bool):
         yield path or "(answer)", kafka, ours

@@ -29,6 +29,8 @@ _NOT_READY: Final = (14, 15, 16)
 SETUP_LIMIT_S: Final = 10.0
 UNKNOWN_ID: Final = uuid.UUID("deadbeef-0000-4000-8000-000000000001")
 """A topic id that no broker gave."""
+NO_ID: Final = uuid.UUID(int=0)
+"""What stands for no topic id."""
 
 
 class SetupError(Exception):

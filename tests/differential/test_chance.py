@@ -48,8 +48,8 @@ def test_a_difference_is_found_and_told(addresses: list[Address]) -> None:
     findings = [hold("data", seed, addresses[::2], [], run="x") for seed in range(6)]
     found = next(finding for finding in findings if finding is not None)
 
-    assert found.api == "Produce"
-    assert MESSAGE_TOO_LARGE in {ours for _, _, ours in found.differences}
+    assert found.steps[0].api == "Produce"
+    assert MESSAGE_TOO_LARGE in {difference.ours for difference in found.differences}
 
 
 def test_a_request_by_chance_names_what_each_broker_drew() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,6 @@ from .batches import T0, batch, record, records
 from .comparison import Difference, KnownDifference, compare, load_known
 from .conversation import Step
 from .normalise import Normaliser
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NOW_MS = 1_900_000_000_000
 
@@ -74,10 +72,9 @@ def test_an_entry_with_several_paths_is_an_entry_for_each(tmp_path: Path) -> Non
     assert [(known.path, known.reason) for known in load_known(listed)] == [("a", "two"), ("b", "two"), ("c", "one")]
 
 
-def test_the_list_of_known_differences_gives_reasons() -> None:
-    from pathlib import Path
-
-    for known in load_known(Path(__file__).parent / "differences.toml"):
+@pytest.mark.parametrize("listed", ["differences.toml", "chance/known.toml"])
+def test_the_lists_of_known_differences_give_reasons(listed: str) -> None:
+    for known in load_known(Path(__file__).parent / listed):
         assert len(known.reason) > 20, known
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from .conversation import Conversation, Fields
 
-_CONCURRENT_TRANSACTIONS: Final = 51
+CONCURRENT_TRANSACTIONS: Final = 51
 _NOT_ENOUGH_REPLICAS: Final = 19
 
 
@@ -37,7 +37,7 @@ class Producer:
 
     def quietly(self, api: str, version: int, fields: Fields) -> Any:
         """Ask until no other transaction of the same id is in the way; an id and an epoch in the answer are taken."""
-        answer = self.talk.until(api, version, fields, lambda found: found["error_code"] != _CONCURRENT_TRANSACTIONS)
+        answer = self.talk.until(api, version, fields, lambda found: found["error_code"] != CONCURRENT_TRANSACTIONS)
         if answer.get("producer_id", -1) >= 0:
             self.producer_id, self.epoch, self.sequence = answer["producer_id"], answer["producer_epoch"], 0
         return answer

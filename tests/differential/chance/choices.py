@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import uuid
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from ..batches import T0
-from ..conversation import UNKNOWN_ID
+from ..conversation import NO_ID, UNKNOWN_ID
 from ..group_talk import SUBSCRIPTION
 
 if TYPE_CHECKING:
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
 _MAX32: Final = 2**31 - 1
 _MAX64: Final = 2**63 - 1
-NO_ID: Final = uuid.UUID(int=0)
 
 
 class Drawn(Enum):

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .. import batches, codec
 from ..batches import TRANSACTIONAL, legacy_message_set, record
-from ..conversation import UNKNOWN_ID
-from .choices import CHOICES, NO_ID, OF_API, PARTITIONS, TOPIC_CONFIGS, Drawn, Mix, Some
+from ..conversation import NO_ID, UNKNOWN_ID
+from .choices import CHOICES, OF_API, PARTITIONS, TOPIC_CONFIGS, Drawn, Mix, Some
 from .members import Members
 from .producers import Producers
 from .world import DrawnRecords, Kind, Reference

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import time
-import tomllib
-from fnmatch import fnmatchcase
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -13,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import attrs
 
 from .. import codec
-from ..comparison import differing_fields
+from ..comparison import Difference, KnownDifference, compare
 from ..connection import NoAnswer
-from ..conversation import Conversation, decode_answer
+from ..conversation import Conversation, Step, decode_answer
 from ..group_talk import assigning_at_once, coordinated
+from ..transaction_talk import CONCURRENT_TRANSACTIONS
 from .draws import Draws
 from .themes import THEMES
 from .world import World
@@ -26,6 +24,8 @@ if TYPE_CHECKING:
 
 Address: TypeAlias = tuple[str, int]
 
+KNOWN: Final = Path(__file__).parent / "known.toml"
+"""Differences between Kafka and ours, for `load_known`."""
 STEPS_COUNT: Final = 30
 ANSWER_LIMIT_S: Final = 8.0
 _RETRY_LIMIT_S: Final = 10.0
@@ -37,8 +37,6 @@ _TOPICS: Final[Mapping[str, tuple[int, Mapping[str, str]]]] = {
 }
 _LOADING: Final = frozenset({14, 15})
 """COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE."""
-_BUSY: Final = 51
-"""CONCURRENT_TRANSACTIONS."""
 _OF_TRANSACTIONS: Final = frozenset(
     {"InitProducerId", "EndTxn", "AddPartitionsToTxn", "AddOffsetsToTxn", "TxnOffsetCommit"}
 )
@@ -72,53 +70,20 @@ class Finding:
     Attributes:
         theme: Of the session.
         seed: Of the session.
-        step: Its number.
-        api: What was asked.
-        version: In which version.
-        fields: As drawn.
-        answers: Both, comparable.
-        differences: `(path, the first broker's, the second's)`.
+        fields: What was asked, as drawn.
+        steps: The first broker's, the second's.
+        differences: Between them.
     """
 
     theme: str
     seed: int
-    step: int
-    api: str
-    version: int
     fields: Mapping[str, Any]
-    answers: Sequence[Any]
-    differences: Sequence[tuple[str, Any, Any]]
-
-
-@attrs.frozen
-class Known:
-    """A known difference: an entry of `known.toml`."""
-
-    api: str
-    path: str
-    reason: str
-    kafka: str = "*"
-    ours: str = "*"
-
-    def covers(self, api: str, path: str, kafka: object, ours: object) -> bool:
-        """Say whether the entry explains a difference."""
-        values = (
-            (api, self.api),
-            (_without_positions(path), self.path),
-            (str(kafka), self.kafka),
-            (str(ours), self.ours),
-        )
-        return all(fnmatchcase(value, pattern) for value, pattern in values)
-
-
-def load_known() -> list[Known]:
-    """Return the known differences between Kafka and ours."""
-    entries = tomllib.loads((Path(__file__).parent / "known.toml").read_text())["difference"]
-    return [Known(**entry) for entry in entries]
+    steps: Sequence[Step]
+    differences: Sequence[Difference]
 
 
 def hold(
-    theme: str, seed: int, addresses: Sequence[Address], known: Sequence[Known], *, run: str = ""
+    theme: str, seed: int, addresses: Sequence[Address], known: Sequence[KnownDifference], *, run: str = ""
 ) -> Finding | None:
     """Hold one session with both brokers; return the first step that differs, or None.
 
@@ -160,15 +125,14 @@ class _Session:
     def _set_up(self, talk: Conversation, world: World) -> None:
         for suffix, (partitions, configs) in _TOPICS.items():
             name = talk.create(suffix, partitions=partitions, configs=configs)
-            talk.topic_id(name)
-            world.learn("Metadata", talk.quietly("Metadata", 12, {"topics": [{"name": name}]}))
+            world.learn("Metadata", {"name": name, "topic_id": talk.topic_id(name)})
         talk.until_ready("FindCoordinator", 1, {"key": f"{self._name}-t", "key_type": 1})
         assigning_at_once(talk, *coordinated(talk, "g", "h"))
         for transactional_id in (f"{self._name}-warm", None):
             fields = {"transactional_id": transactional_id, "transaction_timeout_ms": 1000}
             talk.until_ready("InitProducerId", 4, fields)
 
-    def step(self, number: int, known: Sequence[Known]) -> tuple[Finding | None, bool]:
+    def step(self, number: int, known: Sequence[KnownDifference]) -> tuple[Finding | None, bool]:
         """Ask once; return what differs, and whether the session is over."""
         api, version, fields = self._draws.request(
             THEMES[self._theme], in_fetch_sessions=self._theme == "fetch_sessions"
@@ -179,20 +143,22 @@ class _Session:
             self._ask("DescribeTransactions", 0, {"transactional_ids": [fields["transactional_id"]]})
         if isinstance(answers[0], dict):
             self._draws.noted(api, fields, answers[0], _error_codes(answers[0]))
-        comparable = [self._comparable(api, talk, answer) for talk, answer in zip(self._talks, answers, strict=True)]
-        differences = list(differing_fields(*comparable))
+        steps = [
+            Step(api, version, f"step {number}", self._comparable(api, talk, answer))
+            for talk, answer in zip(self._talks, answers, strict=True)
+        ]
+        differences = compare(self._name, [steps[0]], [steps[1]])
         told = [world.counts() for world in self._worlds]
         if not differences and told[0] != told[1]:
-            differences = [("(drawn)", told[0], told[1])]
-        unknown = [found for found in differences if not any(entry.covers(api, *found) for entry in known)]
+            differences = [Difference(self._name, steps[0].name, "(drawn)", told[0], told[1])]
+        unknown = [found for found in differences if not any(entry.covers(found) for entry in known)]
         if unknown:
-            finding = Finding(self._theme, self._seed, number, api, version, fields, comparable, unknown)
-            return finding, True
+            return Finding(self._theme, self._seed, fields, steps, unknown), True
         if api in _CHANGES and not fields.get("validate_only"):
             for talk in self._talks:
                 talk.settle()
         is_silent = any(isinstance(answer, NoAnswer) for answer in answers)
-        return None, is_silent or any(path.endswith("error_code") for path, *_ in differences)
+        return None, is_silent or any(found.path.endswith("error_code") for found in differences)
 
     def _ask(self, api: str, version: int, fields: Mapping[str, Any]) -> list[Any]:
         """Ask both at once, again while a coordinator loads or ends a transaction; return what came."""
@@ -229,7 +195,7 @@ def _is_to_be_asked_again(api: str, answer: Any) -> bool:
     is_ending = isinstance(answer, dict) and any(
         entry.get("transaction_state", "").startswith("Prepare") for entry in answer.get("transaction_states", ())
     )
-    return is_ending or bool(codes & _LOADING) or (_BUSY in codes and api in _OF_TRANSACTIONS)
+    return is_ending or bool(codes & _LOADING) or (CONCURRENT_TRANSACTIONS in codes and api in _OF_TRANSACTIONS)
 
 
 def _error_codes(answer: Any) -> list[int]:
@@ -247,7 +213,3 @@ def _sorted(value: Any) -> Any:
     if isinstance(value, list):
         return sorted(map(_sorted, value), key=repr)
     return value
-
-
-def _without_positions(path: str) -> str:
-    return re.sub(r"\b\d+\b", "N", path)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import TYPE_CHECKING
 
 from ..connection import request_frame
-from ..conversation import UNKNOWN_ID
+from ..conversation import NO_ID, UNKNOWN_ID
 
 if TYPE_CHECKING:
     from ..conversation import Conversation
 
-_NO_ID = uuid.UUID(int=0)
 _CLIENT = {"client_software_name": "diff", "client_software_version": "1.0"}
 BAD_NAMES = {
     "empty": "",
@@ -141,8 +139,8 @@ def metadata_by_id(talk: Conversation) -> None:
     talk.every("Metadata", {"topics": [{"topic_id": known, "name": name}]}, note="id and name", versions=late)
     talk.every("Metadata", {"topics": [{"topic_id": known, "name": "x"}]}, note="id and wrong name", versions=late)
     talk.every("Metadata", {"topics": [{"topic_id": UNKNOWN_ID, "name": None}]}, note="unknown id", versions=late)
-    talk.every("Metadata", {"topics": [{"topic_id": _NO_ID, "name": None}]}, note="neither", versions=late)
-    mixed = [{"topic_id": known, "name": None}, {"topic_id": _NO_ID, "name": name}]
+    talk.every("Metadata", {"topics": [{"topic_id": NO_ID, "name": None}]}, note="neither", versions=late)
+    mixed = [{"topic_id": known, "name": None}, {"topic_id": NO_ID, "name": name}]
     talk.every("Metadata", {"topics": mixed}, note="one by id, one by name", versions=late)
     mixed = [{"topic_id": known, "name": None}, {"topic_id": UNKNOWN_ID, "name": None}]
     talk.every("Metadata", {"topics": mixed}, note="known and unknown id", versions=(12, 13))
@@ -219,12 +217,12 @@ def topics_among_others(talk: Conversation) -> None:
     b, d = talk.create("b", partitions=2), talk.create("d")
     known = talk.topic_id(b)
     talk.topic_id(d)
-    empty = {"topic_id": _NO_ID, "name": None}
+    empty = {"topic_id": NO_ID, "name": None}
     for what, topics in {
         "nothing, id": [empty, {"topic_id": known, "name": None}],
-        "nothing, name": [empty, {"topic_id": _NO_ID, "name": b}],
+        "nothing, name": [empty, {"topic_id": NO_ID, "name": b}],
         "name, nothing, unknown id": [
-            {"topic_id": _NO_ID, "name": b},
+            {"topic_id": NO_ID, "name": b},
             empty,
             {"topic_id": UNKNOWN_ID, "name": None},
         ],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..batches import GZIP, ZSTD, batch, record, records
 from ..codec import encode_request
-from ..conversation import UNKNOWN_ID, decode_answer
+from ..conversation import NO_ID, UNKNOWN_ID, decode_answer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,11 +15,10 @@ if TYPE_CHECKING:
     from ..conversation import Conversation
 
 _ALL = range(4, 19)
-_NO_ID = uuid.UUID(int=0)
 _MIB = 1 << 20
 
 
-def _topic(name: str, *partitions: Mapping[str, Any], topic_id: uuid.UUID = _NO_ID) -> dict[str, Any]:
+def _topic(name: str, *partitions: Mapping[str, Any], topic_id: uuid.UUID = NO_ID) -> dict[str, Any]:
     return {"topic": name, "topic_id": topic_id, "partitions": list(partitions)}
 
 

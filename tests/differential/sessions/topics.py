@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import TYPE_CHECKING, Any
 
 from ..batches import batch, records
-from ..conversation import UNKNOWN_ID
+from ..conversation import NO_ID, UNKNOWN_ID
 from .discovery import BAD_NAMES
 
 if TYPE_CHECKING:
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
 
     from ..conversation import Conversation, Fields
 
-_NO_ID = uuid.UUID(int=0)
 _CREATE = range(2, 8)
 
 
@@ -159,7 +157,7 @@ def delete_topics(talk: Conversation) -> None:
     """DeleteTopics, by name and by id."""
     for version in range(1, 7):
         name = talk.create(f"v{version}")
-        by_name = {"topic_names": [name], "topics": [{"name": name, "topic_id": _NO_ID}], "timeout_ms": 20000}
+        by_name = {"topic_names": [name], "topics": [{"name": name, "topic_id": NO_ID}], "timeout_ms": 20000}
         talk.topic_id(name)
         talk.ask("DeleteTopics", version, by_name, note="by name")
         talk.ask("DeleteTopics", version, by_name, note="by name, again")
@@ -174,12 +172,12 @@ def delete_topics(talk: Conversation) -> None:
         talk.ask("DeleteTopics", 6, {"topics": list(topics), "timeout_ms": 20000}, note=note)
 
     ask("unknown id", {"name": None, "topic_id": UNKNOWN_ID})
-    ask("neither name nor id", {"name": None, "topic_id": _NO_ID})
+    ask("neither name nor id", {"name": None, "topic_id": NO_ID})
     ask("name and id", {"name": name, "topic_id": topic_id})
     ask("name and unknown id", {"name": name, "topic_id": UNKNOWN_ID})
     ask("twice by id", {"name": None, "topic_id": topic_id}, {"name": None, "topic_id": topic_id})
-    ask("by name and by id", {"name": name, "topic_id": _NO_ID}, {"name": None, "topic_id": topic_id})
-    ask("twice by name", {"name": name, "topic_id": _NO_ID}, {"name": name, "topic_id": _NO_ID})
+    ask("by name and by id", {"name": name, "topic_id": NO_ID}, {"name": None, "topic_id": topic_id})
+    ask("twice by name", {"name": name, "topic_id": NO_ID}, {"name": name, "topic_id": NO_ID})
     ask("by id", {"name": None, "topic_id": topic_id})
     ask("by id, again", {"name": None, "topic_id": topic_id})
     again = talk.create("by-id")
@@ -194,12 +192,12 @@ def delete_topics(talk: Conversation) -> None:
     late_id = talk.topic_id(late)
     for timeout_ms in (0, -1):
         for what, topics in (
-            ("neither name nor id", [{"name": None, "topic_id": _NO_ID}]),
+            ("neither name nor id", [{"name": None, "topic_id": NO_ID}]),
             ("name and id", [{"name": late, "topic_id": late_id}]),
             ("name and id, then an unknown name", [{"name": late, "topic_id": late_id}, {"name": talk.topic("none")}]),
             ("twice by id", [{"name": None, "topic_id": late_id}] * 2),
             ("unknown id", [{"name": None, "topic_id": UNKNOWN_ID}]),
-            ("by name", [{"name": late, "topic_id": _NO_ID}]),
+            ("by name", [{"name": late, "topic_id": NO_ID}]),
             ("no topics", []),
         ):
             fields = {"topics": topics, "timeout_ms": timeout_ms}
@@ -212,7 +210,7 @@ def delete_topics_by_both(talk: Conversation) -> None:
         name = talk.create(what)
         topic_id = talk.topic_id(name)
         again = {
-            "name": {"name": name, "topic_id": _NO_ID},
+            "name": {"name": name, "topic_id": NO_ID},
             "id": {"name": None, "topic_id": topic_id},
             "both": {"name": name, "topic_id": topic_id},
         }
