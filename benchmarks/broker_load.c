@@ -94,6 +94,7 @@ static int listen_anywhere(void) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof address;
     setsockopt(listening, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    setsockopt(listening, IPPROTO_TCP, TCP_CONGESTION, "reno", 4); /* as the broker: nothing paces its clients */
     check(bind(listening, (struct sockaddr *)&address, size) == 0, "bind");
     check(listen(listening, 128) == 0, "listen");
     getsockname(listening, (struct sockaddr *)&address, &size);
@@ -147,7 +148,6 @@ static void serve(int is_ingest, const char *path, size_t bytes) {
                 peer->capacity = 1 << 21;
                 peer->buffer = malloc(peer->capacity);
                 setsockopt(peer->descriptor, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-                setsockopt(peer->descriptor, IPPROTO_TCP, TCP_CONGESTION, "reno", 4); /* as the broker: nothing paces it */
                 event.data.ptr = peer;
                 epoll_ctl(poller, EPOLL_CTL_ADD, peer->descriptor, &event);
                 continue;

@@ -59,6 +59,9 @@ def bind(listener: ListenerSettings, settings: NetworkSettings) -> socket.socket
         if settings.receive_buffer_bytes > 0:
             # Before listening: the window is agreed upon when a client connects.
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, settings.receive_buffer_bytes)
+        if _is_loopback(address[0]):
+            # Its clients' sockets are made so: one that was paced once, if only by its handshake, keeps the timer.
+            _do_not_pace(listening)
         listening.bind(address)
         listening.listen(settings.backlog)
         listening.setblocking(False)
@@ -193,18 +196,28 @@ class Acceptor:
 
 
 def set_options(client: socket.socket, host: str, settings: NetworkSettings) -> None:
-    """Have the system treat a client's socket as a broker needs it.
-
-    A congestion control that paces what it sends, as bbr, the default of some systems, holds back to a third what never
-    meets a network: fetches by a client on this machine. Reno does not; every kernel has it.
-    """
+    """Have the system treat a client's socket as a broker needs it."""
     client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if settings.send_buffer_bytes > 0:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, settings.send_buffer_bytes)
-    if sys.platform == "linux" and (host == "::1" or host.startswith("127.")):
+    if _is_loopback(host):
+        _do_not_pace(client)
+
+
+def _is_loopback(host: str) -> bool:
+    return host == "::1" or host.startswith("127.")
+
+
+def _do_not_pace(of_this_machine: socket.socket) -> None:
+    """Choose a congestion control that does not pace what is sent: reno, which every Linux has.
+
+    One that does, as bbr, the default of some systems, holds back to a third what never meets a network: fetches by a
+    client on this machine.
+    """
+    if sys.platform == "linux":
         with contextlib.suppress(OSError):  # the operator may have forbidden it
-            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
+            of_this_machine.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
 
 
 def plain_host(host: str) -> str:

@@ -1,6 +1,7 @@
 """Listeners: binding, limits on connections, and what an operator is told."""
 
 import resource
+import select
 import socket
 import struct
 import sys
@@ -73,6 +74,23 @@ def test_nothing_paces_what_a_client_on_this_machine_fetches() -> None:
 
     assert [chosen(host) for host in ("127.0.0.1", "127.1.2.3", "::1")] == [b"reno"] * 3
     assert [chosen(host) for host in ("10.0.0.1", "::2", "fe80::1")] == [chosen(None)] * 3
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no option for it")
+@pytest.mark.parametrize(("host", "is_paced_by_default"), [("localhost", False), ("", True)])
+def test_clients_of_a_loopback_listener_were_never_paced(host: str, is_paced_by_default: bool) -> None:
+    def chosen(by: socket.socket) -> bytes:
+        return by.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0")
+
+    with (
+        socket.socket() as untouched,
+        bind(ListenerSettings("HERE", host, 0), settings()) as listening,
+        socket.create_connection(("localhost", listening.getsockname()[1])),
+    ):
+        select.select([listening], [], [])
+        accepted, _ = listening.accept()
+        with accepted:
+            assert chosen(accepted) == (chosen(untouched) if is_paced_by_default else b"reno")
 
 
 def test_a_port_in_use_is_said_clearly_and_nothing_stays_bound() -> None:
