@@ -72,6 +72,8 @@ def elect_leaders(
     image: MetadataImage, rules: ControllerRules, request: ElectLeadersRequest
 ) -> CoordinatorResult[MetadataRecord, ElectLeadersResponse]:
     """Elect leaders for partitions, or for all that need it."""
+    if request.topic_partitions == []:
+        return CoordinatorResult((), ElectLeadersResponse())  # whatever the type is: nobody asks for it
     reason = _REASONS.get(request.election_type)
     if reason is None:
         message = f"Unknown election type {request.election_type}"

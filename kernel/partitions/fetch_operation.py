@@ -201,9 +201,10 @@ def _read_one(
     if target.last_fetched_epoch >= 0 and _diverges(replica, target, answer):
         result.is_final = True
         return
+    max_bytes = max(0, min(target.max_bytes, limits.max_bytes - result.size_bytes))
     read = replica.read(
         target.fetch_offset,
-        max(0, min(target.max_bytes, limits.max_bytes - result.size_bytes)),
+        max_bytes,
         limits.isolation,
         is_follower=limits.is_follower,
         at_least_one=result.size_bytes == 0,
@@ -216,6 +217,8 @@ def _read_one(
                 AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
                 for aborted in replica.producers.aborted_transactions(target.fetch_offset, read.next_offset)
             ]
+    elif max_bytes and limits.isolation == READ_COMMITTED and target.fetch_offset < answer.last_stable_offset:
+        answer.aborted_transactions = None  # as Kafka tells a batch for which the limits leave no room
 
 
 def begin_cold_read(target: FetchTarget, limits: FetchLimits, done: Callable[[], None]) -> None:

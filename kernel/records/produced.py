@@ -64,11 +64,8 @@ def framed_header(buffer: Buffer, position: int, end: int, produce_version: int)
     """
     header = read_header(buffer, position) if end - position >= HEADER_SIZE else None
     if header is None or header.magic != MAGIC or header.length_bytes != end - position:
-        header = _odd_header(buffer, position, end)
-    codec = header.attributes & COMPRESSION_MASK
-    if codec >= _ZSTD and produce_version < _ZSTD_PRODUCE_VERSION:
-        is_zstd = codec == _ZSTD
-        raise InvalidBatchError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE if is_zstd else ErrorCode.UNKNOWN_SERVER_ERROR)
+        return _odd_header(buffer, position, end, produce_version)
+    _check_codec(header.attributes, produce_version)
     return header
 
 
@@ -82,11 +79,19 @@ def is_transactional(records: Buffer) -> bool:
     return has_batch and records[MAGIC_POSITION] == MAGIC and bool(records[FLAGS_POSITION] & TRANSACTIONAL_FLAG)
 
 
-def _odd_header(buffer: Buffer, position: int, end: int) -> BatchHeader:
+def _check_codec(attributes: int, produce_version: int) -> None:
+    codec = attributes & COMPRESSION_MASK
+    if codec >= _ZSTD and produce_version < _ZSTD_PRODUCE_VERSION:
+        is_zstd = codec == _ZSTD
+        raise InvalidBatchError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE if is_zstd else ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def _odd_header(buffer: Buffer, position: int, end: int, produce_version: int) -> BatchHeader:
     """Return the header of what is no plain field, judged as Kafka's own walk over it judges."""
     size = _next_batch_size(buffer, position, end)
     if size is None or buffer[position + MAGIC_POSITION] != MAGIC:
         raise InvalidBatchError(ErrorCode.INVALID_RECORD)
+    _check_codec(buffer[position + FLAGS_POSITION], produce_version)
     try:
         is_alone = _next_batch_size(buffer, position + size, end) is None
     except InvalidBatchError as error:

@@ -22,7 +22,7 @@ from ...disk_threads import do_on_thread
 from ...errors import ErrorCode, KafkaError, StorageError
 from ...partitions.tier_offsets import NOTHING, earliest_local, earliest_pending_upload, latest_tiered
 from ...partitions.timestamp_lookup import TimestampOffset, find_by_timestamp, find_max_timestamp
-from ...types import ISOLATION_LEVELS, NO_EPOCH, IsolationLevel
+from ...types import CONSUMER_REPLICA_ID, ISOLATION_LEVELS, NO_EPOCH, IsolationLevel
 from ...wire.messages.api_02_list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,
@@ -113,6 +113,8 @@ class ListOffsetsHandler:
         isolation = ISOLATION_LEVELS.get(request.isolation_level)
         if isolation is None:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {request.isolation_level}")
+        if request.replica_id != CONSUMER_REPLICA_ID:
+            isolation = None  # another broker sees whatever is appended, and so does who debugs
         topics = []
         for topic in request.topics:
             counts = Counter(part.partition_index for part in topic.partitions)
@@ -145,7 +147,7 @@ class ListOffsetsHandler:
         return ListOffsetsResponse(topics=topics)
 
     def _find(
-        self, topic: str, part: ListOffsetsPartition, isolation: IsolationLevel, version: int, times_asked: int
+        self, topic: str, part: ListOffsetsPartition, isolation: IsolationLevel | None, version: int, times_asked: int
     ) -> TimestampOffset:
         if times_asked > 1:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
@@ -154,25 +156,26 @@ class ListOffsetsHandler:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         replica = self._replicas.get(topic, part.partition_index)
         replica.check_leader(part.current_leader_epoch)
+        visible_end = replica.appended_offset if isolation is None else replica.visible_end(isolation)
         if timestamp == LATEST_TIMESTAMP:
-            return TimestampOffset(-1, replica.visible_end(isolation), replica.leader_epoch)
+            return TimestampOffset(-1, visible_end, replica.leader_epoch)
         if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
             start_offset = replica.log.log_start_offset if timestamp == EARLIEST_TIMESTAMP else earliest_local(replica)
             return TimestampOffset(-1, start_offset, epoch_at(replica, start_offset))
         if timestamp == LATEST_TIERED_TIMESTAMP:
-            return latest_tiered(replica, replica.visible_end(isolation))
+            return latest_tiered(replica, visible_end)
         if timestamp == EARLIEST_PENDING_UPLOAD_TIMESTAMP:
-            return earliest_pending_upload(replica, replica.visible_end(isolation))
-        return self._find_record(replica, timestamp, isolation)
+            return earliest_pending_upload(replica, visible_end)
+        return self._find_record(replica, timestamp, visible_end)
 
     @staticmethod
-    def _find_record(replica: Replica, timestamp: int, isolation: IsolationLevel) -> TimestampOffset:
+    def _find_record(replica: Replica, timestamp: int, visible_end: int) -> TimestampOffset:
         """Return the record that a time means, as far as the client may see."""
         if timestamp == MAX_TIMESTAMP:
             found = find_max_timestamp(replica.log)
         else:
             found = find_by_timestamp(replica.log, timestamp, replica.log.log_start_offset)
-        if found is None or found.offset >= replica.visible_end(isolation):
+        if found is None or found.offset >= visible_end:
             return NOTHING
         return found
 

@@ -94,6 +94,9 @@ def elect_leaders(talk: Conversation) -> None:
     ask("unknown partition", [(name, [9])])
     ask("no partitions", [(name, [])])
     ask("no topics", [])
+    for kind in (2, -1):
+        ask(f"no topics, election type {kind}", [], kind)
+        ask(f"no partitions, election type {kind}", [(name, [])], kind)
     for timeout_ms in (0, -1):
         ask(f"preferred, timeout {timeout_ms}", [(name, [0, 1])], timeout_ms=timeout_ms)
         ask(f"no topics, timeout {timeout_ms}", [], timeout_ms=timeout_ms)

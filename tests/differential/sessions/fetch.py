@@ -173,6 +173,18 @@ def fetch_committed_refused(talk: Conversation) -> None:
             talk.every("Fetch", fields, note=f"{what}, isolation level {isolation}", versions=(4, 9, 12, 13, 17))
 
 
+def fetch_committed_cut(talk: Conversation) -> None:
+    """What is told of aborted transactions where the limits leave no room for a second partition's first batch."""
+    name, topic_id = _filled(talk, partitions=2)
+    for isolation in (0, 1):
+        for most in (0, 1, 60):
+            for offset in (0, 6):
+                fields = _fields(_topic(name, _at(0), _at(offset, 1, most=most), topic_id=topic_id))
+                fields["isolation_level"] = isolation
+                note = f"at most {most} bytes from {offset} of the second, isolation level {isolation}"
+                talk.every("Fetch", fields, note=note, versions=(4, 12, 17))
+
+
 def fetch_codecs(talk: Conversation) -> None:
     """Compressed batches in fetches; zstd needs version 10."""
     name = talk.create("a")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..batches import GZIP, T0, batch, record, records
+from ..transaction_talk import Producer
 
 if TYPE_CHECKING:
     from ..conversation import Conversation, Fields
@@ -98,6 +99,22 @@ def list_offsets_errors(talk: Conversation) -> None:
         both = [{"partition_index": 1, "timestamp": -1}, {"partition_index": 9, "timestamp": -1}]
         fields = {"replica_id": -1, "topics": [{"name": topic, "partitions": both}]}
         talk.ask("ListOffsets", version, fields, note="known and unknown partition")
+
+
+def list_offsets_as_replica(talk: Conversation) -> None:
+    """ListOffsets behind an open transaction: what a consumer sees, another replica, and who debugs."""
+    topic = talk.create("a")
+    talk.produce(topic, batch(records(b"a")))
+    producer = Producer(talk, "t")
+    producer.add(3, {topic: [0]}, note="begin")
+    producer.produce(9, topic, b"b", note="of the transaction")
+    for replica_id in (-1, -2, 0, 1):
+        for isolation in (0, 1):
+            for timestamp in (-1, -2, -3, -4, -5, T0, T0 + 99):
+                fields = {**_fields(topic, timestamp, replica_id=replica_id), "isolation_level": isolation}
+                note = f"replica {replica_id}, isolation level {isolation}, timestamp {timestamp}"
+                talk.every("ListOffsets", fields, note=note, versions=(4, 9))
+    producer.end(3, note="end", committed=False)
 
 
 def offset_for_leader_epoch(talk: Conversation) -> None:

@@ -260,6 +260,17 @@ def produce_codecs(talk: Conversation) -> None:
     _show_log(talk, topic)
 
 
+def produce_two_wrongs(talk: Conversation) -> None:
+    """Produce two batches in one, in a codec that the version does not know or nobody does: which one is told."""
+    topic = talk.create("a")
+    topic_id = talk.topic_id(topic)
+    for codec in (_CODECS["gzip"], _CODECS["zstd"], 5):
+        two = batch(codec=codec) * 2
+        for version in (3, 6, 7, 13):
+            talk.ask("Produce", version, _fields(topic, two, topic_id=topic_id), note=f"two batches, codec {codec}")
+    _show_log(talk, topic)
+
+
 def produce_recompressed(talk: Conversation) -> None:
     """Topics whose `compression.type` is not the producer's: the log holds what the broker made of a batch."""
     for kind in ("uncompressed", "lz4"):
