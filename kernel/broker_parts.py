@@ -310,11 +310,14 @@ class BrokerParts:
     # ------------------------------------------------------------------------------------------------------- metadata
 
     def open_topics(self) -> None:
-        """Open this broker's replicas of every topic there is."""
+        """Open this broker's replicas of every topic there is, and follow the metadata from now on."""
         image = self.image()
         if not self.broker.options.keeps_strays:
             self.replicas.set_strays_aside(lambda partition: is_known(image, partition))
         self.follower.open_topics()
+        # Not before: a change would be followed with the configuration of the start.
+        self.metadata.add_listener(self.follower.changed)
+        self.metadata.add_listener(self._tell_coordinators)
         self.log_moves.go_on()
 
     async def _assign_directories(self, directories: Mapping[tuple[UUID, int], UUID]) -> None:
@@ -356,8 +359,6 @@ class BrokerParts:
         if not metadata.image.cluster_id:
             self._check_nothing_is_lost("an empty metadata log")
         self._metadata = metadata
-        metadata.add_listener(self.follower.changed)
-        metadata.add_listener(self._tell_coordinators)
 
     def _check_nothing_is_lost(self, found: str) -> None:
         """Refuse to begin anew beside logs: to empty metadata they would all be strays, and their topics gone."""

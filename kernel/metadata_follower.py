@@ -61,9 +61,9 @@ class MetadataFollower:
         self._image = image
 
     def open_topics(self) -> None:
-        """Open this broker's replicas of every topic there is."""
+        """Take what was set on this broker, and open its replicas of every topic there is."""
         image = self._image()
-        self.live_config = dynamic_config(self._config, image, self._config.node_id)
+        self._take_config(dynamic_config(self._config, image, self._config.node_id))
         for topic in image.topics_by_name.values():
             states = dict(enumerate(topic.partitions))
             self._replicas.open_topic(topic.name, topic.topic_id, self._plan(topic, image), states)

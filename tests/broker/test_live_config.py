@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from odradek.kernel.clock import SystemClock
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.testing.running_broker import running_broker
 from odradek.kernel.wire.messages.api_19_create_topics import (
     CreatableTopic,
@@ -21,7 +23,13 @@ from odradek.kernel.wire.messages.api_44_incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from odradek.kernel.wire.messages.api_61_describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    TopicRequest,
+)
 
+from ..waiting import until
 from .broker_process import Client, batch_of, broker_process
 from .test_process import create, produce
 
@@ -75,8 +83,12 @@ def test_a_brokers_default_reaches_topics_that_do_not_set_it(tmp_path: Path, nam
         assert produce(client, "follows", large)[0] == ErrorCode.MESSAGE_TOO_LARGE
         assert produce(client, "decides", large)[0] == ErrorCode.NONE
 
+    with running_broker(data_dir=tmp_path) as broker, Client(broker.bootstrap) as client:
+        assert produce(client, "follows", large)[0] == ErrorCode.MESSAGE_TOO_LARGE
+        assert produce(client, "decides", large)[0] == ErrorCode.NONE
 
-def test_a_new_limit_of_connections_counts_for_the_next_ones(tmp_path: Path) -> None:
+
+def test_a_new_limit_of_connections_counts_for_the_next_ones_and_after_a_restart(tmp_path: Path) -> None:
     with running_broker(data_dir=tmp_path) as broker, Client(broker.bootstrap) as client:
         assert alter(client, BROKER, "1", "max.connections.per.ip", "1") == ErrorCode.NONE
 
@@ -84,6 +96,31 @@ def test_a_new_limit_of_connections_counts_for_the_next_ones(tmp_path: Path) -> 
             assert refused.socket.recv(1) == b""
 
         create(client, "t")
+
+    with running_broker(data_dir=tmp_path) as broker, Client(broker.bootstrap) as client:
+        create(client, "u")
+        with Client(broker.bootstrap) as refused:
+            assert refused.socket.recv(1) == b""
+
+
+def test_a_new_time_for_which_producers_are_known_counts_after_a_restart(tmp_path: Path) -> None:
+    def known(client: Client) -> int:
+        asked = TopicRequest(name="t", partition_indexes=[0])
+        response = client.ask(DescribeProducersRequest(topics=[asked]), 0)
+        assert isinstance(response, DescribeProducersResponse)
+        return len(response.topics[0].partitions[0].active_producers)
+
+    with running_broker(data_dir=tmp_path) as broker, Client(broker.bootstrap) as client:
+        create(client, "t")
+        assert alter(client, BROKER, "", "producer.id.expiration.ms", "1") == ErrorCode.NONE
+        builder = BatchBuilder(producer_id=1, producer_epoch=0, base_sequence=0)
+        builder.append(None, b"v", timestamp=SystemClock().now_ms())
+        assert produce(client, "t", bytes(builder.build()))[0] == ErrorCode.NONE
+        assert known(client) == 1  # it is looked at every ten minutes
+
+    often = {"producer.id.expiration.check.interval.ms": 10}
+    with running_broker(often, data_dir=tmp_path) as broker, Client(broker.bootstrap) as client:
+        until(lambda: known(client) == 0, broker.check)
 
 
 def test_topics_of_both_storages_live_side_by_side(tmp_path: Path) -> None:
