@@ -2,15 +2,17 @@
 
 An index is cheap while nobody asks: no descriptor, no mapping. The first look-up maps a closed segment's file; the
 first entry of an active one maps it at its full size (sparse), and `seal` trims it, as Kafka does on roll and close.
+Before entries are stored into the mapping the disk is made to give room for them: a store into a hole on a full disk
+has nobody to tell, and the system ends the process (SIGBUS).
 A search by hand over the mapping costs 2 to 4 us for a full index; swapping the bytes for `bisect` would cost a
 millisecond and 2 MB for each index touched, and sequential readers do not search at all (`log.py`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from odradek.kernel.api import CREATE, NO_TIMESTAMP, READ, READ_WRITE, CorruptionError, sync_file
+from odradek.kernel.api import CREATE, NO_TIMESTAMP, READ, READ_WRITE, CorruptionError, sync_file, write_all
 
 from .formats import INDEX_ENTRY, TIME_INDEX_ENTRY
 
@@ -21,11 +23,15 @@ if TYPE_CHECKING:
 
     from odradek.kernel.api import Files
 
+_ROOM_BYTES: Final = 4096
+"""How much room is taken on the disk at once: the entries of 2 MiB of log."""
+_NO_ENTRIES: Final = bytes(_ROOM_BYTES)
+
 
 class _MappedIndex:
     """What the two indexes have in common. `entries_count` is -1 until the file was looked at."""
 
-    __slots__ = ("_capacity", "_files", "_is_writable", "_map", "base_offset", "entries_count", "path")
+    __slots__ = ("_capacity", "_files", "_is_writable", "_map", "_room_bytes", "base_offset", "entries_count", "path")
 
     entry: struct.Struct
 
@@ -34,6 +40,7 @@ class _MappedIndex:
         self._map: mmap.mmap | None = None
         self._is_writable = False
         self._capacity = 0
+        self._room_bytes = 0
         self.path = path
         self.base_offset = base_offset
         self.entries_count = -1
@@ -67,6 +74,7 @@ class _MappedIndex:
             self._files.close(fd)
         self._is_writable = True
         self._capacity = size // self.entry.size
+        self._room_bytes = count * self.entry.size
 
     def load(self) -> None:
         """Map the file for reading, unless it is mapped.
@@ -81,15 +89,15 @@ class _MappedIndex:
             size = self._files.size(fd)
             if size % self.entry.size:
                 raise CorruptionError(f"{self.path} has {size} bytes: not a whole number of entries")
+            if self.entries_count < 0:
+                self.entries_count = self._capacity = size // self.entry.size
+                if self.entries_count > 1 and not any(self._files.pread(fd, self.entry.size, 0)):
+                    # Allocated, and the trimming of an empty index was lost with the power.
+                    self.entries_count = 0
             if size:
                 self._map = self._files.mmap(fd, size, is_writable=False)
         finally:
             self._files.close(fd)
-        if self.entries_count < 0:
-            self.entries_count = self._capacity = size // self.entry.size
-            if self.entries_count > 1 and not any(self._entry_at(0)):
-                # Allocated, and the trimming of an empty index was lost with the power.
-                self.entries_count = 0
 
     @property
     def is_full(self) -> bool:
@@ -130,8 +138,25 @@ class _MappedIndex:
             self.activate(size_bytes_max)
         assert self._map is not None
         assert self.entries_count < self._capacity, "the log rolls before an index is full"
-        self.entry.pack_into(self._map, self.entries_count * self.entry.size, first, second)
+        position = self.entries_count * self.entry.size
+        if position + self.entry.size > self._room_bytes:
+            self._take_room(position)
+        self.entry.pack_into(self._map, position, first, second)
         self.entries_count += 1
+
+    def _take_room(self, position: int) -> None:
+        """Have the disk give room for entries from `position` on.
+
+        Raises:
+            OSError: It has none, or fails.
+        """
+        end = min(position + _ROOM_BYTES, self._capacity * self.entry.size)
+        fd = self._files.open(self.path, READ_WRITE)
+        try:
+            write_all(self._files, fd, [_NO_ENTRIES[: end - position]], position)
+        finally:
+            self._files.close(fd)
+        self._room_bytes = end
 
     def _entry_at(self, number: int) -> tuple[int, int]:
         assert self._map is not None

@@ -1,0 +1,92 @@
+"""The indexes of a segment on a full disk: a store into a hole of the mapping would end the process, not the append."""
+
+from __future__ import annotations
+
+import errno
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odradek.kernel.api import OsFiles, StorageError
+from odradek.kernel.testing.contracts.storage_base import PARTITION, SMALL, all_bytes, fill, make_context
+from odradek.plugins.storage_segment.engine import SegmentEngine
+from odradek.plugins.storage_segment.indexes import OffsetIndex, TimeIndex
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the path of a descriptor is Linux's to tell")
+
+SIZE_MAX = 16_384
+
+
+class FullDisk(OsFiles):
+    """The machine's files; once it is full, nothing is written that needs room, in files of some suffixes."""
+
+    def __init__(self, *suffixes: str) -> None:
+        super().__init__()
+        self.is_full = False
+        self.suffixes = suffixes
+        self.pwritev = self._pwritev
+
+    def _pwritev(self, fd: int, buffers: Sequence[Any], position: int, /) -> int:
+        if self.is_full and Path(f"/proc/self/fd/{fd}").readlink().suffix in self.suffixes:
+            raise OSError(errno.ENOSPC, "no room")
+        return OsFiles().pwritev(fd, buffers, position)
+
+
+def append(index: OffsetIndex | TimeIndex, numbers: range) -> None:
+    for number in numbers:
+        index.append(number, number * 10, SIZE_MAX)
+
+
+@pytest.mark.parametrize("kind", [OffsetIndex, TimeIndex])
+def test_an_entry_that_the_disk_has_no_room_for_is_refused_and_may_come_later(
+    tmp_path: Path, kind: type[OffsetIndex] | type[TimeIndex]
+) -> None:
+    files = FullDisk(".index")
+    index = kind(files, tmp_path / "00.index", 0)
+    index.create(SIZE_MAX)
+    index.append(1, 10, SIZE_MAX)
+
+    files.is_full = True
+    with pytest.raises(OSError, match="no room"):
+        append(index, range(2, SIZE_MAX))
+    stored = index.entries_count
+    files.is_full = False
+    append(index, range(stored + 1, stored + 100))
+    index.seal()
+
+    assert 1 < stored * index.entry.size <= 4096
+    entries = list(index.entry.iter_unpack((tmp_path / "00.index").read_bytes()))
+    assert entries == [(number, number * 10) for number in range(1, stored + 100)]
+
+
+def test_a_closed_index_goes_on_only_where_the_disk_has_room(tmp_path: Path) -> None:
+    files = FullDisk(".index")
+    index = OffsetIndex(files, tmp_path / "00.index", 0)
+    index.create(SIZE_MAX)
+    index.append(1, 10, SIZE_MAX)
+    index.seal()
+
+    files.is_full = True
+    with pytest.raises(OSError, match="no room"):
+        index.append(2, 20, SIZE_MAX)
+
+    assert index.entries_count == 1
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_a_log_whose_index_finds_no_room_goes_offline_and_keeps_what_was_written(tmp_path: Path, suffix: str) -> None:
+    files = FullDisk(suffix)
+    engine = SegmentEngine(make_context(tmp_path, files=files))
+    engine.start()
+    log = engine.open_log(PARTITION, SMALL)
+    written = fill(log, 0, 1)
+    files.is_full = True
+
+    with pytest.raises(StorageError, match="the disk is full"):
+        fill(log, 1, 200)
+
+    files.is_full = False
+    assert all_bytes(engine.open_log(PARTITION, SMALL))[: len(written)] == written
