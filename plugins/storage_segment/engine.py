@@ -104,7 +104,7 @@ class SegmentEngine:
         """See `StorageEngine.close`. A log that cannot be closed costs its directory the mark of a clean shutdown."""
         unclean = self._close_logs()
         self._forget_unchecked()
-        self.checkpoint(high_watermarks)
+        unclean |= self._checkpoint(high_watermarks)
         for log_dir in self._dirs:
             if not log_dir.error and log_dir.name not in unclean:
                 self._dirs.guard(log_dir, log_dir.mark_clean, "write")
@@ -391,10 +391,16 @@ class SegmentEngine:
 
     def checkpoint(self, high_watermarks: Mapping[TopicIdPartition, int]) -> None:
         """See `StorageEngine.checkpoint`."""
-        do_now(self.begin_checkpoint(high_watermarks))
+        self._checkpoint(high_watermarks)
+
+    def _checkpoint(self, high_watermarks: Mapping[TopicIdPartition, int]) -> set[str]:
+        """Write all checkpoints, durably; return the names of the directories that have no room for them."""
+        work = self.begin_checkpoint(high_watermarks)
+        do_now(work)
         for log_dir in self._dirs:
             if not log_dir.error:
                 self._dirs.guard(log_dir, log_dir.sync, "write the checkpoints of")
+        return work.unwritten
 
     def high_watermarks(self) -> Mapping[TopicIdPartition, int]:
         """See `StorageEngine.high_watermarks`."""

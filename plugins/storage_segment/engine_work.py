@@ -56,8 +56,16 @@ class CheckpointWork:
                 except OSError as exc:
                     self._failed.append((log_dir, exc))
         for log_dir, failure in self._failed:
-            if not log_dir.error:
-                self.take_offline(log_dir, disk_error(failure, "write the checkpoints of", log_dir.path))
+            disk = disk_error(failure, "write the checkpoints of", log_dir.path)
+            if not disk.is_device_failing:
+                _logger.error("%s", disk)  # a full disk: the last ones hold, and the next ones may be written
+            elif not log_dir.error:
+                self.take_offline(log_dir, disk)
+
+    @property
+    def unwritten(self) -> set[str]:
+        """The names of the directories whose checkpoints are older than this work."""
+        return {log_dir.name for log_dir, _ in self._failed}
 
 
 @attrs.frozen(eq=False)

@@ -5,7 +5,9 @@ import logging
 import subprocess
 import sys
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -139,6 +141,41 @@ def test_a_full_disk_takes_one_log_offline_until_it_is_opened_again(tmp_path: Pa
 
     assert (all_bytes(log), log.was_clean, log.log_end_offset) == (written, False, 3)
     assert fill(log, 3, 4)
+
+
+def test_checkpoints_that_a_full_disk_has_no_room_for_take_nothing_offline(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class FullDisk(OsFiles):
+        def __init__(self) -> None:
+            super().__init__()
+            self.is_full = False
+            self.pwritev = self._pwritev
+
+        def _pwritev(self, fd: int, buffers: Sequence[Any], position: int, /) -> int:
+            if self.is_full and "checkpoint" in Path(f"/proc/self/fd/{fd}").readlink().name:
+                raise OSError(errno.ENOSPC, "no room")
+            return OsFiles().pwritev(fd, buffers, position)
+
+    files = FullDisk()
+    engine = started(tmp_path, files=files)
+    log = engine.open_log(partition(0), SMALL)
+    written = fill(log, 0, 3)
+    files.is_full = True
+
+    engine.checkpoint({partition(0): 3})
+    assert [info.error for info in engine.log_dirs()] == [""]
+    assert "the disk is full" in caplog.text
+    written += fill(log, 3, 6)
+    assert all_bytes(log) == written
+    engine.close({})
+
+    assert ".kafka_cleanshutdown" not in names(tmp_path / "logs0")  # what it would vouch for is not written
+    files.is_full = False
+    again = started(tmp_path)
+    assert all_bytes(again.open_log(partition(0), SMALL)) == written
+    again.close({})
+    assert ".kafka_cleanshutdown" in names(tmp_path / "logs0")
 
 
 def test_a_directory_that_cannot_be_used_is_told_and_the_others_go_on(tmp_path: Path) -> None:
