@@ -184,6 +184,7 @@ class BrokerParts:
             on_staged=self._staged,
             on_flush_wanted=self._flush_wanted,
             on_leader_changed=self._leader_changed,
+            known_directory=self._known_directory,
             tier=self.tier,
         )
 

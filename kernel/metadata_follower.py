@@ -67,6 +67,7 @@ class MetadataFollower:
         for topic in image.topics_by_name.values():
             states = dict(enumerate(topic.partitions))
             self._replicas.open_topic(topic.name, topic.topic_id, self._plan(topic, image), states)
+        self._replicas.note_all_opened()
 
     def changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Follow a change: open, change and delete replicas."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from ..errors import ErrorCode, KafkaError, OdradekError, PluginError, StorageError
+from ..ids import ZERO_ID
 from ..plugin_manager import broken
 from ..plugin_names import blame, culprit_of_error
 from ..types import INTERNAL_TOPICS, METADATA_TOPIC, TopicIdPartition
@@ -99,6 +100,7 @@ class ReplicaManager:
         on_staged: Callable[[], None],
         on_flush_wanted: Callable[[], None],
         on_leader_changed: Callable[[TopicIdPartition, int, int], None],
+        known_directory: Callable[[uuid.UUID, int], uuid.UUID] = lambda _topic_id, _index: ZERO_ID,
         tier: Tier | None = None,
     ) -> None:
         """Make an empty manager.
@@ -117,6 +119,8 @@ class ReplicaManager:
             on_staged: Called when something is staged after nothing was: `write_staged` is to be called soon.
             on_flush_wanted: Called when `flush_queue` got an entry.
             on_leader_changed: Called after a replica's leader or epoch changed.
+            known_directory: Returns the log directory that the metadata has for this broker's replica of
+                (topic id, index); `ZERO_ID` for none.
             tier: For the logs of topics that want one; None where tiered storage is off.
         """
         self.internal_topics = set(INTERNAL_TOPICS)
@@ -136,6 +140,7 @@ class ReplicaManager:
             clock=clock,
             random=random_source,
             producer_id_expiration_ms=producer_id_expiration_ms,
+            known_directory=known_directory,
         )
         self._on_progress = on_progress
         self._on_staged = on_staged
@@ -152,6 +157,10 @@ class ReplicaManager:
         return f"ReplicaManager({len(self.topics)} topics, {count} replicas)"
 
     # -------------------------------------------------------------------------------------------------------- metadata
+
+    def note_all_opened(self) -> None:
+        """Take note that everything was opened that was there before the start: what comes now may begin."""
+        self._opener.is_starting = False
 
     def open_topic(
         self, name: str, topic_id: uuid.UUID, plan: TopicPlan, partitions: Mapping[int, PartitionState]
@@ -307,7 +316,8 @@ class ReplicaManager:
         """
         for name, engine in self.engines.items():
             try:
-                for found in engine.start():
+                logs = engine.start()
+                for found in logs:
                     self._found_logs.append((engine, found.partition))
                     if found.moves_to:
                         self.unfinished_moves[found.partition] = found.moves_to
@@ -318,6 +328,7 @@ class ReplicaManager:
                 raise broken(culprit.plugin if culprit else "", f"storage {name!r} cannot start: {error!r}") from error
             self._started.append(name)
             self._opener.kept_high_watermarks.update(engine.high_watermarks())
+            self._opener.note_started(name, engine.log_dirs(), [found.partition for found in logs])
 
     def has_found_metadata(self, storage: str) -> bool:
         """Return whether the metadata log of a storage was on disk at the start."""

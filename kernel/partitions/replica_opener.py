@@ -5,6 +5,7 @@ Nothing is kept of what was opened; who asks decides what becomes of a replica, 
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ import attrs
 from ..contracts.election import ElectionContext
 from ..contracts.storage import PartitionLog
 from ..errors import PluginError, StorageError
+from ..ids import ZERO_ID
 from ..plugin_manager import choose_offer, missing_members
 from .producer_state import ProducerStateTable
 from .recovery import recover_producers
@@ -20,17 +22,38 @@ from .replica import Replica
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from uuid import UUID
 
     from ..clock import Clock
     from ..contracts.append_stage import AppendStage, AppendStageFactory
     from ..contracts.election import ElectionFactory
+    from ..contracts.log_values import LogDirInfo
     from ..contracts.services import ConfigView
     from ..contracts.storage import StorageEngine
     from ..contracts.tiering import TieredLog
-    from ..types import TopicIdPartition
+    from ..types import TopicIdPartition, TopicPartition
     from .tiers import Tiers
     from .topic_plan import TopicPlan
+
+_logger = logging.getLogger(__name__)
+
+
+@attrs.frozen
+class StartedStorage:
+    """What a storage had at the start.
+
+    Attributes:
+        found: The logs in its directories.
+        directory_ids: Those that work.
+        broken: The paths of those that could not be used.
+        missing: Whose logs were to be in one of these.
+    """
+
+    found: frozenset[TopicPartition]
+    directory_ids: frozenset[UUID]
+    broken: tuple[str, ...]
+    missing: set[TopicIdPartition] = attrs.field(factory=set)
 
 
 @attrs.define(eq=False)
@@ -47,6 +70,9 @@ class ReplicaOpener:
         clock: Both clocks.
         random: For elections.
         producer_id_expiration_ms: `producer.id.expiration.ms`, of replicas opened from now on.
+        known_directory: Returns the log directory that the metadata has for this broker's replica of (topic id, index).
+        is_starting: Whether what is opened was there before the start: none of it begins.
+        started: Storages that have log directories, by name.
         kept_high_watermarks: What the last run had reached, by partition.
     """
 
@@ -59,8 +85,20 @@ class ReplicaOpener:
     clock: Clock
     random: random.Random
     producer_id_expiration_ms: int
+    known_directory: Callable[[UUID, int], UUID]
+    is_starting: bool = attrs.field(default=True, init=False)
+    started: dict[str, StartedStorage] = attrs.field(factory=dict, init=False)
     kept_high_watermarks: dict[TopicIdPartition, int] = attrs.field(factory=dict, init=False)
     _checked_logs: set[type] = attrs.field(factory=set, init=False)
+
+    def note_started(self, storage: str, log_dirs: Sequence[LogDirInfo], found: Iterable[TopicIdPartition]) -> None:
+        """Take note of a storage's log directories, and of the logs in them."""
+        if log_dirs:
+            self.started[storage] = StartedStorage(
+                frozenset(partition.topic_partition for partition in found),
+                frozenset(info.directory_id for info in log_dirs if not info.error),
+                tuple(info.path for info in log_dirs if info.error),
+            )
 
     def open(self, partition: TopicIdPartition, plan: TopicPlan) -> Replica:
         """Open the replica of a partition; if it fails, its log is closed, and it can be tried again.
@@ -72,6 +110,9 @@ class ReplicaOpener:
         """
         engine = choose_offer(self.engines, plan.storage, "storage", "odradek.storage")
         factory = choose_offer(self.elections, plan.election, "election", "odradek.election")
+        started = self.started.get(plan.storage)
+        if started is not None and (self.is_starting or started.broken):
+            self._check_directory(partition, started)
         opened = engine.open_log(partition, plan.log_config)
         self._check_methods(plan.storage, opened)
         try:
@@ -80,6 +121,31 @@ class ReplicaOpener:
             with suppress(StorageError):
                 opened.close()
             raise
+
+    def _check_directory(self, partition: TopicIdPartition, storage: StartedStorage) -> None:
+        """Refuse to begin a log anew that lies where it cannot be reached: it would be served without its records.
+
+        Where every directory works, it is told that a log is gone, as when a disk was replaced.
+
+        *Source:* Partition.createLogInAssignedDirectoryId and LogManager.getOrCreateLog of Kafka 4.3 (KIP-858).
+        """
+        directory = self.known_directory(partition.topic_id, partition.partition)
+        if partition.topic_partition in storage.found or directory in storage.directory_ids:
+            return
+        if not storage.broken:
+            if directory != ZERO_ID:
+                _logger.warning(
+                    "partition %s begins anew: the log directory it was in is empty or not in log.dirs", partition
+                )
+            return
+        if self.is_starting:
+            storage.missing.add(partition)
+        if directory == ZERO_ID and partition not in storage.missing:
+            return  # created since
+        raise StorageError(
+            f"its log is not in the log directories that work; it may lie in {', '.join(storage.broken)}: repair that, "
+            "or take it out of log.dirs to begin the partition anew"
+        )
 
     def make_stages(self, partition: TopicIdPartition, plan: TopicPlan) -> tuple[AppendStage, ...]:
         """Return the append stages of a partition, in the plan's order, without those that do not want it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -51,9 +52,13 @@ async def until_told(parts: BrokerParts) -> None:
     await until_async(lambda: in_metadata(parts) == on_disk(parts))
 
 
+def wanted(name: str, partitions: int) -> CreateTopicsRequest:
+    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+    return CreateTopicsRequest(topics=[topic], timeout_ms=30_000)
+
+
 async def create(parts: BrokerParts) -> None:
-    wanted = CreatableTopic(name="t", num_partitions=4, replication_factor=1)
-    await parts.create_topics(CreateTopicsRequest(topics=[wanted], timeout_ms=30_000))
+    await parts.create_topics(wanted("t", 4))
     await until_told(parts)
 
 
@@ -170,3 +175,61 @@ def test_a_metadata_log_that_lies_elsewhere_already_stays_there_and_that_is_told
 
     assert [path.parent.name for path in tmp_path.glob("*/__cluster_metadata-0")] == ["one"]
     assert f"the metadata log is in {tmp_path / 'one' / '__cluster_metadata-0'} already" in caplog.text
+
+
+@pytest.mark.parametrize("is_told", [True, False], ids=["told", "stopped before it was told"])
+def test_replicas_of_a_directory_that_cannot_be_used_at_the_start_wait_for_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, is_told: bool
+) -> None:
+    two, away = tmp_path / "two", tmp_path / "away"
+    answers: list[tuple[int, int]] = []
+
+    async def produce_to_each(parts: BrokerParts) -> None:
+        if "t" not in parts.image().topics_by_name:
+            await (create(parts) if is_told else parts.create_topics(wanted("t", 4)))
+        if two.is_file():
+            # What is created meanwhile has its place in the directory that works.
+            await parts.create_topics(wanted("other", 1))
+            assert parts.replicas.get("other", 0).log.log_dir == str(tmp_path / "one")
+        address = f"127.0.0.1:{parts.broker.listeners[0].port}"
+
+        def ask() -> list[tuple[int, int]]:
+            with Client(address) as client:
+                return [produce(client, "t", batch_of(b"v"), partition=partition) for partition in range(4)]
+
+        answers[:] = await trio.to_thread.run_sync(ask)
+
+    served(tmp_path, produce_to_each)
+    assert answers == [(ErrorCode.NONE, 0)] * 4
+    lost = {int(path.name[2:]) for path in two.glob("t-*")}
+    two.rename(away)
+    two.write_text("no directory")
+
+    served(tmp_path, produce_to_each)
+    assert len(lost) == 2
+    assert answers == [(ErrorCode.KAFKA_STORAGE_ERROR, -1) if n in lost else (ErrorCode.NONE, 1) for n in range(4)]
+    assert not lost & {int(path.name[2:]) for path in (tmp_path / "one").glob("t-*")}
+    assert f"it may lie in {two}" in caplog.text
+
+    two.unlink()
+    away.rename(two)
+    served(tmp_path, produce_to_each)
+    assert answers == [(ErrorCode.NONE, 1 if number in lost else 2) for number in range(4)]
+
+
+def test_a_log_that_is_gone_with_its_directory_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    served(tmp_path, create)
+    assert "begins anew" not in caplog.text
+    lost = {path.name for path in (tmp_path / "two").glob("t-*")}
+    shutil.rmtree(tmp_path / "two")
+
+    async def do_nothing(parts: BrokerParts) -> None:
+        await until_told(parts)
+
+    served(tmp_path, do_nothing)
+    told = [record.getMessage() for record in caplog.records if "begins anew" in record.getMessage()]
+
+    assert {text.split()[1] for text in told} == lost
+    caplog.clear()
+    served(tmp_path, do_nothing)
+    assert "begins anew" not in caplog.text
