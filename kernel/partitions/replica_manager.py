@@ -151,6 +151,7 @@ class ReplicaManager:
         self.unfinished_moves: dict[TopicIdPartition, str] = {}
         self._staged: list[Replica] = []
         self._failed: dict[TopicIdPartition, PartitionState] = {}  # what could not be opened, and what it is to become
+        self._told: dict[TopicIdPartition, str] = {}  # why, as the log has it: it is tried again and again
 
     def __repr__(self) -> str:
         count = sum(len(topic.partitions) for topic in self.topics.values())
@@ -189,14 +190,14 @@ class ReplicaManager:
             self.apply_leadership(replica, state)
 
     def _add(self, topic: TopicReplicas, replica: Replica) -> None:
-        self._failed.pop(replica.partition, None)
+        self._forget_failure(replica.partition)
         topic.partitions[replica.partition.partition] = replica
         topic.is_plain = topic.is_plain and not replica.stages
 
     def _give_up(self, topic: TopicReplicas, index: int) -> None:
         """Close and delete a replica that was moved to other brokers, also one that could not be opened."""
         partition = TopicIdPartition(topic.topic_id, topic.name, index)
-        if self._failed.pop(partition, None) is not None:
+        if self._forget_failure(partition):
             self._delete_log(topic, partition)
         replica = topic.partitions.pop(index, None)
         if replica is not None:
@@ -209,10 +210,17 @@ class ReplicaManager:
         try:
             return self._opener.open(partition, plan)
         except (StorageError, PluginError) as error:
-            log.error("partition %s is offline: %s", partition, error)
+            if self._told.get(partition) != str(error):
+                self._told[partition] = str(error)
+                log.error("partition %s is offline: %s", partition, error)
         except Exception:  # a plugin's: its partition pays, nobody else
             log.exception("partition %s is offline", partition)
         return None
+
+    def _forget_failure(self, partition: TopicIdPartition) -> bool:
+        """Try no longer to open a partition; return whether it was tried."""
+        self._told.pop(partition, None)
+        return self._failed.pop(partition, None) is not None
 
     def apply_leadership(self, replica: Replica, state: PartitionState) -> None:
         """Give one replica the state that the committed metadata has for it, once its log has stopped moving."""
@@ -267,7 +275,7 @@ class ReplicaManager:
             self._take_offline(replica, "the topic was deleted")
         for index in range(partitions_count):
             partition = TopicIdPartition(topic.topic_id, name, index)
-            self._failed.pop(partition, None)
+            self._forget_failure(partition)
             if topic.plan.tier is not None:
                 self.tiers.delete(partition)
             self._delete_log(topic, partition)
