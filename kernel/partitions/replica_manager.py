@@ -10,7 +10,7 @@ Owned by the reactor's task, as its replicas are. Who calls what:
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
 
@@ -69,6 +69,13 @@ class TopicReplicas:
         self.is_plain = not is_internal
         self.partitions: dict[int, Replica] = {}
         self.counters = AppendCounters()
+
+
+class _Failure(NamedTuple):
+    """A replica that could not be opened: what it is to become, and why it is not there."""
+
+    state: PartitionState
+    reason: str
 
 
 class ReplicaManager:
@@ -150,8 +157,7 @@ class ReplicaManager:
         self._found_logs: list[tuple[StorageEngine, TopicIdPartition]] = []
         self.unfinished_moves: dict[TopicIdPartition, str] = {}
         self._staged: list[Replica] = []
-        self._failed: dict[TopicIdPartition, PartitionState] = {}  # what could not be opened, and what it is to become
-        self._told: dict[TopicIdPartition, str] = {}  # why, as the log has it: it is tried again and again
+        self._failed: dict[TopicIdPartition, _Failure] = {}
 
     def __repr__(self) -> str:
         count = sum(len(topic.partitions) for topic in self.topics.values())
@@ -182,22 +188,21 @@ class ReplicaManager:
                 continue
             replica = topic.partitions.get(index)
             if replica is None:
-                replica = self._open(partition, plan)
+                replica = self._open(partition, plan, state)
                 if replica is None:
-                    self._failed[partition] = state
                     continue
                 self._add(topic, replica)
             self.apply_leadership(replica, state)
 
     def _add(self, topic: TopicReplicas, replica: Replica) -> None:
-        self._forget_failure(replica.partition)
+        self._failed.pop(replica.partition, None)
         topic.partitions[replica.partition.partition] = replica
         topic.is_plain = topic.is_plain and not replica.stages
 
     def _give_up(self, topic: TopicReplicas, index: int) -> None:
         """Close and delete a replica that was moved to other brokers, also one that could not be opened."""
         partition = TopicIdPartition(topic.topic_id, topic.name, index)
-        if self._forget_failure(partition):
+        if self._failed.pop(partition, None) is not None:
             self._delete_log(topic, partition)
         replica = topic.partitions.pop(index, None)
         if replica is not None:
@@ -206,21 +211,19 @@ class ReplicaManager:
                 replica.tiered_log.unwrap()  # what is in the store is the other brokers'
             self._delete_log(topic, replica.partition)
 
-    def _open(self, partition: TopicIdPartition, plan: TopicPlan) -> Replica | None:
+    def _open(self, partition: TopicIdPartition, plan: TopicPlan, state: PartitionState) -> Replica | None:
+        known = self._failed.get(partition)
         try:
             return self._opener.open(partition, plan)
         except (StorageError, PluginError) as error:
-            if self._told.get(partition) != str(error):
-                self._told[partition] = str(error)
-                log.error("partition %s is offline: %s", partition, error)
-        except Exception:  # a plugin's: its partition pays, nobody else
+            reason = str(error)
+            if known is None or known.reason != reason:  # it is tried again and again, and told once
+                log.error("partition %s is offline: %s", partition, reason)
+        except Exception as error:  # a plugin's: its partition pays, nobody else
+            reason = repr(error)
             log.exception("partition %s is offline", partition)
+        self._failed[partition] = _Failure(state, reason)
         return None
-
-    def _forget_failure(self, partition: TopicIdPartition) -> bool:
-        """Try no longer to open a partition; return whether it was tried."""
-        self._told.pop(partition, None)
-        return self._failed.pop(partition, None) is not None
 
     def apply_leadership(self, replica: Replica, state: PartitionState) -> None:
         """Give one replica the state that the committed metadata has for it, once its log has stopped moving."""
@@ -275,7 +278,7 @@ class ReplicaManager:
             self._take_offline(replica, "the topic was deleted")
         for index in range(partitions_count):
             partition = TopicIdPartition(topic.topic_id, name, index)
-            self._forget_failure(partition)
+            self._failed.pop(partition, None)
             if topic.plan.tier is not None:
                 self.tiers.delete(partition)
             self._delete_log(topic, partition)
@@ -291,12 +294,12 @@ class ReplicaManager:
 
     def retry_failed_logs(self) -> None:
         """Try once more to open what could not be opened: a disk may have room again, a file may be readable."""
-        for partition, state in list(self._failed.items()):
+        for partition, failure in list(self._failed.items()):
             topic = self.topics_by_id[partition.topic_id]
-            replica = self._open(partition, topic.plan)
+            replica = self._open(partition, topic.plan, failure.state)
             if replica is not None:
                 self._add(topic, replica)
-                self.apply_leadership(replica, state)
+                self.apply_leadership(replica, failure.state)
 
     def fail(self, replica: Replica, error: Exception) -> None:
         """Take a replica offline that failed, and say why: one line for a disk, a trace for a bug."""
