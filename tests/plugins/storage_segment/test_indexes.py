@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-import errno
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from odradek.kernel.api import OsFiles, StorageError
+from odradek.kernel.api import StorageError
 from odradek.kernel.testing.contracts.storage_base import PARTITION, SMALL, all_bytes, fill, make_context
 from odradek.plugins.storage_segment.engine import SegmentEngine
 from odradek.plugins.storage_segment.indexes import OffsetIndex, TimeIndex
 
+from .full_disk import FullDisk
+
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the path of a descriptor is Linux's to tell")
 
 SIZE_MAX = 16_384
-
-
-class FullDisk(OsFiles):
-    """The machine's files; once it is full, nothing is written that needs room, in files of some suffixes."""
-
-    def __init__(self, *suffixes: str) -> None:
-        super().__init__()
-        self.is_full = False
-        self.suffixes = suffixes
-        self.pwritev = self._pwritev
-
-    def _pwritev(self, fd: int, buffers: Sequence[Any], position: int, /) -> int:
-        if self.is_full and Path(f"/proc/self/fd/{fd}").readlink().suffix in self.suffixes:
-            raise OSError(errno.ENOSPC, "no room")
-        return OsFiles().pwritev(fd, buffers, position)
 
 
 def append(index: OffsetIndex | TimeIndex, numbers: range) -> None:
@@ -44,7 +28,7 @@ def append(index: OffsetIndex | TimeIndex, numbers: range) -> None:
 def test_an_entry_that_the_disk_has_no_room_for_is_refused_and_may_come_later(
     tmp_path: Path, kind: type[OffsetIndex] | type[TimeIndex]
 ) -> None:
-    files = FullDisk(".index")
+    files = FullDisk("*.index")
     index = kind(files, tmp_path / "00.index", 0)
     index.create(SIZE_MAX)
     index.append(1, 10, SIZE_MAX)
@@ -63,7 +47,7 @@ def test_an_entry_that_the_disk_has_no_room_for_is_refused_and_may_come_later(
 
 
 def test_a_closed_index_goes_on_only_where_the_disk_has_room(tmp_path: Path) -> None:
-    files = FullDisk(".index")
+    files = FullDisk("*.index")
     index = OffsetIndex(files, tmp_path / "00.index", 0)
     index.create(SIZE_MAX)
     index.append(1, 10, SIZE_MAX)
@@ -78,7 +62,7 @@ def test_a_closed_index_goes_on_only_where_the_disk_has_room(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 def test_a_log_whose_index_finds_no_room_goes_offline_and_keeps_what_was_written(tmp_path: Path, suffix: str) -> None:
-    files = FullDisk(suffix)
+    files = FullDisk(f"*{suffix}")
     engine = SegmentEngine(make_context(tmp_path, files=files))
     engine.start()
     log = engine.open_log(PARTITION, SMALL)

@@ -5,9 +5,7 @@ import logging
 import subprocess
 import sys
 import uuid
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import attrs
 import pytest
@@ -16,6 +14,8 @@ from odradek.kernel.api import Files, LogConfig, OsFiles, PartitionLog, StorageE
 from odradek.kernel.testing.batches import make_batch
 from odradek.kernel.testing.contracts.storage_base import NOW_MS, PARTITION, SMALL, all_bytes, fill, make_context
 from odradek.plugins.storage_segment.engine import SegmentEngine
+
+from .full_disk import FullDisk
 
 
 class FailingFiles(OsFiles):
@@ -146,18 +146,7 @@ def test_a_full_disk_takes_one_log_offline_until_it_is_opened_again(tmp_path: Pa
 def test_checkpoints_that_a_full_disk_has_no_room_for_take_nothing_offline(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    class FullDisk(OsFiles):
-        def __init__(self) -> None:
-            super().__init__()
-            self.is_full = False
-            self.pwritev = self._pwritev
-
-        def _pwritev(self, fd: int, buffers: Sequence[Any], position: int, /) -> int:
-            if self.is_full and "checkpoint" in Path(f"/proc/self/fd/{fd}").readlink().name:
-                raise OSError(errno.ENOSPC, "no room")
-            return OsFiles().pwritev(fd, buffers, position)
-
-    files = FullDisk()
+    files = FullDisk("*-offset-checkpoint*")
     engine = started(tmp_path, files=files)
     log = engine.open_log(partition(0), SMALL)
     written = fill(log, 0, 3)
