@@ -7,7 +7,7 @@ from setuptools import Distribution, Extension, find_packages, setup
 
 ROOMS = ("kernel", "plugins", "spark_plugin")
 ROOT = Path(__file__).parent
-HEADERS = ["kernel/records/_crc32c.h", "kernel/records/_walking.h"]
+HEADERS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "kernel/records").glob("*.h"))
 HANDLERS = "odradek.kernel.dispatch.handlers"
 HAS_EPOLL = sysconfig.get_platform().startswith("linux")  # the system that is built for
 HAS_STABLE_ABI = not sysconfig.get_config_var("Py_GIL_DISABLED")
