@@ -180,6 +180,11 @@ class Broker:
         state = "stopping" if self._stopping.is_set() else "serving" if self.listeners else "new"
         return f"<Broker {self.options.config.node_id}, {state}>"
 
+    @property
+    def is_serving(self) -> bool:
+        """Whether clients are served, and nobody has asked for the end yet."""
+        return self._is_serving and not self._stopping.is_set()
+
     def stop(self) -> None:
         """Ask the broker to end: it answers what is in flight, keeps everything and lets `run` return."""
         self._stopping.set()
@@ -244,7 +249,7 @@ class Broker:
                 *cleanup_metrics(parts.retention, parts.compactor),
             ],
             http_listener=self.options.config.get_text("odradek.http.listener"),
-            is_ready=lambda: self._is_serving and not self._stopping.is_set(),
+            is_ready=lambda: self.is_serving,
             has_late_transaction=lambda replica: replica.producers.has_late_transaction(
                 self.clock.now_ms(), parts.live_config.get_int("transaction.max.timeout.ms")
             ),

@@ -31,8 +31,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's options."""
     document(
         parser,
-        "Run a broker in the foreground until SIGTERM or SIGINT (Ctrl-C). Without any option: one durable broker on "
-        "127.0.0.1:9092, its data in the user's data directory.\n\n"
+        "Run a broker in the foreground until SIGTERM or SIGINT (Ctrl-C); a second one does not wait for clients. "
+        "Without any option: one durable broker on 127.0.0.1:9092, its data in the user's data directory.\n\n"
         "Once it serves it prints `ready HOST:PORT` on standard output, a line for each listener; everything else "
         "goes to standard error. Settings are Kafka's: --set beats the environment (ODRADEK_NUM_PARTITIONS=4), which "
         "beats the file, which beats the defaults. `odradek config describe` explains them all.",
@@ -92,16 +92,22 @@ async def _serve(broker: Broker) -> None:
     take_over_sleep()
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with trio.open_nursery() as nursery:
+            nursery.start_soon(_stop_on_signal, broker, signals, nursery.cancel_scope)
             listeners: tuple[BoundListener, ...] = await nursery.start(broker.run)
             gc.freeze()  # without a collection: there is next to no garbage, and looking for it takes 12 ms
             for listener in listeners:
                 print(f"ready {listener.advertised}", flush=True)
-            nursery.start_soon(_stop_on_signal, broker, signals)
             await broker.wait_stopped()
             nursery.cancel_scope.cancel()
 
 
-async def _stop_on_signal(broker: Broker, signals: AsyncIterator[int]) -> None:
+async def _stop_on_signal(broker: Broker, signals: AsyncIterator[int], life_scope: trio.CancelScope) -> None:
+    """End a broker that serves when it has answered its clients; one that starts, or is asked again, without that."""
     async for number in signals:
-        print(f"odradek: stopping ({signal.Signals(number).name})", file=sys.stderr, flush=True)
-        broker.stop()
+        name = signal.Signals(number).name
+        if broker.is_serving:
+            print(f"odradek: stopping ({name}); again: without waiting for clients", file=sys.stderr, flush=True)
+            broker.stop()
+        else:
+            print(f"odradek: stopping at once ({name})", file=sys.stderr, flush=True)
+            life_scope.cancel()

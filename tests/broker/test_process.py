@@ -83,17 +83,6 @@ def test_what_was_acknowledged_survives_a_kill_and_offsets_go_on(tmp_path: Path)
             broker.kill()
 
 
-def test_a_clean_end_exits_with_0_and_leaves_its_mark(tmp_path: Path) -> None:
-    with broker_process(tmp_path, is_measured=True) as broker:
-        with Client(broker.address) as client:
-            create(client, "orders")
-            produce(client, "orders", batch_of(b"one"))
-        status, _ = broker.terminate()
-
-    assert status == 0
-    assert (tmp_path / ".kafka_cleanshutdown").exists()
-
-
 def test_duplicates_are_known_across_a_kill(tmp_path: Path) -> None:
     batch = batch_of(b"once", producer_id=7, producer_epoch=0, base_sequence=0)
     with broker_process(tmp_path, is_measured=True) as broker, Client(broker.address) as client:

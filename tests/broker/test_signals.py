@@ -1,0 +1,109 @@
+"""What signals do to `odradek serve`: while it serves, while it starts, and when one comes again."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.kernel.errors import ErrorCode
+from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchTopic
+
+from .broker_process import BrokerProcess, Client, batch_of, broker_process
+from .test_process import create, fetch, produce
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CLEAN = ".kafka_cleanshutdown"
+
+SLOW_START = """
+import sys
+import trio
+from odradek.kernel.api import hookimpl
+
+class NeverReady:
+    name = "never-ready"
+
+    async def run(self, *, task_status):
+        print("never-ready: begun", file=sys.stderr, flush=True)
+        await trio.sleep_forever()
+
+@hookimpl
+def odradek_services(broker):
+    return [NeverReady()]
+"""
+"""A plugin with a service that does not get ready: the start goes on until somebody ends it."""
+
+
+def said_until(broker: BrokerProcess, wanted: str) -> None:
+    """Read what a broker says until a line of it holds this."""
+    assert broker.process.stderr is not None
+    for line in broker.process.stderr:
+        if wanted in line:
+            return
+    pytest.fail(f"it ended and never said {wanted!r}")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_a_signal_ends_a_broker_cleanly(tmp_path: Path, number: signal.Signals) -> None:
+    with broker_process(tmp_path, is_measured=True) as broker, Client(broker.address) as client:
+        create(client, "orders")
+        assert produce(client, "orders", batch_of(b"one"))[0] == ErrorCode.NONE
+
+        broker.process.send_signal(number)
+        status, said = broker.finish()
+
+    assert status == 0
+    assert said == f"odradek: stopping ({number.name}); again: without waiting for clients\n"
+    assert (tmp_path / CLEAN).exists()
+
+
+def test_a_second_signal_ends_it_without_waiting_for_a_client_that_does_not_read(tmp_path: Path) -> None:
+    value = bytes(1_000_000)
+    with (
+        broker_process(tmp_path, "odradek.shutdown.timeout.ms=90000", is_measured=True) as broker,
+        Client(broker.address) as client,
+    ):
+        create(client, "orders")
+        for _ in range(20):  # more than what lies between the two sockets
+            assert produce(client, "orders", batch_of(value))[0] == ErrorCode.NONE
+        wanted = FetchPartition(partition=0, partition_max_bytes=1 << 30)
+        client.send(FetchRequest(max_bytes=1 << 30, topics=[FetchTopic(topic="orders", partitions=[wanted])]), 11)
+        assert client.socket.recv(1)  # the answer is on its way, and the rest of it is never read
+        broker.process.send_signal(signal.SIGINT)
+        said_until(broker, "stopping (SIGINT)")
+        assert broker.process.poll() is None
+
+        broker.process.send_signal(signal.SIGINT)
+        status, said = broker.finish()
+
+    assert status == 0
+    assert said == "odradek: stopping at once (SIGINT)\n"
+    assert (tmp_path / CLEAN).exists()
+    with broker_process(tmp_path) as broker, Client(broker.address) as client:
+        assert fetch(client, "orders")[1] == 20
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_a_signal_during_the_start_ends_it_without_a_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    (tmp_path / "slow_start.py").write_text(SLOW_START)
+    config = tmp_path / "odradek.toml"
+    config.write_text('[plugins]\nenable = ["*", "slow_start"]\n')
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    broker = BrokerProcess.from_config(tmp_path / "data", config)
+    try:
+        said_until(broker, "never-ready: begun")
+        broker.process.send_signal(number)
+        out, said = broker.process.communicate(timeout=60)
+    finally:
+        broker.process.kill()
+        broker.close()
+
+    assert broker.process.returncode == 0
+    assert out == ""
+    assert said == f"odradek: stopping at once ({number.name})\n"
+    assert (tmp_path / "data" / CLEAN).exists()
