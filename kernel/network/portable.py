@@ -7,6 +7,8 @@ Every wake-up is a turn of its own. About half as fast as the reactor, and every
 
 from __future__ import annotations
 
+import os
+import socket
 from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -18,7 +20,6 @@ from .endpoint import READ, WRITE
 from .loop import Loop
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Awaitable, Callable
 
     from .endpoint import Endpoint
@@ -126,6 +127,15 @@ class PortableLoop(Loop):
                 self.busy_seconds += perf_counter() - busy_from
                 if self.resumed:
                     self.wake()
+
+    def sweep(self, now_ms: int) -> None:
+        """Close those, too, whose clients have reset them unseen: of a muted socket nobody waits for anything."""
+        for endpoint in list(self.endpoints.values()):
+            if not endpoint.interest:
+                error = endpoint.socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+                if error:
+                    endpoint.receiving_failed(OSError(error, os.strerror(error)))
+        super().sweep(now_ms)
 
     async def _run_turns(self, nursery: trio.Nursery, task_status: trio.TaskStatus[None]) -> None:
         """Make the turns that no socket asks for: answers completed by timers and tasks, frames left over."""

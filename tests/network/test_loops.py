@@ -379,6 +379,25 @@ def test_a_client_that_resets_while_an_answer_is_owed_is_forgotten(serve: Any, l
     trio.run(main)
 
 
+def test_a_client_that_resets_after_it_said_more_while_an_answer_is_owed_is_forgotten(
+    serve: Any, loop_kind: LoopKind
+) -> None:
+    async def main() -> None:
+        async with serve(loop_kind, connections_idle_ms_max=100) as serving:
+            service = serving.service
+            client = await serving.connect()
+            await client.send_all(framed(b"p"))
+            await serving.until(lambda: bool(service.parked))
+            await client.send_all(framed(b"e"))  # which stays in the socket
+            await serving.until(lambda: not driver_of(service).interest)
+            reset(client)
+            await serving.until(lambda: len(service.closed) == 1)
+
+            assert not service.parked[0].is_complete
+
+    trio.run(main)
+
+
 def test_a_bug_at_a_turns_end_closes_whom_an_answer_is_owed(serve: Any, loop_kind: LoopKind) -> None:
     async def main() -> None:
         async with serve(loop_kind) as serving, await serving.connect() as owed, await serving.connect() as other:
