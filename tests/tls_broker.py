@@ -31,8 +31,8 @@ class Secured:
 
 
 @contextmanager
-def secured_broker(folder: Path) -> Iterator[Secured]:
-    """Run such a broker; its certificates go to `folder`."""
+def secured_broker(folder: Path, **more: str) -> Iterator[Secured]:
+    """Run such a broker, with more settings; its certificates go to `folder`."""
     authority = trustme.CA()
     files = {name: folder / f"{name}.pem" for name in ("authority", "server", "client")}
     authority.cert_pem.write_to_path(files["authority"])
@@ -45,6 +45,7 @@ def secured_broker(folder: Path) -> Iterator[Secured]:
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": files["authority"],
         "ssl.client.auth": "required",
+        **{name.replace("_", "."): value for name, value in more.items()},
     }
     with running_broker(settings) as broker:
         yield Secured(broker.bootstrap, str(files["authority"]), str(files["client"]))

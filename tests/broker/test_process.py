@@ -171,9 +171,11 @@ def test_garbage_on_the_port_disturbs_nobody_else(tmp_path: Path) -> None:
         assert produce(client, "orders", batch_of(b"one")) == (ErrorCode.NONE, 0)
 
 
-def test_a_clean_end_does_not_wait_for_a_consumers_long_poll(tmp_path: Path) -> None:
+@pytest.mark.parametrize("loop", ["auto", "portable"])
+def test_a_clean_end_does_not_wait_for_a_consumers_long_poll(tmp_path: Path, loop: str) -> None:
+    options = (f"odradek.network.loop={loop}", "odradek.shutdown.timeout.ms=60000")
     with (
-        broker_process(tmp_path, "odradek.shutdown.timeout.ms=60000", is_measured=True) as broker,
+        broker_process(tmp_path, *options, is_measured=True) as broker,
         Client(broker.address) as client,
     ):
         create(client, "orders")

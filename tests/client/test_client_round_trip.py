@@ -37,9 +37,10 @@ FAST = {"linger.ms": 0}
 EARLIEST = {"auto.offset.reset": "earliest"}
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[RunningBroker]:
-    with running_broker({"num.partitions": 3, "log.retention.ms": -1}) as running:
+@pytest.fixture(scope="module", params=["auto", "portable"])
+def broker(request: pytest.FixtureRequest) -> Iterator[RunningBroker]:
+    loop = {"odradek.network.loop": request.param}
+    with running_broker({"num.partitions": 3, "log.retention.ms": -1, **loop}) as running:
         yield running
 
 

@@ -12,9 +12,9 @@ from odradek.kernel.errors import ConfigError
 from tests.tls_broker import Secured, secured_broker
 
 
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    with secured_broker(tmp_path_factory.mktemp("tls")) as broker:
+@pytest.fixture(scope="module", params=["auto", "portable"])
+def secured(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Secured]:
+    with secured_broker(tmp_path_factory.mktemp("tls"), odradek_network_loop=request.param) as broker:
         yield broker
 
 
