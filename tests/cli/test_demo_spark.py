@@ -23,6 +23,7 @@ from odradek.kernel.cli.demo.spark_scene import SparkScene, weeks_until
 from odradek.kernel.cli.demo.stage import Stage
 from odradek.kernel.cli.demo.zones import Transition
 from odradek.kernel.errors import ConfigError, OdradekError
+from tests.interop.clients import skip_or_fail
 from tests.waiting import until
 
 
@@ -224,7 +225,7 @@ def test_chapters_are_told_in_a_folder_of_their_own(monkeypatch: pytest.MonkeyPa
 def test_the_whole_of_it() -> None:
     pytest.importorskip("pyspark", reason="pip install 'odradek[spark]'")
     if shutil.which("java") is None:
-        pytest.skip("needs Java 17")
+        skip_or_fail("the demo of Spark needs Java 17")
     command = [sys.executable, "-m", "odradek", "demo", "--spark"]
     told = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
 

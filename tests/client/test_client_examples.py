@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +11,7 @@ import pytest
 import trio
 
 from odradek.kernel.testing.running_broker import running_broker
+from tests.interop.clients import import_or_skip
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -42,10 +42,7 @@ def test_integer_keys_go_to_the_partition_of_their_number(bootstrap: str) -> Non
 
 
 def test_avro_comes_back_as_it_was_sent(bootstrap: str) -> None:
-    if importlib.util.find_spec("fastavro") is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail("fastavro is in the test group, and not installed")
-        pytest.skip("fastavro is not installed: the Avro example was NOT run")
+    import_or_skip("fastavro", "pip install --group test")
 
     read = load("avro_serializer").main(bootstrap)
 

@@ -24,6 +24,7 @@ from odradek.kernel.wire.messages.api_00_produce import ProduceRequest
 from odradek.kernel.wire.messages.api_18_api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from odradek.kernel.wire.special_timestamps import MAX_TIMESTAMP
 from odradek.kernel.wire.versions import Versions
+from tests.interop.clients import import_or_skip
 from tests.waiting import PATIENCE_S
 
 from .fake_broker import FakeBroker, fake_broker
@@ -79,7 +80,7 @@ def test_a_broker_is_told_the_version_of_the_package() -> None:
 
 @pytest.mark.interop
 def test_librdkafka_s_mock_cluster_keeps_what_it_is_sent() -> None:
-    confluent_kafka = pytest.importorskip("confluent_kafka")
+    confluent_kafka = import_or_skip("confluent_kafka")
     holder = confluent_kafka.Producer({"test.mock.num.brokers": 1, "log_level": 0})
     brokers = holder.list_topics(timeout=10).brokers.values()
     settings: dict[str, object] = {"bootstrap.servers": ",".join(f"{one.host}:{one.port}" for one in brokers)}

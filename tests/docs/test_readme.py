@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from odradek.kernel.testing.running_broker import RunningBroker, running_broker
+from tests.interop.clients import import_or_skip
 from tests.waiting import PATIENCE_S
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
@@ -41,7 +42,7 @@ def for_broker(block: str, broker: RunningBroker) -> str:
 
 @pytest.mark.interop
 def test_the_client_gets_back_what_it_produced(broker: RunningBroker, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("confluent_kafka")
+    import_or_skip("confluent_kafka")
     exec(for_broker(block_with("confluent_kafka", "python"), broker), {})
     lines = capsys.readouterr().out.splitlines()
 

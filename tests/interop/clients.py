@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
 import importlib.util
 import os
 import shutil
@@ -14,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import pytest
@@ -36,7 +37,19 @@ def skip_or_fail(reason: str) -> None:
     """Skip where a person runs the tests; fail where nobody would see it."""
     if os.environ.get("CI") == "true":
         pytest.fail(reason)
-    pytest.skip(reason)
+    pytest.skip(reason, allow_module_level=True)
+
+
+def import_or_skip(module: str, remedy: str = "pip install --group interop") -> Any:
+    """Return a module that some environment of the gate has; without it skip, or fail, as `skip_or_fail` does.
+
+    Where an environment lacks it by design, its tests are deselected there: `tox.toml` says which run where.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        skip_or_fail(f"{module} is not installed: {error}; {remedy}")
+        raise
 
 
 @attrs.frozen

@@ -15,7 +15,7 @@ import attrs
 import pytest
 
 from ..broker.broker_process import BrokerProcess
-from .clients import MissingClientError, cached, run_installer, skip_or_fail
+from .clients import MissingClientError, cached, import_or_skip, run_installer, skip_or_fail
 from .driver import ROOT
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class Counts:
     """Reads the word counts as a client does that sees committed records only."""
 
     def __init__(self, address: str, topic: str) -> None:
-        confluent = pytest.importorskip("confluent_kafka")
+        confluent = import_or_skip("confluent_kafka")
         self._consumer = confluent.Consumer(
             {"bootstrap.servers": address, "group.id": "unused", "isolation.level": "read_committed"}
         )
@@ -147,7 +147,7 @@ class Counts:
 
 def feed(address: str, topic: str, lines: list[str]) -> None:
     """Produce lines to the three partitions of a topic, which is created when it is not there."""
-    confluent = pytest.importorskip("confluent_kafka")
+    confluent = import_or_skip("confluent_kafka")
     producer = confluent.Producer({"bootstrap.servers": address, "enable.idempotence": True})
     for number, line in enumerate(lines):
         producer.produce(topic, line.encode(), partition=number % 3)
@@ -158,7 +158,7 @@ def feed(address: str, topic: str, lines: list[str]) -> None:
 
 def create(address: str, topic: str, partitions: int) -> None:
     """Create a topic."""
-    admin = pytest.importorskip("confluent_kafka.admin")
+    admin = import_or_skip("confluent_kafka.admin")
     client = admin.AdminClient({"bootstrap.servers": address})
     for future in client.create_topics([admin.NewTopic(topic, partitions, 1)]).values():
         future.result(30)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .clients import CLIENTS, MissingClientError, peers_command, skip_or_fail
+from .clients import CLIENTS, MissingClientError, import_or_skip, peers_command, skip_or_fail
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,3 +53,13 @@ def test_what_is_missing_is_skipped_and_fails_where_ci_is_true(
 
     with pytest.raises(outcome, match="kcat is not on this machine"):
         skip_or_fail("kcat is not on this machine")
+
+
+@pytest.mark.parametrize(("ci", "outcome"), [("true", pytest.fail.Exception), ("", pytest.skip.Exception)])
+def test_a_package_that_is_missing_says_what_to_install(
+    ci: str, outcome: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CI", ci)
+
+    with pytest.raises(outcome, match=r"there_is_no_such_module.*; pip install --group interop"):
+        import_or_skip("there_is_no_such_module")

@@ -12,13 +12,14 @@ import pytest
 from ..spark_plugin.exactly_once_life import Life
 from ..spark_plugin.topic_kit import open_kit
 from .brokers import kafka_at
+from .clients import import_or_skip
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 pytestmark = pytest.mark.interop
 
-pytest.importorskip("pyarrow", reason="pip install 'odradek[spark]'")
+import_or_skip("pyarrow", "pip install 'odradek[spark]'")
 
 
 def test_a_death_at_any_request_loses_and_doubles_nothing(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.records.control import encode_control_record, read_control_records
 from odradek.kernel.records.reader import read_batch, read_records
 from odradek.kernel.records.record import Record
+from tests.interop.clients import import_or_skip
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas by a deprecated function
@@ -139,9 +140,10 @@ def test_our_batch_is_read_by_kafka_python(codec: CompressionType) -> None:
     check_reader(kafka_python.MemoryRecords(ours(codec)))
 
 
+@pytest.mark.interop
 @pytest.mark.parametrize("codec", CompressionType)
 def test_our_batch_is_read_by_aiokafka(codec: CompressionType) -> None:
-    aiokafka = pytest.importorskip("aiokafka.record.memory_records", reason="aiokafka comes with the group interop")
+    aiokafka = import_or_skip("aiokafka.record.memory_records")
     check_reader(aiokafka.MemoryRecords(ours(codec)))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.kernel.testing.running_broker import RunningBroker, running_broker
+from tests.interop.clients import import_or_skip
 from tests.waiting import until
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
     from tests.plugins.storage_tiered.s3 import S3Server
 
-kafka = pytest.importorskip("confluent_kafka")
-admin = pytest.importorskip("confluent_kafka.admin")
+kafka = import_or_skip("confluent_kafka")
+admin = import_or_skip("confluent_kafka.admin")
 
 pytestmark = pytest.mark.interop
 

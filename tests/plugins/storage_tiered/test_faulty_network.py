@@ -9,6 +9,7 @@ import pytest
 from odradek.kernel.testing.running_broker import RunningBroker, running_broker
 from odradek.plugins.storage_tiered.stores import open_store
 from odradek.plugins.storage_tiered.verify import verify_bucket
+from tests.interop.clients import import_or_skip
 from tests.plugins.storage_tiered.faulty_line import FaultyLine, Mode, faulty_line
 from tests.waiting import until
 
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 
     from tests.plugins.storage_tiered.s3 import S3Server
 
-kafka = pytest.importorskip("confluent_kafka")
-admin = pytest.importorskip("confluent_kafka.admin")
+kafka = import_or_skip("confluent_kafka")
+admin = import_or_skip("confluent_kafka.admin")
 
 pytestmark = pytest.mark.interop
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.interop.brokers import kafka_at
+from tests.interop.clients import skip_or_fail
 from tools.spark_connector import NoConnectorError, jars_for
 
 from . import topics
@@ -39,7 +40,8 @@ def observers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Ob
     try:
         jars = jars_for(pyspark.__version__)
     except NoConnectorError as error:
-        pytest.skip(str(error))
+        skip_or_fail(str(error))
+        raise
     with kafka_at(tmp_path_factory.mktemp("kafka")) as kafka:
         topics.fill(kafka.address)
         spark = start_session(jars, tmp_path_factory.mktemp("python"))

@@ -18,6 +18,7 @@ import pytest
 
 from odradek.kernel.cli.demo.spark_process import quick_python
 from odradek.kernel.testing.running_broker import RunningBroker, running_broker
+from tests.interop.clients import skip_or_fail
 from tests.spark_plugin.topic_kit import Kit, open_kit
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Return the session; nothing is registered: Spark finds the format by itself."""
-    if shutil.which("java") is None and "CI" not in os.environ:
-        pytest.skip("needs Java 17")
+    if shutil.which("java") is None:
+        skip_or_fail("a session of Spark's needs Java 17")
     from pyspark.sql import SparkSession
 
     # Workers run what PATH calls python3, unless they are told.
