@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import ConfigError
 from ..types import IsolationLevel, TopicPartition
 from .offset_spec import Where, parse_offset, place
 from .options import add_client_options, client_settings, document, natural, positive
+from .output import plural
+from .progress import ProgressLine, fills_a_file, part_text
 from .record_format import ShownRecord, compile_format, json_line, unescape
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from ..client import Consumer
     from .cluster_calls import ClusterCalls, Offsets
@@ -97,6 +100,7 @@ class _Work:
         self._until = parse_offset(arguments.until) if arguments.until is not None else None
         self._write = make_writer(arguments)
         self._left = arguments.count
+        self._progress = _Progress(arguments.count)
 
     async def run(self, settings: Mapping[str, object]) -> None:
         """Read all that was asked for."""
@@ -109,12 +113,17 @@ class _Work:
             starts = await _places(calls, self._begin, offsets)
             stops = await self._stops(calls, offsets)
         open_ones = [partition for partition in partitions if starts[partition] < stops.get(partition, sys.maxsize)]
-        if open_ones:
+        if not open_ones:
+            return
+        self._progress.begin({partition: starts[partition] for partition in open_ones}, stops)
+        try:
             async with self._consumer as consumer:
                 consumer.assign(open_ones)
                 for partition in open_ones:
                     consumer.seek(partition, starts[partition])
                 await self._read(consumer, set(open_ones), stops)
+        finally:
+            self._progress.end()
 
     async def _stops(
         self, calls: ClusterCalls, offsets: Mapping[TopicPartition, Offsets]
@@ -139,11 +148,12 @@ class _Work:
                 for partition in still_open
                 if partition in stops and (await consumer.position(partition)) >= stops[partition]
             }
+            self._progress.note(records, {partition: stops[partition] for partition in done})
             if done:
                 still_open -= done
                 consumer.pause(*done)
 
-    def _show(self, records: Iterable[Any], stops: Mapping[TopicPartition, int]) -> bool:
+    def _show(self, records: Sequence[Any], stops: Mapping[TopicPartition, int]) -> bool:
         """Write the records that are wanted; return whether there were enough."""
         out = sys.stdout.buffer
         for record in records:
@@ -157,6 +167,50 @@ class _Work:
                     return True
         out.flush()
         return False
+
+
+class _Progress:
+    """How far a reading has come, for a person who has sent the records into a file."""
+
+    def __init__(self, count: int | None) -> None:
+        self._wanted = count
+        self._line = ProgressLine()
+        self._is_watched = self._line.is_watched and fills_a_file()
+        self._records_count = 0
+        self._starts: Mapping[TopicPartition, int] = {}
+        self._stops: Mapping[TopicPartition, int] = {}
+        self._positions: dict[TopicPartition, int] = {}
+        self._began_s = time.perf_counter()
+
+    def begin(self, starts: Mapping[TopicPartition, int], stops: Mapping[TopicPartition, int]) -> None:
+        """Learn where the partitions that are read begin, and where those end that are not followed."""
+        self._starts, self._stops = starts, stops
+        self._positions = dict(starts)
+
+    def note(self, records: Sequence[Any], ended: Mapping[TopicPartition, int]) -> None:
+        """Count what was read, and show it; `ended` are partitions at their ends, with these offsets."""
+        if not self._is_watched:
+            return
+        self._records_count += len(records)
+        for record in records:
+            self._positions[TopicPartition(record.topic, record.partition)] = record.offset + 1
+        self._positions.update(ended)
+        self._line.show(self._tell)
+
+    def end(self) -> None:
+        """Take the line away."""
+        self._line.clear()
+
+    def _tell(self) -> str:
+        if self._wanted is not None:
+            part = part_text(self._records_count, self._wanted)
+        elif self._starts.keys() <= self._stops.keys():
+            done = sum(position - self._starts[partition] for partition, position in self._positions.items())
+            part = part_text(done, sum(self._stops[partition] - start for partition, start in self._starts.items()))
+        else:
+            part = ""  # what is followed has no end
+        rate = self._records_count / max(time.perf_counter() - self._began_s, 1e-9)
+        return f"{part}{plural(self._records_count, 'record')}, {rate:,.0f} records/s"
 
 
 def isolation_level(settings: Mapping[str, object]) -> IsolationLevel:

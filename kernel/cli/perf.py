@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import random
-import sys
 import time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +12,7 @@ import attrs
 from ..compare.samples import PERCENTILES, Samples, Throughput, latencies_as_json
 from .options import EXIT_STATUS, add_client_options, add_json_option, client_settings, document, natural, positive
 from .output import plural, print_json, size_text
+from .progress import ProgressLine, part_text
 
 if TYPE_CHECKING:
     import argparse
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 PAYLOADS_COUNT: Final = 64
 POLL_MS: Final = 1_000
 POLL_RECORDS: Final = 10_000
-SHOW_EVERY_S: Final = 0.5
 IDLE_S_MAX: Final = 10.0
 _MILLISECONDS: Final = 1_000
 _NOTE: Final = """
@@ -100,7 +99,7 @@ class Measured:
     size_bytes: int = 0
     began_s: float = attrs.field(factory=time.perf_counter)
     ended_s: float | None = None
-    _shown_s: float = 0.0
+    line: ProgressLine = attrs.field(factory=ProgressLine)
 
     @property
     def throughput(self) -> Throughput:
@@ -110,17 +109,15 @@ class Measured:
 
     def show_progress(self) -> None:
         """Show how it goes, from time to time, where somebody watches."""
-        now_s = time.perf_counter()
-        if now_s - self._shown_s < SHOW_EVERY_S or not sys.stderr.isatty():
-            return
-        self._shown_s = now_s
-        part = f"{self.records_count / self.wanted:4.0%}  " if self.wanted else ""
-        print(f"\r\x1b[K{part}{plural(self.records_count, 'record')}, {self.throughput}", end="", file=sys.stderr)
+        self.line.show(self._progress)
+
+    def _progress(self) -> str:
+        part = part_text(self.records_count, self.wanted)
+        return f"{part}{plural(self.records_count, 'record')}, {self.throughput}"
 
     def report(self, *, as_json: bool) -> None:
         """Print the result."""
-        if sys.stderr.isatty():
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        self.line.clear()
         throughput = self.throughput
         if as_json:
             latencies = {"latency_of": self.what, **latencies_as_json(self.latencies)}

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from ..compare.samples import Throughput
 from ..errors import ConfigError
 from .offset_spec import parse_moment
 from .options import add_client_options, client_settings, document, natural
 from .output import plural, print_json, size_text
+from .progress import ProgressLine, part_text
 from .record_format import unescape
 from .record_lines import DelimitedReader, JsonReader
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
     from io import FileIO
 
     from ..client import ClientError, Producer, RecordMetadata
@@ -89,6 +95,10 @@ class _Work:
         self._written: dict[int, tuple[int, int]] = {}
         self._records_count = 0
         self._size_bytes = 0
+        self._line = ProgressLine()
+        self._began_s = time.perf_counter()
+        self._read_bytes = 0
+        self._input_bytes = _size_bytes_of(arguments.files or [STANDARD_INPUT])
 
     async def run(self, settings: dict[str, object]) -> None:
         """Produce everything and tell about it."""
@@ -98,10 +108,13 @@ class _Work:
         is_created = self._arguments.create
         async with reach_for_topic(settings, topic, is_created=is_created, remedy="--create makes it") as calls:
             calls.partitions(topic, [] if self._arguments.partition is None else [self._arguments.partition])
-        async with self._producer:
-            for file in self._arguments.files or [STANDARD_INPUT]:
-                await self._produce_file(topic, file)
-            await self._producer.flush()
+        try:
+            async with self._producer:
+                for file in self._arguments.files or [STANDARD_INPUT]:
+                    await self._produce_file(topic, file)
+                await self._producer.flush()
+        finally:
+            self._line.clear()
         if self._failure is not None:
             raise self._failure
         self._tell()
@@ -112,11 +125,15 @@ class _Work:
 
         reader = self._make_reader()
         with _open(file) as stream:
-            if stream.isatty() and sys.stderr.isatty():
+            is_typed = stream.isatty()
+            if is_typed and sys.stderr.isatty():
                 print("a record on each line; Ctrl-D ends", file=sys.stderr)
             while data := await trio.to_thread.run_sync(stream.read, CHUNK_BYTES, abandon_on_cancel=True):
                 for record in reader.feed(data):
                     await self._enqueue(topic, record)
+                self._read_bytes += len(data)
+                if not is_typed:
+                    self._line.show(self._progress)
             for record in reader.finish():
                 await self._enqueue(topic, record)
 
@@ -155,6 +172,13 @@ class _Work:
             first, last = self._written.get(metadata.partition, (metadata.offset, metadata.offset))
             self._written[metadata.partition] = (min(first, metadata.offset), max(last, metadata.offset))
 
+    def _progress(self) -> str:
+        """Return how much was read, and how many records of it the broker has acknowledged."""
+        throughput = Throughput(self._records_count, self._size_bytes, time.perf_counter() - self._began_s)
+        whole = f" of {size_text(self._input_bytes)}" if self._input_bytes else ""
+        part = part_text(self._read_bytes, self._input_bytes)
+        return f"{part}{size_text(self._read_bytes)}{whole}, {plural(self._records_count, 'record')}, {throughput}"
+
     def _tell(self) -> None:
         """Say what was written: as JSON if asked for, to a person at a terminal, else nothing."""
         if self._arguments.report:
@@ -170,6 +194,20 @@ class _Work:
             )
             what = f"{plural(self._records_count, 'record')} ({size_text(self._size_bytes)})"
             print(f"wrote {what}{f'; {where}' if where else ''}", file=sys.stderr)
+
+
+def _size_bytes_of(files: Sequence[str]) -> int | None:
+    """Return how much is to be read; None where something is no file, and so has no end that is known."""
+    total = 0
+    for file in files:
+        try:
+            found = os.fstat(sys.stdin.fileno()) if file == STANDARD_INPUT else Path(file).stat()
+        except (OSError, ValueError):
+            return None  # whoever opens it says what is wrong with it
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        total += found.st_size
+    return total
 
 
 def _open(file: str) -> FileIO:
