@@ -205,6 +205,7 @@ class Broker:
             PluginError: A plugin offers what it cannot give, or one of its services failed for good.
         """
         parts = self.parts = BrokerParts(self)
+        parts.tell_missing_roles()
         network = NetworkServer(parts.router, network_settings(self.options.config), self.clock)
         parts.want_turn = network.want_turn
         parts.follower.config_listeners.append(lambda config: network.reconfigure(network_settings(config)))

@@ -11,11 +11,13 @@ import trio
 from .config.topic import TopicConfig
 from .contracts.election import ElectionContext
 from .contracts.storage import LogConfig
-from .errors import CorruptionError
+from .errors import CorruptionError, StorageError
+from .files import disk_error
 from .ids import METADATA_TOPIC_ID
 from .metadata.local_log import LocalLog
 from .metadata.metadata_log import MetadataLog, SnapshotSettings
 from .metadata.snapshots import newest_snapshot_end
+from .metadata.volatile_log import VolatileLog
 from .plugin_manager import choose_offer
 from .types import METADATA_TOPIC, TopicIdPartition
 
@@ -28,9 +30,13 @@ if TYPE_CHECKING:
     from .contracts.election import ElectionFactory
     from .contracts.storage import PartitionLog, StorageEngine
     from .files import Files
+    from .metadata.local_log import ReplicatedLog
     from .metadata.rules import ControllerRules
 
 _log = logging.getLogger(__name__)
+
+LOST_AND_FOUND: Final = "lost+found"
+"""What a new file system has at its root."""
 
 METADATA_IS_DAMAGED: Final = (
     "the metadata log is damaged and nothing was changed: restore its directory from a backup, or start on another "
@@ -66,6 +72,11 @@ def load_metadata_log(
         CorruptionError: It is damaged; nothing was changed.
         ConfigError: The data is another cluster's.
     """
+    if not engines:
+        _check_nothing_is_there(config, files)
+        return _metadata_log(
+            VolatileLog(), config, rules, clock, files, cluster_id=config.get_text("odradek.cluster.id")
+        )
     engine = choose_offer(engines, config.storage, "storage", "odradek.storage")
     partition = TopicIdPartition(METADATA_TOPIC_ID, METADATA_TOPIC, 0)
     try:
@@ -75,23 +86,51 @@ def load_metadata_log(
             log_dir=config.metadata_log_dir,
             known_end=lambda directory: newest_snapshot_end(directory, files),
         )
-        metadata = MetadataLog(
-            log=_led_by_this_broker(partition, opened, config, live_config, elections, random_source),
-            rules=rules,
-            clock=clock,
-            files=files,
-            cluster_id=engine.cluster_id,
-            limiter=trio.CapacityLimiter(1),
-            snapshots=SnapshotSettings(
-                bytes_between=config.get_int("metadata.log.max.record.bytes.between.snapshots"),
-                interval_ms=config.get_int("metadata.log.max.snapshot.interval.ms"),
-            ),
-        )
-        metadata.load()
+        led = _led_by_this_broker(partition, opened, config, live_config, elections, random_source)
+        metadata = _metadata_log(led, config, rules, clock, files, cluster_id=engine.cluster_id)
     except CorruptionError as error:
         raise CorruptionError(f"{error}; {METADATA_IS_DAMAGED}") from error
     _tell_of_another_place(opened, config)
     return metadata
+
+
+def _metadata_log(
+    log: ReplicatedLog, config: BrokerConfig, rules: ControllerRules, clock: Clock, files: Files, *, cluster_id: str
+) -> MetadataLog:
+    metadata = MetadataLog(
+        log=log,
+        rules=rules,
+        clock=clock,
+        files=files,
+        cluster_id=cluster_id,
+        limiter=trio.CapacityLimiter(1),
+        snapshots=SnapshotSettings(
+            bytes_between=config.get_int("metadata.log.max.record.bytes.between.snapshots"),
+            interval_ms=config.get_int("metadata.log.max.snapshot.interval.ms"),
+        ),
+    )
+    metadata.load()
+    return metadata
+
+
+def _check_nothing_is_there(config: BrokerConfig, files: Files) -> None:
+    """Refuse to come up without topics beside somebody's data: to clients they would all be gone.
+
+    Raises:
+        StorageError: There is something in a log directory, and nobody who reads it.
+    """
+    for name in (*config.log_dirs, *config.reserved_dirs):
+        try:
+            found = files.listdir(Path(name))
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise disk_error(error, "list", Path(name)) from error
+        if {entry.name for entry in found} - {LOST_AND_FOUND}:
+            raise StorageError(
+                f"there is data in {name}, and no active plugin offers a storage, so nothing was changed: "
+                "install or enable the one that wrote it, such as 'storage_segment', or choose another directory"
+            )
 
 
 def _tell_of_another_place(opened: PartitionLog, config: BrokerConfig) -> None:

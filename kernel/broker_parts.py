@@ -27,6 +27,7 @@ from .metadata.image import MetadataImage
 from .metadata.rules import ControllerRules
 from .metadata.topic_maker import TopicMaker
 from .metadata_follower import MetadataFollower
+from .missing_roles import keeps_nothing, missing_roles, told
 from .partitions.directory_reports import DirectoryReports
 from .partitions.fetch_session import FetchSessionCache
 from .partitions.flush_service import FlushService
@@ -113,6 +114,7 @@ class BrokerParts:
             ids=broker.ids,
             random=broker.random,
             internal_topics=self.replicas.internal_topics,
+            has_storage=bool(self.replicas.engines),
         )
         self._metadata: MetadataLog | None = None
         self.producer_ids = ProducerIdSource(
@@ -141,6 +143,8 @@ class BrokerParts:
     def _make_engines(self) -> dict[str, StorageEngine]:
         broker, config = self.broker, self.config
         factories = broker.options.storages
+        if keeps_nothing(config, factories.keys()):
+            return {}
         choose_offer(factories, config.storage, "storage", "odradek.storage")
         choose_offer(self.elections, config.get_text("odradek.election"), "election", "odradek.election")
         return {name: self._make_engine(name, factory) for name, factory in factories.items()}
@@ -406,6 +410,16 @@ class BrokerParts:
         """Answer requests that wait for other requests: the broker stops, there will be none."""
         self.fetch_purgatory.expire_all()
         self.coordinators.release_parked()
+
+    def tell_missing_roles(self) -> None:
+        """Say, a line each, what no active plugin does: a broker comes up all the same."""
+        for role in missing_roles(
+            storages=self.replicas.engines.keys(),
+            elections=self.elections.keys(),
+            cleanup_policies=self.config.registry.cleanup_policies.keys(),
+            key_types=self.coordinators.by_key_type.keys(),
+        ):
+            log.warning("%s", told(role))
 
     def close(self) -> None:
         """Keep everything and close all logs, as cleanly shut down."""

@@ -18,6 +18,7 @@ from ..disk_threads import do_on_thread
 from ..errors import ConfigError
 from ..metadata.adoption import FoundPartition, adopt_topics
 from ..partitions.known_producers import producer_ids_end
+from ..plugin_manager import choose_offer
 from ..types import METADATA_TOPIC
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ async def _adopt(
 ) -> Adoption:
     parts = broker.parts
     assert parts is not None, "the broker serves"
-    engine = parts.replicas.engines[parts.config.storage]
+    engine = choose_offer(parts.replicas.engines, parts.config.storage, "storage", "odradek.storage")
     found = _choose(engine.find_logs(str(directory)), directory, only)
     # The whole plan is made once without its epochs, so that what is refused is refused before anything is copied.
     adopt_topics(parts.image(), parts.rules, [_found_partition(log, -1) for log in found])

@@ -193,14 +193,15 @@ class BetweenOr:
 
 @attrs.frozen(eq=False, repr=False)
 class OneOf:
-    """A text out of a few."""
+    """A text out of a few; of none where plugins offer the choices, and none is active that does."""
 
     choices: tuple[str, ...]
 
     def check(self, name: str, value: Value) -> None:
         """Refuse any other text."""
         if value is not None and value not in self.choices:
-            raise InvalidValueError.of(name, value, f"String must be one of: {', '.join(self.choices)}")
+            known = ", ".join(self.choices) or "(nothing: no active plugin offers one)"
+            raise InvalidValueError.of(name, value, f"String must be one of: {known}")
 
     def describe(self) -> str:
         """Say it as Kafka's pages do."""

@@ -11,6 +11,7 @@
 | `directory_changes` | Pure core: in which log directory each replica lies, as the brokers tell it |
 | `placement`, `names`, `features`, `replica_assignment`, `rules` | Pure core: planners, rules, tables |
 | `metadata_log`, `local_log`, `snapshots` | Shell: group commit, the log on disk with its quorum of one, snapshots |
+| `volatile_log` | Pure core: the log in memory, where no plugin offers a storage |
 | `config_warnings` | Shell: tells of configs that a client has set and that have no effect |
 | `topic_maker` | Shell: makes topics that somebody asked for without creating them |
 | `cluster_view` | Shell: the newest image, as coordinators see it |

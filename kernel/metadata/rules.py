@@ -32,6 +32,7 @@ class ControllerRules:
         ids: Makes topic ids.
         random: Where placements begin.
         internal_topics: Of coordinators: they are created with the cleanup policy they need, enabled or not.
+        has_storage: Whether some plugin offers one.
     """
 
     node_id: int
@@ -40,10 +41,20 @@ class ControllerRules:
     ids: IdSource
     random: random.Random
     internal_topics: Set[str] = frozenset()
+    has_storage: bool = True
 
     def config_at(self, image: MetadataImage) -> BrokerConfig:
         """Return the node's configuration with the dynamic layers of an image."""
         return dynamic_config(self.config, image, self.node_id)
+
+    def check_storage(self) -> None:
+        """See that a topic could be kept.
+
+        Raises:
+            KafkaError: INVALID_CONFIG: no plugin offers a storage.
+        """
+        if not self.has_storage:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, "no active plugin of the broker offers a storage for topics")
 
     def election(self, name: str) -> ElectionFactory:
         """Return the election factory of a name.

@@ -122,6 +122,7 @@ def _create(creation: _Creation, topic: CreatableTopic) -> tuple[list[MetadataRe
         raise KafkaError(
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{topic.name}' collides with existing topic: {colliding}"
         )
+    creation.rules.check_storage()
     wanted = _overrides(topic, creation.config)
     check_topic(creation.config, wanted, _chosen_by_coordinator(creation, topic.name, wanted))
     overrides = expand_storage(creation.config, wanted, topic.name)

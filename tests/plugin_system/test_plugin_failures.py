@@ -169,14 +169,6 @@ def test_two_distributions_that_announce_one_name_are_told_apart(site: Path) -> 
     assert "second 1.0" in line
 
 
-def test_a_kernel_without_plugins_says_what_is_missing(site: Path) -> None:
-    status, (line,) = start(site, "[plugins]\nenable = []\n")
-
-    assert status == 1
-    assert "odradek: no active plugin offers the storage 'segment' (odradek.storage; offered: none" in line
-    assert "`odradek plugins list`" in line
-
-
 def test_a_kernel_without_an_election_says_so(site: Path) -> None:
     status, (line,) = start(site, '[plugins]\nenable = ["storage_segment"]\n')
 

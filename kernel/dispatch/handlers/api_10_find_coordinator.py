@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...errors import ErrorCode, KafkaError, error_code
+from ...missing_roles import ROLE_OF_KEY_TYPE
 from ...wire.messages.api_10_find_coordinator import Coordinator, FindCoordinatorResponse
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class FindCoordinatorHandler:
         try:
             return self._found(key, key_type, context.connection.listener_name)
         except KafkaError as error:
-            return _failed(key, error.code)
+            return _failed(key, error.code, error.detail)
 
     def _found(self, key: str, key_type: int, listener_name: str) -> Coordinator:
         """Return where a key is coordinated.
@@ -70,7 +71,8 @@ class FindCoordinatorHandler:
         """
         runtime = self._runtimes.get(key_type)
         if runtime is None:
-            raise KafkaError(ErrorCode.INVALID_REQUEST)
+            role = ROLE_OF_KEY_TYPE.get(key_type)
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"no active plugin of the broker {role.name}" if role else "")
         image = self._image()
         name = runtime.coordinator.topic
         topic = image.topics_by_name.get(name)
@@ -91,8 +93,8 @@ class FindCoordinatorHandler:
         return _response([_failed(key, code) for key in keys], context.api_version)
 
 
-def _failed(key: str, code: ErrorCode) -> Coordinator:
-    return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code)
+def _failed(key: str, code: ErrorCode, detail: str = "") -> Coordinator:
+    return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=code, error_message=detail)
 
 
 def _response(coordinators: list[Coordinator], version: int) -> FindCoordinatorResponse:
@@ -100,7 +102,8 @@ def _response(coordinators: list[Coordinator], version: int) -> FindCoordinatorR
     for each in coordinators:
         code = error_code(each.error_code)
         is_silent = version >= FIRST_VERSION_WITH_MANY_KEYS and code in SILENT
-        each.error_message = "" if is_silent else code.text if code else SUCCESS_TEXT
+        told = each.error_message or (code.text if code else SUCCESS_TEXT)
+        each.error_message = "" if is_silent else told
     if version >= FIRST_VERSION_WITH_MANY_KEYS:
         return FindCoordinatorResponse(coordinators=coordinators)
     (one,) = coordinators

@@ -1,0 +1,76 @@
+"""Pure core: the partition of the metadata log where no plugin offers a storage: in memory, and gone at the end.
+
+Such a broker has no topics, so what is forgotten is what was set on it while it ran. Nobody is elected, for nothing
+outlives the one who leads.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .local_log import FIRST_EPOCH, LoggedRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from ..contracts.disk_work import DiskWork
+
+
+class _Nothing:
+    """The flush of what has no disk."""
+
+    def run(self) -> None:
+        """See `DiskWork.run`."""
+
+    def finish(self, error: Exception | None) -> None:
+        """See `DiskWork.finish`."""
+        assert error is None, "nothing cannot fail"
+
+
+class VolatileLog:
+    """`ReplicatedLog` without a log."""
+
+    def __init__(self) -> None:
+        self._values: list[bytes] = []
+
+    def __repr__(self) -> str:
+        return f"VolatileLog([0, {self.end_offset}))"
+
+    @property
+    def directory(self) -> Path | None:
+        """None: there is no disk."""
+        return None
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset that is still there."""
+        return 0
+
+    @property
+    def end_offset(self) -> int:
+        """The next offset."""
+        return len(self._values)
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch that appended records get."""
+        return FIRST_EPOCH
+
+    def append(self, values: Sequence[bytes], now_ms: int) -> int:
+        """Append records and return the first one's offset."""
+        base_offset = self.end_offset
+        self._values += values
+        return base_offset
+
+    def begin_flush(self) -> DiskWork:
+        """Begin nothing: what is appended is committed."""
+        return _Nothing()
+
+    def records(self, start_offset: int) -> Iterator[LoggedRecord]:
+        """Iterate over the records from `start_offset` on."""
+        for offset, value in enumerate(self._values[start_offset:], start_offset):
+            yield LoggedRecord(offset, FIRST_EPOCH, value)
+
+    def drop_below(self, offset: int) -> None:
+        """Keep all: without a disk there are no snapshots that would stand for what is dropped."""
