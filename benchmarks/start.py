@@ -7,6 +7,8 @@
 | first answer | start of the process to the first ApiVersions answer |
 | idle memory | proportional set size (PSS) when nobody asks |
 | partitions | 5,000 partitions: memory for each, and the next start with them |
+| fixture | `running_broker`, which is what the fixture `odradek_broker` runs: the first of a process, and the next |
+| demo | `odradek demo`, start to end of the process, with the processor time of its brokers |
 | connections | 10,000 idle connections that each asked once: memory for each |
 
 Wall and processor time are medians; processor time is the one to compare on a machine that others use too.
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 TOPICS, PARTITIONS_EACH = 50, 100
+DEMO_ROUNDS_MAX = 5
 
 
 @attrs.frozen
@@ -164,6 +167,39 @@ def measure_connections(count: int) -> None:
     show("connections", f"{count}: {(after_mib - before_mib) * 1024 / count:.2f} KiB each, {after_mib:.1f} MiB in all")
 
 
+FIXTURE = """
+import time
+begin = time.perf_counter()
+from odradek.kernel.testing.running_broker import running_broker
+for _ in range(2):
+    with running_broker():
+        print(time.perf_counter() - begin)
+    begin = time.perf_counter()
+"""
+
+
+def measure_fixture(rounds: int) -> None:
+    """Print how long a test waits for its broker, imports included, and the next test that wants one of its own."""
+    runs = []
+    for _ in range(rounds):
+        told = subprocess.run([sys.executable, "-c", FIXTURE], capture_output=True, text=True, check=True)
+        runs.append([float(line) for line in told.stdout.split()])
+    first, following = (statistics.median(values) * 1e3 for values in zip(*runs, strict=True))
+    show("fixture", f"{first:.0f} ms, the next {following:.0f} ms")
+
+
+def measure_demo(rounds: int) -> None:
+    """Print how long the demo takes; it ends by itself, and fails where a check of its own does."""
+    walls, cpus = [], []
+    for _ in range(rounds):
+        begin, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-m", "odradek", "demo"], stdout=subprocess.DEVNULL, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        walls.append(time.perf_counter() - begin)
+        cpus.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    show("demo", f"{statistics.median(walls):.1f} s, processor {statistics.median(cpus):.1f} s")
+
+
 def show(name: str, text: str) -> None:
     """Print a row."""
     print(f"{name:<14} {text}", flush=True)
@@ -177,6 +213,8 @@ def main() -> None:
     options = parser.parse_args()
     measure_help(options.rounds)
     measure_start(options.rounds)
+    measure_fixture(options.rounds)
+    measure_demo(min(options.rounds, DEMO_ROUNDS_MAX))
     measure_partitions()
     measure_connections(options.connections)
 
