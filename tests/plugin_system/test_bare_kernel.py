@@ -6,7 +6,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+import trio
 
+from odradek.kernel.broker import Broker, read_broker_options
+from odradek.kernel.client import Admin, BrokerError, NewTopic, ResourceType
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.missing_roles import ROLE_OF_KEY_TYPE, missing_roles, told
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -24,6 +27,7 @@ from odradek.kernel.wire.messages.api_32_describe_configs import (
 )
 from odradek.kernel.wire.messages.api_60_describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from tests.broker.broker_process import BrokerProcess, Client
+from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -169,3 +173,26 @@ def test_the_mark_of_a_new_file_system_is_no_data(tmp_path: Path) -> None:
     (tmp_path / "data" / "lost+found").mkdir(parents=True)
     with serving(tmp_path, NONE_ENABLED) as broker:
         assert broker.address
+
+
+async def test_what_is_set_on_it_holds_while_it_runs(tmp_path: Path) -> None:
+    (tmp_path / "odradek.toml").write_text(NONE_ENABLED)
+    options = read_broker_options(
+        config=tmp_path / "odradek.toml",
+        environment={},
+        options=[],
+        listen=["127.0.0.1:0"],
+        data_dir=tmp_path / "data",
+    )
+    broker = Broker(options)
+    with trio.fail_after(PATIENCE_S):
+        async with trio.open_nursery() as nursery:
+            (listener,) = await nursery.start(broker.run)
+            async with Admin({"bootstrap.servers": listener.advertised}) as admin:
+                await admin.alter_configs(ResourceType.BROKER, "", {"log.retention.ms": "7000"})
+                with pytest.raises(BrokerError, match="no active plugin of the broker offers a storage"):
+                    await admin.create_topic(NewTopic("orders"))
+
+            assert broker.config.get_int("log.retention.ms") == 7000
+
+            broker.stop()
