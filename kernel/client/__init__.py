@@ -7,7 +7,7 @@
 | `producer`, `consumer`, `admin` | what users open with `async with` |
 | `blocking`, `blocking_producer`, `blocking_consumer`, `admin_blocking` | the same without trio, on their own thread |
 | `errors` | what calls raise, with `retriable` |
-| `settings`, `producer_settings`, `consumer_settings` | Kafka's keys, read and checked |
+| `settings`, `producer_settings`, `consumer_settings`, `refused_keys` | Kafka's keys: read and checked, or refused |
 | `group` | what a consumer does as a member of a group |
 | `transactions` | what a producer does with a `transactional.id` |
 | `accumulator`, `sequences`, `partitioners`, `partition_choice`, `serializing` | a producer's pure cores |

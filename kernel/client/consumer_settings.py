@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from ..config.values import AtLeast, ConfigType, InvalidValueError, NotEmpty, OneOf, OneOfAnyCase
+from ..config.values import AtLeast, Between, ConfigType, InvalidValueError, NotEmpty, OneOf, OneOfAnyCase
 from ..errors import ConfigError
 from ..types import IsolationLevel
 from .group.member import GroupSettings
+from .refused_keys import COMMON_REFUSALS, CONSUMER_REFUSALS
 from .settings import (
     API_TIMEOUT_KEY,
     COMMON_KEYS,
@@ -158,7 +159,7 @@ CONSUMER_KEYS: Final = (
 ADMIN_KEYS: Final = (
     *(attrs.evolve(key, default=300_000) if key.name == "connections.max.idle.ms" else key for key in COMMON_KEYS),
     API_TIMEOUT_KEY,
-    ClientKey("retries", _INT, INT_MAX, "How often a call is repeated after a retriable error.", AtLeast(0)),
+    ClientKey("retries", _INT, INT_MAX, "How often a call is repeated after a retriable error.", Between(0, INT_MAX)),
     ClientKey(
         "bootstrap.controllers",
         ConfigType.LIST,
@@ -208,7 +209,7 @@ class ConsumerSettings:
         Raises:
             ConfigError: A key is unknown or unbuilt, a value wrong, or two values contradict each other.
         """
-        values = read_values(given, CONSUMER_KEYS, "consumer")
+        values = read_values(given, CONSUMER_KEYS, "consumer", CONSUMER_REFUSALS)
         strategy, _, duration = values["auto.offset.reset"].partition(":")
         check_methods("interceptor.classes", values["interceptor.classes"], "on_consume")
         is_committed = values["isolation.level"] == "read_committed"
@@ -285,7 +286,7 @@ class AdminSettings:
         Raises:
             ConfigError: A key is unknown or unbuilt, or a value wrong.
         """
-        values = read_values(given, ADMIN_KEYS, "admin")
+        values = read_values(given, ADMIN_KEYS, "admin", COMMON_REFUSALS)
         api_ms = values["default.api.timeout.ms"]
         if given.get("default.api.timeout.ms") is None:
             api_ms = max(api_ms, values["request.timeout.ms"])

@@ -14,6 +14,7 @@ import attrs
 from ..config.values import AtLeast, Between, ConfigType, NotEmpty, OneOf
 from ..errors import ConfigError
 from ..records.compression import CODECS, CompressionType
+from .refused_keys import COMMON_REFUSALS
 from .settings import COMMON_KEYS, INT_MAX, ClientKey, ConnectionSettings, as_serializer, check_methods, read_values
 
 if TYPE_CHECKING:
@@ -84,7 +85,9 @@ PRODUCER_KEYS: Final = (
         "When a record is reported as failed at the latest; at least linger.ms + request.timeout.ms.",
         AtLeast(0),
     ),
-    ClientKey("retries", _INT, INT_MAX, "How often a batch is sent again after a retriable error.", AtLeast(0)),
+    ClientKey(
+        "retries", _INT, INT_MAX, "How often a batch is sent again after a retriable error.", Between(0, INT_MAX)
+    ),
     ClientKey(
         "max.in.flight.requests.per.connection",
         _INT,
@@ -195,7 +198,7 @@ class ProducerSettings:
         for name, modern in _RETIRED.items():
             if name in given:
                 raise ConfigError(f"unknown producer setting {name!r}", hint=f"today that is {modern}")
-        values = read_values(given, PRODUCER_KEYS, "producer")
+        values = read_values(given, PRODUCER_KEYS, "producer", COMMON_REFUSALS)
         check_methods("interceptor.classes", values["interceptor.classes"], "on_send", "on_acknowledgement")
         codec = next(codec for codec in CODECS if codec.name == values["compression.type"])
         level = values.get(f"compression.{codec.name}.level")

@@ -27,11 +27,13 @@ from ..config.values import (
     render,
 )
 from ..errors import ConfigError
+from .refused_keys import SASL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from ..config.values import Validator
+    from .refused_keys import Refusal
 
 _INT: Final = ConfigType.INT
 _LONG: Final = ConfigType.LONG
@@ -40,8 +42,6 @@ _LIST: Final = ConfigType.LIST
 _PASSWORD: Final = ConfigType.PASSWORD
 INT_MAX: Final = 2**31 - 1
 _INTERCEPTORS: Final = "interceptor.classes"
-_SASL_REASON: Final = "SASL is not built yet"
-_METRICS_REASON: Final = "this client keeps no metrics windows: see `statistics()`"
 
 
 @attrs.frozen
@@ -145,12 +145,6 @@ COMMON_KEYS: Final = (
         "The versions of TLS.",
         ListOf(("TLSv1.2", "TLSv1.3"), may_be_empty=False),
     ),
-    ClientKey("sasl.mechanism", _TEXT, "GSSAPI", "The SASL mechanism.", None, _SASL_REASON),
-    ClientKey("sasl.jaas.config", _PASSWORD, None, "The SASL credentials.", None, _SASL_REASON),
-    ClientKey("metric.reporters", _LIST, (), "Java classes that report metrics.", None, _METRICS_REASON),
-    ClientKey("metrics.num.samples", _INT, 2, "Windows of the metrics.", None, _METRICS_REASON),
-    ClientKey("metrics.sample.window.ms", _LONG, 30_000, "Length of a window.", None, _METRICS_REASON),
-    ClientKey("metrics.recording.level", _TEXT, "INFO", "Which metrics are kept.", None, _METRICS_REASON),
     ClientKey(
         "enable.metrics.push",
         ConfigType.BOOLEAN,
@@ -175,21 +169,30 @@ def nearest_hint(name: str, known: Iterable[str]) -> str:
     return f"did you mean {nearest[0]!r}?" if nearest else ""
 
 
-def read_values(given: Mapping[str, object], keys: tuple[ClientKey, ...], kind: str) -> dict[str, Any]:
+def read_values(
+    given: Mapping[str, object], keys: tuple[ClientKey, ...], kind: str, refusals: Mapping[str, Refusal]
+) -> dict[str, Any]:
     """Return every key's value, given or default, parsed and checked.
 
     Args:
         given: The user's settings.
-        keys: What is known.
+        keys: What is read.
         kind: `producer`, `consumer` or `admin`, for errors.
+        refusals: Kafka's other keys; given empty they are as if not given.
 
     Raises:
-        ConfigError: A name is unknown, a value is none of its key, or the key belongs to a part that is not built.
+        ConfigError: A name is unknown, a value is none of its key, or the key is refused.
     """
-    known = {key.name: key for key in keys}
-    for name in given:
-        if name not in known:
-            raise ConfigError(f"unknown {kind} setting {name!r}", hint=nearest_hint(str(name), known))
+    known = {key.name for key in keys}
+    for name, raw in given.items():
+        if name in known:
+            continue
+        refusal = refusals.get(name)
+        if refusal is None:
+            raise ConfigError(f"unknown {kind} setting {name!r}", hint=nearest_hint(str(name), [*known, *refusals]))
+        is_empty = raw is None or (isinstance(raw, str | list | tuple) and not raw)
+        if not is_empty:
+            raise ConfigError(f"{name} is refused: {refusal.reason}", hint=refusal.instead)
     values: dict[str, Any] = {}
     for key in keys:
         raw = given.get(key.name)
@@ -328,7 +331,7 @@ class ConnectionSettings:
         """
         protocol = values["security.protocol"].upper()
         if protocol.startswith("SASL"):
-            raise ConfigError(f"security.protocol={protocol} is refused: {_SASL_REASON}")
+            raise ConfigError(f"security.protocol={protocol} is refused: {SASL.reason}", hint=SASL.instead)
         return cls(
             bootstrap=read_bootstrap(values["bootstrap.servers"]),
             client_id=values["client.id"] or default_client_id,

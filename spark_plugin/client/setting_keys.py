@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from odradek.kernel.client.consumer_settings import CONSUMER_KEYS
+from odradek.kernel.client.consumer_settings import ADMIN_KEYS, CONSUMER_KEYS
 from odradek.kernel.client.producer_settings import PRODUCER_KEYS
+from odradek.kernel.client.refused_keys import CONSUMER_REFUSALS
 from odradek.kernel.client.settings import (
     TlsClientSettings,
     nearest_hint,
@@ -84,35 +85,12 @@ EFFECTIVE_KEYS: Final[tuple[ClientKey, ...]] = (
 )
 """What this client reads; `max.partition.fetch.bytes` and the sizes of socket buffers have defaults of their own."""
 
-_OTHER_NAMES: Final = """
-auto.include.jmx.reporter bootstrap.controllers client.dns.lookup config.providers enable.metrics.push
-metadata.recovery.strategy metadata.recovery.rebootstrap.trigger.ms metric.reporters metrics.num.samples
-metrics.recording.level metrics.sample.window.ms reconnect.backoff.max.ms reconnect.backoff.ms
-socket.connection.setup.timeout.max.ms security.providers share.acknowledgement.mode share.acquire.mode
-sasl.client.callback.handler.class sasl.kerberos.kinit.cmd sasl.kerberos.min.time.before.relogin
-sasl.kerberos.service.name sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor
-sasl.login.callback.handler.class sasl.login.class sasl.login.connect.timeout.ms sasl.login.read.timeout.ms
-sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor
-sasl.login.refresh.window.jitter sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
-sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud sasl.oauthbearer.assertion.claim.exp.seconds
-sasl.oauthbearer.assertion.claim.iss sasl.oauthbearer.assertion.claim.jti.include
-sasl.oauthbearer.assertion.claim.nbf.seconds sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file
-sasl.oauthbearer.assertion.private.key.file sasl.oauthbearer.assertion.private.key.passphrase
-sasl.oauthbearer.assertion.template.file sasl.oauthbearer.client.credentials.client.id
-sasl.oauthbearer.client.credentials.client.secret sasl.oauthbearer.clock.skew.seconds
-sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer sasl.oauthbearer.header.urlencode
-sasl.oauthbearer.jwks.endpoint.refresh.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
-sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url
-sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope
-sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name
-ssl.cipher.suites ssl.engine.factory.class ssl.keymanager.algorithm ssl.keystore.password ssl.protocol ssl.provider
-ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.password
-"""
-
 KNOWN_NAMES: Final[frozenset[str]] = frozenset(
-    {key.name for key in (*EFFECTIVE_KEYS, *CONSUMER_KEYS, *PRODUCER_KEYS)} | set(_OTHER_NAMES.split())
+    {key.name for key in (*EFFECTIVE_KEYS, *CONSUMER_KEYS, *PRODUCER_KEYS, *ADMIN_KEYS)}
+    | set(CONSUMER_REFUSALS)
+    | {"auto.include.jmx.reporter"}
 )
-"""Every key that a client of Kafka has."""
+"""Every key that a client of Kafka has, and the one that its clients before 4.0 had."""
 
 
 def unknown_keys(names: Iterable[str]) -> dict[str, str]:
@@ -132,7 +110,9 @@ def read_settings(options: Mapping[str, object]) -> ClientSettings:
     """
     given = {name.lower(): value for name, value in options.items() if value is not None}
     effective = {key.name for key in EFFECTIVE_KEYS}
-    values = read_values({name: value for name, value in given.items() if name in effective}, EFFECTIVE_KEYS, "kafka")
+    values = read_values(
+        {name: value for name, value in given.items() if name in effective}, EFFECTIVE_KEYS, "kafka", {}
+    )
     defaults = ClientSettings(bootstrap=read_bootstrap(values["bootstrap.servers"]))
     protocol: str = values["security.protocol"]
     level = str(values["isolation.level"])
