@@ -155,6 +155,7 @@ class Admin(GroupCalls, TransactionCalls):
 
         def check(answer: MetadataResponse) -> None:
             missing.clear()
+            check_item(answer.error_code, "metadata")
             for topic in answer.topics:
                 code = error_code(topic.error_code)
                 if names is not None and code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:

@@ -1,7 +1,7 @@
 """Pure core: the pauses between attempts: one rule for requests, connections and metadata.
 
-The pause before attempt n is `initial * 2 ** (n - 1)`, at most `maximum`, times a random factor of 0.8 to 1.2, so that
-clients that failed together do not come back together.
+The pause before attempt n is `initial * 2 ** (n - 1)`, times a random factor of 0.8 to 1.2, so that clients that failed
+together do not come back together; and never more than `maximum`.
 
 *Source:* KIP-580, `ExponentialBackoff`.
 
@@ -27,7 +27,7 @@ class Backoff:
 
     Attributes:
         initial_ms: The first pause, >= 0.
-        maximum_ms: What pauses grow to before the jitter; where it is below `initial_ms`, it is the pause.
+        maximum_ms: What no pause is longer than; where it is below `initial_ms`, pauses do not grow.
         random_source: Where the jitter comes from.
     """
 
@@ -40,4 +40,4 @@ class Backoff:
         if attempts_count <= 0:
             return 0
         plain = min(self.maximum_ms, self.initial_ms << min(attempts_count - 1, _EXPONENT_MAX))
-        return int(plain * self.random_source.uniform(1 - _JITTER, 1 + _JITTER))
+        return min(self.maximum_ms, int(plain * self.random_source.uniform(1 - _JITTER, 1 + _JITTER)))

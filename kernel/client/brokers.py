@@ -104,6 +104,7 @@ class Brokers:
         self._hurry = trio.Event()
         self._changed = trio.Event()
         self._last_error: ClientError | None = None
+        self._unobtained_since_ms: int | None = None
         self._on_change: Callable[[], None] | None = None
         self.topic_idle_ms_max: int | None = None
         self._features_epoch = -1
@@ -197,7 +198,7 @@ class Brokers:
         pause_ms = link.retry_at_ms - now_ms()
         if pause_ms > 0:
             await trio.sleep(pause_ms / 1_000)
-        setup_ms = self._setup.pause_ms(link.failures_count) or self._settings.setup_timeout_ms
+        setup_ms = self._setup.pause_ms(link.failures_count + 1)
         try:
             async with open_connection(
                 node.host,
@@ -401,7 +402,9 @@ class Brokers:
         topics = None if self._wants_all else [MetadataRequestTopic(name=name) for name in names]
         response = await self._ask_metadata(topics)
         if response is None:
+            self._doubt_nodes()
             return False
+        self._unobtained_since_ms = None
         if topics is None:
             listed = {topic.name for topic in response.topics}
             self.cluster.forget([name for name in self.cluster.topics if name not in listed])
@@ -412,6 +415,20 @@ class Brokers:
             self.cluster.is_update_needed = True
         self._drop_bootstrap_links()
         return True
+
+    def _doubt_nodes(self) -> None:
+        """Forget the known brokers where they say so, or gave no metadata for too long: bootstrap servers know better.
+
+        *Source:* KIP-1102.
+        """
+        time_ms, error = now_ms(), self._last_error
+        if self._unobtained_since_ms is None:
+            self._unobtained_since_ms = time_ms
+        is_due = time_ms - self._unobtained_since_ms >= self._settings.rebootstrap_trigger_ms
+        is_told = isinstance(error, BrokerError) and error.code is ErrorCode.REBOOTSTRAP_REQUIRED
+        if self._settings.rebootstraps and (is_told or is_due):
+            self.cluster.nodes = {}
+            self._unobtained_since_ms = None
 
     async def _ask_metadata(self, topics: list[MetadataRequestTopic] | None) -> MetadataResponse | None:
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=self._creates_topics)

@@ -214,7 +214,7 @@ class ConsumerSettings:
         check_methods("interceptor.classes", values["interceptor.classes"], "on_consume")
         is_committed = values["isolation.level"] == "read_committed"
         return cls(
-            connection=ConnectionSettings.of(values, "odradek-consumer"),
+            connection=ConnectionSettings.of(given, values, "odradek-consumer"),
             api_timeout_ms=values["default.api.timeout.ms"],
             key_deserializer=as_serializer("key.deserializer", values["key.deserializer"], "deserialize"),
             value_deserializer=as_serializer("value.deserializer", values["value.deserializer"], "deserialize"),
@@ -291,7 +291,7 @@ class AdminSettings:
         if given.get("default.api.timeout.ms") is None:
             api_ms = max(api_ms, values["request.timeout.ms"])
         return cls(
-            connection=ConnectionSettings.of(values, "odradek-admin"),
+            connection=ConnectionSettings.of(given, values, "odradek-admin"),
             api_timeout_ms=api_ms,
             retries=values["retries"],
         )

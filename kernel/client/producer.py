@@ -393,6 +393,8 @@ class Producer(TransactionCalls):
         ends_batch = batch.reserved_bytes + size_bytes > self._settings.batch_size_bytes
         if sticky_info is not None:
             self._choice.appended(sticky_info, size_bytes, ends_batch=ends_batch, begins_batch=not index)
+        if not index:
+            self._opened().want((where.topic,))  # once a batch is enough for metadata.max.idle.ms
         if not index or (ends_batch and batch.reserved_bytes >= self._settings.batch_size_bytes):
             assert self._sender is not None
             self._sender.wake()

@@ -206,7 +206,7 @@ class ProducerSettings:
             raise ConfigError("Invalid value 0 for configuration compression.gzip.level: 1 to 9, or -1")
         acks = -1 if values["acks"] == "all" else int(values["acks"])
         return cls(
-            connection=ConnectionSettings.of(values, "odradek-producer"),
+            connection=ConnectionSettings.of(given, values, "odradek-producer"),
             key_serializer=as_serializer("key.serializer", values["key.serializer"], "serialize"),
             value_serializer=as_serializer("value.serializer", values["value.serializer"], "serialize"),
             acks=acks,

@@ -139,6 +139,7 @@ class Sender:
         while True:
             ready = self._accumulator.ready(time_ms, self._brokers.cluster.leader_of)
             if ready.leaderless:
+                self._brokers.want(sorted(ready.leaderless))  # also where metadata.max.idle.ms has had one forgotten
                 self._brokers.request_update()
             sent_count = sum(self._send_to(node_id, ready.nodes[node_id], nursery) for node_id in ready.nodes)
             if not sent_count:

@@ -86,7 +86,13 @@ COMMON_KEYS: Final = (
     ClientKey("retry.backoff.ms", _LONG, 100, "The pause before the first repetition of a failed request.", AtLeast(0)),
     ClientKey("retry.backoff.max.ms", _LONG, 1_000, "Pauses double up to this.", AtLeast(0)),
     ClientKey("reconnect.backoff.ms", _LONG, 50, "The pause before connecting to a broker again.", AtLeast(0)),
-    ClientKey("reconnect.backoff.max.ms", _LONG, 1_000, "These pauses double up to this.", AtLeast(0)),
+    ClientKey(
+        "reconnect.backoff.max.ms",
+        _LONG,
+        1_000,
+        "These pauses double up to this; where reconnect.backoff.ms is set alone they stay as they are.",
+        AtLeast(0),
+    ),
     ClientKey("metadata.max.age.ms", _LONG, 300_000, "After this the cluster's metadata is asked again.", AtLeast(0)),
     ClientKey(
         "metadata.recovery.strategy",
@@ -99,9 +105,8 @@ COMMON_KEYS: Final = (
         "metadata.recovery.rebootstrap.trigger.ms",
         _LONG,
         300_000,
-        "How long metadata may be unobtainable before that.",
+        "How long known brokers may be reachable and still give no metadata before that.",
         AtLeast(0),
-        "bootstrap servers are asked as soon as no known broker answers",
     ),
     ClientKey("connections.max.idle.ms", _LONG, 540_000, "Connections idle for this long are closed.", AtLeast(-1)),
     ClientKey(
@@ -315,6 +320,7 @@ class ConnectionSettings:
     reconnect_backoff_max_ms: int = 1_000
     metadata_max_age_ms: int = 300_000
     rebootstraps: bool = True
+    rebootstrap_trigger_ms: int = 300_000
     connections_max_idle_ms: int = 540_000
     setup_timeout_ms: int = 10_000
     setup_timeout_max_ms: int = 30_000
@@ -323,12 +329,19 @@ class ConnectionSettings:
     tls: TlsClientSettings | None = None
 
     @classmethod
-    def of(cls, values: Mapping[str, Any], default_client_id: str) -> ConnectionSettings:
+    def of(cls, given: Mapping[str, object], values: Mapping[str, Any], default_client_id: str) -> ConnectionSettings:
         """Pick these settings from parsed values.
+
+        Args:
+            given: The user's settings.
+            values: Every key's value, given or default.
+            default_client_id: For who gave no `client.id`.
 
         Raises:
             ConfigError: `bootstrap.servers` or `security.protocol` cannot be used.
         """
+        # As in Java: who sets the first pause alone wants it, however long, and not the default of the longest.
+        is_constant = given.get("reconnect.backoff.ms") is not None and given.get("reconnect.backoff.max.ms") is None
         protocol = values["security.protocol"].upper()
         if protocol.startswith("SASL"):
             raise ConfigError(f"security.protocol={protocol} is refused: {SASL.reason}", hint=SASL.instead)
@@ -339,9 +352,10 @@ class ConnectionSettings:
             retry_backoff_ms=values["retry.backoff.ms"],
             retry_backoff_max_ms=values["retry.backoff.max.ms"],
             reconnect_backoff_ms=values["reconnect.backoff.ms"],
-            reconnect_backoff_max_ms=values["reconnect.backoff.max.ms"],
+            reconnect_backoff_max_ms=values["reconnect.backoff.ms" if is_constant else "reconnect.backoff.max.ms"],
             metadata_max_age_ms=values["metadata.max.age.ms"],
             rebootstraps=values["metadata.recovery.strategy"].lower() == "rebootstrap",
+            rebootstrap_trigger_ms=values["metadata.recovery.rebootstrap.trigger.ms"],
             connections_max_idle_ms=values["connections.max.idle.ms"],
             setup_timeout_ms=values["socket.connection.setup.timeout.ms"],
             setup_timeout_max_ms=values["socket.connection.setup.timeout.max.ms"],

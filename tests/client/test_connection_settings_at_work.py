@@ -1,0 +1,394 @@
+"""What the settings of connections and metadata do, seen at the connections: on virtual time, and at real sockets."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import trio
+import trio.testing
+
+from odradek.kernel.client import Admin, BrokerError, ClientError, ClientTimeoutError, Consumer, Producer
+from odradek.kernel.client.connection import connect_stream
+from odradek.kernel.errors import ErrorCode
+from odradek.kernel.types import TopicPartition
+from odradek.kernel.wire.messages.api_03_metadata import MetadataResponse
+from odradek.kernel.wire.messages.api_10_find_coordinator import FindCoordinatorResponse
+from odradek.kernel.wire.messages.api_60_describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from tests.waiting import PATIENCE_S
+
+from .fake_broker import fake_broker
+from .scripted_brokers import (
+    API_VERSIONS,
+    FETCH,
+    FIND_COORDINATOR,
+    INIT_PRODUCER_ID,
+    LIST_OFFSETS,
+    METADATA,
+    ScriptedBrokers,
+    with_brokers,
+)
+from .virtual_cluster import virtually
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Awaitable, Callable
+
+    from odradek.kernel.client.settings import ConnectionSettings
+
+QUIET = 3_600_000
+"""Longer than any test."""
+NOBODY_COORDINATES = FindCoordinatorResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
+def pauses_of(times_s: list[float]) -> list[float]:
+    return [after - before for before, after in pairwise(times_s)]
+
+
+def assert_doubling(pauses: list[float], plain_s: list[float], limit_s: float) -> None:
+    """See that pauses are so long, give or take a fifth by chance, and never longer than their limit."""
+    for pause, plain in zip(pauses, plain_s, strict=False):
+        assert 0.8 * plain <= pause + 0.002
+        assert pause <= min(1.2 * plain, limit_s) + 0.002
+    assert len(pauses) >= len(plain_s)
+    assert len({round(pause, 3) for pause in pauses}) > 2
+
+
+# Connections.
+
+
+def test_a_connection_that_was_idle_for_too_long_is_closed_and_made_again_when_needed() -> None:
+    async def test(brokers: ScriptedBrokers) -> None:
+        async with brokers.producer(connections_max_idle_ms=8_000, linger_ms=0, metadata_max_age_ms=QUIET) as producer:
+            await producer.send("t", "one")
+            used_s = trio.current_time()
+            await trio.sleep(60)
+
+            assert used_s + 8 == pytest.approx(brokers.closes_s[1][-1], abs=0.01)
+            connections_count = len(brokers.connects_s[1])
+            await producer.send("t", "two")
+            assert connections_count + 1 == len(brokers.connects_s[1])
+
+    with_brokers(test)
+
+
+def test_an_idle_connection_is_kept_where_nothing_limits_it() -> None:
+    async def test(brokers: ScriptedBrokers) -> None:
+        async with brokers.producer(connections_max_idle_ms=-1, linger_ms=0, metadata_max_age_ms=QUIET) as producer:
+            await producer.send("t", "one")
+            connections_count = len(brokers.connects_s[1])
+            await trio.sleep(3_000)
+            await producer.send("t", "two")
+            assert connections_count == len(brokers.connects_s[1])
+
+    with_brokers(test)
+
+
+async def _lose_the_only_broker(brokers: ScriptedBrokers, **settings: object) -> list[float]:
+    """Return the pauses between the attempts of a producer to reach a broker that went."""
+    eager = {"retry_backoff_ms": 1, "retry_backoff_max_ms": 1, "metadata_recovery_strategy": "none"}
+    with trio.CancelScope() as scope:
+        async with brokers.producer(linger_ms=0, **eager, **settings) as producer:
+            await producer.send("t", "x")
+            brokers.stop(1)
+            await trio.testing.wait_all_tasks_blocked()
+            lost = len(brokers.connects_s[1])
+            await producer.enqueue("t", "y")
+            await trio.sleep(100)
+            scope.cancel()
+    return pauses_of(brokers.connects_s[1][lost:])
+
+
+def test_attempts_to_reconnect_come_after_doubling_pauses() -> None:
+    async def test(brokers: ScriptedBrokers) -> None:
+        pauses = await _lose_the_only_broker(brokers, reconnect_backoff_ms=500, reconnect_backoff_max_ms=4_000)
+
+        assert_doubling(pauses, [0.5, 1, 2, 4, 4, 4, 4, 4], 4)
+
+    with_brokers(test, nodes=(1,))
+
+
+def test_a_pause_before_reconnecting_that_is_set_alone_is_constant() -> None:
+    async def test(brokers: ScriptedBrokers) -> None:
+        pauses = await _lose_the_only_broker(brokers, reconnect_backoff_ms=5_000)
+
+        assert_doubling(pauses, [5, 5, 5, 5, 5], 5)
+
+    with_brokers(test, nodes=(1,))
+
+
+def test_an_attempt_to_connect_is_given_up_after_a_time_that_doubles() -> None:
+    """The broker takes connections, as a listening socket does by itself, and never answers the TLS handshake."""
+    took_s: list[float] = []
+
+    async def connect(
+        host: str, port: int, settings: ConnectionSettings, context: ssl.SSLContext | None, setup_timeout_ms: int
+    ) -> trio.abc.Stream:
+        start_s = trio.current_time()
+        try:
+            return await connect_stream(host, port, settings, context, setup_timeout_ms)
+        finally:
+            took_s.append(trio.current_time() - start_s)
+
+    async def test() -> None:
+        (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        async with listener:
+            settings = {
+                "bootstrap.servers": f"127.0.0.1:{listener.socket.getsockname()[1]}",
+                "security.protocol": "SSL",
+                "socket.connection.setup.timeout.ms": 1_000,
+                "socket.connection.setup.timeout.max.ms": 6_000,
+                "max.block.ms": 60_000,
+            }
+            async with Producer(settings, random_source=random.Random(5), connect=connect) as producer:
+                with pytest.raises(ClientTimeoutError, match="no answer in time"):
+                    await producer.send("t", "x")
+
+        assert_doubling(took_s[:-1], [1, 2, 4, 6, 6, 6], 6)  # the end of the producer cut the last one short
+
+    virtually(test)
+
+
+@pytest.mark.parametrize(("size", "is_set"), [(40_000, True), (-1, False)])
+def test_sockets_have_the_buffers_that_were_asked_for(size: int, is_set: bool) -> None:
+    sockets: list[trio.socket.SocketType] = []
+    names = (trio.socket.SO_SNDBUF, trio.socket.SO_RCVBUF)
+
+    async def connect(
+        host: str, port: int, settings: ConnectionSettings, context: ssl.SSLContext | None, setup_timeout_ms: int
+    ) -> trio.abc.Stream:
+        stream = await connect_stream(host, port, settings, context, setup_timeout_ms)
+        assert isinstance(stream, trio.SocketStream)
+        sockets.append(stream.socket)
+        # A system may give other sizes than were asked for (Linux doubles them), but to all sockets alike.
+        with trio.socket.socket() as like:
+            if is_set:
+                like.setsockopt(trio.socket.SOL_SOCKET, names[0], size)
+                like.setsockopt(trio.socket.SOL_SOCKET, names[1], size + 10_000)
+            await like.connect((host, port))
+            expected = [like.getsockopt(trio.socket.SOL_SOCKET, name) for name in names]
+        assert expected == [stream.socket.getsockopt(trio.socket.SOL_SOCKET, name) for name in names]
+        return stream
+
+    async def test() -> None:
+        with trio.fail_after(PATIENCE_S):
+            async with fake_broker() as broker:
+                settings = {
+                    "bootstrap.servers": broker.bootstrap,
+                    "send.buffer.bytes": size,
+                    "receive.buffer.bytes": size + 10_000 if is_set else size,
+                }
+                async with Producer(settings, connect=connect) as producer:
+                    await producer.send("t", "x")
+
+        assert sockets
+
+    trio.run(test)
+
+
+# Metadata.
+
+
+def test_failed_requests_for_metadata_are_repeated_after_doubling_pauses() -> None:
+    async def test(brokers: ScriptedBrokers) -> None:
+        brokers.refusals[METADATA] = deque([MetadataResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)] * 6)
+        settings = {"retry_backoff_ms": 1_000, "retry_backoff_max_ms": 8_000}
+        async with brokers.producer(**settings) as producer:
+            await producer.send("t", "x")
+
+        assert_doubling(pauses_of([each.time_s for each in brokers.requests(METADATA)]), [1, 2, 4, 8, 8, 8], 8)
+
+    with_brokers(test)
+
+
+async def _replace_the_cluster(brokers: ScriptedBrokers, **settings: object) -> Producer:
+    """Have every broker but the one for bootstrapping replaced by others; a producer sends before and after."""
+    async with brokers.producer(
+        bootstrap_servers="node:9", max_block_ms=30_000, delivery_timeout_ms=60_000, linger_ms=0, **settings
+    ) as producer:
+        await producer.send("t", "before")
+        brokers.nodes, brokers.leaders = (3, 4), (3,)
+        brokers.stop(1, 2)
+        await producer.send("t", "after")
+    return producer
+
+
+def test_a_client_whose_brokers_are_all_gone_begins_again_from_its_bootstrap_servers() -> None:
+    async def test(brokers: ScriptedBrokers) -> None:
+        await _replace_the_cluster(brokers)
+
+        assert brokers.values() == [b"before", b"after"]
+
+    with_brokers(test)
+
+
+def test_a_client_that_is_not_to_begin_again_asks_the_brokers_that_it_knew_only() -> None:
+    async def test(brokers: ScriptedBrokers) -> None:
+        with pytest.raises(ClientError) as caught:
+            await _replace_the_cluster(brokers, metadata_recovery_strategy="none")
+
+        assert caught.value.retriable
+        assert len(brokers.connects_s[9]) == 1
+        assert brokers.values() == [b"before"]
+
+    with_brokers(test)
+
+
+@pytest.mark.parametrize(
+    ("code", "trigger_ms", "strategy", "begins_again_after_s"),
+    [
+        (ErrorCode.UNKNOWN_SERVER_ERROR, 40_000, "rebootstrap", 40),
+        (ErrorCode.UNKNOWN_SERVER_ERROR, 90_000, "rebootstrap", 90),
+        (ErrorCode.UNKNOWN_SERVER_ERROR, 40_000, "none", None),
+        (ErrorCode.REBOOTSTRAP_REQUIRED, 90_000, "rebootstrap", 0),
+        (ErrorCode.REBOOTSTRAP_REQUIRED, 90_000, "none", None),
+    ],
+)
+def test_a_client_whose_brokers_give_no_metadata_begins_again_after_a_while_or_when_they_say_so(
+    code: ErrorCode, trigger_ms: int, strategy: str, begins_again_after_s: int | None
+) -> None:
+    async def test(brokers: ScriptedBrokers) -> None:
+        settings = {
+            "bootstrap_servers": "node:9",
+            "metadata_recovery_strategy": strategy,
+            "metadata_recovery_rebootstrap_trigger_ms": trigger_ms,
+            "metadata_max_age_ms": 10_000,
+        }
+        async with brokers.producer(**settings) as producer:
+            await producer.send("t", "x")
+            brokers.refusals[METADATA] = deque([MetadataResponse(error_code=code)] * 10_000)
+            connections_count, start_s = len(brokers.connects_s[9]), trio.current_time()
+            await trio.sleep(150)
+            brokers.refusals.clear()
+            again_s = brokers.connects_s[9][connections_count:]
+
+        if begins_again_after_s is None:
+            assert again_s == []
+        else:  # metadata was asked first when it was old, and is asked again about once a second
+            assert start_s + 10 + begins_again_after_s == pytest.approx(again_s[0], abs=1.5)
+
+    with_brokers(test)
+
+
+# What the other clients repeat.
+
+
+def test_a_consumer_tries_a_leader_that_it_cannot_reach_again_after_doubling_pauses() -> None:
+    async def test(brokers: ScriptedBrokers) -> None:
+        settings = {"retry_backoff_ms": 1_000, "retry_backoff_max_ms": 4_000, "reconnect_backoff_ms": 1}
+        async with brokers.consumer(**settings) as consumer:
+            consumer.assign([("t", 0)])
+            consumer.seek(("t", 0), 0)
+            await consumer.poll(timeout_ms=30_000)
+
+        assert_doubling(pauses_of(brokers.connects_s[2]), [1, 2, 4, 4, 4], 4)
+
+    with_brokers(test, leaders=(2,), down={2})
+
+
+@pytest.mark.parametrize("retries", [0, 4])
+def test_an_admin_repeats_a_call_as_often_as_retries_says_after_doubling_pauses(retries: int) -> None:
+    async def test(brokers: ScriptedBrokers) -> None:
+        refusal = DescribeClusterResponse(error_code=ErrorCode.NETWORK_EXCEPTION)
+        brokers.refusals[DescribeClusterRequest.__api_key__] = deque([refusal] * 9)
+        async with brokers.admin(retries=retries, retry_backoff_ms=1_000, retry_backoff_max_ms=2_000) as admin:
+            with pytest.raises(BrokerError, match="NETWORK_EXCEPTION"):
+                await admin.describe_cluster()
+
+        asked = brokers.requests(DescribeClusterRequest.__api_key__)
+        assert retries + 1 == len(asked)
+        if retries:
+            assert_doubling(pauses_of([each.time_s for each in asked]), [1, 2, 2, 2], 2)
+
+    with_brokers(test)
+
+
+def test_an_admin_does_not_take_refused_metadata_for_a_cluster_without_topics() -> None:
+    async def test(brokers: ScriptedBrokers) -> None:
+        brokers.refusals[METADATA] = deque([MetadataResponse(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)] * 9)
+        async with brokers.admin() as admin:
+            with pytest.raises(BrokerError, match="UNKNOWN_SERVER_ERROR: metadata"):
+                await admin.list_topics()
+
+    with_brokers(test)
+
+
+CALLS: dict[str, Callable[[Any], Awaitable[object]]] = {
+    "consumer: partitions_for": lambda consumer: consumer.partitions_for("t"),
+    "consumer: position": lambda consumer: consumer.position(("t", 0)),
+    "consumer: end_offsets": lambda consumer: consumer.end_offsets([("t", 0)]),
+    "consumer: committed": lambda consumer: consumer.committed([("t", 0)]),
+    "consumer: commit": lambda consumer: consumer.commit({TopicPartition("t", 0): 1}),
+    "admin: describe_cluster": lambda admin: admin.describe_cluster(),
+    "admin: list_offsets": lambda admin: admin.list_offsets({TopicPartition("t", 0): -1}),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_takes_no_longer_than_default_api_timeout_says(call: str) -> None:
+    async def test(brokers: ScriptedBrokers) -> None:
+        brokers.refusals[FIND_COORDINATOR] = deque([NOBODY_COORDINATES] * 1_000)
+        client: Any
+        if call.startswith("admin"):
+            client = brokers.admin(default_api_timeout_ms=7_000)
+            brokers.refusals[DescribeClusterRequest.__api_key__] = deque(
+                [DescribeClusterResponse(error_code=ErrorCode.NETWORK_EXCEPTION)] * 1_000
+            )
+        else:
+            client = brokers.consumer(default_api_timeout_ms=7_000, group_id="g", enable_auto_commit=False)
+        async with client:
+            if call == "consumer: position":
+                client.assign([("t", 0)])
+                client.seek_to_end(("t", 0))
+            start_s = trio.current_time()
+            with pytest.raises(ClientTimeoutError):
+                await CALLS[call](client)
+
+            assert pytest.approx(trio.current_time() - start_s, abs=0.05) == 7
+
+    with_brokers(test, leaders=())
+
+
+@pytest.mark.parametrize(
+    ("api_key", "timeout_s"),
+    [(API_VERSIONS, 9), (METADATA, 9), (INIT_PRODUCER_ID, 9), (LIST_OFFSETS, 9), (FETCH, 13)],
+)
+def test_a_question_without_an_answer_ends_its_connection_after_the_time_out(api_key: int, timeout_s: int) -> None:
+    async def test(brokers: ScriptedBrokers) -> None:
+        brokers.refusals[api_key] = deque([None])
+        settings = {"request_timeout_ms": 9_000}
+        if api_key in {LIST_OFFSETS, FETCH}:
+            async with brokers.consumer(fetch_max_wait_ms=4_000, **settings) as consumer:
+                consumer.assign([("t", 0)])
+                await consumer.poll(timeout_ms=20_000)
+        else:
+            async with brokers.producer(delivery_timeout_ms=QUIET, **settings) as producer:
+                await producer.send("t", "x")
+
+        asked_s = brokers.requests(api_key)[0].time_s
+        assert any(pytest.approx(asked_s + timeout_s, abs=0.01) == closed_s for closed_s in brokers.closes_s[1])
+
+    with_brokers(test)
+
+
+# What brokers are told.
+
+
+@pytest.mark.parametrize("kind", [Producer, Consumer, Admin])
+@pytest.mark.parametrize("client_id", ["mine", None])
+def test_brokers_are_told_the_client_s_id(kind: type[Any], client_id: str | None) -> None:
+    async def test(brokers: ScriptedBrokers) -> None:
+        settings = {"bootstrap.servers": "node:1", "client.id": client_id}
+        async with kind(settings, connect=brokers.connect) as client:
+            if kind is Admin:
+                await client.list_topics()
+            else:
+                await client.partitions_for("t")
+
+        expected = f"odradek-{kind.__name__.lower()}" if client_id is None else client_id
+        assert {expected} == {each.client_id for each in brokers.asked}
+
+    with_brokers(test)
