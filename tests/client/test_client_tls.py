@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import trio
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
-from odradek.kernel.client import ClientError, Producer
+from odradek.kernel.client import ClientError, ConnectionFailedError, Producer
+from odradek.kernel.client.connection import connect_stream
+from odradek.kernel.client.producer_settings import ProducerSettings
+from odradek.kernel.client.tls import client_context
 from odradek.kernel.errors import ConfigError
 from tests.tls_broker import Secured, secured_broker
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Iterator
+
+    from odradek.kernel.client.connection import Connect
+    from odradek.kernel.client.settings import ConnectionSettings
 
 
 @pytest.fixture(scope="module", params=["auto", "portable"])
@@ -18,7 +35,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReq
         yield broker
 
 
-def send(secured: Secured, **more: object) -> int:
+def send(secured: Secured, connect: Connect = connect_stream, /, **more: object) -> int:
     settings: dict[str, object] = {
         "bootstrap.servers": secured.bootstrap,
         "security.protocol": "SSL",
@@ -29,7 +46,7 @@ def send(secured: Secured, **more: object) -> int:
     }
 
     async def run() -> int:
-        async with Producer(settings) as producer:
+        async with Producer(settings, connect=connect) as producer:
             return (await producer.send("secret", b"value", partition=0)).offset
 
     return trio.run(run)
@@ -49,3 +66,51 @@ def test_without_trust_or_certificate_there_is_no_connection(secured: Secured, m
 def test_a_missing_file_is_told_as_a_setting(secured: Secured) -> None:
     with pytest.raises(ConfigError, match=r"ssl\.\* settings"):
         send(secured, ssl_keystore_location="/nowhere/client.pem")
+
+
+def test_a_certificate_of_another_host_is_refused_unless_names_are_not_compared(secured: Secured) -> None:
+    port = int(secured.bootstrap.rpartition(":")[2])
+    elsewhere = {"bootstrap_servers": f"127.0.0.1:{port}"}  # the same broker, by a name that its certificate has not
+    tls = {"security.protocol": "SSL", "ssl.truststore.location": secured.authority}
+    settings = ProducerSettings.read({"bootstrap.servers": secured.bootstrap, **tls}).connection
+    assert settings.tls is not None
+    context = client_context(settings.tls)
+
+    with pytest.raises(ConnectionFailedError, match=r"certificate is not valid for '127\.0\.0\.1'"):
+        trio.run(connect_stream, "127.0.0.1", port, settings, context, 10_000)
+    assert send(secured, max_block_ms=10_000, ssl_endpoint_identification_algorithm="", **elsewhere) >= 0
+
+
+@pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
+def test_only_enabled_versions_of_tls_are_spoken(secured: Secured, version: str) -> None:
+    spoken: set[str | None] = set()
+
+    async def connect(
+        host: str, port: int, settings: ConnectionSettings, context: ssl.SSLContext | None, setup_timeout_ms: int
+    ) -> trio.abc.Stream:
+        stream = await connect_stream(host, port, settings, context, setup_timeout_ms)
+        assert isinstance(stream, trio.SSLStream)
+        spoken.add(stream.version())
+        return stream
+
+    assert send(secured, connect, max_block_ms=10_000, ssl_enabled_protocols=version) >= 0
+    assert {version} == spoken
+
+
+def test_certificates_and_an_encrypted_key_may_be_given_as_texts(secured: Secured) -> None:
+    pem = Path(secured.client).read_bytes()
+    key, _, chain = pem.decode().partition("-----BEGIN CERTIFICATE-----")
+    encrypted = load_pem_private_key(key.encode(), None).private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"open sesame")
+    )
+    texts = {
+        "ssl_truststore_location": None,
+        "ssl_truststore_certificates": Path(secured.authority).read_text(encoding="utf-8"),
+        "ssl_keystore_location": None,
+        "ssl_keystore_certificate_chain": f"-----BEGIN CERTIFICATE-----{chain}",
+        "ssl_keystore_key": encrypted.decode(),
+    }
+
+    assert send(secured, max_block_ms=10_000, ssl_key_password="open sesame", **texts) >= 0
+    with pytest.raises(ConfigError, match=r"ssl\.\* settings"):
+        send(secured, ssl_key_password="open barley", **texts)

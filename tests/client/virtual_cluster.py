@@ -84,6 +84,7 @@ class VirtualCluster:
         unplugged: Client ids whose cable is cut.
         refusals: For coming requests, by API key: what the coordinator refuses them with, in turn.
         asked: Client id and class of each request to the coordinator, in order.
+        requests: These requests, each with when it came in seconds.
         leaders: Nodes that lead a partition, where that is not the first one.
         searches: Which node was asked each time who coordinates.
     """
@@ -95,6 +96,7 @@ class VirtualCluster:
     unplugged: set[str] = attrs.field(factory=set)
     refusals: dict[int, list[ErrorCode]] = attrs.field(factory=dict)
     asked: list[tuple[str, type]] = attrs.field(factory=list)
+    requests: list[tuple[float, Any]] = attrs.field(factory=list)
     leaders: dict[TopicPartition, int] = attrs.field(factory=dict)
     searches: list[int] = attrs.field(factory=list)
     _streams: list[tuple[str, trio.StapledStream[Any, Any]]] = attrs.field(factory=list)
@@ -213,6 +215,7 @@ class VirtualCluster:
     async def _coordinate(self, node: int, header: Any, request: Any) -> Any:
         self._catch_up()
         self.asked.append((header.client_id, type(request)))
+        self.requests.append((trio.current_time(), request))
         refusals = self.refusals.get(header.api_key)
         code = ErrorCode.NOT_COORDINATOR if node != self.coordinator else refusals.pop(0) if refusals else None
         if code is not None:
@@ -263,6 +266,7 @@ class VirtualCluster:
                 else metadata.MetadataResponseTopic(
                     name=name,
                     topic_id=view.topic_id,
+                    is_internal=name.startswith("__"),
                     partitions=[
                         metadata.MetadataResponsePartition(
                             partition_index=number,
