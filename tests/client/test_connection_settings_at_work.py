@@ -323,6 +323,7 @@ CALLS: dict[str, Callable[[Any], Awaitable[object]]] = {
     "consumer: committed": lambda consumer: consumer.committed([("t", 0)]),
     "consumer: commit": lambda consumer: consumer.commit({TopicPartition("t", 0): 1}),
     "admin: describe_cluster": lambda admin: admin.describe_cluster(),
+    "admin: delete_records": lambda admin: admin.delete_records({TopicPartition("t", 0): 1}),
     "admin: list_offsets": lambda admin: admin.list_offsets({TopicPartition("t", 0): -1}),
 }
 
@@ -350,6 +351,18 @@ def test_a_call_takes_no_longer_than_default_api_timeout_says(call: str) -> None
             assert pytest.approx(trio.current_time() - start_s, abs=0.05) == 7
 
     with_brokers(test, leaders=())
+
+
+def test_an_admin_s_call_takes_as_long_as_one_request_of_it_may_unless_it_is_told_otherwise() -> None:
+    async def test(brokers: ScriptedBrokers) -> None:
+        async with brokers.admin(request_timeout_ms=90_000) as admin:
+            start_s = trio.current_time()
+            with pytest.raises(ClientTimeoutError):
+                await admin.describe_cluster()
+
+            assert pytest.approx(trio.current_time() - start_s, abs=0.05) == 90
+
+    with_brokers(test, down={1})
 
 
 @pytest.mark.parametrize(

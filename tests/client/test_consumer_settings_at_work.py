@@ -97,6 +97,29 @@ def test_a_poll_returns_so_many_records_at_most(most: int) -> None:
     with_brokers(test)
 
 
+def test_keys_and_values_are_read_by_their_deserializers_and_then_seen_by_interceptors() -> None:
+    class OfKeys:
+        def deserialize(self, topic: str, data: bytes) -> str:
+            return f"{data.decode()} of {topic}"
+
+    class Reversing:
+        def on_consume(self, records: list[ConsumerRecord]) -> list[ConsumerRecord]:
+            return records[::-1]
+
+    async def test(brokers: ScriptedBrokers) -> None:
+        builder = BatchBuilder(base_offset=0)
+        for number in (b"1", b"2"):
+            builder.append(number, number, timestamp=1)
+        brokers.fetched = bytes(builder.build())
+        settings = {"key_deserializer": OfKeys, "value_deserializer": int, "interceptor_classes": [Reversing]}
+        async with brokers.consumer(**settings) as consumer:
+            records = await poll_from_the_beginning(consumer)
+
+        assert [(record.key, record.value) for record in records] == [("2 of t", 2), ("1 of t", 1)]
+
+    with_brokers(test)
+
+
 @pytest.mark.parametrize("is_checked", [True, False])
 def test_a_wrong_checksum_is_an_error_unless_checksums_are_not_looked_at(is_checked: bool) -> None:
     async def test(brokers: ScriptedBrokers) -> None:

@@ -116,13 +116,14 @@ def test_a_member_that_is_not_polled_leaves_after_its_poll_interval(protocol: st
 def test_polls_commit_as_often_as_they_are_to(protocol: str) -> None:
     async def test(cluster: VirtualCluster) -> None:
         async with cluster.consumer("a", protocol, auto_commit_interval_ms=9_000) as consumer:
+            start_s = trio.current_time()
             consumer.subscribe(["t"])
             for number in range(80):
                 cluster.append("t", 0, number)
                 await poll_for(consumer, 0.5)
             times = times_of(cluster, OffsetCommitRequest)
 
-        assert [round(after - before) for before, after in pairwise(times)] == [9, 9, 9]
+        assert [round(after - before) for before, after in pairwise((start_s, *times))] == [9] * 4
 
     with_cluster(test)
 
@@ -138,6 +139,26 @@ def test_a_commit_of_polls_that_failed_is_tried_again_after_the_pause_of_repetit
             times = times_of(cluster, OffsetCommitRequest)
 
         assert [round(after - before) for before, after in pairwise(times)] == [2, 2, 2]
+
+    with_cluster(test)
+
+
+def test_a_commit_that_a_rebalance_waits_for_takes_no_longer_than_default_api_timeout_says() -> None:
+    async def test(cluster: VirtualCluster) -> None:
+        settings = {"default_api_timeout_ms": 7_000, "auto_commit_interval_ms": 3_600_000, "retry_backoff_max_ms": 100}
+        async with cluster.consumer("a", "eager", **settings) as consumer:
+            consumer.subscribe(["t"])
+            cluster.append("t", 0, 1)
+            await poll_for(consumer, 10)
+            cluster.refusals[OffsetCommitRequest.__api_key__] = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS] * 1_000
+            joins_count = len(times_of(cluster, JoinGroupRequest))
+            start_s = trio.current_time()
+            consumer.enforce_rebalance()
+            await poll_for(consumer, 60)
+            joined_s = times_of(cluster, JoinGroupRequest)[joins_count]
+            cluster.refusals.clear()
+
+        assert start_s + 7 == pytest.approx(joined_s, abs=0.6)
 
     with_cluster(test)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import pytest
 import trio
@@ -15,6 +15,7 @@ from odradek.kernel.client import (
     BufferExhaustedError,
     ClientError,
     ClientTimeoutError,
+    RecordTooLargeError,
 )
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.reader import read_records
@@ -89,20 +90,21 @@ def test_with_one_request_in_flight_a_partition_that_moved_waits_for_the_answer_
     async def test(brokers: ScriptedBrokers) -> None:
         settings = {"max_in_flight_requests_per_connection": 1, "enable_idempotence": False, "linger_ms": 0}
         async with brokers.producer(metadata_max_age_ms=1_000, **settings) as producer:
+            await producer.send("t", "elsewhere", partition=1)  # so that node 2 can be asked for metadata
             brokers.held.add(1)
             await producer.enqueue("t", "one", partition=0)
             await trio.testing.wait_all_tasks_blocked()
-            brokers.leaders = (2,)
+            brokers.leaders = (2, 2)
             await trio.sleep(5)
             await producer.enqueue("t", "two", partition=0)
             await trio.sleep(5)
-            assert brokers.requests(PRODUCE, 2) == []
+            assert len(brokers.requests(PRODUCE, 2)) == 1
             brokers.errors.append(ErrorCode.NOT_LEADER_OR_FOLLOWER)
             brokers.release()
 
         assert brokers.values() == [b"one", b"two"]
 
-    with_brokers(test)
+    with_brokers(test, leaders=(1, 2))
 
 
 # The choice of a partition.
@@ -154,6 +156,20 @@ def test_keys_decide_unless_they_are_to_be_ignored(ignores_keys: bool) -> None:
             chosen = {(await producer.send("t", "x", key="always the same")).partition for _ in range(30)}
 
         assert (len(chosen) > 1) == ignores_keys
+
+    with_brokers(test, leaders=(1, 2, 1, 2))
+
+
+def test_records_without_a_key_change_their_partition_between_batches_not_within_them() -> None:
+    async def test(brokers: ScriptedBrokers) -> None:
+        async with brokers.producer(batch_size=1_000, linger_ms=1_000) as producer:
+            deliveries = [await producer.enqueue("t", "x" * 445) for _ in range(80)]
+            await producer.flush()
+            chosen = [(await delivery.wait()).partition for delivery in deliveries]
+
+        stays = [len(list(group)) for _, group in groupby(chosen)]
+        assert [length % 4 for length in stays] == [0] * len(stays)  # two fit into a batch, which is not worth a change
+        assert len(stays) > 5
 
     with_brokers(test, leaders=(1, 2, 1, 2))
 
@@ -235,6 +251,22 @@ def test_batches_are_as_large_as_they_may_be() -> None:
     with_brokers(test)
 
 
+def test_keys_and_values_are_made_by_their_serializers() -> None:
+    class OfKeys:
+        def serialize(self, topic: str, key: int) -> bytes:
+            return f"key {key} of {topic}".encode()
+
+    async def test(brokers: ScriptedBrokers) -> None:
+        settings = {"key_serializer": OfKeys, "value_serializer": lambda value: f"value {value}".encode()}
+        async with brokers.producer(**settings) as producer:
+            await producer.send("t", 8, key=7, partition=0)
+
+        (item,) = brokers.requests(PRODUCE)[0].request.topic_data[0].partition_data
+        assert [(record.key, record.value) for record in read_records(item.records)] == [(b"key 7 of t", b"value 8")]
+
+    with_brokers(test)
+
+
 def test_requests_are_as_large_as_they_may_be() -> None:
     async def test(brokers: ScriptedBrokers) -> None:
         settings = {"max_request_size": 1_100, "batch_size": 500, "linger_ms": 1_000}
@@ -245,6 +277,19 @@ def test_requests_are_as_large_as_they_may_be() -> None:
         assert [800 < size <= 1_100 for size in sizes_of(brokers)] == [True, True, True]
 
     with_brokers(test, leaders=(1,) * 6)
+
+
+@pytest.mark.parametrize("limit", ["max_request_size", "buffer_memory"])
+def test_a_record_that_is_larger_than_a_request_or_the_buffer_may_be_is_refused_at_once(limit: str) -> None:
+    async def test(brokers: ScriptedBrokers) -> None:
+        async with brokers.producer(**{limit: 1_000}) as producer:
+            await producer.send("t", "x" * 900)
+            with pytest.raises(RecordTooLargeError, match=limit.replace("_", ".")):
+                await producer.send("t", "x" * 1_001)
+
+        assert len(brokers.requests(PRODUCE)) == 1
+
+    with_brokers(test)
 
 
 def test_a_full_buffer_holds_senders_up_for_as_long_as_they_may_be_blocked() -> None:
