@@ -90,6 +90,7 @@ def test_an_idle_connection_is_kept_where_nothing_limits_it() -> None:
 async def _lose_the_only_broker(brokers: ScriptedBrokers, **settings: object) -> list[float]:
     """Return the pauses between the attempts of a producer to reach a broker that went."""
     eager = {"retry_backoff_ms": 1, "retry_backoff_max_ms": 1, "metadata_recovery_strategy": "none"}
+    lost = 0
     with trio.CancelScope() as scope:
         async with brokers.producer(linger_ms=0, **eager, **settings) as producer:
             await producer.send("t", "x")
