@@ -129,3 +129,17 @@ def test_a_refused_key_that_is_given_empty_is_not_given(kind: str, empty: object
 def test_an_unknown_key_names_the_nearest_one_that_is_read_or_refused(name: str, hint: str) -> None:
     with pytest.raises(ConfigError, match=f"unknown producer setting '{name}'.*did you mean '{hint}"):
         ProducerSettings.read({**HERE, name: 1})
+
+
+def test_what_is_said_to_differ_does() -> None:
+    defaults, bounds = set(), set()
+    for kind, keys in KEYS.items():
+        for key in keys:
+            _, default, valid, _ = kafka_rows(kind)[key.name]
+            if render(key.default) != default:
+                defaults.add(key.name)
+            if limits("" if key.validator is None else key.validator.describe()) != limits(valid):
+                bounds.add(key.name)
+
+    assert set(OUR_DEFAULTS) - defaults == set()
+    assert set(OUR_LIMITS) - bounds == set()
