@@ -21,7 +21,7 @@ from odradek.kernel.wire.registry import APIS
 from tests.waiting import is_readable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 R = TypeVar("R", bound=Message)
 
@@ -38,12 +38,17 @@ class BrokerProcess:
     """
 
     def __init__(
-        self, data_dir: Path | None, *options: str, listen: str = "127.0.0.1:0", is_measured: bool = False
+        self,
+        data_dir: Path | None,
+        *options: str,
+        listen: str = "127.0.0.1:0",
+        is_measured: bool = False,
+        within: Sequence[str] = (),
     ) -> None:
         command = ["--listen", listen, "--set", KEEPS_EVERYTHING]
         if data_dir is not None:
             command += ["--data-dir", str(data_dir)]
-        self._start([*command, *(word for option in options for word in ("--set", option))], is_measured)
+        self._start([*command, *(word for option in options for word in ("--set", option))], is_measured, within)
 
     @classmethod
     def from_config(cls, data_dir: Path, config: Path) -> BrokerProcess:
@@ -52,11 +57,11 @@ class BrokerProcess:
         broker._start(["--config", str(config), "--listen", "127.0.0.1:0", "--data-dir", str(data_dir)])
         return broker
 
-    def _start(self, arguments: list[str], is_measured: bool = False) -> None:
+    def _start(self, arguments: list[str], is_measured: bool = False, within: Sequence[str] = ()) -> None:
         left_out = ("ODRADEK_",) if is_measured else ("ODRADEK_", "COVERAGE_PROCESS")
         environment = {key: value for key, value in os.environ.items() if not key.startswith(left_out)}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "odradek", "serve", *arguments],
+            [*within, sys.executable, "-m", "odradek", "serve", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -100,9 +105,11 @@ class BrokerProcess:
 
 
 @contextlib.contextmanager
-def broker_process(data_dir: Path | None, *options: str, is_measured: bool = False) -> Iterator[BrokerProcess]:
-    """Run a broker that serves; it is ended whatever happens."""
-    broker = BrokerProcess(data_dir, *options, is_measured=is_measured)
+def broker_process(
+    data_dir: Path | None, *options: str, is_measured: bool = False, within: Sequence[str] = ()
+) -> Iterator[BrokerProcess]:
+    """Run a broker that serves; it is ended whatever happens. `within` is a command that becomes the one it is told."""
+    broker = BrokerProcess(data_dir, *options, is_measured=is_measured, within=within)
     try:
         broker.wait_ready()
         yield broker

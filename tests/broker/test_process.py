@@ -49,11 +49,11 @@ def produce(client: Client, topic: str, batch: bytes, acks: int = -1, partition:
     return part.error_code, part.base_offset
 
 
-def fetch(client: Client, topic: str, offset: int = 0) -> tuple[list[bytes], int]:
+def fetch(client: Client, topic: str, offset: int = 0, partition: int = 0) -> tuple[list[bytes], int]:
     """Read from an offset to the end; return the values and the high watermark."""
     values: list[bytes] = []
     while True:
-        wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
+        wanted = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1 << 20)
         request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=[FetchTopic(topic=topic, partitions=[wanted])])
         response = client.ask(request, 11)
         assert isinstance(response, FetchResponse)
