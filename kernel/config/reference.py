@@ -28,6 +28,10 @@ The nearest source wins. DescribeConfigs names the source of every value by thes
 | this broker, at the start | 4 | `--set key=value` over `ODRADEK_KEY` over `--config FILE` |
 | default | 5 | |
 
+Where several keys say one thing (`log.dirs` and `log.dir`; `node.id` and `broker.id`; `log.retention.ms`, `.minutes`
+and `.hours`; `log.roll.ms` and `.hours`; `log.roll.jitter.ms` and `.hours`), whichever of them the nearest source sets
+counts: `ODRADEK_LOG_DIR` beats a `log.dirs` of the file. In one source the first of them counts, as in Kafka.
+
 An environment variable is `ODRADEK_` and the key in capitals, its dots as underscores: `ODRADEK_NUM_PARTITIONS`. A
 file is an `odradek.toml`, with the keys in quotes under `[broker]`, or Kafka's own `server.properties`. A setting of
 one listener is written as in Kafka: `listener.name.<listener>.<key>`.

@@ -1,5 +1,7 @@
 """Shell: gathers the static settings of a broker: command line over environment over file.
 
+Where several keys mean the same (`log.dirs` and `log.dir`), whichever of them the nearest source sets counts.
+
 Two steps, because plugins bring keys of their own: `read_settings` reads, so that the plugins to load are known;
 `Settings.resolve` then names every key with the registry that holds theirs too.
 """
@@ -16,6 +18,7 @@ import attrs
 from ..errors import ConfigError, KafkaError
 from .broker import BrokerConfig, Setting
 from .checks import check_together
+from .definitions.synonyms import SAME_MEANING
 from .keys import Scope, without_repetition
 from .listeners import MAX_PORT, META_ADDRESSES
 from .registry import Registry
@@ -53,6 +56,7 @@ class Settings:
         """
         static: dict[str, Setting] = {}
         for layer in (self.file.broker, self._named_environment(registry), self.options):
+            _overrule(static, layer)
             static |= {
                 name: setting._replace(text=without_repetition(registry.find(Scope.BROKER, name), setting.text))
                 for name, setting in layer.items()
@@ -96,11 +100,23 @@ def _variable(name: str) -> str:
     return _PREFIX + re.sub(r"[^A-Z0-9]", "_", name.upper())
 
 
+def _overrule(static: dict[str, Setting], layer: Mapping[str, Setting]) -> None:
+    """Drop what a nearer source says by a key of the same meaning.
+
+    Kafka has one source, in which `log.dirs` beats `log.dir`. Here a file's `log.dirs` must not beat a `log.dir` of the
+    environment.
+    """
+    for names in SAME_MEANING:
+        if not layer.keys().isdisjoint(names):
+            for name in names:
+                static.pop(name, None)
+
+
 def _with_node_id(static: dict[str, Setting]) -> dict[str, Setting]:
     """Let `broker.id` and `node.id` stand for each other, as Kafka does.
 
     Raises:
-        ConfigError: They differ.
+        ConfigError: One source sets both, and they differ.
     """
     node, broker = static.get("node.id"), static.get("broker.id")
     if node and broker and node.text.strip() != broker.text.strip():

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import attrs
 import pytest
 
 from odradek.kernel.config.broker import BrokerConfig, ConfigSource
 from odradek.kernel.config.registry import builtin_registry
 from odradek.kernel.config.settings import default_data_dir, listen_settings, read_settings
+from odradek.kernel.config.topic import TopicConfig
 from odradek.kernel.errors import ConfigError
 
 DATA = Path("/data/odradek")
@@ -48,6 +50,39 @@ def test_an_option_wins_over_the_environment_over_the_file(tmp_path: Path) -> No
     assert config.get_int("num.partitions") == 4
     assert config.get_int("message.max.bytes") == 8
     assert config.log_dirs == ("/a", "/b")
+
+
+@pytest.mark.parametrize(
+    ("file", "variable", "option", "wanted"),
+    [
+        ("log.dirs=/a,/b", "LOG_DIR=/c", "", {"log_dirs": ("/c",)}),
+        ("log.dirs=/a,/b", "", "log.dir=/d", {"log_dirs": ("/d",)}),
+        ("", "LOG_DIRS=/c", "log.dir=/d", {"log_dirs": ("/d",)}),
+        ("log.dir=/a", "LOG_DIRS=/b,/c", "", {"log_dirs": ("/b", "/c")}),
+        ("log.dir=/a\nlog.dirs=/b,/c", "", "", {"log_dirs": ("/b", "/c")}),
+        ("log.dirs=/a", "LOG_DIR=/c", "log.dirs=/d", {"log_dirs": ("/d",)}),
+        ("node.id=1", "BROKER_ID=2", "", {"node_id": 2}),
+        ("broker.id=1", "NODE_ID=2", "broker.id=3", {"node_id": 3}),
+        ("log.retention.ms=1", "LOG_RETENTION_HOURS=2", "", {"retention_ms": 7_200_000}),
+        ("log.retention.minutes=1", "LOG_RETENTION_HOURS=2", "", {"retention_ms": 7_200_000}),
+        ("log.retention.ms=1", "LOG_RETENTION_HOURS=2", "log.retention.minutes=3", {"retention_ms": 180_000}),
+        ("log.retention.hours=1", "LOG_RETENTION_MINUTES=2\nLOG_RETENTION_HOURS=3", "", {"retention_ms": 120_000}),
+        ("log.roll.ms=1", "LOG_ROLL_HOURS=2", "", {"segment_ms": 7_200_000}),
+        ("log.roll.jitter.ms=1", "", "log.roll.jitter.hours=2", {"segment_jitter_ms": 7_200_000}),
+        # A value of its own, which stands in for the other one: both count.
+        ("log.flush.interval.ms=1", "LOG_FLUSH_SCHEDULER_INTERVAL_MS=2", "", {"flush_ms": 1}),
+    ],
+)
+def test_what_the_nearest_source_says_counts_by_whichever_key_it_says_it(
+    tmp_path: Path, file: str, variable: str, option: str, wanted: dict[str, object]
+) -> None:
+    variables = dict(each.split("=", 1) for each in variable.splitlines())
+    environment = {f"ODRADEK_{name}": text for name, text in variables.items()}
+    options = (option,) if option else ()
+    config = resolve(file, name="server.properties", folder=tmp_path, options=options, **environment)
+    found = {"log_dirs": config.log_dirs, "node_id": config.node_id, **attrs.asdict(TopicConfig.resolve(config))}
+
+    assert {name: found[name] for name in wanted} == wanted
 
 
 def test_the_last_option_of_a_key_counts() -> None:

@@ -31,6 +31,12 @@ _CHAINS: Final = (
 )
 """Keys of the broker that mean the same, nearest first."""
 
+SAME_MEANING: Final = (("node.id", "broker.id"), ("log.dirs", "log.dir"), *_CHAINS[:3])
+"""Keys of the broker by which operators say one thing: what a nearer source says by any of them counts.
+
+`log.flush.scheduler.interval.ms` is left out: it stands in for `log.flush.interval.ms`, and says something of its own.
+"""
+
 _BROKER: Final = {
     "log.roll.ms": _CHAINS[0],
     "log.roll.hours": _CHAINS[0],
