@@ -93,6 +93,7 @@ class BrokerParts:
             replicas=self.replicas, flushes=self.flushes, clock=clock, settings=upkeep_settings(self.config)
         )
         self.retention, self.compactor = self._make_cleanup()
+        self.follower.config_listeners.append(lambda _config: self.compactor.settings_altered())
         self.directory_reports = DirectoryReports(
             replicas=self.replicas, known_directory=self._known_directory, assign=self._assign_directories
         )

@@ -81,6 +81,10 @@ class CompactorSettings:
             backoff_ms=config.get_int("log.cleaner.backoff.ms"),
         )
 
+    def differs_from(self, other: CompactorSettings) -> bool:
+        """Say whether a pass would be another one with other settings."""
+        return attrs.evolve(self, backoff_ms=other.backoff_ms) != other
+
 
 @attrs.define
 class CompactorStatistics:
@@ -132,16 +136,37 @@ class Compactor:
         self._setbacks = Setbacks()
         self._due = DueTimes()
         self._first_times = FirstTimes(self._limiter)
+        self._altered = trio.Event()
+        self._round_scope = trio.CancelScope()
+        self._round_settings: CompactorSettings | None = None
         self.statistics = CompactorStatistics(last_run_ms=clock.monotonic_ms())
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Work until cancelled: workers are ended, and what they have not finished is begun anew another time."""
         task_status.started()
         while True:
-            await trio.sleep(max(self._settings().backoff_ms / 1000, PAUSE_S_MIN))
+            await self._rest()
             while self._settings().enable and await self.round():
                 pass
             self.statistics.last_run_ms = self._clock.monotonic_ms()
+
+    async def _rest(self) -> None:
+        """Wait for `log.cleaner.backoff.ms`, which may be altered meanwhile."""
+        begun_s = trio.current_time()
+        while (rest_s := begun_s + max(self._settings().backoff_ms / 1000, PAUSE_S_MIN) - trio.current_time()) > 0:
+            self._altered = trio.Event()
+            with trio.move_on_after(rest_s):
+                await self._altered.wait()
+
+    def settings_altered(self) -> None:
+        """Hear that the broker's configuration is another one; on the reactor's task.
+
+        A round under way works with other numbers then: it is ended, and begun anew with these, as Kafka restarts its
+        cleaners. What it has put in place stays.
+        """
+        self._altered.set()
+        if self._round_settings is not None and self._round_settings.differs_from(self._settings()):
+            self._round_scope.cancel()
 
     @property
     def uncleanable(self) -> Mapping[TopicIdPartition, str]:
@@ -153,9 +178,17 @@ class Compactor:
         return self._clock.monotonic_ms() - self.statistics.last_run_ms
 
     async def round(self) -> bool:
-        """Compact the most urgent logs; return whether there were any."""
-        settings = self._settings()
+        """Compact the most urgent logs; return whether there may be more to do."""
+        settings = self._round_settings = self._settings()
         self.statistics.rounds_count += 1
+        try:
+            with trio.CancelScope() as self._round_scope:
+                return await self._compact_most_urgent(settings)
+        finally:
+            self._round_settings = None
+        return True  # it was ended: what is altered counts at once
+
+    async def _compact_most_urgent(self, settings: CompactorSettings) -> bool:
         candidates = await self._candidates()
         self.statistics.dirty_percent_max = int(
             100 * max((each.urgency for each in candidates if each.plan.compaction is not None), default=0)

@@ -27,12 +27,13 @@ from odradek.kernel.api import (
 from .indexes import position_of
 from .names import INDEX, LOG, segment_file_name
 from .runs import Extent, RunTooShortError, read_table
+from .settings import INDEX_BYTES_KEY, READ_BYTES_KEY
 from .small_files import get_small_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.kernel.api import Clock, IdSource, ObjectStore, TopicIdPartition
+    from odradek.kernel.api import Clock, ConfigView, IdSource, ObjectStore, TopicIdPartition
 
     from .cache import IndexCache, RunCache, RunFolder
     from .manifest import StoredSegment
@@ -83,6 +84,16 @@ class ReadSettings:
     pending_max: int
     run_bytes: int
     index_bytes: int
+
+    @classmethod
+    def of(cls, config: ConfigView) -> ReadSettings:
+        """Take them from the broker's configuration as it is now."""
+        return cls(
+            threads=config.get_int("remote.log.reader.threads"),
+            pending_max=config.get_int("remote.log.reader.max.pending.tasks"),
+            run_bytes=config.get_int(READ_BYTES_KEY),
+            index_bytes=config.get_int(INDEX_BYTES_KEY),
+        )
 
 
 class ColdReads:

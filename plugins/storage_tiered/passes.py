@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from .log import TieredPartitionLog
     from .manifest import Manifest, StoredSegment
+    from .pace import Pace
 
 log = logging.getLogger(__name__)
 
@@ -75,24 +76,24 @@ class Passes:
         *,
         broker: BrokerHandle,
         open_store: Callable[[], ObjectStore],
-        limiter: trio.CapacityLimiter,
+        limiter: Callable[[], trio.CapacityLimiter],
         staging: Path,
-        throttle: Callable[[int], float],
+        pace: Pace,
     ) -> None:
         """Make it.
 
         Args:
             broker: The broker.
             open_store: Returns the store; called on worker threads.
-            limiter: For worker threads.
+            limiter: Returns the one for worker threads; asked for each piece of work.
             staging: A folder for segments of storages that keep no files.
-            throttle: Told of bytes that were sent; returns for how many seconds to rest.
+            pace: How fast segments may be sent, all logs together.
         """
         self._broker = broker
         self._open_store = open_store
         self._limiter = limiter
         self._staging = staging
-        self._throttle = throttle
+        self._pace = pace
         self._files = broker.files
         self.counters = PassCounters()
 
@@ -219,7 +220,7 @@ class Passes:
 
         await self._put(tiered, following, segment)
         self._note_sent(tiered, stored)
-        await trio.sleep(self._throttle(sum(file.size_bytes for file in stored.files.values())))
+        await self._pace.note(sum(file.size_bytes for file in stored.files.values()))
         return True
 
     async def _put(
@@ -313,13 +314,13 @@ class Passes:
     async def _do(self, work: DiskWork) -> None:
         error: Exception | None = None
         try:
-            await trio.to_thread.run_sync(work.run, limiter=self._limiter)
+            await trio.to_thread.run_sync(work.run, limiter=self._limiter())
         except Exception as exc:  # `finish` tells it, with what it means
             error = exc
         work.finish(error)
 
     async def _in_thread(self, function: Callable[[], _T]) -> _T:
-        return await trio.to_thread.run_sync(function, limiter=self._limiter)
+        return await trio.to_thread.run_sync(function, limiter=self._limiter())
 
 
 def _difference(store: ObjectStore, manifest: Manifest, sources: Sequence[SegmentSource]) -> str:

@@ -28,10 +28,11 @@ from .cold_reads import ColdReads, ReadSettings
 from .collecting import Collected, collect_deleted, collect_partition, remove_partition
 from .log import TieredPartitionLog
 from .manifests import FencedError, ManifestMovedError
+from .pace import Pace
 from .passes import Passes
 from .pending import PendingDeletions
 from .rewriting import ColdRewrites
-from .settings import CACHE_BYTES_KEY, GRACE_KEY, INDEX_BYTES_KEY, READ_BYTES_KEY, tier_paths
+from .settings import CACHE_BYTES_KEY, GRACE_KEY, INDEX_BYTES_KEY, tier_paths
 from .store_settings import client_options, parse_store_url, store_settings
 from .time_lookup import FoundBatches
 
@@ -148,12 +149,7 @@ class TieredStorage:
             indexes=IndexCache(config.get_int(INDEX_BYTES_KEY)),
             clock=self.broker.clock,
             ids=self.broker.ids,
-            settings=lambda: ReadSettings(
-                threads=config.get_int("remote.log.reader.threads"),
-                pending_max=config.get_int("remote.log.reader.max.pending.tasks"),
-                run_bytes=config.get_int(READ_BYTES_KEY),
-                index_bytes=config.get_int(INDEX_BYTES_KEY),
-            ),
+            settings=lambda: ReadSettings.of(self.broker.config),
         )
 
     @cached_property
@@ -162,10 +158,15 @@ class TieredStorage:
         return Passes(
             broker=self.broker,
             open_store=self.open_store,
-            limiter=self._limiter,
+            limiter=self._copiers,
             staging=self._paths.cache,
-            throttle=lambda size: size / self.broker.config.get_int("remote.log.manager.copy.max.bytes.per.second"),
+            pace=Pace(lambda: self.broker.config.get_int("remote.log.manager.copy.max.bytes.per.second")),
         )
+
+    def _copiers(self) -> trio.CapacityLimiter:
+        """Return the limiter of the worker threads, as many as the broker wants now."""
+        self._limiter.total_tokens = self.broker.config.get_int("remote.log.manager.copier.thread.pool.size")
+        return self._limiter
 
     @cached_property
     def _found_batches(self) -> FoundBatches:
@@ -242,7 +243,6 @@ class TieredStorage:
             task_status.started()
             while True:
                 await self._note_deletions()
-                self._limiter.total_tokens = self.broker.config.get_int("remote.log.manager.copier.thread.pool.size")
                 self._wake = trio.Event()
                 now_ms = self.broker.clock.monotonic_ms()
                 for partition, tiered in list(self._logs.items()):
@@ -360,7 +360,7 @@ class TieredStorage:
             self._stored_topics[view.topic_id] = topic
 
     async def _in_thread(self, function: Callable[[], _T]) -> _T:
-        return await trio.to_thread.run_sync(function, limiter=self._limiter)
+        return await trio.to_thread.run_sync(function, limiter=self._copiers())
 
     # -------------------------------------------------------------------------------------------------------- failures
 

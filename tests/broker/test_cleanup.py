@@ -35,7 +35,7 @@ from tests.waiting import until
 
 from .broker_process import Client, batch_of
 from .naive_log_reader import records_of
-from .test_live_config import TOPIC, alter
+from .test_live_config import BROKER, TOPIC, alter
 from .test_process import create, produce
 
 QUICK = {
@@ -169,6 +169,17 @@ def test_a_damaged_segment_costs_its_partition_its_compaction_and_nothing_else(
     told = next(record.getMessage() for record in caplog.records if "bad-0 is not compacted" in record.getMessage())
     assert "CRC does not match" in told
     assert "tried again in an hour, or when its topic's cleanup settings are changed; see `odradek log dump`" in told
+
+
+def test_an_altered_pause_of_the_cleaner_counts_at_once(data_dir: Path) -> None:
+    compacted = {"cleanup_policy": "compact", "internal_segment_bytes": "1000", "min_cleanable_dirty_ratio": "0.01"}
+    seldom = {**QUICK, "log.cleaner.backoff.ms": 3_600_000}
+    with running_broker(seldom, data_dir=data_dir) as broker, Client(broker.bootstrap) as client:
+        assert create_with(client, "t", **compacted, file_delete_delay_ms="0")[0] == ErrorCode.NONE
+        for number in range(40):
+            assert produce(client, "t", keyed(b"k", b"%099d" % number)) == (ErrorCode.NONE, number)
+        assert alter(client, BROKER, "", "log.cleaner.backoff.ms", "100") == ErrorCode.NONE
+        until(lambda: size_of(data_dir, "t") < 2_500, broker.check)
 
 
 def test_records_go_when_their_time_is_over(data_dir: Path) -> None:

@@ -149,9 +149,13 @@ class CompactedTopic:
 
     def compact(self, compactor: Compactor | None = None, clock: trio.abc.Clock | None = None) -> bool:
         """Make closed segments durable and compact them; return whether there was anything to do."""
+        self.flush()
+        return trio.run((compactor or self.compactor).round, clock=clock)
+
+    def flush(self) -> None:
+        """Make closed segments durable, and known to be: only those are compacted."""
         self.replica.log.flush()
         self.hosted.replicas.engines["segment"].checkpoint({})
-        return trio.run((compactor or self.compactor).round, clock=clock)
 
     def compact_again(self) -> None:
         """Compact all closed segments once more, as if nothing were clean."""

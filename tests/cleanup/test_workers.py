@@ -32,6 +32,7 @@ from odradek.kernel.cleanup.workers import (
 )
 from odradek.kernel.contracts.cleanup import CleanupPlan, CleanupPolicy, Compaction, LogState
 from tests.cleanup.compacted import CompactedTopic
+from tests.waiting import until_async
 
 
 @pytest.fixture
@@ -89,8 +90,7 @@ def compactor_of(
 
 
 def job_of(topic: CompactedTopic, bytes_per_second: float = 1e300) -> CompactionJob:
-    topic.replica.log.flush()
-    topic.hosted.replicas.engines["segment"].checkpoint({})
+    topic.flush()
     return CompactionJob(
         compaction=Compaction(0, 3, 1.0, KeyTable),
         rewrite=topic.replica.log.begin_rewrite(3),
@@ -293,3 +293,39 @@ def test_how_long_no_log_was_looked_at_is_known(topic: CompactedTopic) -> None:
     trio.run(work, clock=trio.testing.MockClock(autojump_threshold=0.01))
 
     assert (before_ms, compactor.silence_ms()) == (20_000, 0)
+
+
+async def test_settings_that_are_altered_during_a_pass_have_it_begun_anew(topic: CompactedTopic) -> None:
+    jobs: list[CompactionJob] = []
+    settings = [CompactorSettings(True, 1, 1 << 20, 0.9, 1 << 19, 1e300, 3_600_000)]
+    Hanging.told.clear()
+
+    def start(job: CompactionJob) -> Worker:
+        jobs.append(job)
+        return Hanging(job) if len(jobs) == 1 else ThreadWorker(job)
+
+    topic.flush()
+    compactor = Compactor(
+        replicas=topic.hosted.replicas,
+        policies=topic.make_compactor()._policies,
+        clock=topic.hosted.clock,
+        settings=lambda: settings[0],
+        start_worker=start,
+    )
+    try:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(compactor.run)
+            await trio.testing.wait_all_tasks_blocked()
+            settings[0] = attrs.evolve(settings[0], backoff_ms=0)
+            compactor.settings_altered()
+            await until_async(lambda: len(jobs) == 1)
+            compactor.settings_altered()  # of something else
+            settings[0] = attrs.evolve(settings[0], io_max_bytes_per_second=1e299, backoff_ms=3_600_000)
+            compactor.settings_altered()
+            await until_async(lambda: compactor.statistics.compactions_count == 1)
+            nursery.cancel_scope.cancel()
+    finally:
+        Hanging.told.set()
+
+    assert [job.bytes_per_second for job in jobs] == [1e300, 1e299]
+    assert offsets(topic) == [1, 2]

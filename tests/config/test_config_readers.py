@@ -105,7 +105,7 @@ ACTS_OF_BROKER = {
     "log.retention.check.interval.ms": ("kernel/cleanup/retention.py", "_settings().check_interval_ms"),
     "log.flush.offset.checkpoint.interval.ms": ("kernel/partitions/upkeep.py", "settings.snapshot_interval_ms"),
     "remote.log.index.file.cache.total.size.bytes": (
-        "plugins/storage_tiered/tier.py",
+        "plugins/storage_tiered/cold_reads.py",
         "index_bytes=config.get_int(INDEX_BYTES_KEY)",
     ),
     "remote.log.manager.copier.thread.pool.size": (
@@ -129,8 +129,11 @@ ACTS_OF_BROKER = {
         "plugins/storage_tiered/tier.py",
         '"remote.log.manager.task.retry.jitter"',
     ),
-    "remote.log.reader.max.pending.tasks": ("plugins/storage_tiered/tier.py", '"remote.log.reader.max.pending.tasks"'),
-    "remote.log.reader.threads": ("plugins/storage_tiered/tier.py", '"remote.log.reader.threads"'),
+    "remote.log.reader.max.pending.tasks": (
+        "plugins/storage_tiered/cold_reads.py",
+        '"remote.log.reader.max.pending.tasks"',
+    ),
+    "remote.log.reader.threads": ("plugins/storage_tiered/cold_reads.py", '"remote.log.reader.threads"'),
     "remote.fetch.max.wait.ms": ("kernel/broker_handlers.py", 'get_int("remote.fetch.max.wait.ms")'),
     "remote.list.offsets.request.timeout.ms": (
         "kernel/broker_handlers.py",
