@@ -13,6 +13,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..errors import ConfigError, ErrorCode, KafkaError
+from ..wire.varint import STRING_BYTES_MAX
 from .checks import check_together
 from .client_metrics import check_client_metrics
 from .keys import ConfigKey, Scope, UpdateMode, without_repetition
@@ -222,6 +223,12 @@ def _apply(
         key = config.registry.find(scope, name)
         assert key is not None, "what nobody knows is no list"
         after[name] = _edit_list(current(key), operation, text)
+        if len(after[name].encode()) > STRING_BYTES_MAX:  # no record could hold it
+            detail = (
+                "The configuration value cannot be added because it exceeds the maximum value size of "
+                f"{STRING_BYTES_MAX} bytes."
+            )
+            raise KafkaError(ErrorCode.INVALID_CONFIG, detail)
     return {name: without_repetition(config.registry.find(scope, name), text) for name, text in after.items()}
 
 

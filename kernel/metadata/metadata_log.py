@@ -316,11 +316,11 @@ class MetadataLog:
         """Run one operation, whose first record gets this offset, and return its records."""
         try:
             result = submission.operation(self._controller, now_ms)
-        except Exception as error:
+            values = [encode_record(record) for record in result.records]
+        except Exception as error:  # also a record that cannot be written: nothing has changed yet
             submission.error = error
             return []
         submission.response = result.response
-        values = [encode_record(record) for record in result.records]
         for number, record in enumerate(result.records):
             self._controller.replay(record)
             self._controller.note_position(offset + number, self._log.leader_epoch)

@@ -123,6 +123,17 @@ def test_a_new_time_for_which_producers_are_known_counts_after_a_restart(tmp_pat
         until(lambda: known(client) == 0, broker.check)
 
 
+def test_a_list_does_not_grow_beyond_what_a_record_can_hold(tmp_path: Path) -> None:
+    """The code is Apache Kafka's, 4.3.1, asked on 2026-11-23."""
+    name, append = "leader.replication.throttled.replicas", 2
+    first, second = (",".join(f"{number}:1" for number in range(start, start + 2500)) for start in (10_000, 20_000))
+    with running_broker(data_dir=tmp_path) as broker, Client(broker.bootstrap) as client:
+        create(client, "t")
+        assert alter(client, TOPIC, "t", name, first, append) == ErrorCode.NONE
+        assert alter(client, TOPIC, "t", name, second, append) == ErrorCode.INVALID_CONFIG
+        assert alter(client, TOPIC, "t", name, "1:1", append) == ErrorCode.NONE
+
+
 def test_topics_of_both_storages_live_side_by_side(tmp_path: Path) -> None:
     with running_broker(data_dir=tmp_path) as broker, Client(broker.bootstrap) as client:
         create_with(client, "remembered", "memory")

@@ -12,6 +12,7 @@ import trio
 import trio.testing
 
 from odradek.kernel.clock import ManualClock
+from odradek.kernel.contracts.coordinator import CoordinatorResult
 from odradek.kernel.contracts.disk_work import DiskWork
 from odradek.kernel.contracts.storage import LogConfig, StorageContext
 from odradek.kernel.errors import ConfigError, CorruptionError, KafkaError, StorageError
@@ -21,10 +22,11 @@ from odradek.kernel.metadata.image import MetadataImage
 from odradek.kernel.metadata.local_log import LocalLog
 from odradek.kernel.metadata.metadata_log import MetadataLog, SnapshotSettings
 from odradek.kernel.metadata.record_makers import image_records
-from odradek.kernel.metadata.records import FORMAT_VERSION, FormatRecord, encode_record
+from odradek.kernel.metadata.records import FORMAT_VERSION, ConfigRecord, FormatRecord, encode_record
 from odradek.kernel.metadata.snapshots import newest_snapshot_end
 from odradek.kernel.testing.faults import FaultyFiles, PowerLoss
 from odradek.kernel.types import METADATA_TOPIC, TopicIdPartition
+from odradek.kernel.wire.errors import EncodeError
 from odradek.plugins.election_isr.factory import IsrElectionFactory
 from odradek.plugins.storage_segment.engine import SegmentEngine
 
@@ -452,3 +454,18 @@ def test_what_was_answered_survives_a_loss_of_power_anywhere(
     tmp_path: Path, style: PowerLoss, power_lost_at: int
 ) -> None:
     lose_power(tmp_path, style, power_lost_at)
+
+
+async def test_an_operation_whose_records_cannot_be_written_is_refused_and_the_next_goes_on(tmp_path: Path) -> None:
+    storage = Storage(tmp_path)
+    async with running(make_metadata(storage)) as metadata:
+        await create(metadata, "before")
+        endless = ConfigRecord(resource_type=2, resource_name="before", name="n", value="v" * 40_000)
+        with pytest.raises(EncodeError):
+            await metadata.submit(lambda _controller, _now_ms: CoordinatorResult([endless], None))
+        await create(metadata, "after")
+        image = metadata.image
+    storage.close()
+
+    assert content(read_again(tmp_path)) == content(image)
+    assert set(image.topics_by_name) == {"before", "after"}
