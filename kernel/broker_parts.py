@@ -208,7 +208,10 @@ class BrokerParts:
             replicas=self.replicas,
             policies=policies,
             clock=self.broker.clock,
-            settings=lambda: RetentionSettings(self.live_config.get_int("log.retention.check.interval.ms")),
+            settings=lambda: RetentionSettings(
+                check_interval_ms=self.live_config.get_int("log.retention.check.interval.ms"),
+                initial_delay_ms=self.live_config.get_int("log.initial.task.delay.ms"),
+            ),
         )
         compactor = Compactor(
             replicas=self.replicas,
@@ -464,4 +467,5 @@ def upkeep_settings(config: BrokerConfig) -> UpkeepSettings:
         checkpoint_interval_ms=config.get_int("replica.high.watermark.checkpoint.interval.ms"),
         snapshot_interval_ms=config.get_int("log.flush.offset.checkpoint.interval.ms"),
         producer_expiration_interval_ms=config.get_int("producer.id.expiration.check.interval.ms"),
+        flush_check_interval_ms=config.get_int("log.flush.scheduler.interval.ms"),
     )

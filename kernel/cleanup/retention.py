@@ -30,16 +30,20 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-FIRST_PAUSE_S: Final = 30.0
-"""A broker that starts has other things to do, as in Kafka (`log.initial.task.delay.ms`)."""
 PAUSE_S_MIN: Final = 0.05
 
 
 @attrs.frozen
 class RetentionSettings:
-    """How often logs are looked at, in milliseconds."""
+    """When logs are looked at, in milliseconds.
+
+    Attributes:
+        check_interval_ms: How often.
+        initial_delay_ms: For the first time: a broker that starts has other things to do.
+    """
 
     check_interval_ms: int
+    initial_delay_ms: int = 30_000
 
 
 class Retention:
@@ -64,7 +68,7 @@ class Retention:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Work until cancelled; a log that is looked at is looked at to the end."""
         task_status.started()
-        pause_s = min(FIRST_PAUSE_S, self._pause_s())
+        pause_s = min(self._settings().initial_delay_ms / 1000, self._pause_s())
         while True:
             await trio.sleep(pause_s)
             await self.clean()

@@ -9,7 +9,7 @@
 | files of deleted logs and segments are removed | every second; each waits for its `file.delete.delay.ms` |
 | closed segments are flushed, so that a crash need not check them again | every second |
 | logs that could not be opened are tried again | every ten seconds |
-| topics with `flush.ms` are flushed | every `flush.ms`, at most four times a second |
+| topics with `flush.ms` are flushed | every `flush.ms`, looked at each `log.flush.scheduler.interval.ms` |
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 REMOVAL_PAUSE_S: Final = 1.0
 DELETION_PAUSE_S: Final = 10.0
 RETRY_PAUSE_S: Final = 10.0
-FLUSH_PAUSE_S: Final = 0.25
+_FLUSH_PAUSE_S: Final = 0.25
 REPLICAS_PER_PIECE: Final = 200
 """After how many replicas others get their turn."""
 PAUSE_S_MIN: Final = 0.1
@@ -48,11 +48,15 @@ PAUSE_S_MIN: Final = 0.1
 
 @attrs.frozen
 class UpkeepSettings:
-    """How often, in milliseconds; each after the broker's key."""
+    """How often, in milliseconds; each after the broker's key.
+
+    `flush_check_interval_ms` is `NO_LIMIT` where it was not set.
+    """
 
     checkpoint_interval_ms: int
     snapshot_interval_ms: int
     producer_expiration_interval_ms: int
+    flush_check_interval_ms: int
 
 
 class Upkeep:
@@ -79,7 +83,7 @@ class Upkeep:
                 (self.remove_files, REMOVAL_PAUSE_S),
                 (self.flush_closed_segments, REMOVAL_PAUSE_S),
                 (self.retry_failed_logs, RETRY_PAUSE_S),
-                (self.flush_by_time, FLUSH_PAUSE_S),
+                (self.flush_by_time, flush_pause_s(settings.flush_check_interval_ms)),
             ):
                 nursery.start_soon(self._repeat, work, pause_s, name=work.__name__)
             task_status.started()
@@ -180,3 +184,11 @@ class Upkeep:
         if wanted:
             self._flushes.wake()
         await trio.lowlevel.checkpoint()
+
+
+def flush_pause_s(check_interval_ms: int) -> float:
+    """Return how long to wait between two looks for logs that `flush.ms` wants flushed.
+
+    Kafka never looks unless `log.flush.scheduler.interval.ms` is set, so that `flush.ms` alone does nothing there.
+    """
+    return _FLUSH_PAUSE_S if check_interval_ms == NO_LIMIT else check_interval_ms / 1000

@@ -103,6 +103,8 @@ ACTS_OF_BROKER = {
     ),
     "log.cleaner.threads": ("kernel/cleanup/compactor.py", 'get_int("log.cleaner.threads")'),
     "log.retention.check.interval.ms": ("kernel/cleanup/retention.py", "_settings().check_interval_ms"),
+    "log.flush.scheduler.interval.ms": ("kernel/partitions/upkeep.py", "settings.flush_check_interval_ms"),
+    "log.initial.task.delay.ms": ("kernel/cleanup/retention.py", "_settings().initial_delay_ms"),
     "log.flush.offset.checkpoint.interval.ms": ("kernel/partitions/upkeep.py", "settings.snapshot_interval_ms"),
     "remote.log.index.file.cache.total.size.bytes": (
         "plugins/storage_tiered/cold_reads.py",

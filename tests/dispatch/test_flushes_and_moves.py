@@ -11,7 +11,7 @@ import trio.testing
 
 from odradek.kernel.contracts.api_handler import RequestContext
 from odradek.kernel.contracts.disk_work import DiskWork
-from odradek.kernel.contracts.storage import LogConfig
+from odradek.kernel.contracts.storage import NO_LIMIT, LogConfig
 from odradek.kernel.dispatch.handlers.api_35_describe_log_dirs import DescribeLogDirsHandler
 from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
 from odradek.kernel.files import OsFiles
@@ -405,7 +405,10 @@ def upkeep(hosted: Hosted) -> Upkeep:
         flushes=FlushService(hosted.replicas),
         clock=hosted.clock,
         settings=UpkeepSettings(
-            checkpoint_interval_ms=5_000, snapshot_interval_ms=60_000, producer_expiration_interval_ms=600_000
+            checkpoint_interval_ms=5_000,
+            snapshot_interval_ms=60_000,
+            producer_expiration_interval_ms=600_000,
+            flush_check_interval_ms=NO_LIMIT,
         ),
     )
 

@@ -13,7 +13,7 @@ import trio
 import trio.testing
 
 from odradek.kernel.contracts.api_handler import RequestContext
-from odradek.kernel.contracts.storage import LogConfig
+from odradek.kernel.contracts.storage import NO_LIMIT, LogConfig
 from odradek.kernel.dispatch.handlers.api_21_delete_records import DeleteRecordsHandler
 from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
 from odradek.kernel.partitions.flush_service import FlushService
@@ -27,7 +27,10 @@ from odradek.kernel.wire.messages.api_21_delete_records import (
 from tests.dispatch.hosted import Hosted
 
 SETTINGS = UpkeepSettings(
-    checkpoint_interval_ms=5_000, snapshot_interval_ms=60_000, producer_expiration_interval_ms=600_000
+    checkpoint_interval_ms=5_000,
+    snapshot_interval_ms=60_000,
+    producer_expiration_interval_ms=600_000,
+    flush_check_interval_ms=NO_LIMIT,
 )
 
 

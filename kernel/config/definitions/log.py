@@ -72,7 +72,7 @@ _ROWS: Final[tuple[Row, ...]] = (
     ("create.topic.policy.class.name", CLASS, None, None, LOW, READ_ONLY, Part.TOPICS),
     ("alter.config.policy.class.name", CLASS, None, None, LOW, READ_ONLY, Part.TOPICS),
     ("log.dir.failure.timeout.ms", LONG, 30000, POSITIVE, LOW, READ_ONLY, Part.CLUSTER),
-    ("log.initial.task.delay.ms", LONG, 30000, NOT_NEGATIVE, LOW, READ_ONLY, Part.INTERNAL),
+    ("log.initial.task.delay.ms", LONG, 30000, NOT_NEGATIVE, LOW, READ_ONLY, Part.CLEANUP),
 )
 
 _DOCS: Final = """
@@ -136,7 +136,7 @@ log.segment.delete.delay.ms
     How long a removed file stays on disk under another name, so that readers can finish.
 
 log.flush.scheduler.interval.ms
-    How often partitions are looked at for a flush by time.
+    How often partitions are looked at for a flush by time; four times a second where it is not set.
 
 log.flush.interval.ms
     How long records may stay unforced; otherwise `log.flush.scheduler.interval.ms`.
@@ -179,7 +179,8 @@ log.dir.failure.timeout.ms
     How long a broker that cannot tell the controller of a failed directory goes on.
 
 log.initial.task.delay.ms
-    How long after the start Kafka's log manager begins its periodic work.
+    How long after the start segments that may go are looked for first, where `log.retention.check.interval.ms` is
+    longer.
 """
 
 _INTERNAL: Final = frozenset(
