@@ -2,40 +2,37 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import trio
 
+from odradek.kernel.broker_options import read_broker_options
 from odradek.kernel.config.keys import Scope
-from odradek.kernel.config.registry import builtin_registry
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.batch import TimestampType
 from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.wire.messages import api_44_incremental_alter_configs as alter_configs
-from odradek.kernel.wire.messages.api_19_create_topics import (
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreateTopicsRequest,
-)
 from odradek.plugins.groups.consumer.settings import Settings as GroupSettings
 
 from .broker_beside import work_beside
 from .broker_process import Client
-from .test_live_config import BROKER
+from .test_live_config import BROKER, TOPIC
+from .virtual_time import create_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
 
     from odradek.kernel.broker_parts import BrokerParts
     from odradek.kernel.partitions.replica import Replica
 
-TOPICS: Final = {
+TOPICS: Final[Mapping[str, Mapping[str, str]]] = {
     "plain": {},
-    "tiered": {"remote.storage.enable": "true"},
-    "gzip": {"compression.type": "gzip"},
-    "lz4": {"compression.type": "lz4"},
-    "zstd": {"compression.type": "zstd"},
+    "tiered": {"remote_storage_enable": "true"},
+    "uncopied": {"remote_storage_enable": "true"},
+    "gzip": {"compression_type": "gzip"},
+    "lz4": {"compression_type": "lz4"},
+    "zstd": {"compression_type": "zstd"},
 }
 
 
@@ -50,7 +47,8 @@ class Readers:
         self.compactor = parts.compactor._settings()
         self.loop: Any = parts.want_turn.__self__  # type: ignore[attr-defined] # the network's server
         self.tier: Any = parts.tier
-        self.tier_settings: Any = self.replica("tiered").tiered_log
+        self.tiered: Any = self.replica("tiered").tiered_log
+        self.uncopied: Any = self.replica("uncopied").tiered_log
 
     def replica(self, topic: str) -> Replica:
         return self.parts.replicas.get(topic, 0)
@@ -65,7 +63,9 @@ class Readers:
         return self.parts.log_moves._new_throttle()._bytes_per_second()
 
 
-READINGS: Final[dict[str, tuple[str, Callable[[Readers], Any], Any]]] = {
+Table: TypeAlias = "Mapping[str, tuple[str, Callable[[Readers], Any], Any]]"
+
+READINGS: Final[Table] = {
     # key: the text that is set, who acts by it, and what that is then
     "compression.gzip.level": ("4", lambda of: of.level("gzip"), 4),
     "compression.lz4.level": ("5", lambda of: of.level("lz4"), 5),
@@ -91,8 +91,8 @@ READINGS: Final[dict[str, tuple[str, Callable[[Readers], Any], Any]]] = {
     "log.flush.interval.ms": ("3000", lambda of: of.log._flush_ms, 3000),
     "log.index.interval.bytes": ("100", lambda of: of.log._index_interval, 100),
     "log.index.size.max.bytes": ("4096", lambda of: of.log._index_bytes, 4096),
-    "log.local.retention.bytes": ("5", lambda of: of.tier_settings.settings.local_retention_bytes, 5),
-    "log.local.retention.ms": ("6", lambda of: of.tier_settings.settings.local_retention_ms, 6),
+    "log.local.retention.bytes": ("5", lambda of: of.tiered.settings.local_retention_bytes, 5),
+    "log.local.retention.ms": ("6", lambda of: of.tiered.settings.local_retention_ms, 6),
     "log.message.timestamp.after.max.ms": ("8", lambda of: of.rules.timestamp_after_max_ms, 8),
     "log.message.timestamp.before.max.ms": ("9", lambda of: of.rules.timestamp_before_max_ms, 9),
     "log.message.timestamp.type": (
@@ -140,46 +140,112 @@ READINGS: Final[dict[str, tuple[str, Callable[[Readers], Any], Any]]] = {
 }
 
 
-def alter_all(address: str) -> tuple[int, str | None]:
-    """Alter all keys at once, as the default of all brokers; return the error and what it says."""
-    configs = [
-        alter_configs.AlterableConfig(name=name, config_operation=0, value=text)
-        for name, (text, _, _) in READINGS.items()
-    ]
-    resource = alter_configs.AlterConfigsResource(resource_type=BROKER, resource_name="", configs=configs)
+TOPIC_READINGS: Final[Table] = {
+    # the same for the keys of a topic
+    "cleanup.policy": ("delete,compact", lambda of: of.cleanup.cleanup_policy, ("delete", "compact")),
+    "compression.gzip.level": ("4", lambda of: of.rules.compression_level, 4),
+    "compression.type": ("gzip", lambda of: of.rules.compression, CompressionType.GZIP),
+    "delete.retention.ms": ("86", lambda of: of.cleanup.delete_retention_ms, 86),
+    "file.delete.delay.ms": ("13", lambda of: of.log._delete_delay_ms, 13),
+    "flush.messages": ("10", lambda of: of.log._flush_messages, 10),
+    "flush.ms": ("3000", lambda of: of.log._flush_ms, 3000),
+    "index.interval.bytes": ("100", lambda of: of.log._index_interval, 100),
+    "local.retention.bytes": ("5", lambda of: of.tiered.settings.local_retention_bytes, 5),
+    "local.retention.ms": ("6", lambda of: of.tiered.settings.local_retention_ms, 6),
+    "max.compaction.lag.ms": ("20000", lambda of: of.cleanup.max_compaction_lag_ms, 20_000),
+    "max.message.bytes": ("1000", lambda of: of.rules.max_message_bytes, 1000),
+    "message.timestamp.after.max.ms": ("8", lambda of: of.rules.timestamp_after_max_ms, 8),
+    "message.timestamp.before.max.ms": ("9", lambda of: of.rules.timestamp_before_max_ms, 9),
+    "message.timestamp.type": ("LogAppendTime", lambda of: of.rules.timestamp_type, TimestampType.LOG_APPEND_TIME),
+    "min.cleanable.dirty.ratio": ("0.25", lambda of: of.cleanup.min_cleanable_dirty_ratio, 0.25),
+    "min.compaction.lag.ms": ("77", lambda of: of.cleanup.min_compaction_lag_ms, 77),
+    "min.insync.replicas": ("2", lambda of: of.replica("plain").settings.min_insync_replicas, 2),
+    "odradek.compaction.header": ("h", lambda of: of.cleanup.values["odradek.compaction.header"], "h"),
+    "odradek.compaction.strategy": ("header", lambda of: of.cleanup.values["odradek.compaction.strategy"], "header"),
+    "odradek.ttl.lag.ms": ("55", lambda of: of.cleanup.values["odradek.ttl.lag.ms"], 55),
+    "preallocate": ("true", lambda of: of.log.config.preallocate, True),
+    "remote.log.copy.disable": ("true", lambda of: of.uncopied.settings.remote_log_copy_disable, True),
+    "retention.bytes": ("123456", lambda of: of.cleanup.retention_bytes, 123_456),
+    "retention.ms": ("234567", lambda of: of.cleanup.retention_ms, 234_567),
+    "segment.bytes": ("2000000", lambda of: of.log._segment_bytes, 2_000_000),
+    "segment.index.bytes": ("4096", lambda of: of.log._index_bytes, 4096),
+    "segment.jitter.ms": ("11", lambda of: of.log.config.segment_jitter_ms, 11),
+    "segment.ms": ("12000", lambda of: of.log.config.segment_ms, 12_000),
+}
+
+ELSEWHERE: Final = {
+    "compression.lz4.level": "as that of gzip; of the broker above",
+    "compression.zstd.level": "as that of gzip; of the broker above",
+    "internal.segment.bytes": "in place of segment.bytes (test_cleanup.py)",
+    "remote.log.delete.on.disable": "read when remote.storage.enable is altered (test_tiered_topics.py)",
+    "remote.storage.enable": "has logs wrapped and unwrapped (test_tiered_topics.py)",
+}
+
+
+def alter(address: str, kind: int, name: str, texts: Mapping[str, str]) -> tuple[int, str | None]:
+    """Alter keys by one request; return the error and what it says."""
+    configs = [alter_configs.AlterableConfig(name=key, config_operation=0, value=text) for key, text in texts.items()]
+    resource = alter_configs.AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
     with Client(address) as client:
         answer = client.ask(alter_configs.IncrementalAlterConfigsRequest(resources=[resource]), 1)
     assert isinstance(answer, alter_configs.IncrementalAlterConfigsResponse)
     return answer.responses[0].error_code, answer.responses[0].error_message
 
 
-def test_what_a_client_alters_is_followed_by_who_reads_it(tmp_path: Path) -> None:
+def altered(directory: Path, readings: Table, resources: Mapping[tuple[int, str], Collection[str]]) -> dict[str, Any]:
+    """Alter keys of resources on a broker that serves; return those of which something else is read then.
+
+    Args:
+        directory: For its data.
+        readings: What is to be read.
+        resources: Kind and name to keys.
+    """
+    wrong: dict[str, Any] = {}
+
     async def alter_and_look(parts: BrokerParts) -> None:
-        creatable = [
-            CreatableTopic(
-                name=name,
-                num_partitions=1,
-                replication_factor=1,
-                configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
-            )
-            for name, configs in TOPICS.items()
-        ]
-        await parts.create_topics(CreateTopicsRequest(topics=creatable, timeout_ms=30_000))
+        for name, configs in TOPICS.items():
+            await create_topic(parts, name, **configs)
         before = Readers(parts)
-        assert [name for name, (_, read, then) in READINGS.items() if read(before) == then] == []
-
+        assert [name for name, (_, read, then) in readings.items() if read(before) == then] == []
         address = f"127.0.0.1:{parts.broker.listeners[0].port}"
-        assert await trio.to_thread.run_sync(alter_all, address) == (ErrorCode.NONE, None)
-
+        for (kind, name), keys in resources.items():
+            texts = {key: readings[key][0] for key in keys}
+            assert await trio.to_thread.run_sync(alter, address, kind, name, texts) == (ErrorCode.NONE, None)
         after = Readers(parts)
-        wrong = {name: read(after) for name, (_, read, then) in READINGS.items() if read(after) != then}
-        assert wrong == {}
+        wrong.update({name: read(after) for name, (_, read, then) in readings.items() if read(after) != then})
 
-    work_beside([f"log.dirs={tmp_path / 'data'}", "remote.log.storage.system.enable=true"], alter_and_look)
+    work_beside([f"log.dirs={directory / 'data'}", "remote.log.storage.system.enable=true"], alter_and_look)
+    return wrong
 
 
-def test_no_key_that_can_be_altered_is_left_out_above() -> None:
-    keys = builtin_registry().keys[Scope.BROKER].values()
-    alterable = {key.name for key in keys if key.is_dynamic and key.part.stands and not key.refused_because}
+def test_what_a_client_alters_of_the_brokers_is_followed_by_who_reads_it(tmp_path: Path) -> None:
+    assert altered(tmp_path, READINGS, {(BROKER, ""): READINGS}) == {}
 
-    assert set(READINGS) == alterable
+
+def test_what_a_client_alters_of_one_broker_is_followed_by_who_reads_it(tmp_path: Path) -> None:
+    assert altered(tmp_path, READINGS, {(BROKER, "1"): READINGS}) == {}
+
+
+def test_what_a_client_alters_of_a_topic_is_followed_by_who_reads_it(tmp_path: Path) -> None:
+    keys = {
+        "tiered": {key for key in TOPIC_READINGS if key.startswith("local.")},
+        "uncopied": {"remote.log.copy.disable"},
+    }
+    keys["plain"] = TOPIC_READINGS.keys() - keys["tiered"] - keys["uncopied"]
+
+    assert altered(tmp_path, TOPIC_READINGS, {(TOPIC, topic): names for topic, names in keys.items()}) == {}
+
+
+def test_no_key_that_can_be_altered_is_left_out_above(tmp_path: Path) -> None:
+    registry = read_broker_options(config=None, environment={}, options=(), data_dir=tmp_path).config.registry
+    alterable = {
+        scope: {
+            key.name
+            for key in registry.keys[scope].values()
+            if key.is_dynamic and key.part.stands and not key.refused_because
+        }
+        for scope in (Scope.BROKER, Scope.TOPIC)
+    }
+
+    assert set(READINGS) == alterable[Scope.BROKER]
+    assert TOPIC_READINGS.keys() | ELSEWHERE.keys() == alterable[Scope.TOPIC]
