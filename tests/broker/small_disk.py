@@ -1,7 +1,7 @@
 """A disk that is really small: a tmpfs that only programs in a namespace of their own see, without being root.
 
     with small_disk(folder, "2m") as disk:
-        broker_process(None, ..., command=disk.command)   # sees the disk at `folder`
+        broker_process(None, ..., within=disk.command)   # sees the disk at `folder`
         disk.seen / "file"                                 # what the test sees there
         disk.grow("64m")
 
@@ -21,9 +21,10 @@ import attrs
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+# A remount names the source, too: else `mount` repeats the options that it finds, and a user's id means nothing inside.
 _HOLD: Final = """\
 mount -t tmpfs -o "size=$2" tmpfs "$1" && echo mounted || exit 1
-while read size; do mount -o "remount,size=$size" "$1" && echo grown || exit 1; done
+while read size; do mount -o "remount,size=$size" tmpfs "$1" && echo grown || exit 1; done
 """
 
 
