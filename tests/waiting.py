@@ -13,6 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 import trio
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
     from pathlib import Path
 
@@ -48,8 +49,8 @@ async def until_async(condition: Callable[[], bool]) -> None:
             await trio.sleep(_SHORT_PAUSE_S)
 
 
-def is_readable(pipe: IO[Any], limit_s: float) -> bool:
-    """Return whether a pipe can be read before so many seconds are over; `select.select` knows none above 1,023."""
+def is_readable(pipe: IO[Any] | socket.socket, limit_s: float) -> bool:
+    """Return whether it can be read before so many seconds are over; `select.select` knows no file above 1,023."""
     with selectors.DefaultSelector() as selector:
         selector.register(pipe, selectors.EVENT_READ)
         return bool(selector.select(max(limit_s, 0)))

@@ -57,7 +57,7 @@ class FetchLimits:
 
     Attributes:
         max_bytes: Of all partitions together, but for the first batch.
-        min_bytes: The answer waits for so many.
+        min_bytes: The answer waits for so many; at most `max_bytes`, as no answer brings more.
         isolation: What it sees of transactions.
         replica_id: The follower that asks, -1 for a consumer.
         is_follower: Whether a replica asks.
@@ -83,12 +83,22 @@ class FetchResult:
         size_bytes: Of all records.
         is_final: Whether waiting would be wrong: a partition has an error, or a follower has to truncate.
         cold: Those whose records lie in a remote store and are not at hand.
+        cut: Those that have more than the limits allow, with how much of their limits whole batches left free.
     """
 
     answers: list[PartitionData | None]
     size_bytes: int = 0
     is_final: bool = False
     cold: tuple[FetchTarget, ...] = ()
+    cut: tuple[tuple[FetchTarget, int], ...] = ()
+
+    @property
+    def ready_bytes(self) -> int:
+        """What counts for `min_bytes`: a limit that stopped a read is reached, though whole batches left some of it.
+
+        Otherwise who asks for about as much as fits would wait in vain, beside a full log.
+        """
+        return self.size_bytes + sum(bytes_left for _target, bytes_left in self.cut)
 
 
 def note_positions(replicas: ReplicaManager, targets: Iterable[FetchTarget], limits: FetchLimits) -> None:
@@ -212,6 +222,8 @@ def _read_one(
     if read.size_bytes:
         answer.records = read.data
         result.size_bytes += read.size_bytes
+        if result.size_bytes < limits.min_bytes and _has_more(replica, read.next_offset, limits):
+            result.cut += ((target, max(0, max_bytes - read.size_bytes)),)
         if limits.isolation == READ_COMMITTED:
             answer.aborted_transactions = [
                 AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
@@ -219,6 +231,11 @@ def _read_one(
             ]
     elif max_bytes and limits.isolation == READ_COMMITTED and target.fetch_offset < answer.last_stable_offset:
         answer.aborted_transactions = None  # as Kafka tells a batch for which the limits leave no room
+
+
+def _has_more(replica: Replica, offset: int, limits: FetchLimits) -> bool:
+    """Return whether the reader may see records from an offset on."""
+    return offset < (replica.appended_offset if limits.is_follower else replica.visible_end(limits.isolation))
 
 
 def begin_cold_read(target: FetchTarget, limits: FetchLimits, done: Callable[[], None]) -> None:
@@ -284,10 +301,10 @@ class FetchOperation(RequestOperation):
     __slots__ = (
         "_asked",
         "_min_bytes",
+        "_ready_by_target",
+        "_ready_bytes",
         "_reply",
         "_result",
-        "_size_bytes",
-        "_sizes_bytes",
         "limits",
         "replicas",
         "session",
@@ -323,10 +340,11 @@ class FetchOperation(RequestOperation):
         self._result: FetchResult | None = None
         self._asked: set[FetchTarget] = set()
         self._min_bytes = max(limits.min_bytes, 1)
-        self._size_bytes = found.size_bytes
+        self._ready_bytes = found.ready_bytes
         # Of those that have something new; what is told without records has 0.
-        self._sizes_bytes = {
-            target: records_size(answer.records)
+        cut = dict(found.cut)
+        self._ready_by_target = {
+            target: records_size(answer.records) + cut.get(target, 0)
             for target, answer in zip(session.targets, found.answers, strict=True)
             if answer is not None
         }
@@ -339,7 +357,7 @@ class FetchOperation(RequestOperation):
         result = self._read()
         self.ask_for(result.cold)
         is_near = bool(self._asked) and not result.cold and result.size_bytes > 0
-        if result.is_final or is_near or result.size_bytes >= self._min_bytes:
+        if result.is_final or is_near or result.ready_bytes >= self._min_bytes:
             self._result = result
             return True
         return False
@@ -354,10 +372,10 @@ class FetchOperation(RequestOperation):
             return self.is_ready()
         found = read_targets(self.replicas, (target,), self.limits, is_incremental=False)
         self.ask_for(found.cold)
-        self._size_bytes += found.size_bytes - self._sizes_bytes.get(target, 0)
-        self._sizes_bytes[target] = found.size_bytes
+        self._ready_bytes += found.ready_bytes - self._ready_by_target.get(target, 0)
+        self._ready_by_target[target] = found.ready_bytes
         is_near = target in self._asked and found.size_bytes > 0
-        return found.is_final or is_near or self._size_bytes >= self._min_bytes
+        return found.is_final or is_near or self._ready_bytes >= self._min_bytes
 
     def ask_for(self, cold: Iterable[FetchTarget]) -> None:
         """Have brought near what this fetch found to be cold; each once: what is gone again is asked for another time.
@@ -375,7 +393,7 @@ class FetchOperation(RequestOperation):
 
     def _read(self) -> FetchResult:
         session = self.session
-        only = self._sizes_bytes if session.is_incremental else None
+        only = self._ready_by_target if session.is_incremental else None
         return read_targets(
             self.replicas, session.targets, self.limits, is_incremental=session.is_incremental, only=only
         )

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from odradek.kernel.contracts.election import PartitionState
+from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.partitions.replica import Replica, TopicSettings
 from odradek.kernel.records.validation import ValidationRules
@@ -281,6 +282,61 @@ def test_a_long_poll_waits_for_min_bytes(house: House) -> None:
 
     (answer,) = consumer.received()
     assert values(fetch_part(answer)) == [b"a", b"b"]
+
+
+def polled(house: House, limits: dict[int, int], min_bytes: int, max_bytes: int = 1 << 20) -> MemoryClient:
+    """Return a consumer that polls partitions from their begin on, with limits of their own."""
+    consumer = MemoryClient(house.router)
+    wanted = [FetchPartition(partition=index, partition_max_bytes=limit) for index, limit in limits.items()]
+    topics = [FetchTopic(topic="t", partitions=wanted)]
+    consumer.send(FetchRequest(max_wait_ms=60_000, min_bytes=min_bytes, max_bytes=max_bytes, topics=topics), 11)
+    consumer.turn()
+    return consumer
+
+
+@pytest.mark.parametrize(
+    ("partition_max_bytes", "min_bytes", "max_bytes", "is_due"),
+    [(1000, 1000, 1 << 20, True), (1000, 1001, 1 << 20, False), (1 << 20, 1000, 1000, True), (1000, 9000, 900, True)],
+)
+def test_a_long_poll_that_a_limit_cuts_short_is_answered_as_if_the_limit_were_filled(
+    house: House, partition_max_bytes: int, min_bytes: int, max_bytes: int, is_due: bool
+) -> None:
+    # As Apache Kafka 4.3.1, which fills the limit with the begin of the next batch; here batches are whole.
+    house.hosted.open("t", 1)
+    for _ in range(3):
+        house.client.ask(produce_request((0, batch(bytes(600)))), 9)
+
+    consumer = polled(house, {0: partition_max_bytes}, min_bytes, max_bytes)
+
+    assert [values(fetch_part(answer)) for answer in consumer.received()] == [[bytes(600)]] * is_due
+
+
+def test_a_long_poll_that_a_limit_cuts_short_waits_for_what_other_partitions_lack(house: House) -> None:
+    house.hosted.open("t", 2)
+    record = batch(bytes(600))
+    for _ in range(3):
+        house.client.ask(produce_request((0, record)), 9)
+    consumer = polled(house, {0: 1000, 1: 1000}, 2000)
+    house.client.ask(produce_request((1, batch(b"a"))), 9)
+    house.client.ask(produce_request((0, record)), 9)
+    house.client.ask(produce_request((1, record)), 9)
+    assert consumer.received() == []
+
+    house.client.ask(produce_request((1, record)), 9)
+
+    (answer,) = consumer.received()
+    assert isinstance(answer, FetchResponse)
+    assert [values(part) for part in answer.responses[0].partitions] == [[bytes(600)], [b"a", bytes(600)]]
+
+
+def test_a_long_poll_does_not_wait_at_the_end_of_a_segment_that_others_follow(house: House) -> None:
+    house.hosted.open("t", 1, log_config=LogConfig(segment_bytes=1000))
+    for _ in range(3):
+        house.client.ask(produce_request((0, batch(bytes(600)))), 9)
+
+    consumer = polled(house, {0: 1 << 20}, 1 << 15)
+
+    assert [values(fetch_part(answer)) for answer in consumer.received()] == [[bytes(600)]]
 
 
 def test_a_long_poll_of_several_partitions_gets_what_one_turn_brought_to_all(house: House) -> None:

@@ -102,9 +102,10 @@ class FetchHandler:
         if isolation is None:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {request.isolation_level}")
         replica_id = request.replica_state.replica_id if request.replica_state is not None else request.replica_id
+        max_bytes = min(request.max_bytes, self._max_bytes)
         return FetchLimits(
-            max_bytes=min(request.max_bytes, self._max_bytes),
-            min_bytes=min(request.min_bytes, self._max_bytes),
+            max_bytes=max_bytes,
+            min_bytes=min(request.min_bytes, max(max_bytes, 1)),
             isolation=isolation,
             replica_id=replica_id,
             is_follower=replica_id > CONSUMER_REPLICA_ID,
@@ -128,7 +129,7 @@ class FetchHandler:
             note_positions(self._replicas, targets, limits)
         is_incremental = session.is_incremental and limits.max_bytes >= 0
         result = read_targets(self._replicas, targets, limits, is_incremental=is_incremental)
-        is_enough = result.is_final or result.size_bytes >= limits.min_bytes
+        is_enough = result.is_final or result.size_bytes >= limits.min_bytes or result.ready_bytes >= limits.min_bytes
         wait_ms = request.max_wait_ms
         if result.cold and not result.size_bytes and not result.is_final:
             is_enough, wait_ms = False, self._cold_wait_ms()
