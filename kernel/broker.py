@@ -27,6 +27,7 @@ from .broker_parts import BrokerParts
 from .cleanup.metrics import cleanup_metrics
 from .clock import TrioClock
 from .config.listeners import parse_listeners
+from .config.start_topics import differences
 from .errors import ConfigError, error_code
 from .files import OsFiles
 from .ids import RandomIds
@@ -285,14 +286,26 @@ class Broker:
         )
 
     async def _create_start_topics(self, parts: BrokerParts) -> None:
-        """Create the topics of `[topics.NAME]` that do not exist yet.
+        """Create the topics of `[topics.NAME]` that do not exist yet; of others, tell what their section would change.
 
         Raises:
             ConfigError: One cannot be created as it is described.
         """
         image = parts.image()
         for topic in self.options.topics:
-            if topic.name in image.topics_by_name:
+            existing = image.topics_by_name.get(topic.name)
+            if existing is not None:
+                kept = {"odradek.storage": existing.storage, "odradek.election": existing.election}
+                found = differences(
+                    topic,
+                    parts.live_config,
+                    partitions_count=len(existing.partitions),
+                    replication_factor=len(existing.partitions[0].replicas),
+                    overrides={**image.topic_config(topic.name), **kept},
+                )
+                if found:
+                    told = "; ".join(found)
+                    log.warning("%s: topic %s exists and stays as it is: %s", topic.where, topic.name, told)
                 continue
             wanted = CreatableTopic(
                 name=topic.name,

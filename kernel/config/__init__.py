@@ -8,6 +8,7 @@
 | `retired` | names that Kafka removed, renamed, or that belong to clients |
 | `properties`, `toml_file`, `sections`, `settings` | files, environment, options: settings that know their place |
 | `broker`, `topic` | resolved values, typed, each with its source and its synonyms |
+| `start_topics` | how a topic that exists differs from its section of the file |
 | `checks`, `tier_checks` | what keys must fulfil together |
 | `listeners` | `listeners`, `advertised.listeners` and the security protocol map as endpoints |
 | `describe`, `alter` | what DescribeConfigs, AlterConfigs and IncrementalAlterConfigs need |
