@@ -7,6 +7,7 @@ import os
 import socket
 import struct
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ import trio.testing
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.testing.running_broker import running_broker
 from odradek.kernel.wire.headers import encode_request
+from odradek.kernel.wire.messages.api_00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.kernel.wire.messages.api_18_api_versions import ApiVersionsRequest
 
@@ -102,6 +104,51 @@ def test_sockets_get_the_backlog_and_the_buffers_that_are_set() -> None:
     assert backlog == 7
     assert receive == [100_000, 100_000]  # Linux tells the double
     assert send == 120_000
+
+
+@needs_linux
+@pytest.mark.parametrize(("loop", "count"), [("portable", 1), ("epoll", 2)])
+def test_sockets_are_served_by_the_loop_that_is_set(loop: str, count: int) -> None:
+    def epolls() -> int:
+        found = 0
+        for entry in Path("/proc/self/fd").iterdir():
+            with contextlib.suppress(OSError):  # closed meanwhile, as the listing's own descriptor is
+                found += str(entry.readlink()) == "anon_inode:[eventpoll]"
+        return found
+
+    before = epolls()
+    with running_broker({"odradek.network.loop": loop}) as broker, Client(broker.bootstrap) as client:
+        ask_versions(client)
+
+        assert epolls() - before == count  # one is trio's own
+
+
+@pytest.mark.parametrize("key", ["queued.max.request.bytes", "odradek.network.memory.bytes"])
+def test_large_requests_wait_while_others_hold_the_memory_that_is_set(key: str) -> None:
+    batch = batch_of(bytes(800_000))
+    data = [TopicProduceData(name="t", partition_data=[PartitionProduceData(index=0, records=batch)])]
+    frame = encode_request(ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=data), 9, 1, "").join()
+    settings = {"socket.request.max.bytes": 1_000_000, key: 1 << 20}
+    with (
+        running_broker(settings) as broker,
+        Client(broker.bootstrap) as holding,
+        Client(broker.bootstrap) as waiting,
+        Client(broker.bootstrap) as small,
+    ):
+        create(small, "t")
+        holding.socket.sendall(frame[:-1])
+        ask_versions(small)
+        # It is taken as far as sockets take it, until there is memory.
+        sender = threading.Thread(target=waiting.socket.sendall, args=(frame,))
+        sender.start()
+        for _ in range(20):
+            ask_versions(small)
+        assert not is_readable(waiting.socket, 0)
+        holding.socket.sendall(frame[-1:])
+
+        assert holding.receive_frame()
+        assert waiting.receive_frame()
+        sender.join()
 
 
 def check_one_at_a_time(broker: RunningBroker, caplog: pytest.LogCaptureFixture, first: Client) -> None:
