@@ -433,10 +433,11 @@ def test_it_keeps_nothing_alive(pump: ModuleType, wires: Callable[..., Wire], fi
     watched += [head, piece, cold]
     gc.collect()
     before = [sys.getrefcount(each) for each in watched]
-    for _ in range(100):
+    for _ in range(400):
         once()
     gc.collect()
     after = [sys.getrefcount(each) for each in watched]
 
-    assert [late - early for early, late in zip(before, after, strict=True) if abs(late - early) >= 50] == []
+    # What is kept once a round is kept 400 times; None has some more or fewer of others in the meantime.
+    assert [late - early for early, late in zip(before, after, strict=True) if abs(late - early) >= 200] == []
     arena.append(0)  # no view on it is left
