@@ -208,10 +208,7 @@ class BrokerParts:
             replicas=self.replicas,
             policies=policies,
             clock=self.broker.clock,
-            settings=lambda: RetentionSettings(
-                check_interval_ms=self.live_config.get_int("log.retention.check.interval.ms"),
-                initial_delay_ms=self.live_config.get_int("log.initial.task.delay.ms"),
-            ),
+            settings=lambda: retention_settings(self.live_config),
         )
         compactor = Compactor(
             replicas=self.replicas,
@@ -458,6 +455,15 @@ def admission_settings(config: BrokerConfig) -> AdmissionSettings:
         retry_ms_max=min(
             config.get_int("add.partitions.to.txn.retry.backoff.max.ms"), config.get_int("request.timeout.ms")
         ),
+    )
+
+
+def retention_settings(config: BrokerConfig) -> RetentionSettings:
+    """Pick what Retention needs: who has logs looked at often wants it from the start, unless they say otherwise."""
+    delay = "log.initial.task.delay.ms"
+    return RetentionSettings(
+        check_interval_ms=config.get_int("log.retention.check.interval.ms"),
+        initial_delay_ms=config.get_int(delay) if config.is_set(delay) else None,
     )
 
 

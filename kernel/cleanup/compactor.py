@@ -139,6 +139,7 @@ class Compactor:
         self._altered = trio.Event()
         self._round_scope = trio.CancelScope()
         self._round_settings: CompactorSettings | None = None
+        self._workers: set[Worker] = set()
         self.statistics = CompactorStatistics(last_run_ms=clock.monotonic_ms())
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -162,10 +163,12 @@ class Compactor:
         """Hear that the broker's configuration is another one; on the reactor's task.
 
         A round under way works with other numbers then: it is ended, and begun anew with these, as Kafka restarts its
-        cleaners. What it has put in place stays.
+        cleaners. What it has put in place stays. A thread cannot be ended, and would write beside the next one: a round
+        with such a worker goes on to its end.
         """
         self._altered.set()
-        if self._round_settings is not None and self._round_settings.differs_from(self._settings()):
+        can_end = all(worker.ends_at_close for worker in self._workers)
+        if can_end and self._round_settings is not None and self._round_settings.differs_from(self._settings()):
             self._round_scope.cancel()
 
     @property
@@ -311,6 +314,7 @@ class Compactor:
     async def _compact(self, candidate: _Candidate, settings: CompactorSettings, heard: _Heard) -> None:
         replica, partition_log = candidate.replica, candidate.replica.log
         worker = self._start_worker(self._job_of(candidate, settings))
+        self._workers.add(worker)
         try:
             while True:
                 step = await trio.to_thread.run_sync(worker.next_step, limiter=self._limiter, abandon_on_cancel=True)
@@ -329,6 +333,7 @@ class Compactor:
                     if candidate.plan.expiries:
                         self._due.note(replica.partition, step.base_offsets, step.due_ms)
         finally:
+            self._workers.discard(worker)
             worker.close()
 
     async def _put_in_place(self, replica: Replica, partition_log: PartitionLog, step: GroupRewritten) -> None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+FIRST_PAUSE_S_MAX: Final = 30.0
 PAUSE_S_MIN: Final = 0.05
 
 
@@ -39,11 +40,11 @@ class RetentionSettings:
 
     Attributes:
         check_interval_ms: How often.
-        initial_delay_ms: For the first time: a broker that starts has other things to do.
+        initial_delay_ms: For the first time; None for the interval, but 30 s at most.
     """
 
     check_interval_ms: int
-    initial_delay_ms: int = 30_000
+    initial_delay_ms: int | None = None
 
 
 class Retention:
@@ -68,7 +69,8 @@ class Retention:
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Work until cancelled; a log that is looked at is looked at to the end."""
         task_status.started()
-        pause_s = min(self._settings().initial_delay_ms / 1000, self._pause_s())
+        delay_ms = self._settings().initial_delay_ms
+        pause_s = min(FIRST_PAUSE_S_MAX, self._pause_s()) if delay_ms is None else delay_ms / 1000
         while True:
             await trio.sleep(pause_s)
             await self.clean()

@@ -59,7 +59,13 @@ class WorkerFailure:
 
 
 class Worker(Protocol):
-    """Does one job. Life: `next_step` until it gives `CompactionDone` or raises, then `close`."""
+    """Does one job. Life: `next_step` until it gives `CompactionDone` or raises, then `close`.
+
+    Attributes:
+        ends_at_close: Whether nothing of it goes on after `close`, also if somebody is in `next_step`.
+    """
+
+    ends_at_close: bool
 
     def next_step(self) -> Step:
         """Wait for the next step; for a thread.
@@ -77,7 +83,9 @@ class Worker(Protocol):
 
 
 class ThreadWorker:
-    """Works where `next_step` is called."""
+    """Works where `next_step` is called, and nobody can end a thread."""
+
+    ends_at_close = False
 
     def __init__(self, job: CompactionJob) -> None:
         self._steps = compact(job, Throttle(lambda: job.bytes_per_second, time.perf_counter))
@@ -97,6 +105,8 @@ class ThreadWorker:
 
 class ProcessWorker:
     """Works in a process of its own."""
+
+    ends_at_close = True
 
     def __init__(self, job: CompactionJob) -> None:
         # A file, not a pipe: whatever a policy of a stranger says there, nobody has to read it for the work to go on.

@@ -60,8 +60,9 @@ class FullDisk(ThreadWorker):
 
 
 class Hanging(ThreadWorker):
-    """Gives nothing until somebody has told of it."""
+    """Gives nothing until somebody has told of it; what it would do then touches nothing."""
 
+    ends_at_close = True
     told = threading.Event()
 
     def next_step(self) -> Step:
@@ -293,6 +294,41 @@ def test_how_long_no_log_was_looked_at_is_known(topic: CompactedTopic) -> None:
     trio.run(work, clock=trio.testing.MockClock(autojump_threshold=0.01))
 
     assert (before_ms, compactor.silence_ms()) == (20_000, 0)
+
+
+async def test_a_pass_on_a_thread_is_not_begun_anew_beside_itself(topic: CompactedTopic) -> None:
+    class OnThread(Hanging):
+        ends_at_close = False
+
+    started: list[Worker] = []
+    settings = [CompactorSettings(True, 1, 1 << 20, 0.9, 1 << 19, 1e300, 0)]
+    Hanging.told.clear()
+
+    def start(job: CompactionJob) -> Worker:
+        started.append(OnThread(job))
+        return started[-1]
+
+    topic.flush()
+    compactor = Compactor(
+        replicas=topic.hosted.replicas,
+        policies=topic.make_compactor()._policies,
+        clock=topic.hosted.clock,
+        settings=lambda: settings[0],
+        start_worker=start,
+    )
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(compactor.round)
+            await until_async(lambda: len(started) == 1)
+            settings[0] = attrs.evolve(settings[0], io_max_bytes_per_second=1e299)
+            compactor.settings_altered()
+            await trio.testing.wait_all_tasks_blocked()
+            Hanging.told.set()
+    finally:
+        Hanging.told.set()
+
+    assert (len(started), compactor.statistics.compactions_count) == (1, 1)
+    assert offsets(topic) == [1, 2]
 
 
 async def test_settings_that_are_altered_during_a_pass_have_it_begun_anew(topic: CompactedTopic) -> None:

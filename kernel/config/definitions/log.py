@@ -179,8 +179,8 @@ log.dir.failure.timeout.ms
     How long a broker that cannot tell the controller of a failed directory goes on.
 
 log.initial.task.delay.ms
-    How long after the start segments that may go are looked for first, where `log.retention.check.interval.ms` is
-    longer.
+    How long after the start segments that may go are looked for first; where it is not set, never later than
+    `log.retention.check.interval.ms`.
 """
 
 _INTERNAL: Final = frozenset(
