@@ -98,6 +98,8 @@ class FetchResult:
 
         Otherwise who asks for about as much as fits would wait in vain, beside a full log.
         """
+        if not self.cut:
+            return self.size_bytes
         return self.size_bytes + sum(bytes_left for _target, bytes_left in self.cut)
 
 
@@ -222,20 +224,26 @@ def _read_one(
     if read.size_bytes:
         answer.records = read.data
         result.size_bytes += read.size_bytes
-        if result.size_bytes < limits.min_bytes and _has_more(replica, read.next_offset, limits):
-            result.cut += ((target, max(0, max_bytes - read.size_bytes)),)
+        _note_cut(result, target, read.next_offset, max_bytes - read.size_bytes, limits)
         if limits.isolation == READ_COMMITTED:
             answer.aborted_transactions = [
                 AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
                 for aborted in replica.producers.aborted_transactions(target.fetch_offset, read.next_offset)
             ]
-    elif max_bytes and limits.isolation == READ_COMMITTED and target.fetch_offset < answer.last_stable_offset:
-        answer.aborted_transactions = None  # as Kafka tells a batch for which the limits leave no room
+        return
+    if result.size_bytes:  # it was no first one, so it may have a batch for which the limits leave no room
+        _note_cut(result, target, target.fetch_offset, max_bytes, limits)
+    if max_bytes and limits.isolation == READ_COMMITTED and target.fetch_offset < answer.last_stable_offset:
+        answer.aborted_transactions = None  # as Kafka tells such a batch
 
 
-def _has_more(replica: Replica, offset: int, limits: FetchLimits) -> bool:
-    """Return whether the reader may see records from an offset on."""
-    return offset < (replica.appended_offset if limits.is_follower else replica.visible_end(limits.isolation))
+def _note_cut(result: FetchResult, target: FetchTarget, offset: int, bytes_left: int, limits: FetchLimits) -> None:
+    """Note what the limits of a partition left free, where the reader may see more, from this offset on."""
+    if result.size_bytes >= limits.min_bytes or bytes_left <= 0 or target.replica is None:
+        return
+    replica = target.replica
+    if offset < (replica.appended_offset if limits.is_follower else replica.visible_end(limits.isolation)):
+        result.cut += ((target, bytes_left),)
 
 
 def begin_cold_read(target: FetchTarget, limits: FetchLimits, done: Callable[[], None]) -> None:
@@ -372,8 +380,9 @@ class FetchOperation(RequestOperation):
             return self.is_ready()
         found = read_targets(self.replicas, (target,), self.limits, is_incremental=False)
         self.ask_for(found.cold)
-        self._ready_bytes += found.ready_bytes - self._ready_by_target.get(target, 0)
-        self._ready_by_target[target] = found.ready_bytes
+        ready_bytes = found.ready_bytes
+        self._ready_bytes += ready_bytes - self._ready_by_target.get(target, 0)
+        self._ready_by_target[target] = ready_bytes
         is_near = target in self._asked and found.size_bytes > 0
         return found.is_final or is_near or self._ready_bytes >= self._min_bytes
 

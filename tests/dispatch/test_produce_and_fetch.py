@@ -311,6 +311,24 @@ def test_a_long_poll_that_a_limit_cuts_short_is_answered_as_if_the_limit_were_fi
     assert [values(fetch_part(answer)) for answer in consumer.received()] == [[bytes(600)]] * is_due
 
 
+def test_a_long_poll_counts_a_partition_for_whose_first_batch_there_is_no_room(house: House) -> None:
+    house.hosted.open("t", 2)
+    house.client.ask(produce_request((0, batch(bytes(600)))), 9)
+    house.client.ask(produce_request((1, batch(bytes(600)))), 9)
+
+    consumer = polled(house, {0: 1 << 20, 1: 1 << 20}, 1000, 1000)
+
+    (answer,) = consumer.received()
+    assert isinstance(answer, FetchResponse)
+    assert [values(part) for part in answer.responses[0].partitions] == [[bytes(600)], []]
+
+
+def test_a_long_poll_without_room_for_anything_does_not_wait(house: House) -> None:
+    house.hosted.open("t", 1)
+
+    assert len(polled(house, {0: 1 << 20}, 1, 0).received()) == 1
+
+
 def test_a_long_poll_that_a_limit_cuts_short_waits_for_what_other_partitions_lack(house: House) -> None:
     house.hosted.open("t", 2)
     record = batch(bytes(600))

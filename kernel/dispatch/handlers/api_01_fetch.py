@@ -105,7 +105,7 @@ class FetchHandler:
         max_bytes = min(request.max_bytes, self._max_bytes)
         return FetchLimits(
             max_bytes=max_bytes,
-            min_bytes=min(request.min_bytes, max(max_bytes, 1)),
+            min_bytes=min(request.min_bytes, max(max_bytes, 0)),
             isolation=isolation,
             replica_id=replica_id,
             is_follower=replica_id > CONSUMER_REPLICA_ID,
