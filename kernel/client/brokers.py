@@ -400,9 +400,10 @@ class Brokers:
         self._forget_idle()
         names = sorted(self._wanted)
         topics = None if self._wants_all else [MetadataRequestTopic(name=name) for name in names]
+        began_ms = now_ms()
         response = await self._ask_metadata(topics)
         if response is None:
-            self._doubt_nodes()
+            self._doubt_nodes(began_ms)
             return False
         self._unobtained_since_ms = None
         if topics is None:
@@ -413,21 +414,21 @@ class Brokers:
             await self._learn_names()
         if any(name not in self._wanted for name in names) or any(name not in names for name in self._wanted):
             self.cluster.is_update_needed = True
-        self._drop_bootstrap_links()
+        self._drop_links(to_bootstrap=True)
         return True
 
-    def _doubt_nodes(self) -> None:
-        """Forget the known brokers where they say so, or gave no metadata for too long: bootstrap servers know better.
+    def _doubt_nodes(self, began_ms: int) -> None:
+        """Leave the known brokers where they say so, or give no metadata for too long: bootstrap servers know better.
 
         *Source:* KIP-1102.
         """
-        time_ms, error = now_ms(), self._last_error
         if self._unobtained_since_ms is None:
-            self._unobtained_since_ms = time_ms
-        is_due = time_ms - self._unobtained_since_ms >= self._settings.rebootstrap_trigger_ms
-        is_told = isinstance(error, BrokerError) and error.code is ErrorCode.REBOOTSTRAP_REQUIRED
+            self._unobtained_since_ms = began_ms
+        is_due = now_ms() - self._unobtained_since_ms >= self._settings.rebootstrap_trigger_ms
+        is_told = getattr(self._last_error, "code", None) is ErrorCode.REBOOTSTRAP_REQUIRED
         if self._settings.rebootstraps and (is_told or is_due):
             self.cluster.nodes = {}
+            self._drop_links(to_bootstrap=False)
             self._unobtained_since_ms = None
 
     async def _ask_metadata(self, topics: list[MetadataRequestTopic] | None) -> MetadataResponse | None:
@@ -464,9 +465,9 @@ class Brokers:
             del self._wanted[name]
         self.cluster.forget(idle)
 
-    def _drop_bootstrap_links(self) -> None:
-        """Let connections to bootstrap servers end: from now on brokers are reached by their ids."""
-        for node_id in [node_id for node_id in self._links if node_id <= _BOOTSTRAP_ID]:
+    def _drop_links(self, *, to_bootstrap: bool) -> None:
+        """Let connections end: to bootstrap servers, from when on brokers are reached by their ids, or to brokers."""
+        for node_id in [node_id for node_id in self._links if (node_id <= _BOOTSTRAP_ID) is to_bootstrap]:
             link = self._links.pop(node_id)
             if link.connection is not None:
                 link.connection.retire()

@@ -1,7 +1,7 @@
 """Pure core: the partition of the metadata log where no plugin offers a storage: in memory, and gone at the end.
 
-Such a broker has no topics, so what is forgotten is what was set on it while it ran. Nobody is elected, for nothing
-outlives the one who leads.
+Such a broker has no topics, so what is forgotten is what was set on it while it ran; each change keeps some bytes until
+then. Nobody is elected, for nothing outlives the one who leads.
 """
 
 from __future__ import annotations

@@ -328,7 +328,7 @@ def test_a_topic_that_does_not_show_up_holds_senders_up_for_as_long_as_they_may_
 def test_waiting_for_a_topic_and_then_for_memory_takes_no_longer_than_either() -> None:
     async def test(brokers: ScriptedBrokers) -> None:
         brokers.held.add(1)
-        settings = {"buffer_memory": 1_000, "batch_size": 1_000, "max_block_ms": 9_000, "retry_backoff_ms": 1_000}
+        settings = {"buffer_memory": 1_000, "batch_size": 1_000, "max_block_ms": 9_000, "retry_backoff_ms": 900}
         async with brokers.producer(**settings) as producer:
             await producer.enqueue("t", "x" * 700, partition=0)
             await trio.sleep(5)
