@@ -105,6 +105,7 @@ def test_deleted_files_stay_for_as_long_as_is_said(tmp_path: Path) -> None:
         await virtual.until(lambda: len(names(tmp_path, "*-0/*.log.deleted")) == 2)
         await virtual.passes(1.2)
         await virtual.until(lambda: names(tmp_path / "follows-0", "*.deleted") == [])
+        await virtual.until(lambda: parts.upkeep._limiter.borrowed_tokens == 0)
         await virtual.passes(9)
         assert names(tmp_path / "decides-0", "*.log.deleted") != []
         await virtual.passes(2)

@@ -101,6 +101,7 @@ def test_a_signal_during_the_start_ends_it_without_a_traceback(
         out, said = broker.process.communicate(timeout=60)
     finally:
         broker.process.kill()
+        broker.process.wait()
         broker.close()
 
     assert broker.process.returncode == 0

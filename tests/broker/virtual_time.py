@@ -49,6 +49,7 @@ class VirtualTime:
 
     async def passes(self, seconds: float) -> None:
         """Let time pass, and everybody do what is due, but for what threads are still at."""
+        await trio.testing.wait_all_tasks_blocked()  # who was told of a thread's end has begun to wait anew
         self.clock.jump(seconds)
         await trio.testing.wait_all_tasks_blocked()
 

@@ -85,6 +85,7 @@ def test_the_line_is_shown_each_half_second_and_taken_away(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
     time = Time()
     line = ProgressLine(time)
     for time.now_s in (0.0, 0.4, 0.6, 0.9, 1.2):

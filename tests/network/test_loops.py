@@ -383,7 +383,7 @@ def test_a_client_that_resets_after_it_said_more_while_an_answer_is_owed_is_forg
     serve: Any, loop_kind: LoopKind
 ) -> None:
     async def main() -> None:
-        async with serve(loop_kind, connections_idle_ms_max=100) as serving:
+        async with serve(loop_kind, connections_idle_ms_max=1_000) as serving:
             service = serving.service
             client = await serving.connect()
             await client.send_all(framed(b"p"))
