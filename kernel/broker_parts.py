@@ -199,6 +199,7 @@ class BrokerParts:
             replicas=self.replicas,
             stages=self.stages,
             image=self.image,
+            clock=self.broker.clock,
             on_opened=lambda: self.directory_reports.wake(),
         )
 

@@ -5,7 +5,8 @@ It asks nothing of whoever writes the metadata: a broker that does not lead the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
+from typing import TYPE_CHECKING, Final
 
 from .config.topic import TopicConfig
 from .metadata.image import ResourceType
@@ -19,10 +20,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from uuid import UUID
 
+    from .clock import Clock
     from .config.broker import BrokerConfig
     from .metadata.image import MetadataDelta, MetadataImage, TopicImage
     from .partitions.replica_manager import ReplicaManager
     from .partitions.topic_plan import TopicPlan
+
+log = logging.getLogger(__name__)
+
+TELL_EVERY_MS: Final = 5000
+"""So often a start that opens logs for long says how far it has come: nobody shall take it for one that hangs."""
 
 
 class MetadataFollower:
@@ -41,6 +48,7 @@ class MetadataFollower:
         replicas: ReplicaManager,
         stages: Iterable[str],
         image: Callable[[], MetadataImage],
+        clock: Clock,
         on_opened: Callable[[], None],
     ) -> None:
         """Make one that has seen nothing yet.
@@ -50,6 +58,7 @@ class MetadataFollower:
             replicas: Who follows.
             stages: Names of the append stages that plugins offer, in order.
             image: Returns the current metadata.
+            clock: Tells how long the start takes.
             on_opened: Called when partitions were opened after the start, all of those that were to be.
         """
         self.live_config = config
@@ -59,14 +68,23 @@ class MetadataFollower:
         self._replicas = replicas
         self._stages = tuple(stages)
         self._image = image
+        self._clock = clock
 
     def open_topics(self) -> None:
         """Take what was set on this broker, and open its replicas of every topic there is."""
         image = self._image()
         self._take_config(dynamic_config(self._config, image, self._config.node_id))
+        total = sum(len(topic.partitions) for topic in image.topics_by_name.values())
+        opened = 0
+        told_ms = self._clock.monotonic_ms()
         for topic in image.topics_by_name.values():
-            states = dict(enumerate(topic.partitions))
-            self._replicas.open_topic(topic.name, topic.topic_id, self._plan(topic, image), states)
+            plan = self._plan(topic, image)
+            for index, state in enumerate(topic.partitions):
+                self._replicas.open_topic(topic.name, topic.topic_id, plan, {index: state})
+                opened += 1
+                if self._clock.monotonic_ms() - told_ms >= TELL_EVERY_MS:
+                    told_ms = self._clock.monotonic_ms()
+                    log.warning("%d of %d partitions opened so far; after a crash each log is checked", opened, total)
         self._replicas.note_all_opened()
 
     def changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
