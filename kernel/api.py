@@ -137,6 +137,7 @@ from .files import (
     write_all,
 )
 from .ids import ZERO_ID, IdSource, id_text, parse_id
+from .progress import ProgressLine, fills_a_file, part_text
 from .records.batch import (
     HEADER_SIZE,
     LOG_OVERHEAD,
@@ -297,6 +298,7 @@ __all__ = [
     "PieceWriter",
     "PluginError",
     "ProducerIdentity",
+    "ProgressLine",
     "Ready",
     "RecordDue",
     "RecordSelection",
@@ -348,11 +350,13 @@ __all__ = [
     "do_now",
     "encode_bytes",
     "fields",
+    "fills_a_file",
     "hookimpl",
     "id_text",
     "is_crc_valid",
     "iterate_batches",
     "parse_id",
+    "part_text",
     "partition_of_key",
     "read_batch",
     "read_file",

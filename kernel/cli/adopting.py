@@ -45,7 +45,7 @@ class Adoption:
 
 
 async def adopt(
-    options: BrokerOptions, directory: Path, *, only: Collection[str], on_copied: Callable[[str, int, int], None]
+    options: BrokerOptions, directory: Path, *, only: Collection[str], on_begun: Callable[[str, int, int], None]
 ) -> Adoption:
     """Register the topics whose partitions lie in a directory.
 
@@ -53,7 +53,7 @@ async def adopt(
         options: The broker's; its listener should have a free port.
         directory: One of the broker's own log directories, or any other, which stays as it is.
         only: The topics that are wanted; empty for all but `__cluster_metadata`.
-        on_copied: Called after each partition with its name, how many are done, and how many there are.
+        on_begun: Called before each partition that is new, with its name, its number from 1 on, and how many there are.
 
     Raises:
         ConfigError: The directory holds no such topic.
@@ -64,13 +64,13 @@ async def adopt(
     async with trio.open_nursery() as nursery:
         await nursery.start(broker.run)
         try:
-            return await _adopt(broker, directory, only, on_copied)
+            return await _adopt(broker, directory, only, on_begun)
         finally:
             broker.stop()
 
 
 async def _adopt(
-    broker: Broker, directory: Path, only: Collection[str], on_copied: Callable[[str, int, int], None]
+    broker: Broker, directory: Path, only: Collection[str], on_begun: Callable[[str, int, int], None]
 ) -> Adoption:
     parts = broker.parts
     assert parts is not None, "the broker serves"
@@ -85,11 +85,11 @@ async def _adopt(
     epochs: dict[object, int] = {}
     ids_end = 0
     for number, log in enumerate(new, start=1):
+        on_begun(str(log.partition), number, len(new))
         if not is_own:
             await do_on_thread(engine.begin_adoption(log.partition, str(directory)), limiter)
         epochs[log.partition], known_ids_end = _look_into(engine, log, parts.config)
         ids_end = max(ids_end, known_ids_end)
-        on_copied(str(log.partition), number, len(new))
     partitions = [_found_partition(log, epochs.get(log.partition, -1)) for log in found]
     await parts.metadata.submit(lambda controller, _now_ms: controller.reserve_producer_ids(ids_end))
     topics = await parts.metadata.submit(lambda controller, _now_ms: controller.adopt_topics(partitions))

@@ -7,11 +7,11 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import ConfigError
+from ..progress import ProgressLine, fills_a_file, part_text
 from ..types import IsolationLevel, TopicPartition
 from .offset_spec import Where, parse_offset, place
 from .options import add_client_options, client_settings, document, natural, positive
 from .output import plural
-from .progress import ProgressLine, fills_a_file, part_text
 from .record_format import ShownRecord, compile_format, json_line, unescape
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import attrs
 
 from ..compare.samples import PERCENTILES, Samples, Throughput, latencies_as_json
+from ..progress import ProgressLine, part_text
 from .options import EXIT_STATUS, add_client_options, add_json_option, client_settings, document, natural, positive
 from .output import plural, print_json, size_text
-from .progress import ProgressLine, part_text
 
 if TYPE_CHECKING:
     import argparse

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from ..compare.samples import Throughput
 from ..errors import ConfigError
+from ..progress import ProgressLine, part_text
 from .offset_spec import parse_moment
 from .options import add_client_options, client_settings, document, natural
 from .output import plural, print_json, size_text
-from .progress import ProgressLine, part_text
 from .record_format import unescape
 from .record_lines import DelimitedReader, JsonReader
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..progress import ProgressLine
 from .options import add_json_option, directory, document
 from .output import plural, print_json, print_table
 
@@ -57,9 +57,15 @@ def run(arguments: argparse.Namespace) -> int:
         listen=["127.0.0.1:0"],
         data_dir=arguments.data_dir,
     )
-    adoption = run_interruptible(
-        functools.partial(adopt, options, arguments.directory, only=arguments.only, on_copied=_show_progress)
-    )
+    line = ProgressLine()
+    try:
+        adoption = run_interruptible(
+            functools.partial(
+                adopt, options, arguments.directory, only=arguments.only, on_begun=functools.partial(_show, line)
+            )
+        )
+    finally:
+        line.clear()
     if arguments.json:
         print_json(
             [
@@ -89,7 +95,5 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _show_progress(partition: str, done: int, total: int) -> None:
-    if sys.stderr.isatty():
-        end = "\n" if done == total else ""
-        print(f"\r\x1b[Kadopting: {done} of {total} ({partition})", end=end, file=sys.stderr, flush=True)
+def _show(line: ProgressLine, partition: str, number: int, total: int) -> None:
+    line.show_now(f"adopting {partition}, {number} of {total}")

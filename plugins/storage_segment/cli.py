@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from odradek.kernel.api import ProgressLine, fills_a_file, part_text
+
 from .dump import dump_file, is_dumpable
 
 if TYPE_CHECKING:
@@ -49,18 +51,56 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stderr.write(f"odradek: {path} is not there\n")
     if missing:
         return 2
-    problems = 0
-    for path in files_below(arguments.paths):
-        if not arguments.json:
-            sys.stdout.write(f"{path}\n")
-        for row in dump_file(path.name, path.read_bytes(), with_records=arguments.records):
-            problems += row.kind == "problem"
-            if arguments.json:
-                line = json.dumps({"file": str(path), "kind": row.kind, **row.fields}, default=_text)
-            else:
-                line = f"  {row}"
-            sys.stdout.write(f"{line}\n")
+    files = list(files_below(arguments.paths))
+    progress = _Progress(files)
+    try:
+        problems = sum(_dump(path, arguments, progress) for path in files)
+    finally:
+        progress.end()
     return 1 if problems else 0
+
+
+def _dump(path: Path, arguments: argparse.Namespace, progress: _Progress) -> int:
+    """Print one file; return how many problems it has."""
+    problems = 0
+    if not arguments.json:
+        sys.stdout.write(f"{path}\n")
+    data = path.read_bytes()
+    for row in dump_file(path.name, data, with_records=arguments.records):
+        problems += row.kind == "problem"
+        if arguments.json:
+            line = json.dumps({"file": str(path), "kind": row.kind, **row.fields}, default=_text)
+        else:
+            line = f"  {row}"
+        sys.stdout.write(f"{line}\n")
+        if row.kind == "batch":
+            progress.note(path, row.fields["position"])
+    progress.note_end(len(data))
+    return problems
+
+
+class _Progress:
+    """How far a dump has come, for a person who sends it into a file."""
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self._line = ProgressLine()
+        self._is_watched = self._line.is_watched and fills_a_file()
+        self._total_bytes = sum(file.stat().st_size for file in files) if self._is_watched else 0
+        self._done_bytes = 0
+
+    def note(self, file: Path, position: object) -> None:
+        """Show that a file is read up to a position, in bytes."""
+        if self._is_watched:
+            assert isinstance(position, int), "a batch stands somewhere"
+            self._line.show(lambda: f"{part_text(self._done_bytes + position, self._total_bytes)}{file}")
+
+    def note_end(self, size_bytes: int) -> None:
+        """Take note that a file of this size is done."""
+        self._done_bytes += size_bytes
+
+    def end(self) -> None:
+        """Take the line away."""
+        self._line.clear()
 
 
 def files_below(paths: Sequence[Path]) -> Iterator[Path]:

@@ -13,7 +13,6 @@ from odradek.kernel.files import OsFiles
 from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from odradek.kernel.files import FileStat
@@ -30,7 +29,7 @@ class SlowFiles(OsFiles):
         self._clock = clock
         self._check_ms = check_ms
 
-    def listdir(self, path: Path) -> Sequence[FileStat]:
+    def listdir(self, path: Path) -> list[FileStat]:
         if path.name.startswith("slow-"):
             self._clock.advance(self._check_ms)
         return super().listdir(path)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import pytest
 
-from odradek.kernel.cli import progress
-from odradek.kernel.cli.progress import ProgressLine
+from odradek.kernel import progress
+from odradek.kernel.progress import ProgressLine
 from odradek.kernel.testing.running_broker import running_broker
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 COUNT = 20_000
 LINE = "x" * 19 + "\n"
 NEW_LINE = "\r\x1b[K"
+KAFKAS = Path(__file__).parents[1] / "plugins" / "storage_segment" / "golden" / "kafka-4.3.1"
 END = "(end)"
 
 
@@ -183,3 +184,35 @@ def test_consume_to_what_is_no_file_shows_records_alone(
         status = command.run("consume", "seen", "-b", broker.bootstrap).status
 
     assert (status, terminal.read()) == (0, "")
+
+
+def test_a_dump_into_a_file_shows_how_far_it_is(
+    command: Any, terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal.watch()
+    with (tmp_path / "dump.txt").open("w") as dump:
+        monkeypatch.setattr(sys, "stdout", dump)
+        status = command.run("log", "dump", str(KAFKAS)).status
+    first, *shown, last = terminal.read().split(NEW_LINE)
+    parts = [int(line[:4].removesuffix("%")) for line in shown]
+    logs = [line[6:] for line in shown]
+
+    assert (status, first, last) == (0, "", "")
+    assert len(shown) == (tmp_path / "dump.txt").read_text().count("  batch: ")
+    assert parts == sorted(parts)
+    assert parts[0] < 20 < 60 < parts[-1] <= 100
+    assert logs == sorted(logs)
+
+
+def test_a_dump_to_a_terminal_shows_rows_alone(command: Any, terminal: Terminal) -> None:
+    terminal.watch()
+
+    assert (command.run("log", "dump", str(KAFKAS)).status, terminal.read()) == (0, "")
+
+
+def test_adopting_shows_which_partition_is_copied(command: Any, terminal: Terminal, tmp_path: Path) -> None:
+    terminal.watch()
+    done = command.run("topics", "adopt", str(KAFKAS), "--topic", "golden", "--data-dir", str(tmp_path))
+
+    assert done.status == 0
+    assert terminal.read().split(NEW_LINE) == ["", "adopting golden-0, 1 of 2", "adopting golden-1, 2 of 2", ""]

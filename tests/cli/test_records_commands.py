@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from odradek.kernel.cli import progress
+from odradek.kernel import progress
 from odradek.kernel.cli.perf import Measured
 from odradek.kernel.testing.running_broker import RunningBroker
 

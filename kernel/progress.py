@@ -19,7 +19,11 @@ _COLUMNS: Final = 80
 
 
 class ProgressLine:
-    """One line that is written again as work goes on; what takes no half second shows none. Owned by the command."""
+    """One line that is written again as work goes on; what takes no half second shows none. Owned by the command.
+
+    Attributes:
+        is_watched: Whether standard error is a terminal on which a line can be taken away.
+    """
 
     def __init__(self, timer: Callable[[], float] = time.perf_counter) -> None:
         self._timer = timer
@@ -29,20 +33,26 @@ class ProgressLine:
 
     def show(self, tell: Callable[[], str]) -> None:
         """Show what `tell` returns, if somebody watches and the last time is half a second ago."""
-        if not self.is_watched:
-            return
-        now_s = self._timer()
-        if now_s - self._shown_s < SHOW_EVERY_S:
-            return
-        self._shown_s = now_s
-        self._is_shown = True
-        print(f"{_NEW_LINE}{tell()[: _columns() - 1]}", end="", file=sys.stderr, flush=True)
+        if self.is_watched and self._timer() - self._shown_s >= SHOW_EVERY_S:
+            self.show_now(tell())
+
+    def show_now(self, text: str) -> None:
+        """Show a text, if somebody watches: what begins now may take long, and tells nothing meanwhile."""
+        if self.is_watched:
+            self._shown_s = self._timer()
+            self._is_shown = True
+            _write(f"{_NEW_LINE}{text[: _columns() - 1]}")
 
     def clear(self) -> None:
         """Take the line away: something else is about to be written, or all is done."""
         if self._is_shown:
             self._is_shown = False
-            print(_NEW_LINE, end="", file=sys.stderr, flush=True)
+            _write(_NEW_LINE)
+
+
+def _write(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
 
 
 def _columns() -> int:
