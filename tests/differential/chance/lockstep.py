@@ -35,6 +35,7 @@ _TOPICS: Final[Mapping[str, tuple[int, Mapping[str, str]]]] = {
     "b": (3, {}),
     "c": (1, {"cleanup.policy": "compact"}),
 }
+_UNKNOWN_TOPIC: Final = 3
 _LOADING: Final = frozenset({14, 15})
 """COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE."""
 _OF_TRANSACTIONS: Final = frozenset(
@@ -138,6 +139,7 @@ class _Session:
             THEMES[self._theme], in_fetch_sessions=self._theme == "fetch_sessions"
         )
         answers = self._ask(api, version, fields)
+        made = _topics_being_made(api, fields, answers[0])
         if api in _ENDS and fields["transactional_id"]:
             # The answer does not wait for the markers.
             self._ask("DescribeTransactions", 0, {"transactional_ids": [fields["transactional_id"]]})
@@ -157,6 +159,9 @@ class _Session:
         if api in _CHANGES and not fields.get("validate_only"):
             for talk in self._talks:
                 talk.settle()
+        for topic in made:
+            for talk in self._talks:
+                talk.wait_served(topic)
         is_silent = any(isinstance(answer, NoAnswer) for answer in answers)
         return None, is_silent or any(found.path.endswith("error_code") for found in differences)
 
@@ -196,6 +201,13 @@ def _is_to_be_asked_again(api: str, answer: Any) -> bool:
         entry.get("transaction_state", "").startswith("Prepare") for entry in answer.get("transaction_states", ())
     )
     return is_ending or bool(codes & _LOADING) or (CONCURRENT_TRANSACTIONS in codes and api in _OF_TRANSACTIONS)
+
+
+def _topics_being_made(api: str, fields: Mapping[str, Any], answer: Any) -> Sequence[str]:
+    """Return the topics that a Metadata request has made: it is answered before they are there."""
+    if api != "Metadata" or not fields.get("allow_auto_topic_creation", True) or not isinstance(answer, dict):
+        return ()
+    return [topic["name"] for topic in answer["topics"] if topic["error_code"] == _UNKNOWN_TOPIC]
 
 
 def _error_codes(answer: Any) -> list[int]:
