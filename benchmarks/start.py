@@ -106,14 +106,8 @@ def ask(connection: socket.socket, request: Message, version: int) -> bytes:
 
 def measure_help(rounds: int) -> None:
     """Print how long `odradek --help` takes."""
-    walls, cpus = [], []
-    for _ in range(rounds):
-        begin, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-m", "odradek", "--help"], stdout=subprocess.DEVNULL, check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        walls.append(time.perf_counter() - begin)
-        cpus.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    show("help", f"{statistics.median(walls) * 1e3:.0f} ms, processor {statistics.median(cpus) * 1e3:.0f} ms")
+    wall_s, processor_s = time_command("--help", rounds)
+    show("help", f"{wall_s * 1e3:.0f} ms, processor {processor_s * 1e3:.0f} ms")
 
 
 def measure_start(rounds: int) -> None:
@@ -190,14 +184,20 @@ def measure_fixture(rounds: int) -> None:
 
 def measure_demo(rounds: int) -> None:
     """Print how long the demo takes; it ends by itself, and fails where a check of its own does."""
+    wall_s, processor_s = time_command("demo", rounds)
+    show("demo", f"{wall_s:.1f} s, processor {processor_s:.1f} s")
+
+
+def time_command(argument: str, rounds: int) -> tuple[float, float]:
+    """Return how long `odradek ARGUMENT` takes, and its processor time, in seconds: medians."""
     walls, cpus = [], []
     for _ in range(rounds):
         begin, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-m", "odradek", "demo"], stdout=subprocess.DEVNULL, check=True)
+        subprocess.run([sys.executable, "-m", "odradek", argument], stdout=subprocess.DEVNULL, check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         walls.append(time.perf_counter() - begin)
         cpus.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    show("demo", f"{statistics.median(walls):.1f} s, processor {statistics.median(cpus):.1f} s")
+    return statistics.median(walls), statistics.median(cpus)
 
 
 def show(name: str, text: str) -> None:
