@@ -109,7 +109,13 @@ def broker_process(
     data_dir: Path | None, *options: str, is_measured: bool = False, within: Sequence[str] = ()
 ) -> Iterator[BrokerProcess]:
     """Run a broker that serves; it is ended whatever happens. `within` is a command that becomes the one it is told."""
-    broker = BrokerProcess(data_dir, *options, is_measured=is_measured, within=within)
+    with serving(BrokerProcess(data_dir, *options, is_measured=is_measured, within=within)) as broker:
+        yield broker
+
+
+@contextlib.contextmanager
+def serving(broker: BrokerProcess) -> Iterator[BrokerProcess]:
+    """Wait until a broker serves, and end it whatever happens."""
     try:
         broker.wait_ready()
         yield broker

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,11 +25,11 @@ from odradek.kernel.wire.messages.api_32_describe_configs import (
     DescribeConfigsResponse,
 )
 from odradek.kernel.wire.messages.api_60_describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from tests.broker.broker_process import BrokerProcess, Client
+from tests.broker.broker_process import BrokerProcess, Client, serving
 from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
 FIND_COORDINATOR = 10
@@ -40,18 +39,10 @@ TRANSACTION = 1
 NONE_ENABLED = "[plugins]\nenable = []\n"
 
 
-@contextmanager
-def serving(folder: Path, config: str) -> Iterator[BrokerProcess]:
+def bare(folder: Path, config: str) -> AbstractContextManager[BrokerProcess]:
     """Run a broker with this configuration; what it said is to be read by `terminate`."""
     (folder / "odradek.toml").write_text(config)
-    broker = BrokerProcess.from_config(folder / "data", folder / "odradek.toml")
-    try:
-        broker.wait_ready()
-        yield broker
-    finally:
-        if broker.process.poll() is None:
-            broker.terminate()
-        broker.close()
+    return serving(BrokerProcess.from_config(folder / "data", folder / "odradek.toml"))
 
 
 def refused(folder: Path, config: str, expected: int) -> str:
@@ -83,7 +74,7 @@ def create(client: Client, name: str) -> tuple[int, str | None]:
 
 
 def test_it_starts_says_which_roles_nobody_has_and_ends_cleanly(tmp_path: Path) -> None:
-    with serving(tmp_path, NONE_ENABLED) as broker:
+    with bare(tmp_path, NONE_ENABLED) as broker:
         status, said = broker.terminate()
     *warned, stopping = said.splitlines()
     nobody = missing_roles(storages=set(), elections=set(), cleanup_policies=set(), key_types=set())
@@ -98,7 +89,7 @@ def test_it_starts_says_which_roles_nobody_has_and_ends_cleanly(tmp_path: Path) 
 def test_it_answers_what_needs_no_plugin_and_refuses_the_rest_with_the_reason(tmp_path: Path) -> None:
     settings = '[broker]\n"node.id" = 7\n"odradek.cluster.id" = "AAAAAAAAAAAAAAAAAAAAAA"\n'
     resource = DescribeConfigsResource(resource_type=BROKER, resource_name="7", configuration_keys=["odradek.storage"])
-    with serving(tmp_path, settings + NONE_ENABLED) as broker, Client(broker.address) as client:
+    with bare(tmp_path, settings + NONE_ENABLED) as broker, Client(broker.address) as client:
         versions = client.ask(ApiVersionsRequest(), 0)
         metadata = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="orders")]), 9)
         cluster = client.ask(DescribeClusterRequest(), 0)
@@ -118,7 +109,7 @@ def test_it_answers_what_needs_no_plugin_and_refuses_the_rest_with_the_reason(tm
 
 
 def test_without_a_storage_no_topic_is_made_though_there_is_an_election(tmp_path: Path) -> None:
-    with serving(tmp_path, '[plugins]\nenable = ["election_isr", "groups"]\n') as broker:
+    with bare(tmp_path, '[plugins]\nenable = ["election_isr", "groups"]\n') as broker:
         with Client(broker.address) as client:
             code, _ = create(client, "orders")
             found = client.ask(FindCoordinatorRequest(key="mine", key_type=0), 2)
@@ -133,7 +124,7 @@ def test_without_a_storage_no_topic_is_made_though_there_is_an_election(tmp_path
 
 
 def test_what_is_missing_is_said_by_a_broker_that_keeps_records_too(tmp_path: Path) -> None:
-    with serving(tmp_path, '[plugins]\ndisable = ["transactions"]\n') as broker:
+    with bare(tmp_path, '[plugins]\ndisable = ["transactions"]\n') as broker:
         with Client(broker.address) as client:
             found = client.ask(FindCoordinatorRequest(key="mine", key_type=TRANSACTION), 2)
         _, said = broker.terminate()
@@ -160,7 +151,7 @@ def test_what_is_named_and_missing_stops_the_start(tmp_path: Path, config: str, 
 
 
 def test_it_does_not_come_up_without_topics_beside_somebodys_data(tmp_path: Path) -> None:
-    with serving(tmp_path, ""):
+    with bare(tmp_path, ""):
         pass
     before = sorted(path.name for path in (tmp_path / "data").iterdir())
     line = refused(tmp_path, NONE_ENABLED, 1)
@@ -171,7 +162,7 @@ def test_it_does_not_come_up_without_topics_beside_somebodys_data(tmp_path: Path
 
 def test_the_mark_of_a_new_file_system_is_no_data(tmp_path: Path) -> None:
     (tmp_path / "data" / "lost+found").mkdir(parents=True)
-    with serving(tmp_path, NONE_ENABLED) as broker:
+    with bare(tmp_path, NONE_ENABLED) as broker:
         assert broker.address
 
 
