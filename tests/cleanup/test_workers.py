@@ -7,7 +7,7 @@ import os
 import pickle
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import attrs
@@ -77,15 +77,21 @@ class Unpicklable(CleanupPolicy):
         return CleanupPlan(compaction=Compaction(0, 3, 1.0, lambda memory_bytes, records_max, load_factor: None))  # type: ignore[arg-type] # a policy's bug
 
 
+SETTINGS = CompactorSettings(True, 1, 1 << 20, 0.9, 1 << 19, 1e300, 15_000)
+
+
 def compactor_of(
-    topic: CompactedTopic, start: type[Worker] | None = None, policies: Policies | None = None
+    topic: CompactedTopic,
+    start: Callable[[CompactionJob], Worker] | None = None,
+    policies: Policies | None = None,
+    settings: Callable[[], CompactorSettings] = lambda: SETTINGS,
 ) -> Compactor:
     made = topic.make_compactor()
     return Compactor(
         replicas=topic.hosted.replicas,
         policies=policies or made._policies,
         clock=topic.hosted.clock,
-        settings=lambda: CompactorSettings(True, 1, 1 << 20, 0.9, 1 << 19, 1e300, 15_000),
+        settings=settings,
         start_worker=start or start_worker,
     )
 
@@ -301,7 +307,7 @@ async def test_a_pass_on_a_thread_is_not_begun_anew_beside_itself(topic: Compact
         ends_at_close = False
 
     started: list[Worker] = []
-    settings = [CompactorSettings(True, 1, 1 << 20, 0.9, 1 << 19, 1e300, 0)]
+    settings = [attrs.evolve(SETTINGS, backoff_ms=0)]
     Hanging.told.clear()
 
     def start(job: CompactionJob) -> Worker:
@@ -309,13 +315,7 @@ async def test_a_pass_on_a_thread_is_not_begun_anew_beside_itself(topic: Compact
         return started[-1]
 
     topic.flush()
-    compactor = Compactor(
-        replicas=topic.hosted.replicas,
-        policies=topic.make_compactor()._policies,
-        clock=topic.hosted.clock,
-        settings=lambda: settings[0],
-        start_worker=start,
-    )
+    compactor = compactor_of(topic, start, settings=lambda: settings[0])
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(compactor.round)
@@ -333,7 +333,7 @@ async def test_a_pass_on_a_thread_is_not_begun_anew_beside_itself(topic: Compact
 
 async def test_settings_that_are_altered_during_a_pass_have_it_begun_anew(topic: CompactedTopic) -> None:
     jobs: list[CompactionJob] = []
-    settings = [CompactorSettings(True, 1, 1 << 20, 0.9, 1 << 19, 1e300, 3_600_000)]
+    settings = [attrs.evolve(SETTINGS, backoff_ms=3_600_000)]
     Hanging.told.clear()
 
     def start(job: CompactionJob) -> Worker:
@@ -341,13 +341,7 @@ async def test_settings_that_are_altered_during_a_pass_have_it_begun_anew(topic:
         return Hanging(job) if len(jobs) == 1 else ThreadWorker(job)
 
     topic.flush()
-    compactor = Compactor(
-        replicas=topic.hosted.replicas,
-        policies=topic.make_compactor()._policies,
-        clock=topic.hosted.clock,
-        settings=lambda: settings[0],
-        start_worker=start,
-    )
+    compactor = compactor_of(topic, start, settings=lambda: settings[0])
     try:
         async with trio.open_nursery() as nursery:
             await nursery.start(compactor.run)
