@@ -25,10 +25,11 @@ from odradek.kernel.wire.messages.api_03_metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from odradek.kernel.wire.messages.api_18_api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from odradek.kernel.wire.messages.api_18_api_versions import ApiVersionsRequest
 from odradek.kernel.wire.messages.api_22_init_producer_id import InitProducerIdResponse
 
 from .model_partition import ModelPartition
+from .offered_versions import every_api
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -118,17 +119,7 @@ class FakeBroker:
                 return True
             request = wire.decode(ApiVersionsRequest, body, version=header.api_version)
             self.client_software = (request.client_software_name, request.client_software_version)
-            response = ApiVersionsResponse(
-                api_keys=[
-                    ApiVersion(
-                        api_key=api.key,
-                        min_version=api.versions.lowest,
-                        max_version=self.versions_max.get(api.key, api.versions.highest),
-                    )
-                    for api in wire.APIS.values()
-                    if api.key not in self.hidden
-                ]
-            )
+            response = every_api(self.versions_max, self.hidden)
         elif header.api_key == 3:
             response = self._metadata(wire.decode(MetadataRequest, body, version=header.api_version))
         elif header.api_key == 22:

@@ -18,8 +18,10 @@ from odradek.kernel.wire.messages import api_01_fetch as fetch
 from odradek.kernel.wire.messages import api_02_list_offsets as offsets
 from odradek.kernel.wire.messages import api_03_metadata as metadata
 from odradek.kernel.wire.messages import api_23_offset_for_leader_epoch as epochs
-from odradek.kernel.wire.messages.api_18_api_versions import ApiVersion, ApiVersionsResponse
+from odradek.kernel.wire.messages.api_18_api_versions import ApiVersionsResponse
 from odradek.kernel.wire.messages.api_22_init_producer_id import InitProducerIdResponse
+
+from .offered_versions import every_api
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -122,16 +124,7 @@ class FakeCluster:
         return answers[api_key](node, request)
 
     def _api_versions(self, node: int, request: Any) -> ApiVersionsResponse:
-        return ApiVersionsResponse(
-            api_keys=[
-                ApiVersion(
-                    api_key=api.key,
-                    min_version=api.versions.lowest,
-                    max_version=_VERSIONS_MAX.get(api.key, api.versions.highest),
-                )
-                for api in wire.APIS.values()
-            ]
-        )
+        return every_api(_VERSIONS_MAX)
 
     def _metadata(self, node: int, request: Any) -> metadata.MetadataResponse:
         leader = self.leader if self.told_leader is None else self.told_leader

@@ -29,10 +29,10 @@ from odradek.kernel.wire.messages import api_01_fetch as fetch
 from odradek.kernel.wire.messages import api_02_list_offsets as offsets
 from odradek.kernel.wire.messages import api_03_metadata as metadata
 from odradek.kernel.wire.messages.api_10_find_coordinator import FindCoordinatorResponse
-from odradek.kernel.wire.messages.api_18_api_versions import ApiVersion, ApiVersionsResponse
 from odradek.kernel.wire.messages.api_22_init_producer_id import InitProducerIdResponse
 
 from .model_partition import ModelPartition
+from .offered_versions import every_api
 from .virtual_cluster import virtually
 
 if TYPE_CHECKING:
@@ -199,16 +199,7 @@ class ScriptedBrokers:
             LIST_OFFSETS: self._list_offsets,
             METADATA: self.metadata,
             FIND_COORDINATOR: lambda _: FindCoordinatorResponse(node_id=1, host="node", port=1),
-            API_VERSIONS: lambda _: ApiVersionsResponse(
-                api_keys=[
-                    ApiVersion(
-                        api_key=api.key,
-                        min_version=api.versions.lowest,
-                        max_version=_VERSIONS_MAX.get(api.key, api.versions.highest),
-                    )
-                    for api in wire.APIS.values()
-                ]
-            ),
+            API_VERSIONS: lambda _: every_api(_VERSIONS_MAX),
             INIT_PRODUCER_ID: lambda _: InitProducerIdResponse(producer_id=7, producer_epoch=0),
         }
         return answers[api_key](request)

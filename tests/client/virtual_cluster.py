@@ -27,10 +27,10 @@ from odradek.kernel.wire.messages import api_01_fetch as fetch
 from odradek.kernel.wire.messages import api_02_list_offsets as offsets
 from odradek.kernel.wire.messages import api_03_metadata as metadata
 from odradek.kernel.wire.messages.api_10_find_coordinator import FindCoordinatorResponse
-from odradek.kernel.wire.messages.api_18_api_versions import ApiVersion, ApiVersionsResponse
 
 from ..plugins.groups.consumer.driven_consumers import DrivenConsumers
 from ..plugins.groups.handled import Context, HandledGroups
+from .offered_versions import every_api
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -198,16 +198,7 @@ class VirtualCluster:
             2: self._list_offsets,
             3: self._metadata,
             10: lambda _: self._found_coordinator(node),
-            18: lambda _: ApiVersionsResponse(
-                api_keys=[
-                    ApiVersion(
-                        api_key=api.key,
-                        min_version=api.versions.lowest,
-                        max_version=_VERSIONS_MAX.get(api.key, api.versions.highest),
-                    )
-                    for api in wire.APIS.values()
-                ]
-            ),
+            18: lambda _: every_api(_VERSIONS_MAX),
         }
 
     # The coordinator.
