@@ -5,13 +5,13 @@ from pathlib import Path
 
 from setuptools import Distribution, Extension, find_packages, setup
 
-ROOMS = ("kernel", "plugins", "spark_plugin")
 ROOT = Path(__file__).parent
 HEADERS = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "kernel/records").glob("*.h"))
 HANDLERS = "odradek.kernel.dispatch.handlers"
 HAS_EPOLL = sysconfig.get_platform().startswith("linux")  # the system that is built for
 HAS_STABLE_ABI = not sysconfig.get_config_var("Py_GIL_DISABLED")
 IMPORT_NAME = ROOT / "src" / "odradek"
+LOST_LINKS = sorted(entry.name for entry in IMPORT_NAME.iterdir() if not entry.suffix and not entry.is_dir())
 
 
 def extension(name: str, source: str, **named: list[str]) -> Extension:
@@ -31,11 +31,10 @@ class CheckoutDistribution(Distribution):
     def parse_config_files(self, *arguments: object, **options: object) -> None:
         """Read pyproject.toml, then map each room whose link is none."""
         super().parse_config_files(*arguments, **options)
-        for room in ROOMS:
-            if not (IMPORT_NAME / room).is_dir():
-                below = [f"{room}.{name}" for name in find_packages(str(ROOT / room))]
-                self.packages = [*(self.packages or []), *(f"odradek.{name}" for name in (room, *below))]
-                self.package_dir = {**(self.package_dir or {}), f"odradek.{room}": room}
+        for room in LOST_LINKS:
+            below = [f"{room}.{name}" for name in find_packages(str(ROOT / room))]
+            self.packages = [*(self.packages or []), *(f"odradek.{name}" for name in (room, *below))]
+            self.package_dir = {**(self.package_dir or {}), f"odradek.{room}": room}
 
 
 setup(

@@ -2,7 +2,7 @@
 
 A core has no excuse: it needs no disk, clock or socket to be tested, so its floor is higher.
 
-    python tools/check_coverage.py        # after `coverage run -m pytest` and `coverage combine`
+    python -m tools.check_coverage        # after `coverage run -m pytest` and `coverage combine`
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from typing import Final
 
 import coverage
 
-SOURCES: Final = Path("src/odradek")
-ROOMS: Final = ("kernel", "plugins", "spark_plugin")
+from tools.rooms import LINKED, REAL
+
 FLOOR_PERCENT: Final = 95.0
 CORES_FLOOR_PERCENT: Final = 98.0
 
 
 def pure_cores() -> list[str]:
     """Return the modules whose docstring begins with "Pure core", as paths below the checkout."""
-    modules = (path for room in ROOMS for path in sorted((SOURCES / room).rglob("*.py")))
+    sources = Path("src/odradek")
+    modules = (path for room in (*LINKED, *REAL) for path in sorted((sources / room).rglob("*.py")))
     return [
         str(path) for path in modules if (ast.get_docstring(ast.parse(path.read_text())) or "").startswith("Pure core")
     ]

@@ -28,6 +28,7 @@ from odradek.kernel.config.toml_file import parse_toml
 from odradek.kernel.errors import ConfigError
 from odradek.spark_plugin.client.setting_keys import KNOWN_NAMES
 from tools.render_configuration import own_plugins
+from tools.rooms import LINKED
 
 ROOT = Path(__file__).parents[2]
 REGISTRY = Registry.of(
@@ -43,7 +44,7 @@ PAGES = sorted(
 """Everything that a visitor reads."""
 
 GENERATED = ROOT / "docs/reference/configuration.md"
-ROOTS = ("kernel", "plugins", "spark_plugin", "src", "tests", "docs", "tools", "benchmarks", "examples")
+ROOTS = (*LINKED, "src", "tests", "docs", "tools", "benchmarks", "examples")
 PLACEHOLDERS = re.compile(r"<|\bNN|_NN|NNNN|\*|X\b")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tools.rooms import LINKED
+
 from .building import ROOT, Environment, build
 
-CHECKOUT = ("kernel", "plugins", "spark_plugin", "src", "LICENSE", "NOTICE", "README.md", "pyproject.toml", "setup.py")
+CHECKOUT = (*LINKED, "src", "LICENSE", "NOTICE", "README.md", "pyproject.toml", "setup.py")
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "*.so", "*.egg-info")
 
 

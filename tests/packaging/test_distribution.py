@@ -5,17 +5,21 @@ from __future__ import annotations
 import tarfile
 from pathlib import Path
 
+from tools.rooms import FOLDERS, LINKED, path_of
 from tools.wheels import ON_LINUX
 
 from .building import NOT_OPTIMIZED, ROOT, build, files_of
 
-ROOMS = ("kernel", "plugins", "spark_plugin")
 LICENSES = {"LICENSE", "NOTICE"}
 
 
 def modules() -> set[str]:
     """Return every module of the checkout, as a path below site-packages."""
-    below = {f"odradek/{path.relative_to(ROOT)}" for room in ROOMS for path in (ROOT / room).rglob("*.py*")}
+    below = {
+        f"{path_of(folder)}/{path.relative_to(ROOT / folder)}"
+        for folder in FOLDERS
+        for path in (ROOT / folder).rglob("*.py*")
+    }
     top = {f"odradek/{path.name}" for path in (ROOT / "src/odradek").glob("*.py*")}
     return {name for name in below | top if "__pycache__" not in name}
 
@@ -67,7 +71,7 @@ def test_a_source_distribution_builds_the_same_wheel(wheel: Path, checkout: Path
 
 
 def test_a_checkout_without_symbolic_links_builds_the_same_wheel(wheel: Path, checkout: Path) -> None:
-    for room in ROOMS:
+    for room in LINKED:
         link = checkout / "src/odradek" / room
         target = link.readlink().as_posix()
         link.unlink()

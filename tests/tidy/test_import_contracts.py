@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tools.rooms import FOLDERS, path_of
+
 ROOT = Path(__file__).parents[2]
-ROOMS = ("kernel", "plugins", "spark_plugin")
 
 VIOLATIONS = {
     "the kernel knows no plugin": ("kernel/services.py", "import odradek.plugins.storage_memory"),
@@ -51,12 +52,12 @@ def contracts() -> list[str]:
 def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return what the linter says of a copy of the code with every violation in it."""
     copy = tmp_path_factory.mktemp("copy")
-    for room in ROOMS:
-        shutil.copytree(ROOT / room, copy / "odradek" / room, ignore=shutil.ignore_patterns("__pycache__", "*.so"))
+    for folder in FOLDERS:
+        shutil.copytree(ROOT / folder, copy / path_of(folder), ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     shutil.copy(ROOT / "src/odradek/__init__.py", copy / "odradek")
     shutil.copy(ROOT / "pyproject.toml", copy)
     for path, line in VIOLATIONS.values():
-        with (copy / "odradek" / path).open("a") as module:
+        with (copy / path_of(path)).open("a") as module:
             module.write(f"\n{line}\n")
     done = subprocess.run(
         [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"],

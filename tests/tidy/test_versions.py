@@ -7,9 +7,9 @@ import tomllib
 from pathlib import Path
 
 from odradek import __version__
+from tools.rooms import FOLDERS
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("kernel", "plugins", "spark_plugin", "examples")
 ADDED = re.compile(r"versionadded:: (\d+(?:\.\d+)*)")
 
 
@@ -26,7 +26,7 @@ def test_what_is_built_has_the_version_that_the_package_says() -> None:
 def test_nothing_was_added_in_a_version_that_is_yet_to_come() -> None:
     found = {
         f"{path.relative_to(ROOT)}: {version}": parts_of(version)
-        for folder in FOLDERS
+        for folder in (*FOLDERS, "examples")
         for path in (ROOT / folder).rglob("*.py")
         for version in ADDED.findall(path.read_text(encoding="utf-8"))
     }
