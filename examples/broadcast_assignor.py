@@ -3,7 +3,7 @@
 For caches that each process fills from a whole topic. Enable it by its module path in `odradek.toml`:
 
     [plugins]
-    enable = ["assignors", "election_isr", "storage_segment", "examples.broadcast_assignor"]
+    enable = ["*", "examples.broadcast_assignor"]
 
 and see what it does: `odradek assign simulate --config odradek.toml --assignor broadcast`.
 """

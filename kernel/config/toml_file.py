@@ -5,7 +5,7 @@
 "num.partitions" = 4
 
 [plugins]
-enable = ["my_package.my_plugin"]
+enable = ["*", "my_package.my_plugin"]
 disable = ["storage_memory"]
 
 [plugins.delay]

@@ -258,6 +258,19 @@ def test_every_configuration_file_shown_would_start_a_broker() -> None:
     assert not wrong
 
 
+def test_a_list_of_plugins_that_is_shown_leaves_none_out() -> None:
+    """Whoever copies a list without "*" is without groups, cleanup and transactions."""
+    shown = [
+        f"{name_of(path)}: {line.strip()}"
+        for path in (*PAGES, *(path for folder in ("examples", *LINKED) for path in (ROOT / folder).rglob("*.py")))
+        for line in path.read_text().splitlines()
+        if re.match(r"\s*enable = \[(?!\.\.\.|\])", line)
+    ]
+
+    assert shown
+    assert not [line for line in shown if 'enable = ["*"' not in line]
+
+
 def is_known_key(name: str) -> bool:
     of_client = name.removeprefix("kafka.")  # as options of Spark's are called
     return of_client in CLIENT_KEYS or any(name in keys for keys in REGISTRY.keys.values())
