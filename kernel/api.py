@@ -149,9 +149,12 @@ from .records.batch import (
     iterate_batches,
     read_header,
 )
+from .records.builder import BatchBuilder
+from .records.compression import CompressionType
 from .records.header_due import HeaderDue
 from .records.key_table import KeyTable, Winner
 from .records.reader import read_batch
+from .records.record import Record
 from .regex import PORTION_STEPS, Pattern, PatternError, compile_pattern
 from .storage_base.engine import EngineBase
 from .storage_base.log import LogBase
@@ -211,6 +214,7 @@ __all__ = [
     "Assignor",
     "AsyncApiHandler",
     "AtLeast",
+    "BatchBuilder",
     "BatchHeader",
     "Between",
     "BrokerHandle",
@@ -221,6 +225,7 @@ __all__ = [
     "Clock",
     "ClusterView",
     "Compaction",
+    "CompressionType",
     "ConfigError",
     "ConfigKey",
     "ConfigType",
@@ -300,6 +305,7 @@ __all__ = [
     "ProducerIdentity",
     "ProgressLine",
     "Ready",
+    "Record",
     "RecordDue",
     "RecordSelection",
     "RecordView",

@@ -63,6 +63,27 @@ class BatchBuilder:
     _base_timestamp: int | None = attrs.field(default=None, init=False)
     _max_timestamp: int = attrs.field(default=NO_TIMESTAMP, init=False)
 
+    @classmethod
+    def like(cls, header: BatchHeader) -> BatchBuilder:
+        """Make a builder of a batch in the place of another: its producer and sequence, codec, offsets, transaction.
+
+        What changes records appends as many as there were (`extend` keeps their offsets): a producer counts them.
+
+        .. versionadded:: 0.1
+        """
+        return cls(
+            compression=CompressionType(header.compression_id),
+            base_offset=header.base_offset,
+            partition_leader_epoch=header.partition_leader_epoch,
+            producer_id=header.producer_id,
+            producer_epoch=header.producer_epoch,
+            base_sequence=header.base_sequence,
+            is_transactional=header.is_transactional,
+            is_control=header.is_control,
+            timestamp_type=header.timestamp_type,
+            delete_horizon_ms=header.delete_horizon_ms,
+        )
+
     @property
     def records_count(self) -> int:
         """How many records were appended."""

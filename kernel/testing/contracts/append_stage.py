@@ -12,11 +12,7 @@ import uuid
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ...errors import KafkaError
-from ...records.batch import is_crc_valid, iterate_batches
-from ...records.builder import BatchBuilder
-from ...records.compression import CompressionType
-from ...types import TopicIdPartition
+from ...api import BatchBuilder, CompressionType, KafkaError, TopicIdPartition, is_crc_valid, iterate_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
