@@ -36,6 +36,7 @@ from .metadata.cluster_view import ImageView
 from .metadata.image import Listener as ImageListener
 from .metadata.image import MetadataImage
 from .network.configure import network_settings
+from .network.exposure import exposure
 from .network.server import NetworkServer
 from .observe.observer import Observer
 from .services import supervise
@@ -216,7 +217,10 @@ class Broker:
             closing.callback(observer.close)
             closing.callback(network.close)
             await observer.bind()
-            self.listeners = self._bound_listeners(network.bind())
+            bound = network.bind()
+            if exposed := exposure(network.settings.listeners, bound):
+                log.warning("%s", exposed)
+            self.listeners = self._bound_listeners(bound)
             closing.callback(parts.close)
             parts.start_storage()
             async with trio.open_nursery() as nursery:

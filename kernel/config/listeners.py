@@ -218,25 +218,40 @@ def check_keys_of_one_listener(config: BrokerConfig) -> None:
 
 
 def warnings_of_listeners(config: BrokerConfig) -> list[str]:
-    """Return a line for every key that is set on a listener which does not exist."""
+    """Return a line for every key of a listener that does not exist or does not speak TLS, and one for all of TLS.
+
+    Who sets `ssl.client.auth=required` and no listener that speaks TLS should not believe that a lock is on.
+    """
     names = {endpoint.name for endpoint in _endpoints(config, "listeners")}
     names |= {name.upper() for name in config.get_list("controller.listener.names")}
-    return [
-        f"{setting.where}: {name} belongs to listener {found[0].upper()}, which listeners does not name; "
-        "it has no effect"
-        for name, setting in config.static.items()
-        if (found := listener_and_key(name)) and found[0].upper() not in names
-    ]
+    protocols = {listener.name: listener.security_protocol for listener in parse_listeners(config)}
+    found, of_all = [], []
+    for name, setting in config.static.items():
+        is_tls = config.key(name).part is Part.TLS
+        listener = of_one[0].upper() if (of_one := listener_and_key(name)) else ""
+        if listener and listener not in names:
+            what = f"belongs to listener {listener}, which listeners does not name; it has no effect"
+            found.append(f"{setting.where}: {name} {what}")
+        elif is_tls and listener and protocols.get(listener) == PLAINTEXT:
+            found.append(f"{setting.where}: {name} has no effect: listener {listener} does not speak TLS")
+        elif is_tls and not listener:
+            of_all.append(name)
+    if of_all and SSL not in protocols.values():
+        verb = "have" if len(of_all) > 1 else "has"
+        found.append(f"{config.where(of_all[0])}: {', '.join(of_all)} {verb} no effect: no listener speaks TLS")
+    return found
 
 
 def _check_inter_broker(config: BrokerConfig, names: Sequence[str]) -> None:
-    key = "inter.broker.listener.name"
+    key, protocol_key = "inter.broker.listener.name", "security.inter.broker.protocol"
+    if config.get_text(key) and config.is_set(protocol_key):
+        what = f"only one of {key} and {protocol_key} can be set"
+        raise ConfigError(what, where=config.where(key), hint=f"remove {protocol_key}")
+    if config.is_set(protocol_key):
+        key = protocol_key  # Kafka looks for the listener of that name
     chosen = config.get_text(key).upper()
     if not chosen:
         return
-    if config.is_set("security.inter.broker.protocol"):
-        what = f"only one of {key} and security.inter.broker.protocol can be set"
-        raise ConfigError(what, where=config.where(key), hint="remove security.inter.broker.protocol")
     if chosen not in names:
         what = f"{key} is {chosen}, which is not an advertised listener"
         raise ConfigError(what, where=config.where(key), hint=f"one of: {', '.join(names)}")

@@ -4,6 +4,7 @@
 | --- | --- |
 | `settings` | what the operator chose, as frozen values |
 | `configure` | those values from a broker's configuration |
+| `exposure` | pure: whether strangers reach a broker that asks nobody who he is |
 | `statistics` | what the network counts |
 | `receive_memory` | pure: the memory that requests are received into, reused and bounded |
 | `connection` | pure: bytes in, frames, replies out, in order |

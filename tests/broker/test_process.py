@@ -123,6 +123,7 @@ def test_a_topic_of_the_configuration_is_there_at_start(tmp_path: Path) -> None:
         ("num.partitions=many", "num.partitions"),
         ("zookeeper.connect=localhost:2181", "zookeeper.connect"),
         ("odradek.storage=glacier", "must be one of: memory, segment"),
+        ("authorizer.class.name=a.b.StandardAuthorizer", "ACLs are not built yet, and everybody would be allowed"),
     ],
 )
 def test_a_bad_setting_stops_the_start_with_one_line(tmp_path: Path, option: str, expected: str) -> None:
@@ -133,6 +134,15 @@ def test_a_bad_setting_stops_the_start_with_one_line(tmp_path: Path, option: str
     assert expected in err
     assert "Traceback" not in err
     assert len(err.strip().splitlines()) == 1
+
+
+def test_a_broker_that_strangers_reach_says_so_in_one_line(tmp_path: Path) -> None:
+    broker = BrokerProcess(tmp_path / "open", listen="0.0.0.0:0", is_measured=True)
+    broker.wait_ready()
+    _, said = broker.terminate()
+
+    (line,) = (line for line in said.splitlines() if "WARNING" in line)
+    assert "whoever reaches port " in line
 
 
 def test_a_port_in_use_stops_the_start_with_one_line(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from odradek.kernel.config.alter import Alteration, alter_broker, alter_group, alter_topic
 from odradek.kernel.config.broker import BrokerConfig, Setting
+from odradek.kernel.config.definitions import UNLISTED_KEYS
 from odradek.kernel.config.definitions.synonyms import broker_synonyms, group_synonyms, topic_synonyms
 from odradek.kernel.config.describe import (
     ConfigRow,
@@ -49,7 +50,7 @@ def kafka_keys(scope: Scope) -> dict[str, ConfigKey]:
     return {
         name: key
         for name, key in REGISTRY.keys[scope].items()
-        if not name.startswith("odradek.") and "throttled.rate" not in name and not name.startswith("replica.alter.")
+        if not name.startswith("odradek.") and key not in UNLISTED_KEYS
     }
 
 

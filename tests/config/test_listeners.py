@@ -153,7 +153,7 @@ def test_what_one_listener_cannot_have_alone_is_refused(name: str, what: str, hi
 
 
 def test_a_key_of_a_listener_that_does_not_exist_earns_a_warning() -> None:
-    names = ("plaintext", "controller", "sll")
+    names = ("controller", "sll")
     keys = {f"listener.name.{name}.ssl.client.auth": Setting("required", f"line {name}") for name in names}
     found = BrokerConfig(builtin_registry(), {"controller.listener.names": Setting("CONTROLLER", ""), **keys})
     check_together(found)

@@ -56,7 +56,7 @@ KAFKA_KEYS: Final[tuple[ConfigKey, ...]] = (
 )
 """What Apache Kafka 4.3 lists."""
 
-UNLISTED_KEYS: Final[tuple[ConfigKey, ...]] = dynamic_only.KEYS
+UNLISTED_KEYS: Final[tuple[ConfigKey, ...]] = (*dynamic_only.KEYS, *security.AUTHORIZER_KEYS)
 """What Apache Kafka 4.3 knows and lists only where it is set."""
 
 OWN_KEYS: Final[tuple[ConfigKey, ...]] = (*odradek.BROKER_KEYS, *odradek.TOPIC_KEYS)

@@ -139,6 +139,7 @@ _INTERNAL: Final = frozenset(
 )
 
 _REFUSED: Final = {
+    "authorizer.class.name": "ACLs are not built yet, and everybody would be allowed everything",
     "config.providers": "its Java classes cannot run here, and ${...} in values would be taken literally",
 }
 

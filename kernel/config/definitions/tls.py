@@ -128,6 +128,7 @@ _REFUSED: Final = {
     "ssl.protocol": "ssl.enabled.protocols alone decides which versions are spoken",
     "ssl.keystore.password": "key stores are PEM here, whose private key has ssl.key.password",
     "ssl.truststore.password": "trust stores are PEM here, which have no password",
+    "ssl.engine.factory.class": "its Java class cannot run here, and whom it keeps out would come in",
     "ssl.cipher.suites": "Java's names of cipher suites mean nothing to the TLS library here",
 }
 
