@@ -90,6 +90,7 @@ class Broker:
         random_source: random.Random | None = None,
         files: Files | None = None,
         timer: Callable[[], float] = time.perf_counter,
+        on_parts: Callable[[BrokerParts], None] = lambda _parts: None,
     ) -> None:
         """Make a broker; nothing is opened yet.
 
@@ -99,6 +100,7 @@ class Broker:
             random_source: Of ids, placements and sessions; the system's by default.
             files: What everything kept goes through; the system's by default.
             timer: A monotonic clock in seconds, for latencies.
+            on_parts: Given the broker's parts before anything runs: where a test puts its faults in.
         """
         self.options = options
         self.clock: Clock = clock or TrioClock()
@@ -107,6 +109,8 @@ class Broker:
         self.files: Files = files or OsFiles()
         self.timer = timer
         self.parts: BrokerParts | None = None
+        self.network: NetworkServer | None = None
+        self._on_parts = on_parts
         self._cluster = ImageView(self._image)
         self.listeners: tuple[BoundListener, ...] = ()
         self._is_serving = False
@@ -207,8 +211,9 @@ class Broker:
             PluginError: A plugin offers what it cannot give, or one of its services failed for good.
         """
         parts = self.parts = BrokerParts(self)
+        self._on_parts(parts)
         parts.tell_missing_roles()
-        network = NetworkServer(parts.router, network_settings(self.options.config), self.clock)
+        network = self.network = NetworkServer(parts.router, network_settings(self.options.config), self.clock)
         parts.want_turn = network.want_turn
         parts.follower.config_listeners.append(lambda config: network.reconfigure(network_settings(config)))
         observer = self._make_observer(parts, network)

@@ -157,6 +157,14 @@ class NetworkServer:
         for _, listening, _ in self._sockets:
             listening.close()
 
+    def close_connections(self, reason: str) -> None:
+        """Close every connection at once, whatever it is owed; call between turns. Clients may come again."""
+        for acceptor in self._acceptors:
+            acceptor.accept()  # to their clients those that wait to be accepted are connections, too
+        if self._loop is not None:
+            for endpoint in list(self._loop.endpoints.values()):
+                self._loop.close(endpoint, reason)
+
     def want_turn(self) -> None:
         """Have a turn end soon though no frame came: something was staged that `turn_ended` writes."""
         if self._loop is not None:

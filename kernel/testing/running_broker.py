@@ -4,6 +4,7 @@
 
     with running_broker({"num.partitions": 4}) as broker:
         producer = Producer({"bootstrap.servers": broker.bootstrap})
+        broker.fail_next("Produce", "NOT_LEADER_OR_FOLLOWER", times=3)
 
 The broker runs in trio on its own thread, so the test may use threads, asyncio or trio as it likes. What the broker
 consists of is imported when the first one is started: a test run that starts none pays nothing.
@@ -11,64 +12,97 @@ consists of is imported when the first one is started: a test run that starts no
 
 from __future__ import annotations
 
+import os
 import shutil
+import socket
 import tempfile
-import threading
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
-from ..errors import OdradekError
+from .broker_faults import BrokerFaults
+from .broker_helpers import BrokerHelpers
+from .broker_thread import BrokerDiedError, BrokerThread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    import trio
-
-    from ..broker import Broker
+    from ..broker_options import BrokerOptions
     from ..files import Files
+    from .killable_files import KillableFiles
 
-START_TIMEOUT_S: Final = 30.0
+__all__ = ["TEST_SETTINGS", "BrokerDiedError", "RunningBroker", "running_broker"]
 
-_FREE_PORT: Final = "PLAINTEXT://127.0.0.1:0"
-TEST_SETTINGS: Final = {"group.initial.rebalance.delay.ms": "0"}
-"""What differs from a broker that is no test's: in Kafka, the first member of a new classic group waits three seconds
-for others. That spares a deployment some rebalances, and would cost every test that reads as a group three seconds."""
-
-
-class BrokerDiedError(OdradekError):
-    """The broker of a test ended by itself; the cause says why.
-
-    .. versionadded:: 0.1
-    """
+TEST_SETTINGS: Final = {"group.initial.rebalance.delay.ms": "0", "listeners": "PLAINTEXT://127.0.0.1:0"}
+"""What differs from a broker that is no test's: it takes a free port; and in Kafka, the first member of a new classic
+group waits three seconds for others. That spares a deployment some rebalances, and would cost every test that reads as
+a group three seconds."""
 
 
-@attrs.define
-class RunningBroker:
-    """A broker that serves. Any thread may use it.
+class RunningBroker(BrokerFaults, BrokerHelpers):
+    """A broker that serves, with what a test may do to it. One thread at a time may use it.
+
+    Life: it serves from the beginning of `running_broker`'s block; `stop` or `kill`, and `start`, as often as you like;
+    the block's end stops it.
 
     Attributes:
-        bootstrap: `HOST:PORT`, for `bootstrap.servers`.
         data_dir: Where it keeps its logs.
 
     .. versionadded:: 0.1
     """
 
-    bootstrap: str
-    data_dir: Path
-    _runner: _Runner = attrs.field(repr=False)
+    def __init__(
+        self, data_dir: Path, read_options: Callable[[Mapping[str, str]], BrokerOptions], files: Files | None
+    ) -> None:
+        """Make a broker that `start` starts.
+
+        Args:
+            data_dir: Where it keeps its logs.
+            read_options: Returns what it is started with, given settings that beat all others.
+            files: What it keeps goes through them; by default the machine's own, which can be killed.
+        """
+        super().__init__()
+        self.data_dir = data_dir
+        self._read_options = read_options
+        self._files = files
+        self._killable: KillableFiles | None = None
+        self._addresses: dict[str, str] = {}
+        self._bound: dict[str, tuple[str, int]] = {}
+        self._held_ports: list[socket.socket] = []
+
+    def __repr__(self) -> str:
+        state = "stopped" if self._thread is None else "paused" if self._thread.is_paused else "serving"
+        return f"<RunningBroker {self.bootstrap}, {state}>"
+
+    # ---------------------------------------------------------------------------------------------------- addresses
+
+    @property
+    def bootstrap(self) -> str:
+        """`HOST:PORT` of its first listener, for `bootstrap.servers`."""
+        return next(iter(self._addresses.values()))
+
+    def bootstrap_of(self, listener: str) -> str:
+        """Return `HOST:PORT` of the listener of this name: `SSL`, where it was given no other.
+
+        Raises:
+            ValueError: The broker has none of this name; with those that it has.
+        """
+        address = self._addresses.get(listener.upper())
+        if address is None:
+            raise ValueError(f"the broker has no listener {listener!r}; it has {', '.join(self._addresses)}")
+        return address
 
     @property
     def host(self) -> str:
-        """The address it listens on."""
+        """The address of its first listener."""
         return self.bootstrap.rpartition(":")[0]
 
     @property
     def port(self) -> int:
-        """The port it listens on."""
+        """The port of its first listener."""
         return int(self.bootstrap.rpartition(":")[2])
+
+    # --------------------------------------------------------------------------------------------------------- life
 
     def check(self) -> None:
         """Do nothing while the broker lives: for a test that wonders why its client waits.
@@ -76,65 +110,103 @@ class RunningBroker:
         Raises:
             BrokerDiedError: It ended by itself.
         """
-        self._runner.check()
-
-
-class _Runner:
-    """Runs one broker on one thread; hands over what happened there. Owned by the thread of the test."""
-
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._is_ready = threading.Event()
-        self._token: trio.lowlevel.TrioToken | None = None
-        self._failure: BaseException | None = None
-        self.bootstrap = ""
-        self._thread = threading.Thread(target=self._run, name="odradek broker", daemon=True)
+        if self._thread is not None:
+            self._thread.check()
 
     def start(self) -> None:
-        self._thread.start()
-        if not self._is_ready.wait(START_TIMEOUT_S):
-            raise TimeoutError(f"the broker did not start within {START_TIMEOUT_S} s")
-        if isinstance(self._failure, OdradekError):  # a setting, a plugin, a directory: as `odradek serve` says it
-            raise self._failure
-        self.check()
+        """Start it on the same ports with the same data; nothing happens when it was started already.
 
-    def _run(self) -> None:
-        import trio
+        Raises:
+            OdradekError: It cannot start: as `odradek serve` says it.
+        """
+        if self._thread is not None:
+            return
+        from ..broker import Broker
+        from .killable_files import KillableFiles
 
-        try:
-            trio.run(self._serve)
-        except BaseException as error:  # handed to the test's thread, whatever it is
-            while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-                error = error.exceptions[0]
-            self._failure = error
-        finally:
-            self._is_ready.set()
+        options = self._read_options(self._same_ports())
+        self._killable = KillableFiles() if self._files is None else None
+        thread = BrokerThread(Broker(options, files=self._files or self._killable, on_parts=self._handlers.attach))
+        self._release_ports()
+        thread.start()
+        self._thread = thread
+        self._addresses = {bound.name: bound.advertised for bound in thread.listeners}
+        self._bound = {bound.name: (bound.host, bound.port) for bound in thread.listeners}
 
-    async def _serve(self) -> None:
-        import trio
-
-        from ..network.sleeper import take_over_sleep
-
-        take_over_sleep()
-        self._token = trio.lowlevel.current_trio_token()
-        async with trio.open_nursery() as nursery:
-            first, *_others = await nursery.start(self._broker.run)
-            self.bootstrap = first.advertised
-            self._is_ready.set()
-
-    def check(self) -> None:
-        if self._failure is not None:
-            reason = str(self._failure) or type(self._failure).__name__
-            raise BrokerDiedError(f"the broker of this test ended by itself: {reason}") from self._failure
+    def _same_ports(self) -> dict[str, str]:
+        """Return the setting of listeners with the ports that they had; nothing before the first start."""
+        if not self._bound:
+            return {}
+        listeners = []
+        for text in self._read_options({}).config.get_list("listeners"):
+            name = text.partition(":")[0].upper()
+            listeners.append(f"{text.rpartition(':')[0]}:{self._bound[name][1]}" if name in self._bound else text)
+        return {"listeners": ",".join(listeners)}
 
     def stop(self) -> None:
-        import trio
+        """Stop it as SIGTERM does: what is in flight is answered, everything is kept. A second time nothing happens.
 
-        assert self._token is not None
-        with suppress(trio.RunFinishedError):  # it ended by itself; `check` says why
-            self._token.run_sync_soon(self._broker.stop)
-        self._thread.join()
-        self.check()
+        Raises:
+            BrokerDiedError: It had ended by itself.
+        """
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            try:
+                thread.stop(self._handlers.release)
+            finally:
+                self._hold_ports()
+
+    def kill(self) -> None:
+        """End it as `kill -9` does: nobody is answered, and nothing is on the disk but what was written before.
+
+        The next `start` recovers it as after a crash. What a plugin keeps by other means than the broker's files ends
+        as that plugin ends it.
+
+        Raises:
+            BrokerDiedError: It had ended by itself.
+            ValueError: It is stopped, or was given `files` of the test's own.
+        """
+        thread = self._running("kill")
+        if self._killable is None:
+            raise ValueError("kill: the broker keeps its data in files of the test's own: let those fail instead")
+        self._thread = None
+        try:
+            thread.kill(self._killable)
+        finally:
+            self._hold_ports()
+
+    def pause(self) -> None:
+        """Have it do nothing, as SIGSTOP does: clients can connect and are not answered until `resume`."""
+        self._running("pause").pause()
+
+    def resume(self) -> None:
+        """Let it go on after `pause`; nothing happens otherwise."""
+        self._running("resume").resume()
+
+    def _hold_ports(self) -> None:
+        """Keep the ports of a broker that is stopped: nobody else gets them, and who connects is refused."""
+        for address in self._bound.values():
+            held = socket.socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET)
+            if os.name == "posix":  # else connections that have just ended would be in the way
+                held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                held.bind(address)
+            except OSError:  # somebody was quicker: the next start says so
+                held.close()
+                continue
+            self._held_ports.append(held)
+
+    def _release_ports(self) -> None:
+        for held in self._held_ports:
+            held.close()
+        self._held_ports.clear()
+
+    def close(self) -> None:
+        """Stop it for good."""
+        try:
+            self.stop()
+        finally:
+            self._release_ports()
 
 
 @contextmanager
@@ -148,11 +220,12 @@ def running_broker(
     """Run a broker for the time of a `with` block.
 
     Args:
-        settings: Kafka's broker keys; lists as comma-separated text. A free port on 127.0.0.1 unless `listeners` is
-            set; `TEST_SETTINGS` unless they, or the configuration file, say something else.
+        settings: Kafka's broker keys; lists as comma-separated text. `TEST_SETTINGS`, a free port among them, unless
+            they, or the configuration file, say something else.
         data_dir: Where its data lives and stays: a second block with the same directory finds it again. By default a
             temporary directory, removed at the end.
-        config: A configuration file, under the settings; `[plugins]` and `[topics.NAME]` stand there.
+        config: A configuration file, under the settings: what it says holds, its `listeners` too. `[plugins]` and
+            `[topics.NAME]` stand there.
         files: What the broker keeps goes through them: `FaultyFiles(data_dir)` for a disk that fails.
 
     Raises:
@@ -161,11 +234,11 @@ def running_broker(
 
     .. versionadded:: 0.1
     """
-    from ..broker import Broker, read_broker_options
+    from ..broker_options import read_broker_options
+    from ..config.settings import read_settings
 
-    text = config.read_text(encoding="utf-8", errors="replace") if config is not None and config.is_file() else ""
-    chosen = {key: value for key, value in TEST_SETTINGS.items() if key not in text}
-    chosen["listeners"] = _FREE_PORT
+    said = read_settings(config=config).file.broker
+    chosen = {key: value for key, value in TEST_SETTINGS.items() if key not in said}
     for key, value in (settings or {}).items():
         chosen[key] = str(value).lower() if isinstance(value, bool) else str(value)
     folder: Path | None = None
@@ -173,19 +246,22 @@ def running_broker(
     if directory is None:  # plugins keep things beside it, too: all of its folder is removed
         folder = Path(tempfile.mkdtemp(prefix="odradek-"))
         directory = folder / "data"
-    try:
-        options = read_broker_options(
+
+    def read_options(more: Mapping[str, str]) -> BrokerOptions:
+        return read_broker_options(
             config=config,
             environment={},
-            options=[f"{key}={value}" for key, value in chosen.items()],
+            options=[f"{key}={value}" for key, value in {**chosen, **more}.items()],
             data_dir=directory,
         )
-        runner = _Runner(Broker(options, files=files))
-        runner.start()
+
+    try:
+        broker = RunningBroker(directory, read_options, files)
+        broker.start()
         try:
-            yield RunningBroker(runner.bootstrap, directory, runner)
+            yield broker
         finally:
-            runner.stop()
+            broker.close()
     finally:
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)

@@ -83,6 +83,45 @@ def test_another_address_may_be_advertised() -> None:
         assert broker.bootstrap == "localhost:9999"
 
 
+def test_each_listener_has_its_address() -> None:
+    both = {"listener.security.protocol.map": "INSIDE:PLAINTEXT,PLAINTEXT:PLAINTEXT"}
+    with running_broker({"listeners": "INSIDE://127.0.0.1:0,PLAINTEXT://localhost:0"} | INSIDE | both) as broker:
+        assert broker.bootstrap == broker.bootstrap_of("INSIDE") == broker.bootstrap_of("inside")
+        assert broker.bootstrap_of("PLAINTEXT").startswith("localhost:")
+        with pytest.raises(ValueError, match="no listener 'SSL'; it has INSIDE, PLAINTEXT"):
+            broker.bootstrap_of("SSL")
+        addresses = [broker.bootstrap_of(name) for name in ("INSIDE", "PLAINTEXT")]
+        broker.stop()
+        broker.start()
+        assert addresses == [broker.bootstrap_of(name) for name in ("INSIDE", "PLAINTEXT")]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("odradek.toml", '[broker]\nlisteners = "PLAINTEXT://localhost:0"\n'),
+        ("odradek.toml", '[broker]\n"listeners" = ["PLAINTEXT://localhost:0"]\n'),
+        ("server.properties", "# as it was\nlisteners=PLAINTEXT://localhost:0\n"),
+    ],
+)
+def test_the_listeners_of_a_configuration_file_hold_unless_the_test_gives_others(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    config = tmp_path / name
+    config.write_text(text)
+    with running_broker(config=config) as broker:
+        assert broker.host == "localhost"
+    with running_broker({"listeners": "PLAINTEXT://127.0.0.1:0"}, config=config) as broker:
+        assert broker.host == "127.0.0.1"
+
+
+def test_a_file_that_only_speaks_of_listeners_gives_none(tmp_path: Path) -> None:
+    config = tmp_path / "odradek.toml"
+    config.write_text("# listeners = 'PLAINTEXT://localhost:9092' in production\n[broker]\n\"num.partitions\" = 2\n")
+    with running_broker(config=config) as broker:
+        assert broker.host == "127.0.0.1"
+
+
 def test_two_brokers_stand_side_by_side() -> None:
     with running_broker() as one, running_broker() as other:
         assert one.port != other.port
