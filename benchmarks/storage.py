@@ -36,6 +36,7 @@ def make_engine(directory: Path) -> SegmentEngine:
             cluster_id="",
             settings={},
             now_ms=lambda: time.time_ns() // 1_000_000,
+            monotonic_ms=lambda: time.monotonic_ns() // 1_000_000,
             random=source,
             new_id=lambda: uuid.UUID(int=source.getrandbits(128)),
             files=OsFiles(),

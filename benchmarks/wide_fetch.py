@@ -78,6 +78,7 @@ class House:
             cluster_id="",
             settings={},
             now_ms=clock.now_ms,
+            monotonic_ms=clock.monotonic_ms,
             random=random.Random(0),
             new_id=RandomIds(random.Random(0)).new_id,
             files=OsFiles(),

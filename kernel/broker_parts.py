@@ -159,6 +159,7 @@ class BrokerParts:
             cluster_id=config.get_text("odradek.cluster.id"),
             settings=broker.settings(plugin),
             now_ms=broker.clock.now_ms,
+            monotonic_ms=broker.clock.monotonic_ms,
             random=broker.random,
             new_id=broker.ids.new_id,
             files=broker.files,

@@ -92,3 +92,7 @@ class ManualClock:
         assert duration_ms >= 0, "time does not go back"
         self._now_ms += duration_ms
         self._monotonic_ms += duration_ms
+
+    def jump(self, duration_ms: int) -> None:
+        """Set the wall clock forward, or back below 0, as a person or a time server does; no time passes."""
+        self._now_ms += duration_ms

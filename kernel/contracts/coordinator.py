@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 import attrs
 
@@ -138,21 +138,36 @@ class CoordinatorShard(Protocol[Record_contra]):
         ...
 
 
+TimerKey: TypeAlias = tuple[str, ...]
+"""What a timer is for, and whose it is: `("session", group_id, member_id)`. Never one text: clients choose the names,
+and joined they can be made to look like another's."""
+
+
 class CoordinatorTimers(Protocol):
     """Timers of one shard. When one is due its operation runs like any other; its result's response is dropped."""
 
-    def schedule(self, key: str, delay_ms: int, operation: Callable[[int], CoordinatorResult[Any, Any]]) -> None:
+    def monotonic_ms(self) -> int:
+        """Return the clock that timers run by, for deadlines that a shard keeps itself.
+
+        It never goes back, and means nothing after a restart. The wall clock that operations are given is for what is
+        written down: it may jump, and a deadline by it comes an hour late, or at once.
+
+        .. versionadded:: 0.1
+        """
+        ...
+
+    def schedule(self, key: TimerKey, delay_ms: int, operation: Callable[[int], CoordinatorResult[Any, Any]]) -> None:
         """Run `operation(now_ms)` once, `delay_ms` from now; replaces what `key` was armed for.
 
         An operation that raises is logged, and runs again after a pause.
         """
         ...
 
-    def cancel(self, key: str) -> None:
+    def cancel(self, key: TimerKey) -> None:
         """Disarm a key; nothing happens if it is not armed."""
         ...
 
-    def is_scheduled(self, key: str) -> bool:
+    def is_scheduled(self, key: TimerKey) -> bool:
         """Return whether the key is armed."""
         ...
 

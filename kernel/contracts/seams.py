@@ -19,6 +19,14 @@ class NowMs(Protocol):
         ...
 
 
+class MonotonicMs(Protocol):
+    """The clock that never jumps, as a function: for whatever is measured from one moment to another."""
+
+    def __call__(self) -> int:
+        """Return milliseconds since some moment of its own."""
+        ...
+
+
 class NewId(Protocol):
     """An id source as a function."""
 

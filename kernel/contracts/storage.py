@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..types import Buffer, TopicIdPartition
     from .disk_work import DiskWork, LogMove
     from .log_values import EpochEnd, FoundLog, LogDirInfo, RecordsData, SegmentInfo
-    from .seams import NewId, NowMs, RandomSource
+    from .seams import MonotonicMs, NewId, NowMs, RandomSource
 
 KnownEnd: TypeAlias = "Callable[[Path], int]"
 """Takes a log's directory and returns the offset below which its owner knows that all was flushed; 0 for nothing."""
@@ -443,6 +443,9 @@ class StorageEngine(Protocol):
 
         Makes the marks of deleted logs durable as well.
 
+        Args:
+            now_ms: The monotonic clock, `StorageContext.monotonic_ms`.
+
         What cannot be removed is tried again at the next start; `finish` never raises.
         """
         ...
@@ -465,7 +468,8 @@ class StorageContext:
         node_id: This broker.
         cluster_id: This cluster; empty when the broker does not know it yet (the first directory tells it).
         settings: The plugin's own section of the configuration, and broker keys it registered.
-        now_ms: The wall clock.
+        now_ms: The wall clock: for what is written down or compared with records' timestamps. It may jump.
+        monotonic_ms: The monotonic clock: for delays and intervals.
         random: For jitter.
         new_id: Makes directory ids.
         files: The file system; everything that is kept goes through it, so that tests can make disks fail.
@@ -478,6 +482,7 @@ class StorageContext:
     cluster_id: str
     settings: Mapping[str, object]
     now_ms: NowMs
+    monotonic_ms: MonotonicMs
     random: RandomSource
     new_id: NewId
     files: Files

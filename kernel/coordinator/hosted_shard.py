@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..clock import Clock
-    from ..contracts.coordinator import Coordinator, CoordinatorResult, Waiter
+    from ..contracts.coordinator import Coordinator, CoordinatorResult, TimerKey, Waiter
     from ..contracts.transactions import TransactionMarker
     from ..partitions.replica import Replica
     from ..partitions.replica_manager import ReplicaManager
@@ -223,7 +223,7 @@ class HostedShard:
         else:
             self._take(result, waiter, producer, now_ms)
 
-    def _run_timer(self, key: str, operation: TimerOperation) -> bool:
+    def _run_timer(self, key: TimerKey, operation: TimerOperation) -> bool:
         """Run a timer's operation; return whether it need not be tried again."""
         if self.state is not ShardState.ACTIVE:
             return self.state is ShardState.CLOSED
@@ -233,10 +233,10 @@ class HostedShard:
         except KafkaError as exc:
             error = exc
         except Exception:
-            log.exception("timer %s of the coordinator of %s", key, self.replica.partition)
+            log.exception("timer %r of the coordinator of %s", key, self.replica.partition)
             return False
         if error is not None:
-            log.error("timer %s of the coordinator of %s: %s", key, self.replica.partition, error)
+            log.error("timer %r of the coordinator of %s: %s", key, self.replica.partition, error)
         return error is None
 
     def _take(

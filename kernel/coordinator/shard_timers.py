@@ -10,7 +10,7 @@ import attrs
 from ..purgatory.timing_wheel import TimerEntry
 
 if TYPE_CHECKING:
-    from ..contracts.coordinator import CoordinatorResult
+    from ..contracts.coordinator import CoordinatorResult, TimerKey
     from ..purgatory.timing_wheel import TimingWheel
 
 RETRY_PAUSE_MS: Final = 500
@@ -22,7 +22,7 @@ TimerOperation = Callable[[int], "CoordinatorResult[Any, Any]"]
 @attrs.define(eq=False)
 class _ShardTimer(TimerEntry):
     timers: ShardTimers
-    key: str
+    key: TimerKey
     operation: TimerOperation
 
     def expire(self) -> None:
@@ -31,10 +31,14 @@ class _ShardTimer(TimerEntry):
 
 
 class ShardTimers:
-    """A `CoordinatorTimers`. Owned by the reactor's task; after `close` nothing fires and nothing can be armed."""
+    """A `CoordinatorTimers`. Owned by the reactor's task; after `close` nothing fires and nothing can be armed.
+
+    Attributes:
+        monotonic_ms: The wheel's clock.
+    """
 
     def __init__(
-        self, wheel: TimingWheel, monotonic_ms: Callable[[], int], run: Callable[[str, TimerOperation], bool]
+        self, wheel: TimingWheel, monotonic_ms: Callable[[], int], run: Callable[[TimerKey, TimerOperation], bool]
     ) -> None:
         """Make timers, none armed.
 
@@ -44,29 +48,29 @@ class ShardTimers:
             run: Runs a due operation of a key; returns False when it has to run again after a pause.
         """
         self._wheel = wheel
-        self._monotonic_ms = monotonic_ms
+        self.monotonic_ms = monotonic_ms
         self._run = run
-        self._armed: dict[str, _ShardTimer] = {}
+        self._armed: dict[TimerKey, _ShardTimer] = {}
         self._is_closed = False
 
     def __len__(self) -> int:
         return len(self._armed)
 
-    def schedule(self, key: str, delay_ms: int, operation: TimerOperation) -> None:
+    def schedule(self, key: TimerKey, delay_ms: int, operation: TimerOperation) -> None:
         """Arm a key; see `CoordinatorTimers.schedule`."""
         if self._is_closed:
             return
         self.cancel(key)
-        timer = self._armed[key] = _ShardTimer(self._monotonic_ms() + max(delay_ms, 0), self, key, operation)
+        timer = self._armed[key] = _ShardTimer(self.monotonic_ms() + max(delay_ms, 0), self, key, operation)
         self._wheel.add(timer)
 
-    def cancel(self, key: str) -> None:
+    def cancel(self, key: TimerKey) -> None:
         """Disarm a key; see `CoordinatorTimers.cancel`."""
         timer = self._armed.pop(key, None)
         if timer is not None:
             timer.cancel_timer()
 
-    def is_scheduled(self, key: str) -> bool:
+    def is_scheduled(self, key: TimerKey) -> bool:
         """Return whether the key is armed."""
         return key in self._armed
 

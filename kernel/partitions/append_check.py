@@ -39,7 +39,7 @@ class Verification:
         lowest_sequence: The lowest sequence of that epoch that asked: no batch beyond it is taken before it.
         supports_epoch_bump: Whether the epoch is raised with each transaction (transaction version 2), so that a
             producer of which nothing is known begins with sequence 0.
-        started_ms: When it began, wall clock.
+        started_ms: When it began, by the monotonic clock.
     """
 
     producer_epoch: int

@@ -196,7 +196,7 @@ class ProducerStateTable:
             producer_epoch: The same.
             base_sequence: The same.
             supports_epoch_bump: Whether its epoch is raised with each transaction: Produce version 12 and above.
-            now_ms: The wall clock.
+            now_ms: The monotonic clock.
 
         Returns:
             What the batch is to be appended with once the coordinator has agreed; None when its transaction is open
@@ -403,6 +403,14 @@ class ProducerStateTable:
         ]
         for producer_id in expired:
             del self._states[producer_id]
+        return len(expired)
+
+    def give_up_verifications(self, now_ms: int) -> None:
+        """Forget what was verified `producer.id.expiration.ms` ago and no batch came for.
+
+        Args:
+            now_ms: The monotonic clock.
+        """
         lingering = [
             producer_id
             for producer_id, verification in self._verifications.items()
@@ -410,7 +418,6 @@ class ProducerStateTable:
         ]
         for producer_id in lingering:
             del self._verifications[producer_id]
-        return len(expired)
 
     def expire_after(self, producer_id_expiration_ms: int) -> None:
         """Take a new `producer.id.expiration.ms`; the next `remove_expired` follows it."""

@@ -125,9 +125,10 @@ class Upkeep:
 
     async def forget_producers(self) -> None:
         """Forget producers that were silent for too long."""
-        now_ms = self._clock.now_ms()
+        now_ms, monotonic_ms = self._clock.now_ms(), self._clock.monotonic_ms()
         for replica in self._replicas.replicas():
             replica.producers.remove_expired(now_ms)
+            replica.producers.give_up_verifications(monotonic_ms)
         await trio.lowlevel.checkpoint()
 
     async def give_up_segments(self) -> None:
@@ -143,9 +144,8 @@ class Upkeep:
 
     async def remove_files(self) -> None:
         """Remove files of deleted logs and segments whose time has come."""
-        now_ms = self._clock.now_ms()
         for engine in self._replicas.engines.values():
-            removal = engine.begin_removal(now_ms)
+            removal = engine.begin_removal(self._clock.monotonic_ms())
             if removal is not None:
                 await do_on_thread(removal, self._limiter)
         await trio.lowlevel.checkpoint()

@@ -24,7 +24,7 @@ from ..errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..contracts.coordinator import CoordinatorTimers, Waiter
+    from ..contracts.coordinator import CoordinatorTimers, TimerKey, Waiter
     from ..types import Buffer
 
 Record = TypeVar("Record")
@@ -34,6 +34,8 @@ Shard_co = TypeVar("Shard_co", covariant=True)
 
 RETRY_PAUSE_MS: Final = 500
 """After which a timer runs again whose records were refused."""
+_MONOTONIC_MS: Final = 5_000_000
+"""Where the clock of the timers begins: nowhere near the wall clock, so that one cannot pass for the other."""
 
 
 class RecordingWaiter:
@@ -121,7 +123,7 @@ class ShardHarness(Generic[Shard, Record]):
 
     Attributes:
         shard: The shard, loaded.
-        now_ms: The wall clock; moved by `advance`.
+        now_ms: The wall clock; moved by `advance`, or by a test that lets it jump: timers do not follow it.
         log: Records and markers, oldest first.
         refusal: What results with records are refused with, as by a runtime that may not write; None for not at all.
     """
@@ -149,8 +151,9 @@ class ShardHarness(Generic[Shard, Record]):
         self._decode = decode
         self._snapshot = snapshot
         self.now_ms = now_ms
+        self._monotonic_ms = _MONOTONIC_MS
         self.log: list[LoggedRecord[Record] | LoggedMarker] = []
-        self._timers: dict[str, _Timer] = {}
+        self._timers: dict[TimerKey, _Timer] = {}
         self._timers_count = 0
         self._parked: list[RecordingWaiter] = []
         self.refusal: KafkaError | None = None
@@ -182,9 +185,9 @@ class ShardHarness(Generic[Shard, Record]):
         return [entry.record for entry in self.log if isinstance(entry, LoggedRecord)]
 
     @property
-    def armed(self) -> dict[str, int]:
+    def armed(self) -> dict[TimerKey, int]:
         """The keys of the armed timers, and in how many milliseconds each is due."""
-        return {key: timer.due_ms - self.now_ms for key, timer in self._timers.items()}
+        return {key: timer.due_ms - self._monotonic_ms for key, timer in self._timers.items()}
 
     # ------------------------------------------------------------------------------------------------- what tests do
 
@@ -234,19 +237,23 @@ class ShardHarness(Generic[Shard, Record]):
         Whatever a timer's operation raises is raised here.
         """
         assert duration_ms >= 0, "time does not go back"
-        end_ms = self.now_ms + duration_ms
+        end_ms = self._monotonic_ms + duration_ms
         while self._timers:
             key, timer = min(self._timers.items(), key=lambda item: (item[1].due_ms, item[1].number))
             if timer.due_ms > end_ms:
                 break
-            self.now_ms = max(self.now_ms, timer.due_ms)
+            self._pass(max(timer.due_ms - self._monotonic_ms, 0))
             del self._timers[key]
             result = timer.operation(self.now_ms)
             error = self._append(result, NO_PRODUCER)
             if error is not None and key not in self._timers:
                 self.schedule(key, RETRY_PAUSE_MS, timer.operation)
             self._give_answers(result, error)
-        self.now_ms = end_ms
+        self._pass(end_ms - self._monotonic_ms)
+
+    def _pass(self, duration_ms: int) -> None:
+        self.now_ms += duration_ms
+        self._monotonic_ms += duration_ms
 
     def end_transaction(self, producer: ProducerIdentity, *, is_commit: bool) -> None:
         """Append a marker: the producer's transaction has ended in this partition."""
@@ -284,16 +291,20 @@ class ShardHarness(Generic[Shard, Record]):
 
     # ----------------------------------------------------------------------------------------- what the shard calls
 
-    def schedule(self, key: str, delay_ms: int, operation: Callable[[int], CoordinatorResult[Any, Any]]) -> None:
+    def monotonic_ms(self) -> int:
+        """Return the clock of the timers; see `CoordinatorTimers.monotonic_ms`."""
+        return self._monotonic_ms
+
+    def schedule(self, key: TimerKey, delay_ms: int, operation: Callable[[int], CoordinatorResult[Any, Any]]) -> None:
         """Arm a key; see `CoordinatorTimers.schedule`."""
         self._timers_count += 1
-        self._timers[key] = _Timer(self.now_ms + delay_ms, self._timers_count, operation)
+        self._timers[key] = _Timer(self._monotonic_ms + delay_ms, self._timers_count, operation)
 
-    def cancel(self, key: str) -> None:
+    def cancel(self, key: TimerKey) -> None:
         """Disarm a key; see `CoordinatorTimers.cancel`."""
         self._timers.pop(key, None)
 
-    def is_scheduled(self, key: str) -> bool:
+    def is_scheduled(self, key: TimerKey) -> bool:
         """Return whether the key is armed."""
         return key in self._timers
 

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from .classic.operations import ClassicGroups
     from .group import Group, PartitionCheck, ReplayMethod, ShardContext
 
-EXPIRY_TIMER: Final = "offset expiry"
-EXPIRY_WALK: Final = "offset expiry, next slice"
-DELETION_WALK: Final = "offsets of deleted topics, next slice"
+EXPIRY_TIMER: Final = ("offset expiry",)
+EXPIRY_WALK: Final = ("offset expiry, next slice",)
+DELETION_WALK: Final = ("offsets of deleted topics, next slice",)
 NO_RETENTION: Final = -1
 """`OffsetCommitRequest.retention_time_ms` of a commit that expires with its group."""
 

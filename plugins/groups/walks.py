@@ -13,7 +13,7 @@ from .group import Effects
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from odradek.kernel.api import CoordinatorResult
+    from odradek.kernel.api import CoordinatorResult, TimerKey
 
     from .group import ShardContext
     from .records import GroupRecord
@@ -28,7 +28,7 @@ class Walk:
     def __init__(
         self,
         context: ShardContext,
-        key: str,
+        key: TimerKey,
         visit: Callable[[str, int, Effects], int],
         done: Callable[[], None],
     ) -> None:

@@ -79,7 +79,7 @@ class SegmentEngine:
     def start(self) -> Sequence[FoundLog]:
         """See `StorageEngine.start`."""
         self._dirs.take()
-        now_ms = self._context.now_ms()
+        now_ms = self._context.monotonic_ms()
         delays = {DELETE_DIRECTORY: _DELETE_DELAY_MS, "": 0}
         for log_dir in self._dirs:
             for path in log_dir.leftovers:
@@ -244,7 +244,7 @@ class SegmentEngine:
         home.sync()
 
     def _discard(self, path: Path, delay_ms: int) -> None:
-        self._expiring.append((self._context.now_ms() + delay_ms, path))
+        self._expiring.append((self._context.monotonic_ms() + delay_ms, path))
 
     def delete_log(self, partition: TopicIdPartition) -> None:
         """See `StorageEngine.delete_log`."""

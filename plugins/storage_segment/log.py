@@ -376,7 +376,7 @@ class SegmentLog(LogWriter):
         if self._offline is not None:
             raise StorageError(self._offline)
         if not closed_only:
-            self._flushed_ms = self._context.now_ms()
+            self._flushed_ms = self._context.monotonic_ms()
             return self._new_flush(self._written_end, self._directory.segments)
         return self._new_flush(self._active.base_offset, self._directory.segments[:-1])
 

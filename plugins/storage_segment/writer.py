@@ -101,7 +101,7 @@ class LogWriter:
         self._places: dict[int, tuple[Segment, int]] = {}
         self._staged: list[Buffer] = []
         self._unsynced: list[Segment] = []
-        self._flushed_ms = context.now_ms()
+        self._flushed_ms = context.monotonic_ms()
         self._active: Segment = opened.directory.segments[-1]
         self.is_closed = False
         self.log_end_offset = self._written_end = self._active.find_next_offset()
@@ -236,7 +236,7 @@ class LogWriter:
         if self._roll_timestamp >= 0:
             is_old = max_timestamp > self._roll_timestamp
         else:
-            is_old = self._context.now_ms() - self._created_ms > self._segment_ms
+            is_old = self._context.monotonic_ms() - self._created_ms > self._segment_ms
         return is_old or self._end_position + size > self._size_limit
 
     def _open_active(self) -> None:
@@ -251,7 +251,7 @@ class LogWriter:
         active.find_max_timestamp()
         found = active.find_first_timestamp()
         self._roll_timestamp = found + self._segment_ms if found >= 0 else CAREFUL
-        self._created_ms = self._context.now_ms()
+        self._created_ms = self._context.monotonic_ms()
         self._size_limit = min(self._segment_bytes, POSITION_MAX)
         self._is_open = True
 
@@ -285,7 +285,7 @@ class LogWriter:
         return (
             self._flush_ms != NO_LIMIT
             and self._written_end > self.recovery_point
-            and self._context.now_ms() - self._flushed_ms >= self._flush_ms
+            and self._context.monotonic_ms() - self._flushed_ms >= self._flush_ms
         )
 
     def _write_staged(self) -> None:

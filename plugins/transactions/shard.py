@@ -6,8 +6,9 @@ EndTxn --> prepared record --committed--> MarkersWanted --> each partition's lea
            completed record <-- markers_answered, until every partition has answered finally <-+
 ```
 
-Hard state is what the records say. Soft state, lost when the shard is unloaded: the epochs before the last change, and
-which markers of a prepared end are still missing. Markers leave as the *answer* to a waiter that carries them off: the
+Hard state is what the records say. Soft state, lost when the shard is unloaded: the epochs before the last change,
+since when a transaction is open by the clock of timers, which does not jump as the records' does, and which markers of
+a prepared end are still missing. Markers leave as the *answer* to a waiter that carries them off: the
 runtime gives answers once the result's records are committed, which is just when markers may be written.
 
 *Source:* KIP-98; KIP-360; KIP-890; Kafka's TransactionCoordinator and TransactionStateManager, as Apache Kafka 4.3.1
@@ -55,9 +56,9 @@ Result: TypeAlias = CoordinatorResult[TransactionRecord, Any]
 NewSender: TypeAlias = Callable[[MarkersWanted], Waiter]
 
 _NOTHING: Final[Result] = CoordinatorResult((), None)
-_ABORT_TIMER: Final = "abort transactions that ran out of time"
-_EXPIRE_TIMER: Final = "remove expired transactional ids"
-_MARKERS_TIMER: Final = "markers of "
+_ABORT_TIMER: Final = ("abort transactions that ran out of time",)
+_EXPIRE_TIMER: Final = ("remove expired transactional ids",)
+_MARKERS_TIMER: Final = "markers"
 NO_TIMEOUT_MS: Final = 0x7FFF_FFFF
 """The time-out of a transaction that an outside coordinator ends (two-phase commit): it never runs out."""
 
@@ -79,6 +80,7 @@ class TransactionShard:
         self._new_sender = new_sender
         self._ids: dict[str, TransactionMetadata] = {}
         self._last_epochs: dict[str, int] = {}
+        self._open_since_ms: dict[str, int] = {}
         self._endings: dict[str, EndingTransaction] = {}
 
     def __repr__(self) -> str:
@@ -92,10 +94,15 @@ class TransactionShard:
         if metadata is None:
             self._ids.pop(transactional_id, None)
             self._last_epochs.pop(transactional_id, None)
+            self._open_since_ms.pop(transactional_id, None)
             return
         self._ids[transactional_id] = metadata
+        if metadata.state is TransactionState.ONGOING:
+            self._open_since_ms.setdefault(transactional_id, self._timers.monotonic_ms())
+        else:
+            self._open_since_ms.pop(transactional_id, None)
         if metadata.state not in PREPARED and self._endings.pop(transactional_id, None) is not None:
-            self._timers.cancel(_MARKERS_TIMER + transactional_id)
+            self._timers.cancel((_MARKERS_TIMER, transactional_id))
 
     def replay_marker(self, producer: ProducerIdentity, *, is_commit: bool) -> None:
         """Nothing in this topic is written within a transaction."""
@@ -105,6 +112,10 @@ class TransactionShard:
         settings = self._surroundings.settings
         self._timers.schedule(_ABORT_TIMER, settings.abort_interval_ms, self.abort_timed_out)
         self._timers.schedule(_EXPIRE_TIMER, settings.expiration_interval_ms, self.expire)
+        for transactional_id in self._open_since_ms:
+            # By the wall clock, as nothing else outlives a restart; from now on it may jump.
+            open_ms = max(now_ms - self._ids[transactional_id].start_timestamp, 0)
+            self._open_since_ms[transactional_id] = self._timers.monotonic_ms() - open_ms
         for metadata in self._ids.values():
             if metadata.state in PREPARED:
                 self._endings[metadata.transactional_id] = EndingTransaction(set(metadata.partitions))
@@ -346,7 +357,7 @@ class TransactionShard:
 
     def _send_in(self, pause_ms: int, transactional_id: str) -> None:
         self._timers.schedule(
-            _MARKERS_TIMER + transactional_id, pause_ms, lambda now_ms: self.send_markers(transactional_id, now_ms)
+            (_MARKERS_TIMER, transactional_id), pause_ms, lambda now_ms: self.send_markers(transactional_id, now_ms)
         )
 
     def send_markers(self, transactional_id: str, now_ms: int) -> Result:
@@ -402,7 +413,7 @@ class TransactionShard:
         self._timers.schedule(_ABORT_TIMER, self._surroundings.settings.abort_interval_ms, self.abort_timed_out)
         records: list[TransactionRecord] = []
         answers: list[tuple[Waiter, Any]] = []
-        for metadata in [each for each in self._ids.values() if _is_timed_out(each, now_ms)]:
+        for metadata in self._timed_out():
             try:
                 ended = self._begin_end(self._fenced(metadata, now_ms), now_ms, Answered())
             except KafkaError:
@@ -411,6 +422,15 @@ class TransactionShard:
             answers += ended.answers
             self._surroundings.counters.timeouts_count += 1
         return CoordinatorResult(records, None, answers, is_atomic=False)
+
+    def _timed_out(self) -> list[TransactionMetadata]:
+        clock_ms = self._timers.monotonic_ms()
+        found = ((self._ids[transactional_id], since_ms) for transactional_id, since_ms in self._open_since_ms.items())
+        return [
+            metadata
+            for metadata, since_ms in found
+            if metadata.timeout_ms != NO_TIMEOUT_MS and since_ms + metadata.timeout_ms < clock_ms
+        ]
 
     def expire(self, now_ms: int) -> Result:
         """Forget the transactional ids that have not been used for long, and look again later."""
@@ -427,14 +447,6 @@ class TransactionShard:
 
 def _producer_of(metadata: TransactionMetadata) -> ProducerIdentity:
     return ProducerIdentity(metadata.producer_id, metadata.producer_epoch)
-
-
-def _is_timed_out(metadata: TransactionMetadata, now_ms: int) -> bool:
-    return (
-        metadata.state is TransactionState.ONGOING
-        and metadata.timeout_ms != NO_TIMEOUT_MS
-        and metadata.start_timestamp + metadata.timeout_ms < now_ms
-    )
 
 
 def _may_resume(metadata: TransactionMetadata, expected: ProducerIdentity) -> bool:

@@ -67,6 +67,7 @@ class World:
             cluster_id="",
             settings={},
             now_ms=self.clock.now_ms,
+            monotonic_ms=self.clock.monotonic_ms,
             random=random.Random(0),
             new_id=RandomIds(random.Random(0)).new_id,
             files=files or OsFiles(),

@@ -442,7 +442,7 @@ def test_a_timer_that_fails_is_logged_and_runs_again(caplog: pytest.LogCaptureFi
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         return world.shard().add("a", 1, times=500 if len(tries) == 3 else 1)
 
-    world.shard().timers.schedule("it", 10, operation)
+    world.shard().timers.schedule(("it",), 10, operation)
     world.advance(10_000)
 
     assert [later - tries[0] for later in tries] == [0, 500, 1000, 1500]
@@ -457,17 +457,17 @@ def test_timers_of_one_moment_may_disarm_each_other() -> None:
     def operation(name: str, other: str) -> None:
         def run(_now_ms: int) -> Result:
             fired.append(name)
-            world.shard().timers.cancel(other)
+            world.shard().timers.cancel((other,))
             return world.shard().read("a")
 
-        world.shard().timers.schedule(name, 10, run)
+        world.shard().timers.schedule((name,), 10, run)
 
     operation("one", "two")
     operation("two", "one")
     world.advance(20)
 
     assert fired == ["one"]
-    assert not world.shard().timers.is_scheduled("two")
+    assert not world.shard().timers.is_scheduled(("two",))
 
 
 def test_timers_end_with_their_shard() -> None:
@@ -476,7 +476,7 @@ def test_timers_end_with_their_shard() -> None:
     world.submit(lambda shard, _now_ms: shard.add_later("a", 2, 50))
     shard = world.shard()
     world.open(leader=2, epoch=1, isr=(1, 2), replicas=(1, 2), partition_epoch=1)
-    shard.timers.schedule("late", 1, lambda _now_ms: shard.add("a", 1))
+    shard.timers.schedule(("late",), 1, lambda _now_ms: shard.add("a", 1))
     world.advance(100)
 
     assert shard.counters == {}

@@ -66,16 +66,16 @@ def test_time_fires_timers_in_order_with_what_they_arm() -> None:
         def operation(now_ms: int) -> Result:
             fired.append((name, now_ms - started_ms))
             if again_ms:
-                driven.schedule(name, again_ms, fire(name))
+                driven.schedule((name,), again_ms, fire(name))
             return CoordinatorResult([Added(name, 1)], PARKED)
 
         return operation
 
-    driven.schedule("late", 50, fire("late"))
-    driven.schedule("early", 10, fire("early", again_ms=20))
-    driven.schedule("dropped", 20, fire("dropped"))
-    driven.cancel("dropped")
-    assert driven.armed == {"late": 50, "early": 10}
+    driven.schedule(("late",), 50, fire("late"))
+    driven.schedule(("early",), 10, fire("early", again_ms=20))
+    driven.schedule(("dropped",), 20, fire("dropped"))
+    driven.cancel(("dropped",))
+    assert driven.armed == {("late",): 50, ("early",): 10}
     driven.advance(100)
 
     assert fired == [("early", 10), ("early", 30), ("late", 50)]

@@ -93,7 +93,7 @@ class CounterShard:
 
     def add_later(self, name: str, amount: int, delay_ms: int) -> Result:
         """Add when a time has passed."""
-        self.timers.schedule(name, delay_ms, lambda _now_ms: self.add(name, amount))
+        self.timers.schedule((name,), delay_ms, lambda _now_ms: self.add(name, amount))
         return CoordinatorResult([], None)
 
     def fail(self) -> Result:

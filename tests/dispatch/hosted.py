@@ -88,6 +88,7 @@ class Hosted:
                 cluster_id="",
                 settings={},
                 now_ms=self.clock.now_ms,
+                monotonic_ms=self.clock.monotonic_ms,
                 random=random.Random(0),
                 new_id=RandomIds(random.Random(0)).new_id,
                 files=self.files,

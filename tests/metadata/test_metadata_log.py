@@ -58,6 +58,7 @@ class Storage:
                 cluster_id=CLUSTER_ID,
                 settings={},
                 now_ms=clock.now_ms,
+                monotonic_ms=clock.monotonic_ms,
                 random=random.Random(1),
                 new_id=RandomIds(random.Random(1)).new_id,
                 files=self.files,

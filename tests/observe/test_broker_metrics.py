@@ -61,6 +61,7 @@ def replicas() -> ReplicaManager:
         cluster_id="",
         settings={},
         now_ms=clock.now_ms,
+        monotonic_ms=clock.monotonic_ms,
         random=random.Random(0),
         new_id=RandomIds(random.Random(0)).new_id,
         files=OsFiles(),

@@ -19,6 +19,7 @@ from odradek.kernel.records.control import ControlRecordType, EndTransactionMark
 
 DAY_MS = 86_400_000
 NOW_MS = 1_795_271_500_000
+MONOTONIC_MS = 5_000_000
 SEQUENCE_MAX = 2**31 - 1
 
 
@@ -217,7 +218,7 @@ def test_a_transaction_is_late_when_its_coordinator_could_not_have_left_it_open(
 
 
 def verification(log: Log, epoch: int, sequence: int, *, bump: bool = False, producer_id: int = 1) -> Verification:
-    found = log.producers.begin_verification(producer_id, epoch, sequence, supports_epoch_bump=bump, now_ms=NOW_MS)
+    found = log.producers.begin_verification(producer_id, epoch, sequence, supports_epoch_bump=bump, now_ms=MONOTONIC_MS)
     assert found is not None
     return found
 
@@ -227,7 +228,7 @@ def test_a_transaction_begins_with_a_verified_batch(log: Log) -> None:
     verified = verification(log, 0, 0)
     assert log.produce(1, 0, 0, txn=True, verified=verified) == 0
     assert log.produce(1, 0, 1, txn=True, verified=None) == 1  # it is open now
-    assert log.producers.begin_verification(1, 0, 2, supports_epoch_bump=False, now_ms=NOW_MS) is None
+    assert log.producers.begin_verification(1, 0, 2, supports_epoch_bump=False, now_ms=MONOTONIC_MS) is None
 
 
 def test_an_end_forgets_what_was_verified(log: Log) -> None:
@@ -281,7 +282,9 @@ def test_an_unknown_producer_begins_with_0_where_epochs_are_raised(log: Log, bum
 
 def test_verifications_that_nobody_used_are_forgotten_in_time(log: Log) -> None:
     verified = verification(log, 0, 0)
-    log.producers.remove_expired(NOW_MS + DAY_MS)
+    log.producers.give_up_verifications(MONOTONIC_MS + DAY_MS - 1)
+    assert log.producers.begin_verification(1, 0, 0, supports_epoch_bump=False, now_ms=0) is verified
+    log.producers.give_up_verifications(MONOTONIC_MS + DAY_MS)
 
     assert log.produce(1, 0, 0, txn=True, verified=verified) == "INVALID_TXN_STATE"
 

@@ -186,7 +186,7 @@ class ProduceAdmission:
                     part.producer_epoch,
                     part.base_sequence,
                     supports_epoch_bump=may_add,
-                    now_ms=self._clock.now_ms(),
+                    now_ms=self.now_ms(),
                 )
             except KafkaError as error:
                 refused[part.replica] = RefusedError(error.code)

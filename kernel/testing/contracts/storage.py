@@ -23,7 +23,7 @@ from ...contracts.storage import EMPTY_READ, NO_LIMIT
 from ...errors import StorageError
 from ..batches import make_batch
 from .levels import needs_level
-from .storage_base import NOW_MS, PARTITION, SMALL, all_bytes, fill, make_context, read_bytes
+from .storage_base import MONOTONIC_MS, PARTITION, SMALL, all_bytes, fill, make_context, read_bytes
 from .storage_model import check_against_model
 from .storage_rewriting import StorageRewritingContract
 from .storage_works import StorageWorksContract
@@ -420,7 +420,7 @@ class StorageContract(StorageWorksContract, StorageRewritingContract):
         engine.delete_log(PARTITION)
 
         assert (log.log_end_offset, all_bytes(log)) == (0, [])
-        removal = engine.begin_removal(NOW_MS + 1_000_000)
+        removal = engine.begin_removal(MONOTONIC_MS + 1_000_000)
         if removal is not None:
             do_now(removal)
         assert len(fill(log, 0, 3)) == len(all_bytes(log))

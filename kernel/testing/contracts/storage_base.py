@@ -30,6 +30,7 @@ SMALL = LogConfig(segment_bytes=1_000, segment_index_bytes=240, index_interval_b
 """Segments of six batches of `make_batch`'s usual size."""
 
 NOW_MS = 1_700_000_000_000
+MONOTONIC_MS = 5_000_000
 
 
 def make_context(
@@ -51,6 +52,7 @@ def make_context(
         cluster_id=cluster_id,
         settings={},
         now_ms=lambda: NOW_MS,
+        monotonic_ms=lambda: MONOTONIC_MS,
         random=source,
         new_id=lambda: uuid.UUID(int=source.getrandbits(128)),
         files=files or OsFiles(),

@@ -25,7 +25,7 @@ from .states import COMPLETING, EMPTY, PREPARING, STABLE
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from odradek.kernel.api import CoordinatorResult, Waiter
+    from odradek.kernel.api import CoordinatorResult, TimerKey, Waiter
 
     from ..group import ShardContext
     from ..records import GroupRecord
@@ -38,16 +38,16 @@ NEW_MEMBER_TIMEOUT_MS: Final = 300_000
 INITIAL_DELAY_KEY: Final = "group.initial.rebalance.delay.ms"
 
 
-def _session_key(group: ClassicGroup, member_id: str) -> str:
-    return f"session {group.group_id!r} {member_id!r}"
+def _session_key(group: ClassicGroup, member_id: str) -> TimerKey:
+    return "session", group.group_id, member_id
 
 
-def _join_key(group: ClassicGroup) -> str:
-    return f"join {group.group_id!r}"
+def _join_key(group: ClassicGroup) -> TimerKey:
+    return "join", group.group_id
 
 
-def _sync_key(group: ClassicGroup) -> str:
-    return f"sync {group.group_id!r}"
+def _sync_key(group: ClassicGroup) -> TimerKey:
+    return "sync", group.group_id
 
 
 class Rebalances:
@@ -59,7 +59,7 @@ class Rebalances:
         self._timers = context.timers
 
     def _schedule(
-        self, group: ClassicGroup, key: str, delay_ms: int, operation: Callable[[int, Effects], None]
+        self, group: ClassicGroup, key: TimerKey, delay_ms: int, operation: Callable[[int, Effects], None]
     ) -> None:
         """Arm a timer of a group, which does nothing if the group is no longer, or never came to be, the one of its id.
 

@@ -97,7 +97,7 @@ class ClassicMembers:
         existing = group.static_member(request.group_instance_id)
         is_downgrade = existing is not None and self._migration.may_downgrade_replacing(group, existing)
         are_names_new = self._memberships.check_metadata_record(group, member, updated, effects)
-        regex_change = self._regexes.update(group, member, updated, effects, now_ms)
+        regex_change = self._regexes.update(group, member, updated, effects)
         is_due = are_names_new or regex_change is not RegexChange.NONE
         epoch = group.group_epoch
         if is_due or self._rebalancing.is_stale(group):
@@ -116,11 +116,12 @@ class ClassicMembers:
                 is_subscription_new=is_due,
                 owned=self._owned(subscription),
             )
-        self._fencing.has_joined(group.group_id, updated.member_id)
         if is_downgrade:
+            self._fencing.forget_all(group)
             self._migration.downgrade(group, effects, now_ms, joining=updated, rebalances=target_epoch < epoch)
         else:
-            self._fencing.saw(group.group_id, updated.member_id, now_ms, request.session_timeout_ms)
+            self._fencing.has_joined(group.group_id, updated.member_id)
+            self._fencing.saw(group.group_id, updated.member_id, request.session_timeout_ms)
             self._fencing.expect_sync(group.group_id, updated.member_id, request.rebalance_timeout_ms)
         response = JoinGroupResponse(
             member_id=updated.member_id,
@@ -158,7 +159,7 @@ class ClassicMembers:
 
     # -------------------------------------------------------------------------------------------------------- SyncGroup
 
-    def sync(self, group: ConsumerGroup, request: SyncGroupRequest, now_ms: int) -> Result:
+    def sync(self, group: ConsumerGroup, request: SyncGroupRequest) -> Result:
         """Answer SyncGroup, always at once: the coordinator has assigned."""
         effects = Effects()
         try:
@@ -169,7 +170,7 @@ class ClassicMembers:
             return effects.result(SyncGroupResponse(error_code=error.code))
         assert member.classic is not None, "checked above"
         self._fencing.has_synced(group.group_id, member.member_id)
-        self._fencing.saw(group.group_id, member.member_id, now_ms, member.classic.session_timeout_ms)
+        self._fencing.saw(group.group_id, member.member_id, member.classic.session_timeout_ms)
         response = SyncGroupResponse(
             protocol_type=request.protocol_type,
             protocol_name=request.protocol_name,
@@ -185,7 +186,7 @@ class ClassicMembers:
 
     # -------------------------------------------------------------------------------------------------------- Heartbeat
 
-    def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest, now_ms: int) -> Result:
+    def heartbeat(self, group: ConsumerGroup, request: HeartbeatRequest) -> Result:
         """Answer Heartbeat.
 
         Raises:
@@ -193,7 +194,7 @@ class ClassicMembers:
         """
         member = self._member(group, request.member_id, request.group_instance_id, request.generation_id)
         assert member.classic is not None, "checked above"
-        self._fencing.saw(group.group_id, member.member_id, now_ms, member.classic.session_timeout_ms)
+        self._fencing.saw(group.group_id, member.member_id, member.classic.session_timeout_ms)
         code = ErrorCode.NONE
         if (
             member.member_epoch < group.assignment_epoch

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..group import Effects
 from . import records
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from .migration import Migration
     from .rebalancing import Rebalancing
     from .settings import Settings
+
+_SESSION: Final = "consumer session"
+_REBALANCE: Final = "consumer rebalance"
+_JOIN: Final = "consumer join"
+_SYNC: Final = "consumer sync"
 
 
 class Fencing:
@@ -52,11 +57,12 @@ class Fencing:
         """Remove members from a group, which begins a new epoch or, if it now may, becomes a classic one."""
         if not members:
             return
-        for member in members:
-            self._forget(group.group_id, member.member_id)
         if self._migration.may_downgrade_without(group, members):
+            self.forget_all(group)
             self._migration.downgrade(group, effects, now_ms, leaving=members)
             return
+        for member in members:
+            self._forget(group.group_id, member.member_id)
         for member in members:
             effects.records += records.removal(group.group_id, member.member_id)
         regexes = Counter(member.regex for member in members if member.regex)
@@ -65,10 +71,19 @@ class Fencing:
         metadata_hash = self._rebalancing.hash_of(group.topics_if(members, gone_regexes=gone))
         self._rebalancing.begin_epoch(group, metadata_hash, effects)
 
+    def forget_all(self, group: ConsumerGroup) -> None:
+        """Ask for nothing any more of the members of a group that becomes a classic one: that watches them itself."""
+        for member_id in group.members:
+            self._forget(group.group_id, member_id)
+
     def _forget(self, group_id: str, member_id: str) -> None:
-        self._session_ends_ms.pop((group_id, member_id), None)
-        for kind in _TIMERS:
-            self._timers.cancel(_timer_key(kind, group_id, member_id))
+        """Ask for nothing any more of a member that goes.
+
+        Its session stays, and finds nobody when it ends: should the records that remove the member be refused, it is a
+        member still, and nobody may ever hear of it again.
+        """
+        for kind in (_REBALANCE, _JOIN, _SYNC):
+            self._timers.cancel((kind, group_id, member_id))
 
     def _fence(self, group_id: str, member_id: str, now_ms: int) -> CoordinatorResult[GroupRecord, None]:
         effects = Effects()
@@ -79,41 +94,40 @@ class Fencing:
 
     # ------------------------------------------------------------------------------------------------------- sessions
 
-    def loaded(self, groups: Iterable[ConsumerGroup], now_ms: int) -> None:
+    def loaded(self, groups: Iterable[ConsumerGroup]) -> None:
         """Give every member its session time to show up, and its rebalance time to let go."""
         for group in groups:
             for member in group.members.values():
-                self.saw(group.group_id, member.member_id, now_ms)
+                self.saw(group.group_id, member.member_id)
                 self.watch_revocation(group.group_id, member)
 
-    def expect_all(self, group: ConsumerGroup, now_ms: int) -> None:
+    def expect_all(self, group: ConsumerGroup) -> None:
         """Begin the sessions of members of the classic protocol whose group has changed its protocol."""
         for member in group.members.values():
             if member.classic is not None:
-                self.saw(group.group_id, member.member_id, now_ms, member.classic.session_timeout_ms)
+                self.saw(group.group_id, member.member_id, member.classic.session_timeout_ms)
 
-    def saw(self, group_id: str, member_id: str, now_ms: int, timeout_ms: int | None = None) -> None:
+    def saw(self, group_id: str, member_id: str, timeout_ms: int | None = None) -> None:
         """Begin a member's session anew.
 
         Args:
             group_id: Of its group.
             member_id: Its id.
-            now_ms: The wall clock.
             timeout_ms: How long the session lasts; None for the group's setting.
         """
         if timeout_ms is None:
             timeout_ms = self._settings.of_group(group_id, SESSION_TIMEOUT)
         key = (group_id, member_id)
         before_ms = self._session_ends_ms.get(key)
-        end_ms = self._session_ends_ms[key] = now_ms + timeout_ms
+        end_ms = self._session_ends_ms[key] = self._timers.monotonic_ms() + timeout_ms
         if before_ms is None or end_ms < before_ms:
             self._watch_session(key, timeout_ms)
 
     def _watch_session(self, key: tuple[str, str], delay_ms: int) -> None:
-        self._timers.schedule(_timer_key("session", *key), delay_ms, partial(self._session_due, key))
+        self._timers.schedule((_SESSION, *key), delay_ms, partial(self._session_due, key))
 
     def _session_due(self, key: tuple[str, str], now_ms: int) -> CoordinatorResult[GroupRecord, None]:
-        left_ms = self._session_ends_ms.get(key, now_ms) - now_ms
+        left_ms = self._session_ends_ms.get(key, 0) - self._timers.monotonic_ms()
         if left_ms > 0:
             self._watch_session(key, left_ms)
             return Effects().result(None)
@@ -126,7 +140,7 @@ class Fencing:
         """Give a member of the consumer protocol its rebalance time to let go of partitions, if it has to."""
         if member.is_classic:
             return
-        key = _timer_key("rebalance", group_id, member.member_id)
+        key = (_REBALANCE, group_id, member.member_id)
         if member.state is MemberState.UNREVOKED_PARTITIONS:
             fence = partial(self._revocation_due, group_id, member.member_id, member.member_epoch)
             self._timers.schedule(key, member.rebalance_timeout_ms, fence)
@@ -144,27 +158,18 @@ class Fencing:
 
     def expect_join(self, group_id: str, member: Member) -> None:
         """Give a member of the classic protocol its rebalance time to join again, from the first time it was told."""
-        key = _timer_key("join", group_id, member.member_id)
+        key = (_JOIN, group_id, member.member_id)
         if not self._timers.is_scheduled(key):
             self._timers.schedule(key, member.rebalance_timeout_ms, partial(self._fence, group_id, member.member_id))
 
     def has_joined(self, group_id: str, member_id: str) -> None:
         """A member of the classic protocol has joined again."""
-        self._timers.cancel(_timer_key("join", group_id, member_id))
+        self._timers.cancel((_JOIN, group_id, member_id))
 
     def expect_sync(self, group_id: str, member_id: str, timeout_ms: int) -> None:
         """Give a member of the classic protocol time to ask for its assignment."""
-        self._timers.schedule(
-            _timer_key("sync", group_id, member_id), timeout_ms, partial(self._fence, group_id, member_id)
-        )
+        self._timers.schedule((_SYNC, group_id, member_id), timeout_ms, partial(self._fence, group_id, member_id))
 
     def has_synced(self, group_id: str, member_id: str) -> None:
         """A member of the classic protocol has asked for its assignment."""
-        self._timers.cancel(_timer_key("sync", group_id, member_id))
-
-
-_TIMERS = ("session", "rebalance", "join", "sync")
-
-
-def _timer_key(kind: str, group_id: str, member_id: str) -> str:
-    return f"consumer-{kind}:{group_id}:{member_id}"
+        self._timers.cancel((_SYNC, group_id, member_id))

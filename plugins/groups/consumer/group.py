@@ -89,6 +89,8 @@ class ConsumerGroup(AccessChecks):
         is_metadata_stale: Soft: whether a topic may have changed since `metadata_hash` was computed.
         changes_seen: Soft: up to which change of topics that was looked at, see `TopicHashes`.
         successor: Soft: what takes its place when its tombstone is replayed.
+        assigned_at_ms: Soft: when this broker last computed targets, by the clock of timers; None for never.
+        looked_up_at_ms: Soft: the same of its regular expressions.
     """
 
     type = GroupType.CONSUMER
@@ -116,6 +118,8 @@ class ConsumerGroup(AccessChecks):
         self.is_metadata_stale = True
         self.changes_seen = 0
         self.successor: ClassicGroup | None = None
+        self.assigned_at_ms: int | None = None
+        self.looked_up_at_ms: int | None = None
 
     def __repr__(self) -> str:
         return f"ConsumerGroup({self.group_id!r}, {self.state.value}, epoch {self.group_epoch})"
@@ -283,6 +287,19 @@ class ConsumerGroup(AccessChecks):
         if value is not None:
             new = self.resolved[regex] = ResolvedRegex(frozenset(value.topics), value.version, value.timestamp)
             _count(self.topics_by_regex, new.topics, 1)
+
+    def begin_to_time(self, now_ms: int, clock_ms: int) -> None:
+        """Take how long ago things were done from what the log says; from here on the wall clock may jump.
+
+        Args:
+            now_ms: The wall clock, by which they were written down.
+            clock_ms: The clock of timers.
+        """
+        if self.assignment_timestamp_ms != NEVER_MS:
+            self.assigned_at_ms = clock_ms - max(now_ms - self.assignment_timestamp_ms, 0)
+        if self.resolved:
+            latest_ms = max(resolved.timestamp_ms for resolved in self.resolved.values())
+            self.looked_up_at_ms = clock_ms - max(now_ms - latest_ms, 0)
 
     def deletion_records(self) -> list[GroupRecord]:
         """Return the tombstones of all records of the group."""

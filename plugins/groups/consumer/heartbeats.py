@@ -134,7 +134,7 @@ class Heartbeats:
         member = self._member(group, request, effects)
         updated = _updated(member, request, caller)
         are_names_new = self._memberships.check_metadata_record(group, member, updated, effects)
-        regex_change = self._regexes.update(group, member, updated, effects, now_ms)
+        regex_change = self._regexes.update(group, member, updated, effects)
         epoch = group.group_epoch
         # An expression that nobody has looked up yet will bring a new epoch by itself.
         is_due = are_names_new or regex_change is RegexChange.RESOLVED
@@ -152,10 +152,10 @@ class Heartbeats:
         )
         if upgrade is not None:
             self._migration.finish_upgrade(upgrade, effects)
-            self._fencing.expect_all(upgrade.group, now_ms)
+            self._fencing.expect_all(upgrade.group)
         if reconciled is not updated:
             self._fencing.watch_revocation(group.group_id, reconciled)
-        self._fencing.saw(group.group_id, reconciled.member_id, now_ms)
+        self._fencing.saw(group.group_id, reconciled.member_id)
         is_told = is_joining or _is_full(request) or reconciled.assigned != member.assigned
         return effects.result(
             ConsumerGroupHeartbeatResponse(

@@ -15,7 +15,7 @@ from ..group import Effects
 from .classic_members import ClassicMembers
 from .describing import described
 from .fencing import Fencing
-from .group import ConsumerGroup
+from .group import NEVER_MS, ConsumerGroup
 from .heartbeats import Heartbeats
 from .memberships import Memberships
 from .migration import Migration
@@ -58,16 +58,12 @@ def _apply_partition_metadata(group: ConsumerGroup, _key: Any, value: Any) -> No
 APPLIED: Final[Mapping[type[Message], Apply]] = {
     messages.ConsumerGroupPartitionMetadataKey: _apply_partition_metadata,
     messages.ConsumerGroupMemberMetadataKey: _apply_member,
-    messages.ConsumerGroupTargetAssignmentMetadataKey: lambda group, _key, value: group.apply_target_metadata(value),
     messages.ConsumerGroupTargetAssignmentMemberKey: lambda group, key, value: group.apply_target(key.member_id, value),
     messages.ConsumerGroupCurrentMemberAssignmentKey: lambda group, key, value: group.apply_current(
         key.member_id, value
     ),
-    messages.ConsumerGroupRegularExpressionKey: lambda group, key, value: group.apply_regex(
-        key.regular_expression, value
-    ),
 }
-"""By class of key, what a record changes in its group; a value of None is a tombstone."""
+"""By class of key, what a record changes in its group, if time does not matter; a value of None is a tombstone."""
 
 
 class ConsumerGroups:
@@ -117,11 +113,11 @@ class ConsumerGroups:
 
     def sync(self, request: SyncGroupRequest, waiter: Waiter, now_ms: int) -> Result:
         """Answer SyncGroup; see `ClassicMembers`."""
-        return self._classic_members.sync(self._group(request.group_id), request, now_ms)
+        return self._classic_members.sync(self._group(request.group_id), request)
 
     def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> Result:
         """Answer Heartbeat; see `ClassicMembers`."""
-        return self._classic_members.heartbeat(self._group(request.group_id), request, now_ms)
+        return self._classic_members.heartbeat(self._group(request.group_id), request)
 
     def leave(self, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> Result:
         """Answer LeaveGroup; see `ClassicMembers`."""
@@ -137,14 +133,20 @@ class ConsumerGroups:
     @property
     def replays(self) -> Mapping[type[Message], ReplayMethod]:
         """By class of key, what applies a record."""
-        applied: dict[type[Message], Apply] = {messages.ConsumerGroupMetadataKey: self._apply_metadata}
+        applied: dict[type[Message], Apply] = {
+            messages.ConsumerGroupMetadataKey: self._apply_metadata,
+            messages.ConsumerGroupTargetAssignmentMetadataKey: self._apply_target_metadata,
+            messages.ConsumerGroupRegularExpressionKey: self._apply_regex,
+        }
         applied.update(APPLIED)
         return {kind: self._replaying(apply) for kind, apply in applied.items()}
 
     def loaded(self, now_ms: int) -> None:
         """Everything is replayed: sessions begin."""
         self._regexes.loaded()
-        self._fencing.loaded(self.groups(), now_ms)
+        self._fencing.loaded(self.groups())
+        for group in self.groups():
+            group.begin_to_time(now_ms, self._context.timers.monotonic_ms())
 
     def metadata_changed(self, change: MetadataChange, now_ms: int) -> Effects:
         """Have the groups that read a topic look at it when their next member sends a heartbeat."""
@@ -192,3 +194,17 @@ class ConsumerGroups:
             group.apply_metadata(value)
             # A group that is loaded has to look: topics may have changed while nobody coordinated it.
             group.is_metadata_stale = group.is_metadata_stale and not self._context.is_loaded
+
+    def _apply_target_metadata(
+        self, group: ConsumerGroup, _key: Any, value: messages.ConsumerGroupTargetAssignmentMetadataValue | None
+    ) -> None:
+        group.apply_target_metadata(value)
+        if self._context.is_loaded and group.assignment_timestamp_ms != NEVER_MS:
+            group.assigned_at_ms = self._context.timers.monotonic_ms()
+
+    def _apply_regex(
+        self, group: ConsumerGroup, key: Any, value: messages.ConsumerGroupRegularExpressionValue | None
+    ) -> None:
+        group.apply_regex(key.regular_expression, value)
+        if self._context.is_loaded and value is not None:
+            group.looked_up_at_ms = self._context.timers.monotonic_ms()

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from odradek.kernel.api import ErrorCode, KafkaError
 
 from . import records
-from .group import NEVER_MS
 from .reconciliation import Reconciliation
 from .settings import ASSIGNMENT_INTERVAL
 from .targets import compute_targets
@@ -102,7 +101,7 @@ class Rebalancing:
             old: The member whose request this is, as it was counted.
             new: The same member, as it will be.
             effects: Gets the records of what changed.
-            now_ms: The wall clock.
+            now_ms: The wall clock, to be written down.
 
         Returns:
             The epoch of the targets, and the member's.
@@ -110,7 +109,7 @@ class Rebalancing:
         Raises:
             KafkaError: UNKNOWN_SERVER_ERROR: no plugin offers the assignor.
         """
-        if group.assignment_epoch >= epoch or not self._may_assign(group, now_ms):
+        if group.assignment_epoch >= epoch or not self._may_assign(group):
             return group.assignment_epoch, group.target_of(new)
         assignor = self._assignor(group.preferred_assignor(self._settings.assignors, old=old, new=new))
         targets = compute_targets(assignor, self._members_with(group, new), self._cluster)
@@ -147,10 +146,10 @@ class Rebalancing:
         topics = (self._cluster.topic(name) for name in names)
         return {topic.topic_id for topic in topics if topic is not None}
 
-    def _may_assign(self, group: ConsumerGroup, now_ms: int) -> bool:
+    def _may_assign(self, group: ConsumerGroup) -> bool:
         interval_ms = self._settings.of_group(group.group_id, ASSIGNMENT_INTERVAL)
-        since_ms = group.assignment_timestamp_ms
-        return since_ms == NEVER_MS or interval_ms == 0 or now_ms >= since_ms + interval_ms
+        since_ms = group.assigned_at_ms
+        return since_ms is None or self._context.timers.monotonic_ms() >= since_ms + interval_ms
 
     def _assignor(self, name: str) -> Assignor:
         assignor = self._context.broker.assignors.get(name)

@@ -24,7 +24,7 @@ from .group import ConsumerGroup
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from odradek.kernel.api import CoordinatorResult, Pattern
+    from odradek.kernel.api import CoordinatorResult, Pattern, TimerKey
 
     from ..group import ShardContext
     from ..records import GroupRecord
@@ -65,7 +65,7 @@ class RegexSubscriptions:
         """New topics are there: what was looked up before may miss them."""
         self._topics_came_in = self._cluster.version
 
-    def update(self, group: ConsumerGroup, old: Member, new: Member, effects: Effects, now_ms: int) -> RegexChange:
+    def update(self, group: ConsumerGroup, old: Member, new: Member, effects: Effects) -> RegexChange:
         """Take a member's expression, and see to it that the group's are looked up when they have to be.
 
         Raises:
@@ -73,7 +73,7 @@ class RegexSubscriptions:
         """
         change = self._change(group, old, new, effects) if old.regex != new.regex else RegexChange.NONE
         is_new = change is RegexChange.UNRESOLVED and bool(new.regex) and new.regex not in group.regexes
-        if (is_new or group.regexes) and self._is_due(group, old, new, is_new=is_new, now_ms=now_ms):
+        if (is_new or group.regexes) and self._is_due(group, old, new, is_new=is_new):
             self._context.timers.schedule(_timer_key(group.group_id), 0, partial(self._begin, group.group_id))
         return change
 
@@ -87,11 +87,13 @@ class RegexSubscriptions:
             return RegexChange.RESOLVED if new.regex in group.resolved else RegexChange.UNRESOLVED
         return RegexChange.RESOLVED if old.regex else RegexChange.UNRESOLVED
 
-    def _is_due(self, group: ConsumerGroup, old: Member, new: Member, *, is_new: bool, now_ms: int) -> bool:
-        if self._context.timers.is_scheduled(_timer_key(group.group_id)):
+    def _is_due(self, group: ConsumerGroup, old: Member, new: Member, *, is_new: bool) -> bool:
+        timers = self._context.timers
+        if timers.is_scheduled(_timer_key(group.group_id)):
             return False
         last = next(iter(group.resolved.values()), None)
-        last_ms = _NEVER_MS if last is None else last.timestamp_ms
+        now_ms = timers.monotonic_ms()
+        last_ms = _NEVER_MS if last is None or group.looked_up_at_ms is None else group.looked_up_at_ms
         if now_ms <= last_ms + REFRESH_MS_MIN:
             return False
         used = set(group.regexes)
@@ -166,8 +168,8 @@ def _sifted(pattern: Pattern, texts: Iterable[str], found: list[str]) -> Iterato
             found.append(name)
 
 
-def _timer_key(group_id: str) -> str:
-    return f"consumer-regex:{group_id}"
+def _timer_key(group_id: str) -> TimerKey:
+    return "consumer regex", group_id
 
 
 def _validate(regex: str) -> None:

@@ -21,9 +21,12 @@ from odradek.plugins.groups.classic.group import ClassicGroup
 from .driven import GROUP, DrivenGroups, code_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from odradek.kernel.testing.shard_harness import RecordingWaiter
     from odradek.plugins.groups.records import GroupRecord
 
+HOUR_MS = 3_600_000
 SCRIPTS = sorted((Path(__file__).parent / "datadriven").glob("*.txt"))
 
 
@@ -193,9 +196,8 @@ def producer_of(text: str) -> ProducerIdentity:
     return ProducerIdentity(int(producer_id), int(epoch))
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
-def test_a_life_is_answered_as_by_apache_kafka(path: Path) -> None:
-    lines = path.read_text().splitlines()
+def play(lines: Sequence[str], jump_ms: int = 0) -> list[str]:
+    """Return a script with what came of its commands; before each the wall clock jumps, in turn forward and back."""
     told: list[str] = []
     script = Script()
     for line in lines:
@@ -205,6 +207,22 @@ def test_a_life_is_answered_as_by_apache_kafka(path: Path) -> None:
         if line == "# ---":
             script = Script()
         elif re.match(r"[a-z]", line):
+            script.driven.harness.now_ms += jump_ms
+            jump_ms = -jump_ms
             told += script.run(line)
+    return told
 
-    assert told == lines
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
+def test_a_life_is_answered_as_by_apache_kafka(path: Path) -> None:
+    lines = path.read_text().splitlines()
+
+    assert play(lines) == lines
+
+
+# Offsets expire by the times that were written down with them.
+@pytest.mark.parametrize("path", [path for path in SCRIPTS if path.stem != "offsets"], ids=lambda path: path.stem)
+def test_a_life_is_the_same_when_the_wall_clock_jumps(path: Path) -> None:
+    lines = path.read_text().splitlines()
+
+    assert play(lines, HOUR_MS) == lines

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.kernel.api import MetadataChange
 from odradek.kernel.wire.messages.api_08_offset_commit import OffsetCommitRequestPartition
-from odradek.plugins.groups.offsets import DELETION_WALK, EXPIRY_WALK, Committer, TopicCommit
+from odradek.plugins.groups.offsets import DELETION_WALK, EXPIRY_TIMER, EXPIRY_WALK, Committer, TopicCommit
 from odradek.plugins.groups.walks import SLICE_STEPS
 
 from .consumer.driven_consumers import DrivenConsumers
@@ -17,6 +17,7 @@ from .driven import DrivenGroups
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from odradek.kernel.api import TimerKey
     from odradek.plugins.groups.shard import GroupShard
 
 HOUR_MS = 3_600_000
@@ -86,7 +87,7 @@ def test_offsets_expire_slice_by_slice() -> None:
     assert sum(counts) == GROUPS * (PER_GROUP + 1)
     assert len(counts) >= GROUPS * (1 + PER_GROUP) // (SLICE_STEPS + PER_GROUP + 1)
     assert driven.shard.context.groups == {}
-    assert driven.harness.armed == {"offset expiry": HOUR_MS}  # and the next round is due
+    assert driven.harness.armed == {EXPIRY_TIMER: HOUR_MS}  # and the next round is due
 
 
 def test_a_group_that_commits_between_two_slices_stays() -> None:
@@ -94,11 +95,11 @@ def test_a_group_that_commits_between_two_slices_stays() -> None:
     seen: list[int] = []
     schedule = driven.harness.schedule
 
-    def committing(key: str, delay_ms: int, operation: object) -> None:
-        schedule(key, delay_ms, operation)  # type: ignore[arg-type] # handed on
+    def committing(key: TimerKey, delay_ms: int, operation: Any) -> None:
+        schedule(key, delay_ms, operation)
         if key == EXPIRY_WALK and not seen:
             seen.append(1)
-            schedule("a commit", 0, lambda now_ms: driven.shard.offsets.commit(*late_commit(driven), now_ms))
+            schedule(("a commit",), 0, lambda now_ms: driven.shard.offsets.commit(*late_commit(driven), now_ms))
 
     driven.harness.schedule = committing  # type: ignore[method-assign] # so that something happens between two slices
     driven.harness.advance(HOUR_MS)

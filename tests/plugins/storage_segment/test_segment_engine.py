@@ -12,7 +12,7 @@ import pytest
 
 from odradek.kernel.api import Files, LogConfig, OsFiles, PartitionLog, StorageError, TopicIdPartition, do_now
 from odradek.kernel.testing.batches import make_batch
-from odradek.kernel.testing.contracts.storage_base import NOW_MS, PARTITION, SMALL, all_bytes, fill, make_context
+from odradek.kernel.testing.contracts.storage_base import MONOTONIC_MS, PARTITION, SMALL, all_bytes, fill, make_context
 from odradek.plugins.storage_segment.engine import SegmentEngine
 
 from .full_disk import FullDisk
@@ -214,7 +214,7 @@ def test_a_deleted_log_is_renamed_and_removed_when_its_delay_is_over(tmp_path: P
     marked = [name for name in names(tmp_path / "logs0") if name.startswith("orders")]
 
     assert [(name[:9], len(name), name[-7:]) for name in marked] == [("orders-3.", 48, "-delete")]
-    assert (removed(engine, NOW_MS + 59_999), removed(engine, NOW_MS + 60_000)) == (0, 1)
+    assert (removed(engine, MONOTONIC_MS + 59_999), removed(engine, MONOTONIC_MS + 60_000)) == (0, 1)
     assert not [name for name in names(tmp_path / "logs0") if name.startswith("orders")]
 
 
@@ -235,9 +235,9 @@ def test_a_deletion_waits_for_no_disk(tmp_path: Path) -> None:
         engine.delete_log(partition(number))
 
     assert synced == []
-    assert removed(engine, NOW_MS) == 0
+    assert removed(engine, MONOTONIC_MS) == 0
     assert synced == [tmp_path / "logs0"]
-    assert engine.begin_removal(NOW_MS) is None
+    assert engine.begin_removal(MONOTONIC_MS) is None
 
 
 def test_what_a_crash_left_of_deletions_and_moves_is_removed_after_the_next_start(tmp_path: Path) -> None:
@@ -249,8 +249,8 @@ def test_what_a_crash_left_of_deletions_and_moves_is_removed_after_the_next_star
     engine.abandon()
     engine = started(tmp_path)
 
-    assert removed(engine, NOW_MS) == 1
-    assert (future.exists(), removed(engine, NOW_MS + 60_000)) == (False, 1)
+    assert removed(engine, MONOTONIC_MS) == 1
+    assert (future.exists(), removed(engine, MONOTONIC_MS + 60_000)) == (False, 1)
 
 
 def test_a_moved_log_is_the_same_elsewhere(tmp_path: Path) -> None:
@@ -316,7 +316,7 @@ def test_a_copy_that_can_be_nobodys_is_removed(tmp_path: Path) -> None:
     engine = SegmentEngine(make_context(tmp_path, dirs=2))
 
     assert [log.moves_to for log in engine.start()] == [""]
-    removed(engine, NOW_MS)
+    removed(engine, MONOTONIC_MS)
     assert [path.exists() for path in left] == [False] * 3
 
 

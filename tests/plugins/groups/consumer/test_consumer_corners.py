@@ -28,7 +28,7 @@ from .driven_consumers import DrivenConsumers
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.kernel.api import CoordinatorResult
+    from odradek.kernel.api import CoordinatorResult, TimerKey
 
 
 def write(driven: DrivenConsumers, *records: GroupRecord) -> None:
@@ -135,14 +135,14 @@ def test_an_expression_of_a_log_that_cannot_be_read_matches_nothing() -> None:
 # ---------------------------------------------------------------------------------------------------------- expressions
 
 
-def run_timer(driven: DrivenConsumers, key: str) -> Callable[[int], CoordinatorResult[GroupRecord, object]]:
+def run_timer(driven: DrivenConsumers, key: TimerKey) -> Callable[[int], CoordinatorResult[GroupRecord, object]]:
     """Run what a key is armed for, once, and return it."""
     operation = driven.harness._timers.pop(key).operation
     driven.harness.run(lambda shard, now_ms: operation(now_ms))
     return operation
 
 
-LOOKUP = f"consumer-regex:{GROUP}"
+LOOKUP = ("consumer regex", GROUP)
 MANY_TOPICS = {f"{'long' * 20}-{number}": 1 for number in range(1000)}
 
 
@@ -313,7 +313,7 @@ def test_a_member_of_the_classic_protocol_that_is_behind_has_to_join_before_it_s
     driven.enter("b", "t")
 
     assert driven.sync("x", epoch, instance_id="i").response.error_code == ErrorCode.REBALANCE_IN_PROGRESS
-    assert f"consumer-join:{GROUP}:{driven.member_ids['x']}" in driven.harness.armed
+    assert ("consumer join", GROUP, driven.member_ids["x"]) in driven.harness.armed
 
 
 def test_members_leave_by_instance_id_and_each_gets_its_own_answer() -> None:

@@ -277,9 +277,9 @@ class ConsumerGroupModel(RuleBasedStateMachine):
     def who_must_let_go_has_a_deadline(self) -> None:
         group = self.group
         for member in group.members.values() if group is not None else ():
-            assert f"consumer-session:{GROUP}:{member.member_id}" in self.driven.harness.armed
+            assert ("consumer session", GROUP, member.member_id) in self.driven.harness.armed
             if member.state is MemberState.UNREVOKED_PARTITIONS and not member.is_classic:
-                assert f"consumer-rebalance:{GROUP}:{member.member_id}" in self.driven.harness.armed
+                assert ("consumer rebalance", GROUP, member.member_id) in self.driven.harness.armed
 
     def teardown(self) -> None:
         """Every member that heartbeats honestly gets what it shall have, and all that is read is read by somebody."""

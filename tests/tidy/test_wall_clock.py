@@ -1,0 +1,78 @@
+"""The wall clock may jump, so nothing is timed by it: who reads it says here what else it is for."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+CLOCKS = {"clock", "_clock", "context", "_context", "SystemClock"}
+"""What a clock, or who has its functions, is called where it is asked."""
+MACHINES_OWN = {"time.time", "time.time_ns", "datetime.now", "datetime.utcnow"}
+
+STAMPS = "what is written down has a time"
+COMPARES = "times of records are compared with it"
+TELLS = "it is told to somebody"
+HANDED_ON = "handed to who answers to this list itself"
+
+READERS = {
+    "kernel/broker.py": COMPARES,
+    "kernel/broker_parts.py": HANDED_ON,
+    "kernel/cleanup/compactor.py": COMPARES,
+    "kernel/cleanup/retention.py": COMPARES,
+    "kernel/cli/compare.py": TELLS,
+    "kernel/cli/demo/__init__.py": TELLS,
+    "kernel/cli/groups_reset.py": COMPARES,
+    "kernel/cli/perf.py": COMPARES,
+    "kernel/cli/transactions.py": COMPARES,
+    "kernel/client/fetch_loop.py": COMPARES,
+    "kernel/client/producer.py": STAMPS,
+    "kernel/clock.py": "it is the clock",
+    "kernel/coordinator/hosted_shard.py": STAMPS,
+    "kernel/dispatch/handlers/api_00_produce.py": STAMPS,
+    "kernel/dispatch/handlers/api_55_describe_quorum.py": TELLS,
+    "kernel/metadata/metadata_log.py": STAMPS,
+    "kernel/partitions/marker_writer.py": STAMPS,
+    "kernel/partitions/replica_opener.py": COMPARES,
+    "kernel/partitions/upkeep.py": COMPARES,
+    "plugins/storage_memory/engine.py": STAMPS,
+    "plugins/storage_tiered/passes.py": COMPARES,
+    "plugins/storage_tiered/tier.py": COMPARES,
+}
+"""By module, why it reads the wall clock. How long something takes, or may take, is asked of `monotonic_ms`."""
+
+
+def wall_clock_readings(source: str) -> Iterator[int]:
+    """Yield the lines in which a wall clock is read or handed on."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Attribute):
+            continue
+        holder = node.value.func if isinstance(node.value, ast.Call) else node.value
+        name = holder.attr if isinstance(holder, ast.Attribute) else holder.id if isinstance(holder, ast.Name) else ""
+        if (node.attr == "now_ms" and name in CLOCKS) or f"{name}.{node.attr}" in MACHINES_OWN:
+            yield node.lineno
+
+
+def test_every_reading_of_the_wall_clock_says_what_it_is_for() -> None:
+    found = {
+        str(path.relative_to(ROOT))
+        for folder in ("kernel", "plugins")
+        for path in (ROOT / folder).rglob("*.py")
+        if any(wall_clock_readings(path.read_text()))
+    }
+
+    assert sorted(found) == sorted(READERS)
+
+
+def test_readings_are_found() -> None:
+    lines = (
+        "self._clock.now_ms()",
+        "time.time()",
+        "f(broker.clock.now_ms)",
+        "SystemClock().now_ms()",
+        "loop.now_ms",
+        "clock.monotonic_ms()",
+    )
+
+    assert list(wall_clock_readings("\n".join(lines))) == [1, 2, 3, 4]
