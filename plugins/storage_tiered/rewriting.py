@@ -144,7 +144,7 @@ class StagingPlace:
         Raises:
             OSError: The disk refuses.
         """
-        start = self.prefix if base_offset is None else f"{self.prefix}-{base_offset:020d}."
+        start = f"{self.prefix}-" if base_offset is None else f"{self.prefix}-{base_offset:020d}."
         for entry in self.files.listdir(self.folder):
             if entry.name.startswith(start) and entry.name.endswith(STAGED):
                 self.files.unlink(self.folder / entry.name)

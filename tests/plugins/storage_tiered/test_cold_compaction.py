@@ -9,7 +9,7 @@ import attrs
 import pytest
 import trio
 
-from odradek.kernel.api import CleanupSettings, StorageError, do_now, read_batch, read_header
+from odradek.kernel.api import CleanupSettings, OsFiles, StorageError, do_now, read_batch, read_header
 from odradek.kernel.cleanup.compaction_job import CompactionDone, CompactionJob, GroupRewritten, compact
 from odradek.kernel.contracts.cleanup import LogState
 from odradek.kernel.records.builder import BatchBuilder
@@ -18,7 +18,7 @@ from odradek.kernel.testing.object_stores import FaultyObjectStore, MemoryObject
 from odradek.kernel.throttle import Throttle
 from odradek.plugins.cleanup.compact import CompactPolicy
 from odradek.plugins.storage_tiered.manifests import load_newest
-from odradek.plugins.storage_tiered.rewriting import ColdSource
+from odradek.plugins.storage_tiered.rewriting import ColdSource, StagingPlace
 from odradek.plugins.storage_tiered.store_settings import StoreSettings
 from odradek.plugins.storage_tiered.tier import StoreOpener
 from tests.plugins.storage_tiered.tiered_house import LITTLE_LOCAL, House
@@ -210,3 +210,14 @@ async def test_a_compaction_can_be_done_by_another_process(tmp_path: Path) -> No
     later = list(source.batches(source.base_offset + 2, 100))
     assert [bytes(batch) for batch in later] == [bytes(batch) for batch in copy.batches(0, 100)][2:]
     house.close()
+
+
+def test_a_pass_removes_what_its_own_partition_left_and_not_that_of_one_whose_number_begins_alike(
+    tmp_path: Path,
+) -> None:
+    one, ten = (StagingPlace(OsFiles(), tmp_path, f"topic-{number}") for number in (1, 10))
+    for place in (one, ten):
+        place.path(0, "log").write_bytes(b"")
+    one.remove()
+
+    assert [path.name for path in tmp_path.iterdir()] == [ten.path(0, "log").name]
