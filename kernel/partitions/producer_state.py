@@ -406,18 +406,9 @@ class ProducerStateTable:
         return len(expired)
 
     def give_up_verifications(self, now_ms: int) -> None:
-        """Forget what was verified `producer.id.expiration.ms` ago and no batch came for.
-
-        Args:
-            now_ms: The monotonic clock.
-        """
-        lingering = [
-            producer_id
-            for producer_id, verification in self._verifications.items()
-            if now_ms - verification.started_ms >= self._expiration_ms
-        ]
-        for producer_id in lingering:
-            del self._verifications[producer_id]
+        """Forget what was verified `producer.id.expiration.ms` ago, by the monotonic clock, and no batch came for."""
+        oldest_ms = now_ms - self._expiration_ms
+        self._verifications = {key: each for key, each in self._verifications.items() if each.started_ms > oldest_ms}
 
     def expire_after(self, producer_id_expiration_ms: int) -> None:
         """Take a new `producer.id.expiration.ms`; the next `remove_expired` follows it."""

@@ -218,7 +218,9 @@ def test_a_transaction_is_late_when_its_coordinator_could_not_have_left_it_open(
 
 
 def verification(log: Log, epoch: int, sequence: int, *, bump: bool = False, producer_id: int = 1) -> Verification:
-    found = log.producers.begin_verification(producer_id, epoch, sequence, supports_epoch_bump=bump, now_ms=MONOTONIC_MS)
+    found = log.producers.begin_verification(
+        producer_id, epoch, sequence, supports_epoch_bump=bump, now_ms=MONOTONIC_MS
+    )
     assert found is not None
     return found
 
