@@ -16,7 +16,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ..errors import ConfigError, KafkaError, OdradekError
-from .options import CommandParser
+from .mistakes import nearest
+from .options import EXIT_USAGE, CommandParser
 
 if TYPE_CHECKING:
     import argparse
@@ -38,14 +39,15 @@ COMMANDS: Final = {
     "compare": "run one workload over combinations of settings, and show what each takes and gives",
     "plugins": "list what is installed, what is active, and who ships it",
     "config": "explain every configuration key",
+    "completion": "write a script by which a shell completes these commands",
 }
 """The commands that come with this distribution, in the order in which `--help` lists them."""
 
 OF_PLUGINS: Final = frozenset({"log", "tiered"})
 """Those among them that a plugin brings: the kernel knows how they are called, not who has them."""
 
+EXIT_DONE: Final = 0
 EXIT_FAILED: Final = 1
-EXIT_USAGE: Final = 2
 EXIT_INTERRUPTED: Final = 130
 
 
@@ -106,7 +108,7 @@ def report(error: BaseException) -> int:
             return EXIT_INTERRUPTED
         case BrokenPipeError():  # the reader of our output has seen enough
             _drop_output()
-            return EXIT_FAILED
+            return EXIT_DONE
         case ConfigError():
             text, status = str(error), EXIT_USAGE
         case KafkaError():
@@ -157,12 +159,23 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
             continue  # the plugin adds it itself
         command = commands.add_parser(name, help=summary, description=summary)
         if name == asked:
-            module = importlib.import_module(f".{name.replace('-', '_')}", __name__)
+            module = importlib.import_module(f".{name}", __name__)
             module.configure(command)
             command.set_defaults(run=module.run)
     if asks_plugins:
         add_plugin_commands(commands)
         _check_command(asked, list(commands.choices))
+    return parser
+
+
+def whole_parser() -> argparse.ArgumentParser:
+    """Return the parser complete for every command, those of plugins too."""
+    parser = _empty_parser()
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    for name, summary in COMMANDS.items():
+        if name not in OF_PLUGINS:
+            importlib.import_module(f".{name}", __name__).configure(commands.add_parser(name, help=summary))
+    add_plugin_commands(commands)
     return parser
 
 
@@ -176,10 +189,8 @@ def _check_command(asked: str, known: Sequence[str]) -> None:
         return
     if asked in COMMANDS:
         raise ConfigError(f"the plugin that brings `odradek {asked}` is not installed", hint="odradek plugins list")
-    import difflib
-
-    nearest = difflib.get_close_matches(asked, [*known, *COMMANDS], n=1)
-    hint = f"did you mean {nearest[0]!r}?" if nearest else "odradek --help lists them"
+    found = nearest(asked, [*known, *COMMANDS])
+    hint = f"did you mean {found!r}?" if found else "odradek --help lists them"
     raise ConfigError(f"there is no command {asked!r}", hint=hint)
 
 

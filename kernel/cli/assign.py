@@ -161,11 +161,12 @@ def _totals(told: Sequence[tuple[str, dict[str, Outcome]]]) -> dict[str, dict[st
 
 def _print_tables(told: Sequence[tuple[str, dict[str, Outcome]]]) -> None:
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
+    from .rich_console import CommandConsole
+
+    console = CommandConsole(highlight=False, width=None if sys.stdout.isatty() else WIDE)
     for number, (text, outcomes) in enumerate(told, 1):
         console.print(Text.assemble((f"{number}  ", "dim"), (text, "bold")))
         table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold", show_footer=False)

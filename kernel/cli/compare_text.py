@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
@@ -20,6 +19,7 @@ from ..compare.findings import findings, is_better
 from ..compare.one_run import PHASES
 from ..compare.quantities import column_scale, quantity_text, spread_text
 from .output import plural
+from .rich_console import CommandConsole
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -41,7 +41,7 @@ class Watcher:
     """Shows where a comparison is, on standard error. Used by one task, for the time of a `with`."""
 
     def __init__(self) -> None:
-        self._console = Console(stderr=True, highlight=False)
+        self._console = CommandConsole(stderr=True, highlight=False)
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
@@ -90,7 +90,7 @@ class Watcher:
 
 def print_report(report: Report) -> None:
     """Print what came of a comparison to standard output."""
-    console = Console(highlight=False)
+    console = CommandConsole(highlight=False)
     console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
     workload = report.workload
     console.print()
@@ -175,7 +175,7 @@ def _cell(figure: Figure, row: Row, baseline: Row, divisor: float) -> Text:
     return text
 
 
-def _print_remarks(console: Console, report: Report) -> None:
+def _print_remarks(console: CommandConsole, report: Report) -> None:
     found = findings(report)
     if found:
         console.print(f"[bold]What stands out[/] against {report.measured[0].combination.label}")

@@ -114,6 +114,10 @@ async def _describe(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     if arguments.json:
         print_json([_as_json(config) for config in shown])
         return
+    if not shown:
+        what = f"{arguments.kind} {arguments.name}".strip()
+        print(f"nothing is set for {what}{'' if arguments.kind == 'brokers' else '; --all shows the defaults'}")
+        return
     print_table(
         ("key", "value", "comes from"),
         [(config.name, _value(config), SOURCES.get(config.source, "?")) for config in shown],

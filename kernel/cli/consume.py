@@ -40,9 +40,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
             (r"consume orders -p 0 -o 1234 -c 1 -f '%T %k %h\n%s\n'", "one record, looked at closely"),
         ],
         notes=r"""
-        offsets:  beginning, end, 1234, -10 (before the end), @MOMENT (the first
-                  record at or after it); a moment is in milliseconds since 1970,
-                  or a date such as 2007-03-11T07:00:00Z
+        offsets:  beginning or earliest, end or latest, 1234, -10 (before the end),
+                  @MOMENT (the first record at or after it); a moment is in
+                  milliseconds since 1970, or a date such as 2007-03-11T07:00:00Z
         formats:  %s value  %S its size  %k key  %K its size  %t topic
                   %p partition  %o offset  %T timestamp in ms  %h headers
                   %% percent  \n \r \t \\ \xNN as in C
@@ -53,7 +53,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     where.add_argument(
         "-p", "--partition", type=natural, action="append", default=[], metavar="N", help="only this; may be repeated"
     )
-    where.add_argument("-o", "--offset", default="beginning", metavar="OFFSET", help="where to begin")
+    where.add_argument("-o", "--offset", default="earliest", metavar="OFFSET", help="where to begin (default earliest)")
     where.add_argument("-u", "--until", metavar="OFFSET", help="where to stop, itself not included (default end)")
     where.add_argument("-c", "--count", type=positive, metavar="N", help="stop after so many records")
     where.add_argument("-F", "--follow", action="store_true", help="do not stop at the end, wait for more")

@@ -1,8 +1,9 @@
-"""Pure core: what a person may say for "where": `beginning`, `end`, `1234`, `-10`, `@2007-03-11T07:00`.
+"""Pure core: what a person may say for "where": `earliest`, `latest`, `1234`, `-10`, `@2007-03-11T07:00`.
 
 | text | offset |
 | --- | --- |
-| `beginning`, `end` | the first that is there; the next that will be |
+| `beginning` or `earliest` | the first that is there |
+| `end` or `latest` | the next that will be |
 | `1234` | this one |
 | `-10` | ten before the end, in each partition |
 | `@1173596400000`, `@2007-03-11T07:00` | the first record at or after this moment; UTC if it names no zone |
@@ -13,6 +14,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from enum import Enum
+from typing import Final
 
 import attrs
 
@@ -29,6 +31,15 @@ class Where(Enum):
     TIMESTAMP = "timestamp"
 
 
+_NAMED: Final = {
+    "beginning": Where.BEGINNING,
+    "earliest": Where.BEGINNING,
+    "end": Where.END,
+    "latest": Where.END,
+}
+"""kcat's words and those of Kafka's `auto.offset.reset`."""
+
+
 @attrs.frozen
 class OffsetSpec:
     """A place in every partition: `number` is an offset, a count or milliseconds since 1970, as `where` says."""
@@ -43,13 +54,13 @@ def parse_offset(text: str) -> OffsetSpec:
     Raises:
         ConfigError: It is none.
     """
-    if text in ("beginning", "end"):
-        return OffsetSpec(Where(text))
+    if text in _NAMED:
+        return OffsetSpec(_NAMED[text])
     if text.startswith("@"):
         return OffsetSpec(Where.TIMESTAMP, parse_moment(text[1:]))
     if re.fullmatch(r"-?[0-9]{1,18}", text):
         return OffsetSpec(Where.BEFORE_END if text.startswith("-") else Where.ABSOLUTE, abs(int(text)))
-    raise ConfigError(f"{text!r} is no offset", hint="beginning, end, 1234, -10 or @2007-03-11T07:00")
+    raise ConfigError(f"{text!r} is no offset", hint="earliest, latest, 1234, -10 or @2007-03-11T07:00")
 
 
 def parse_moment(text: str) -> int:

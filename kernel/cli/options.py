@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import textwrap
+from itertools import takewhile
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from ..errors import ConfigError
+from . import mistakes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 WIDTH: Final = 79
 DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
 _TAKES_THE_REST: Final = (argparse.PARSER, argparse.REMAINDER)
+EXIT_USAGE: Final = 2
 EXIT_STATUS: Final = "0 done, 1 it went wrong, 2 wrong usage or configuration, 130 interrupted"
 
 
@@ -25,25 +30,69 @@ class CommandParser(argparse.ArgumentParser):
 
     Attributes:
         hint: What to do about its errors; may be empty.
+        meant: Options that it has not, by which people ask for something all the same, to what to write.
     """
 
     hint: str = ""
+    meant: Mapping[str, str] = MappingProxyType({})
     _is_intermixed = False
 
     def error(self, message: str) -> NoReturn:
         """End with an error, and with the hint."""
         super().error(f"{message} ({self.hint})" if self.hint else message)
 
-    def parse_known_args(self, *args: Any, **options: Any) -> Any:
-        """Read the options, then the operands out of what is left; where actions follow, those read the rest."""
-        is_last = all(action.nargs not in _TAKES_THE_REST for action in self._get_positional_actions())
-        if self._is_intermixed or not is_last:
-            return super().parse_known_args(*args, **options)
-        self._is_intermixed = True  # it calls this method
-        try:
-            return self.parse_known_intermixed_args(*args, **options)
-        finally:
-            self._is_intermixed = False
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Read the options, then the operands out of what is left; where actions follow, those read the rest.
+
+        What nobody knows ends here: whoever asked sees the usage of this command, not that of the outermost one.
+        """
+        if self._is_intermixed:
+            return super().parse_known_args(args, namespace)
+        words = sys.argv[1:] if args is None else list(args)
+        actions = next((each for each in self._get_positional_actions() if each.nargs in _TAKES_THE_REST), None)
+        if actions is not None:
+            if not words and actions.required:
+                self.print_help()
+                self.exit(EXIT_USAGE)
+            read, left = super().parse_known_args(words, namespace)
+        else:
+            # First, as an operand that is missing beside a misspelt option is hardly what the person wants to hear of.
+            self._refuse(word for word in takewhile(lambda word: word != "--", words) if self._is_unknown(word))
+            self._is_intermixed = True  # it calls this method
+            try:
+                read, left = self.parse_known_intermixed_args(words, namespace)
+            finally:
+                self._is_intermixed = False
+        self._refuse(word for word in left if word.startswith("-"))
+        if left:
+            self.error(f"too many words: {' '.join(left)}")
+        return read, left
+
+    def _is_unknown(self, word: str) -> bool:
+        """Whether a word can be nothing but an option, and there is none that begins so."""
+        name = word.partition("=")[0]
+        is_option = name.startswith("--") and " " not in word
+        return is_option and not any(known.startswith(name) for known in self._option_string_actions)
+
+    def _refuse(self, options: Iterable[str]) -> None:
+        for word in options:
+            name = word.partition("=")[0]
+            self.error(f"there is no option {name!r}{mistakes.of_option(name, self._names(), self.meant)}")
+
+    def _names(self) -> dict[str, bool]:
+        """Return the names of options and operands, and which of them are operands."""
+        options = dict.fromkeys(self._option_string_actions, False)
+        return options | {str(each.metavar or each.dest): True for each in self._get_positional_actions()}
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """See that a value is one of the choices, if there are any; argparse calls this."""
+        if action.choices is None or value in action.choices:
+            return
+        choices = [str(choice) for choice in action.choices]
+        if action.nargs == argparse.PARSER:
+            self.error(f"there is no {value!r}{mistakes.of_choice(value, choices, tell_all=True)}")
+        hint = mistakes.of_choice(value, choices)
+        raise argparse.ArgumentError(action, f"{value!r} is none of {', '.join(choices)}{hint}")
 
 
 def document(

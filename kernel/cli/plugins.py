@@ -25,7 +25,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "odradek.toml says otherwise with `enable` or `disable`.",
         [("plugins list", "what is here"), ("plugins list --config odradek.toml", "what that file makes active")],
     )
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    parser.set_defaults(config=None, json=False)  # without an action it lists
+    actions = parser.add_subparsers(title="actions", metavar="ACTION")
     listing = actions.add_parser("list", help="list plugins")
     document(
         listing,

@@ -16,7 +16,7 @@ import trio
 from ..broker import Broker, read_broker_options
 from ..network.sleeper import take_over_sleep
 from ..observe.logs import configure_logging
-from .options import directory, document
+from .options import CommandParser, directory, document
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -25,6 +25,14 @@ if TYPE_CHECKING:
 
 GC_THRESHOLDS: Final = (50_000, 20, 1_000)
 """Rare collections: with the defaults the worst pause of a growing heap is 60-90 ms, with these 3-4 ms."""
+
+OF_OTHER_SERVERS: Final = {
+    **dict.fromkeys(("--port", "--host", "--bind", "--address", "--listeners"), "--listen HOST:PORT"),
+    **dict.fromkeys(("--log-level", "--debug", "--loglevel"), "-v; twice: everything"),
+    **dict.fromkeys(("--override", "--define"), "--set KEY=VALUE"),
+    **dict.fromkeys(("--dir", "--data", "--log-dirs"), "--data-dir DIR"),
+}
+"""Options of other servers to what to write here."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +52,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ],
         exit_status="0 ended by a signal and cleanly, 1 it failed, 2 wrong usage or configuration",
     )
+    if isinstance(parser, CommandParser):
+        parser.meant = OF_OTHER_SERVERS
     parser.add_argument("--config", type=Path, metavar="FILE", help="odradek.toml, or Kafka's own server.properties")
     parser.add_argument(
         "--listen",
@@ -95,8 +105,9 @@ async def _serve(broker: Broker) -> None:
             nursery.start_soon(_stop_on_signal, broker, signals, nursery.cancel_scope)
             listeners: tuple[BoundListener, ...] = await nursery.start(broker.run)
             gc.freeze()  # without a collection: there is next to no garbage, and looking for it takes 12 ms
-            for listener in listeners:
-                print(f"ready {listener.advertised}", flush=True)
+            with contextlib.suppress(BrokenPipeError):  # who waited for the first line may be gone: serve all the same
+                for listener in listeners:
+                    print(f"ready {listener.advertised}", flush=True)
             await broker.wait_stopped()
             nursery.cancel_scope.cancel()
 

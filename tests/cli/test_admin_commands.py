@@ -128,6 +128,16 @@ def test_all_configs_are_shown_when_asked_for(odradek: Any) -> None:
     assert len(few) < 20 < 200 < len(many)
 
 
+def test_settings_that_are_all_defaults_say_how_to_see_them(odradek: Any) -> None:
+    odradek.ok("topics", "create", "as-it-comes")
+
+    assert odradek.ok("configs", "describe", "topic", "as-it-comes").out == (
+        "nothing is set for topic as-it-comes; --all shows the defaults\n"
+    )
+    assert odradek.ok("configs", "describe", "topic", "as-it-comes", "--json").json == []
+    assert odradek.ok("configs", "describe", "brokers").out == "nothing is set for brokers\n"
+
+
 def test_defaults_of_all_brokers_come_and_go(odradek: Any) -> None:
     odradek.ok("configs", "alter", "brokers", "--set", "log.retention.ms=1000000")
     shown = odradek.ok("configs", "describe", "brokers").out

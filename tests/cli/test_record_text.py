@@ -100,6 +100,8 @@ def test_a_line_that_is_no_record_is_named_by_its_number(line: bytes) -> None:
     ("text", "offset"),
     [
         ("beginning", 10),
+        ("earliest", 10),
+        ("latest", 50),
         ("end", 50),
         ("20", 20),
         ("5", 10),

@@ -5,12 +5,13 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from rich.console import Console
 from rich.padding import Padding
 from rich.panel import Panel
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
+
+from ..rich_console import CommandConsole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +25,7 @@ class Stage:
     """Prints the demo and remembers its checks; used by one task."""
 
     def __init__(self, file: TextIO | None = None) -> None:
-        self.console = Console(file=file, highlight=False, emoji=False)
+        self.console = CommandConsole(file=file, highlight=False, emoji=False)
         self.console.width = min(self.console.width if self.console.is_terminal else WIDTH_MAX, WIDTH_MAX)
         self.failed_checks: list[str] = []
         self.checks_count = 0
