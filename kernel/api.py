@@ -32,7 +32,15 @@ from .contracts.api_handler import (
     RequestContext,
 )
 from .contracts.append_stage import AppendStage, AppendStageFactory
-from .contracts.assignor import NO_GENERATION, Assignor, GroupMember, MemberAssignment, Partitions, SubscribedTopic
+from .contracts.assignor import (
+    NO_GENERATION,
+    Assignor,
+    GroupMember,
+    MemberAssignment,
+    Partitions,
+    SubscribedTopic,
+    checked_assignment,
+)
 from .contracts.cleanup import (
     FOR_EVER,
     NEVER_DUE,
@@ -352,6 +360,7 @@ __all__ = [
     "WeighingSelection",
     "Winner",
     "Work",
+    "checked_assignment",
     "compile_pattern",
     "decode",
     "disk_error",

@@ -36,7 +36,8 @@ from .partitions.marker_writer import LocalMarkerWriter
 from .partitions.replica_manager import ReplicaManager
 from .partitions.request_operation import RequestOperation
 from .partitions.upkeep import Upkeep, UpkeepSettings
-from .plugin_manager import broken, choose_offer, missing_members
+from .plugin_manager import choose_offer, failed
+from .plugin_offers import check_made
 from .purgatory import clockwork
 from .purgatory.purgatory import Purgatory
 from .purgatory.timing_wheel import TimingWheel
@@ -170,10 +171,8 @@ class BrokerParts:
         except OdradekError:
             raise
         except Exception as error:
-            raise broken(plugin, f"the engine of storage {name!r} cannot be made: {error!r}") from error
-        missing = missing_members(engine, StorageEngine)
-        if missing:
-            raise broken(plugin, f"the engine of storage {name!r} has no {missing}")
+            raise failed(plugin, f"the engine of storage {name!r} cannot be made", error) from error
+        check_made(engine, StorageEngine, f"the engine of storage {name!r}", factory)
         return engine
 
     def _make_replicas(self) -> ReplicaManager:

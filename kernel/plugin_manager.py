@@ -23,13 +23,10 @@ import attrs
 import pluggy
 
 from . import hookspecs
-from .contracts.append_stage import AppendStageFactory
-from .contracts.assignor import Assignor
-from .contracts.cleanup import CleanupPolicy
-from .contracts.election import ElectionFactory
-from .contracts.storage import StorageFactory
 from .errors import ConfigError, PluginError
-from .plugin_names import note_plugin
+from .plugin_hooks import nearest, problem_with_hooks
+from .plugin_names import note_plugin, where_of_error
+from .plugin_offers import KINDS, broken, check_offer, remedy
 
 if TYPE_CHECKING:
     import argparse
@@ -37,9 +34,14 @@ if TYPE_CHECKING:
 
     from .config.keys import ConfigKey
     from .contracts.api_handler import ApiHandler, AsyncApiHandler
+    from .contracts.append_stage import AppendStageFactory
+    from .contracts.assignor import Assignor
+    from .contracts.cleanup import CleanupPolicy
     from .contracts.coordinator import Coordinator
+    from .contracts.election import ElectionFactory
     from .contracts.restoring import TopicRestorer
     from .contracts.services import BrokerHandle, Metric, Service
+    from .contracts.storage import StorageFactory
     from .contracts.tiering import Tier
     from .types import TopicIdPartition
 
@@ -48,6 +50,8 @@ EVERYTHING: Final = "*"
 """In `enable`: all that is installed, beside what else is named there."""
 PLUGIN_API_VERSION: Final = 1
 """Raised when a hook or a contract changes so that plugins must change too."""
+HOOKS: Final = {name: hook for name, hook in vars(hookspecs).items() if name.startswith("odradek_")}
+"""The specifications, by name, in the order of a broker's life."""
 
 Offer = TypeVar("Offer")
 
@@ -129,7 +133,11 @@ def choose_plugins(
             chosen[name] = FoundPlugin(name, name, "")
         elif name != EVERYTHING:
             known = ", ".join(by_name) or "none"
-            raise PluginError(name, f"is enabled but not installed (installed: {known}): install it or take it out")
+            meant = nearest(name, tuple(by_name), 0.6)
+            told = f"did you mean {meant!r}? " if meant else ""
+            raise PluginError(
+                name, f"is enabled but not installed (installed: {known}): {told}install it or take it out"
+            )
     for name in disable:
         if name not in by_name and name not in chosen:
             raise PluginError(name, "is disabled but not installed: take it out of `disable`")
@@ -179,25 +187,26 @@ class PluginManager:
                 f"was made for version {wanted} of the plugin API, this is version {PLUGIN_API_VERSION}: "
                 "install a version of it that fits",
             )
+        note_plugin(found.name, found.module)
+        marked = self._marked(module)
+        if problem := problem_with_hooks(module, HOOKS, marked):
+            raise broken(found.name, problem)
         try:
             self._pluggy.register(module, found.name)
             self._pluggy.check_pending()
         except (pluggy.PluginValidationError, ValueError) as error:
             reason = str(error).strip().splitlines()[-1]
-            raise PluginError(found.name, f"cannot be registered: {reason} {_remedy(found.name)}") from error
-        callers = self._pluggy.get_hookcallers(module) or []
-        names = {caller.name for caller in callers}
-        hooks = tuple(name for name in vars(hookspecs) if name in names)
-        unmarked = [name for name in vars(hookspecs) if name.startswith("odradek_") and hasattr(module, name)]
-        unmarked = [name for name in unmarked if name not in names]
-        if unmarked or not any(name.startswith("odradek_") for name in dir(module)):
-            reason = f"does not mark {', '.join(unmarked)} with `hookimpl`" if unmarked else "implements no hook"
-            raise PluginError(found.name, f"{reason} {_remedy(found.name)}")
-        note_plugin(found.name, found.module)
+            raise broken(found.name, f"cannot be registered: {reason}") from error
+        hooks = tuple(hook for hook in HOOKS if hook in marked.values())
         summary = (inspect.getdoc(module) or "").partition("\n")[0]
         settings = tuple(getattr(module, "odradek_plugin_settings", ()))
         self._listeners.clear()
         self._loaded[found.name] = LoadedPlugin(found, summary, hooks, settings)
+
+    def _marked(self, module: ModuleType | object) -> dict[str, str]:
+        """Return what a module marks with `hookimpl`: the hook that it implements, by its name there."""
+        marked = {name: self._pluggy.parse_hookimpl_opts(module, name) for name in dir(module)}
+        return {name: options.get("specname") or name for name, options in marked.items() if options is not None}
 
     # ------------------------------------------------------------------------------- one method a hook, in its order
 
@@ -213,27 +222,27 @@ class PluginManager:
             try:
                 implementation(commands=commands, restore_topics=restore_topics)
             except Exception as error:
-                log.error("%s", broken(plugin, f"adding its commands failed, and they are left out: {error!r}"))
+                log.error("%s", failed(plugin, "adding its commands failed, and they are left out", error))
 
     def storages(self) -> dict[str, StorageFactory]:
         """Return storage factories by name."""
-        return self._joined("odradek_storages", "storage", StorageFactory)
+        return self._joined("odradek_storages")
 
     def elections(self) -> dict[str, ElectionFactory]:
         """Return election factories by name."""
-        return self._joined("odradek_elections", "election", ElectionFactory)
+        return self._joined("odradek_elections")
 
     def append_stages(self) -> dict[str, AppendStageFactory]:
         """Return append stage factories by name."""
-        return self._joined("odradek_append_stages", "append stage", AppendStageFactory)
+        return self._joined("odradek_append_stages")
 
     def cleanup_policies(self) -> dict[str, CleanupPolicy]:
         """Return cleanup policies by name."""
-        return self._joined("odradek_cleanup_policies", "cleanup policy", CleanupPolicy)
+        return self._joined("odradek_cleanup_policies")
 
     def assignors(self) -> dict[str, Assignor]:
         """Return assignors by name."""
-        return self._joined("odradek_assignors", "assignor", Assignor)
+        return self._joined("odradek_assignors")
 
     def coordinators(self, broker: BrokerHandle) -> list[tuple[str, Coordinator[Any, Any]]]:
         """Return every plugin's coordinators, each with the plugin's name."""
@@ -266,7 +275,9 @@ class PluginManager:
             raise PluginError(
                 second, f"offers a tier, which plugin {first!r} offers too: disable one of them", hook="odradek_tier"
             )
-        return offers[0][1]  # type: ignore[no-any-return] # plugins are checked by what they do
+        ((plugin, offer),) = offers
+        check_offer(plugin, "odradek_tier", offer)
+        return offer  # type: ignore[no-any-return] # plugins are checked by what they do
 
     def services(self, broker: BrokerHandle) -> list[tuple[str, Service]]:
         """Return every plugin's services, each with the plugin's name."""
@@ -306,7 +317,7 @@ class PluginManager:
             except ConfigError:
                 raise  # the operator's mistake, not the plugin's: it says where and what to do
             except Exception as error:
-                raise PluginError(plugin, f"failed: {error!r} {_remedy(plugin)}", hook=hook) from error
+                raise failed(plugin, "failed", error, hook=hook) from error
             if answer is not None:
                 answers.append((plugin, answer))
         return answers
@@ -316,21 +327,21 @@ class PluginManager:
         joined = []
         for plugin, many in self._ask(hook, **arguments):
             if isinstance(many, str | bytes | Mapping) or not isinstance(many, Iterable):
-                raise PluginError(plugin, f"gave {many!r}, not a sequence {_remedy(plugin)}", hook=hook)
-            joined += [(plugin, each) for each in many]
+                raise PluginError(plugin, f"gave {many!r}, not a sequence {remedy(plugin)}", hook=hook)
+            for each in many:
+                check_offer(plugin, hook, each)
+                joined.append((plugin, each))
         return joined
 
-    def _joined(self, hook: str, what: str, contract: type) -> dict[str, Any]:
+    def _joined(self, hook: str) -> dict[str, Any]:
         """Join what plugins offer by name; nobody may offer what another offers, or what is not of the contract."""
+        what = KINDS[hook].what
         joined: dict[str, tuple[str, Any]] = {}
         for plugin, offers in self._ask(hook):
             if not isinstance(offers, Mapping):
-                raise PluginError(plugin, f"gave {offers!r}, not a mapping of names {_remedy(plugin)}", hook=hook)
+                raise PluginError(plugin, f"gave {offers!r}, not a mapping of names {remedy(plugin)}", hook=hook)
             for name, offer in offers.items():
-                missing = missing_members(offer, contract)
-                if missing:
-                    told = f"offers as {what} {name!r} what is none: {offer!r} has no {missing} {_remedy(plugin)}"
-                    raise PluginError(plugin, told, hook=hook)
+                check_offer(plugin, hook, offer, name)
                 self.owners[what, name] = plugin
                 if name in joined:
                     raise PluginError(
@@ -367,25 +378,11 @@ def choose_offer(offers: Mapping[str, Offer], name: str, what: str, key: str) ->
         ) from None
 
 
-def missing_members(value: object, contract: type) -> str:
-    """Return what of a contract a value lacks, as text; empty when nothing: names only, signatures show in use."""
-    wanted = [
-        name
-        for base in contract.__mro__
-        if getattr(base, "_is_protocol", False)
-        for name in {**vars(base), **vars(base).get("__annotations__", {})}
-        if not name.startswith("_") or name == "__call__"
-    ]
-    return ", ".join(f"`{name}`" for name in dict.fromkeys(wanted) if not hasattr(value, name))
-
-
-def broken(plugin: str, reason: str) -> PluginError:
-    """Return the error of a plugin that an operator can do without, with what to do about it if it is known."""
-    return PluginError(plugin, f"{reason} {_remedy(plugin)}" if plugin else reason)
-
-
-def _remedy(plugin: str) -> str:
-    return f'(repair it, or put it into `disable` of [plugins] as "{plugin}")'
+def failed(plugin: str, what: str, error: Exception, *, hook: str = "") -> PluginError:
+    """Return the error of a plugin whose code raised one: what, where, and what to do."""
+    where = where_of_error(error)
+    told = f"{what}{f' at {where}' if where else ''}: {error!r}"
+    return PluginError(plugin, f"{told} {remedy(plugin)}" if plugin else told, hook=hook)
 
 
 def _is_module(name: str) -> bool:
@@ -393,13 +390,13 @@ def _is_module(name: str) -> bool:
 
 
 def _import(found: FoundPlugin) -> ModuleType:
+    note_plugin(found.name, found.module)  # before: an error on the way tells where in the plugin it was
     try:
         return importlib.import_module(found.module)
     except (Exception, SystemExit) as error:  # a module that ends the process would end it without a word
-        raise PluginError(
-            found.name,
-            f"cannot be imported from {found.module}: {type(error).__name__}: {error} {_remedy(found.name)}",
-        ) from error
+        where = where_of_error(error)
+        place = f"{found.module}, at {where}" if where else found.module
+        raise broken(found.name, f"cannot be imported from {place}: {type(error).__name__}: {error}") from error
 
 
 def _taking(function: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:

@@ -12,7 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType, TracebackType
 
+OURS: Final = __name__.partition(".")[0]
+"""The package in which the kernel lives, and plugins beside each other."""
+
 _names: Final[dict[str, str]] = {}
+_roots: Final[dict[str, str]] = {}
+"""Whose a top-level package is, by its name; empty where several plugins live in one, as ours do."""
 
 
 class Culprit(NamedTuple):
@@ -23,17 +28,20 @@ class Culprit(NamedTuple):
 
 
 def note_plugin(name: str, module: str) -> None:
-    """Take note that a module, and what is below it, belongs to a plugin."""
+    """Take note that a module, and what is below it, belongs to a plugin; so does what is beside it, if it is alone."""
     _names[module] = name
+    root = module.partition(".")[0]
+    _roots[root] = name if _roots.get(root, name) == name and root != OURS else ""
 
 
 def plugin_of(module: str) -> str:
     """Return the plugin that a module belongs to, empty when none."""
+    root = module.partition(".")[0]
     while module:
         if module in _names:
             return _names[module]
         module = module.rpartition(".")[0]
-    return ""
+    return _roots.get(root, "")
 
 
 def root_of(error: BaseException) -> BaseException:
@@ -46,6 +54,28 @@ def root_of(error: BaseException) -> BaseException:
 def culprit_of_error(error: BaseException) -> Culprit | None:
     """Return the plugin in whose code an exception was raised, or was on its way: the innermost of several."""
     return _innermost(_frames_of_traceback(root_of(error).__traceback__))
+
+
+def where_of_error(error: BaseException) -> str:
+    """Return `file:line` of what a plugin's author has to look at: the innermost line of a plugin, else of anybody.
+
+    Of a file that is no Python it is where that shows. Empty when only the kernel's code was met.
+    """
+    error = root_of(error)
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}:{error.lineno}"
+    frames = [(frame, line) for frame, line in _frames_of_traceback(error.__traceback__) if not _is_ours(frame)]
+    of_plugins = [(frame, line) for frame, line in frames if plugin_of(_module(frame))]
+    for frame, line in reversed(of_plugins or frames):
+        return f"{frame.f_code.co_filename}:{line}"
+    return ""
+
+
+def _is_ours(frame: FrameType) -> bool:
+    """Return whether a frame is the kernel's, or of the machinery that imports modules."""
+    module = _module(frame)
+    is_kernel = module.partition(".")[0] == OURS and not plugin_of(module)
+    return is_kernel or module.partition(".")[0] == "importlib" or frame.f_code.co_filename.startswith("<frozen")
 
 
 def blame(error: BaseException) -> dict[str, str]:
@@ -64,11 +94,15 @@ def _innermost(frames: Iterator[tuple[FrameType, int]]) -> Culprit | None:
     """Look at frames, the outermost first."""
     found = None
     for frame, line in frames:
-        plugin = plugin_of(str(frame.f_globals.get("__name__", "")))
+        plugin = plugin_of(_module(frame))
         if plugin:
             file = frame.f_code.co_filename.rpartition("/")[2]
             found = Culprit(plugin, f"{file}:{line} in {frame.f_code.co_name}")
     return found
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))
 
 
 def _frames_of_traceback(traceback: TracebackType | None) -> Iterator[tuple[FrameType, int]]:

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from ..contracts.cleanup import Compaction, Deletion, LogState
+from ..contracts.cleanup import CleanupPlan, Compaction, Deletion, LogState
+from ..errors import PluginError
+from ..plugin_offers import plugin_of_object
+from ..signatures import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..contracts.cleanup import CleanupPlan, CleanupPolicy, CleanupSettings, RecordDue
+    from ..contracts.cleanup import CleanupPolicy, CleanupSettings, RecordDue
     from ..partitions.replica import Replica
 
 log = logging.getLogger(__name__)
@@ -66,14 +69,16 @@ class Policies:
     def plan(self, state: LogState) -> JoinedPlan:
         """Ask the policies that the topic names. One whose plugin is not active is left out: see `missing`."""
         found = self._of(state.settings)
-        plans = [policy.plan(state) for policy in found]
+        plans = [_plan_of(policy, state) for policy in found]
         compaction = _most_urgent(plans)
         due = sorted({base for plan in plans if plan.expiry is not None for base in plan.expiry.segments})
         if any(policy.compacts for policy in found):
             # What is above the first dirty offset is looked through when it is compacted.
             if compaction is None and any(base < state.first_dirty_offset for base in due):
                 compaction = _most_urgent(
-                    policy.plan(attrs.evolve(state, has_expired_records=True)) for policy in found if policy.compacts
+                    _plan_of(policy, attrs.evolve(state, has_expired_records=True))
+                    for policy in found
+                    if policy.compacts
                 )
             due = []
         return JoinedPlan(
@@ -111,6 +116,20 @@ class Policies:
 
     def _of(self, settings: CleanupSettings) -> list[CleanupPolicy]:
         return [self._policies[name] for name in settings.cleanup_policy if name in self._policies]
+
+
+def _plan_of(policy: CleanupPolicy, state: LogState) -> CleanupPlan:
+    """Ask a policy.
+
+    Raises:
+        PluginError: What it gave is no plan.
+        Exception: The policy raised it.
+    """
+    plan: object = policy.plan(state)
+    if not isinstance(plan, CleanupPlan):
+        told = f"the cleanup policy at {place_of(policy)} gave {plan!r}, not a CleanupPlan (NOTHING_TO_CLEAN is one)"
+        raise PluginError(plugin_of_object(policy), told)
+    return plan
 
 
 def _most_urgent(plans: Iterable[CleanupPlan]) -> Compaction | None:

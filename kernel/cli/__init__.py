@@ -15,7 +15,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from ..errors import ConfigError, KafkaError, OdradekError
+from ..errors import ConfigError, KafkaError, OdradekError, PluginError
 from .mistakes import nearest
 from .options import EXIT_USAGE, CommandParser
 
@@ -62,6 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     _open_standard_streams()
+    parsed: argparse.Namespace | None = None
     try:
         parser = build_parser(arguments)
         parsed = parser.parse_args(arguments)
@@ -72,6 +73,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt, BaseExceptionGroup) as error:
         status = report(innermost(error))
+        if getattr(parsed, "verbose", 0):
+            show_cause(innermost(error))
     return status
 
 
@@ -122,6 +125,14 @@ def report(error: BaseException) -> int:
             raise error
     print(f"odradek: {text}", file=sys.stderr)
     return status
+
+
+def show_cause(error: BaseException) -> None:
+    """Show the traceback of what made a plugin fail, for its author; of other errors one line says all."""
+    if isinstance(error, PluginError) and error.__cause__ is not None:
+        import traceback
+
+        traceback.print_exception(error.__cause__)
 
 
 def _drop_output() -> None:

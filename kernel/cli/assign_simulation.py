@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from ..contracts.assignor import NO_GENERATION, GroupMember, MemberAssignment
+from ..contracts.assignor import NO_GENERATION, GroupMember, MemberAssignment, checked_assignment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -108,7 +108,8 @@ class SimulatedGroup:
                 )
             )
         read = frozenset[str]().union(*(member.topics for member in members))
-        given = self._assignor.assign(members, {name: topic for name, topic in world.topics.items() if name in read})
+        described = {name: topic for name, topic in world.topics.items() if name in read}
+        given = checked_assignment(self._assignor, members, described)
         self._given = {member_id: given[member_id] for member_id in world.members}
         self._generation += 1
 

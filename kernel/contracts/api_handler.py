@@ -18,6 +18,10 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
+from ..errors import PluginError
+from ..plugin_names import plugin_of
+from ..signatures import module_of, problem_with
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -176,8 +180,13 @@ class LazyHandler:
     def _handler(self) -> ApiHandler:
         made = self._made
         if made is None:
-            made = self._made = self._make()
-            assert made.api_key == self.api_key, f"{made!r} is not the handler of API {self.api_key}"
+            made = self._make()
+            problem = problem_with(made, ApiHandler)
+            if not problem and made.api_key != self.api_key:
+                problem = f"{made!r} is not the handler of API {self.api_key}"
+            if problem:
+                raise PluginError(plugin_of(module_of(self._make)), f"what is made to answer cannot: {problem}")
+            self._made = made
         return made
 
     def handle(self, request: Any, context: RequestContext) -> Answer:

@@ -13,9 +13,13 @@ a process.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import attrs
+
+from ..errors import PluginError
+from ..plugin_names import plugin_of
+from ..signatures import module_of, place_of
 
 Partitions = Mapping[str, Sequence[int]]
 """Partitions by topic, ascending."""
@@ -74,7 +78,7 @@ class MemberAssignment:
 
 
 class Assignor(Protocol):
-    """One strategy.
+    """One strategy. To be inherited from: what is not said otherwise is so.
 
     Attributes:
         name: As `partition.assignment.strategy` and `group.remote.assignor` name it: `range`, `cooperative-sticky`.
@@ -84,8 +88,8 @@ class Assignor(Protocol):
     """
 
     name: str
-    is_cooperative: bool
-    is_server_side: bool
+    is_cooperative: bool = False
+    is_server_side: bool = False
 
     def assign(
         self, members: Sequence[GroupMember], topics: Mapping[str, SubscribedTopic]
@@ -108,4 +112,40 @@ class Assignor(Protocol):
             previous: What the leader gave it last; None before the first time and after it lost everything.
             generation: The generation in which it was given that; `NO_GENERATION` with no `previous`.
         """
-        ...
+        return None
+
+
+def checked_assignment(
+    assignor: Assignor, members: Sequence[GroupMember], topics: Mapping[str, SubscribedTopic]
+) -> Mapping[str, MemberAssignment]:
+    """Ask an assignor, and see that its answer can be used; who asks counts on no plugin.
+
+    Raises:
+        PluginError: The answer is none, or gives what there is not; it names the plugin, and where the assignor stands.
+        Exception: The assignor raised it.
+    """
+    given = assignor.assign(members, topics)
+    problem = _problem_with_assignment(given, members, topics)
+    if problem:
+        told = f"assignor {assignor.name!r} at {place_of(assignor)} cannot be used: {problem}"
+        raise PluginError(plugin_of(module_of(assignor)), told)
+    return given
+
+
+def _problem_with_assignment(given: Any, members: Sequence[GroupMember], topics: Mapping[str, SubscribedTopic]) -> str:
+    if not isinstance(given, Mapping):
+        return f"it gave {given!r}, not a mapping of member ids"
+    if unknown := given.keys() - {member.member_id for member in members}:
+        return f"it gave something to {min(map(str, unknown))!r}, which is no member"
+    for member_id, assignment in given.items():
+        if not isinstance(getattr(assignment, "partitions", None), Mapping):
+            return f"it gave {member_id!r} {assignment!r}, which is no MemberAssignment of partitions by topic"
+        for topic, partitions in assignment.partitions.items():
+            if topic not in topics:
+                return f"it gave {member_id!r} the topic {topic!r}, which nobody subscribed to"
+            count = topics[topic].partitions_count
+            if not isinstance(partitions, Sequence) or set(map(type, partitions)) - {int}:
+                return f"it gave {member_id!r} as partitions of {topic!r} {partitions!r}, which are no numbers"
+            if partitions and not 0 <= min(partitions) <= max(partitions) < count:
+                return f"it gave {member_id!r} of {topic!r}, which has {count} partitions, these: {partitions!r}"
+    return ""

@@ -48,6 +48,22 @@ class ConfigView(Protocol):
         ...
 
 
+class ServiceRun(Protocol):
+    """How a service is run: `await nursery.start(run)`."""
+
+    async def __call__(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Call `task_status.started()` once it stands, then work until cancelled."""
+        ...
+
+
+class MetricRead(Protocol):
+    """How a metric is read, whenever somebody asks."""
+
+    def __call__(self) -> Mapping[tuple[str, ...], float]:
+        """Return the values by label values."""
+        ...
+
+
 @attrs.frozen
 class Service:
     """A long-running task of a plugin.

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from ..contracts.coordinator import NO_PRODUCER, PARKED, ProducerIdentity
+from ..contracts.coordinator import NO_PRODUCER, PARKED, CoordinatorShard, ProducerIdentity
 from ..errors import ErrorCode, KafkaError
 from ..partitions.marker_writer import marker_batch
 from ..partitions.replica import ACKS_ALL, AppendOrigin
+from ..plugin_offers import check_made
 from ..purgatory.timing_wheel import TimerEntry
 from ..records.batch import HEADER_SIZE, read_header
 from ..types import NO_PRODUCER_ID
@@ -110,6 +111,7 @@ class HostedShard:
         self._host = host
         self.timers = ShardTimers(host.wheel, host.clock.monotonic_ms, self._run_timer)
         self.shard: Any = host.coordinator.new_shard(self.partition, self.timers)
+        check_made(self.shard, CoordinatorShard, f"a shard of {host.coordinator.topic}", host.coordinator)
         self._written_end = 0
         self._batch = OpenBatch()
         self._batch_answers: list[Settlement] = []

@@ -16,6 +16,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import PluginError
+from ..plugin_manager import failed
+from ..plugin_offers import check_offer
 from .internal_topics import internal_topic
 from .loader import Loader
 from .runtime import Place, Runtime
@@ -123,7 +125,8 @@ class CoordinatorRuntimes:
             PluginError: A plugin failed.
         """
         for plugin, runtime in self._runtimes():
-            for handler in _asked(plugin, partial(runtime.coordinator.handlers, runtime)):
+            for handler in _asked(plugin, partial(_list_of, runtime.coordinator.handlers, runtime)):
+                check_offer(plugin, "odradek_api_handlers", handler)
                 yield plugin, handler
 
     def metrics(self) -> Iterator[tuple[str, Metric]]:
@@ -133,7 +136,8 @@ class CoordinatorRuntimes:
             PluginError: A plugin failed.
         """
         for plugin, runtime in self._runtimes():
-            for metric in _asked(plugin, partial(runtime.coordinator.metrics, runtime)):
+            for metric in _asked(plugin, partial(_list_of, runtime.coordinator.metrics, runtime)):
+                check_offer(plugin, "odradek_metrics", metric)
                 yield plugin, metric
             for metric in runtime_metrics(runtime):
                 yield plugin, metric
@@ -234,6 +238,10 @@ class CoordinatorRuntimes:
         return internal_topic(name, runtime.coordinator.topic_settings, self._config(), live_brokers_count)
 
 
+def _list_of(ask: Callable[[Runtime], Iterable[Any]], runtime: Runtime) -> list[Any]:
+    return list(ask(runtime))
+
+
 def _asked(plugin: str, ask: Callable[[], Any]) -> Any:
     """Return what a plugin's coordinator gives.
 
@@ -243,4 +251,4 @@ def _asked(plugin: str, ask: Callable[[], Any]) -> Any:
     try:
         return ask()
     except Exception as error:
-        raise PluginError(plugin, f"failed: {error!r}", hook=HOOK) from error
+        raise failed(plugin, "failed", error, hook=HOOK) from error

@@ -76,6 +76,8 @@ class Router:
             raise PluginError(
                 plugin, f"answers {other.name}, which {other.plugin or 'the kernel'} answers: disable one of them"
             )
+        if handler.api_key not in APIS:
+            raise PluginError(plugin, f"answers API key {handler.api_key}, which Kafka does not have")
         self.routes[handler.api_key] = Route(APIS[handler.api_key], handler, plugin, self._timer)
 
     # -------------------------------------------------------------------------------------------- FrameReceiver

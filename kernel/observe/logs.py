@@ -21,6 +21,7 @@ from pathlib import PurePath
 from traceback import extract_tb
 from typing import TYPE_CHECKING, Final
 
+from ..errors import PluginError
 from ..plugin_names import culprit_of_error, root_of
 
 if TYPE_CHECKING:
@@ -54,7 +55,9 @@ class LineFormatter(logging.Formatter):
         if error is not None:
             parts.append(f"error={_quote(_describe(error))}")
             culprit = culprit_of_error(error)
-            if culprit is not None:
+            if isinstance(root := root_of(error), PluginError):
+                parts.append(f"plugin={_quote(root.plugin)}")  # told by whoever met it
+            elif culprit is not None:
                 parts.append(f"plugin={_quote(culprit.plugin)} place={_quote(culprit.place)}")
         line = " ".join(parts)
         if error is not None and self._with_tracebacks and record.exc_info:

@@ -16,8 +16,9 @@ import attrs
 
 from ..errors import ErrorCode, KafkaError, OdradekError, PluginError, StorageError
 from ..ids import ZERO_ID
-from ..plugin_manager import broken
-from ..plugin_names import blame, culprit_of_error
+from ..plugin_manager import failed
+from ..plugin_names import blame
+from ..plugin_offers import plugin_of_object
 from ..types import INTERNAL_TOPICS, METADATA_TOPIC, TopicIdPartition
 from .replica_opener import ReplicaOpener
 from .tiers import Tiers
@@ -76,6 +77,7 @@ class _Failure(NamedTuple):
 
     state: PartitionState
     reason: str
+    code: ErrorCode
 
 
 class ReplicaManager:
@@ -213,16 +215,20 @@ class ReplicaManager:
 
     def _open(self, partition: TopicIdPartition, plan: TopicPlan, state: PartitionState) -> Replica | None:
         known = self._failed.get(partition)
+        code = ErrorCode.UNKNOWN_SERVER_ERROR  # a plugin's bug: clients shall not try again and again
         try:
             return self._opener.open(partition, plan)
         except (StorageError, PluginError) as error:
             reason = str(error)
+            if isinstance(error, StorageError):
+                code = ErrorCode.KAFKA_STORAGE_ERROR  # retriable: a disk may come back
             if known is None or known.reason != reason:  # it is tried again and again, and told once
                 log.error("partition %s is offline: %s", partition, reason)
         except Exception as error:  # a plugin's: its partition pays, nobody else
             reason = repr(error)
-            log.exception("partition %s is offline", partition)
-        self._failed[partition] = _Failure(state, reason)
+            if known is None or known.reason != reason:
+                log.exception("partition %s is offline", partition)
+        self._failed[partition] = _Failure(state, reason, code)
         return None
 
     def apply_leadership(self, replica: Replica, state: PartitionState) -> None:
@@ -335,8 +341,7 @@ class ReplicaManager:
             except OdradekError:
                 raise
             except Exception as error:
-                culprit = culprit_of_error(error)
-                raise broken(culprit.plugin if culprit else "", f"storage {name!r} cannot start: {error!r}") from error
+                raise failed(plugin_of_object(engine), f"storage {name!r} cannot start", error) from error
             self._started.append(name)
             self._opener.kept_high_watermarks.update(engine.high_watermarks())
             self._opener.note_started(name, engine.log_dirs(), [found.partition for found in logs])
@@ -375,14 +380,17 @@ class ReplicaManager:
         """Return a replica.
 
         Raises:
-            KafkaError: This broker has none; KAFKA_STORAGE_ERROR when its log failed.
+            KafkaError: This broker has none; KAFKA_STORAGE_ERROR when its log failed, UNKNOWN_SERVER_ERROR when a
+                plugin has a bug.
         """
         replica = self.find(topic, partition)
         if replica is not None:
             return replica
         replicas = self.topics.get(topic)
-        if replicas is not None and TopicIdPartition(replicas.topic_id, topic, partition) in self._failed:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+        if replicas is not None:
+            failure = self._failed.get(TopicIdPartition(replicas.topic_id, topic, partition))
+            if failure is not None:
+                raise KafkaError(failure.code)
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def replicas(self) -> Iterator[Replica]:

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from ..contracts.election import ElectionContext
+from ..contracts.append_stage import AppendStage
+from ..contracts.election import Election, ElectionContext
 from ..contracts.storage import PartitionLog
-from ..errors import PluginError, StorageError
+from ..errors import ErrorCode, KafkaError, PluginError, StorageError
 from ..ids import ZERO_ID
-from ..plugin_manager import choose_offer, missing_members
+from ..plugin_manager import choose_offer, failed
+from ..plugin_offers import check_made, plugin_of_object
 from .producer_state import ProducerStateTable
 from .recovery import recover_producers
 from .replica import Replica
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from ..clock import Clock
-    from ..contracts.append_stage import AppendStage, AppendStageFactory
+    from ..contracts.append_stage import AppendStageFactory
     from ..contracts.election import ElectionFactory
     from ..contracts.log_values import LogDirInfo
     from ..contracts.services import ConfigView
@@ -54,6 +56,25 @@ class StartedStorage:
     directory_ids: frozenset[UUID]
     broken: tuple[str, ...]
     missing: set[TopicIdPartition] = attrs.field(factory=set)
+
+
+@attrs.frozen
+class RefusingStage:
+    """In the place of a stage that its plugin could not make: no batch gets past it, and none waits.
+
+    Attributes:
+        reason: For the producer.
+    """
+
+    reason: str
+
+    def accept(self, batch: memoryview) -> memoryview:
+        """Refuse a batch.
+
+        Raises:
+            KafkaError: Always, with a code that no client tries again.
+        """
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, self.reason)
 
 
 @attrs.define(eq=False)
@@ -89,7 +110,7 @@ class ReplicaOpener:
     is_starting: bool = attrs.field(default=True, init=False)
     started: dict[str, StartedStorage] = attrs.field(factory=dict, init=False)
     kept_high_watermarks: dict[TopicIdPartition, int] = attrs.field(factory=dict, init=False)
-    _checked_logs: set[type] = attrs.field(factory=set, init=False)
+    _told_stages: set[str] = attrs.field(factory=set, init=False)
 
     def note_started(self, storage: str, log_dirs: Sequence[LogDirInfo], found: Iterable[TopicIdPartition]) -> None:
         """Take note of a storage's log directories, and of the logs in them."""
@@ -114,7 +135,7 @@ class ReplicaOpener:
         if started is not None and (self.is_starting or started.broken):
             self._check_directory(partition, started)
         opened = engine.open_log(partition, plan.log_config)
-        self._check_methods(plan.storage, opened)
+        check_made(opened, PartitionLog, f"a log of storage {plan.storage!r}", engine)
         try:
             return self._replica_over(opened, self.tiers.wrap(opened, plan.tier), factory, plan)
         except Exception:
@@ -149,18 +170,31 @@ class ReplicaOpener:
 
     def make_stages(self, partition: TopicIdPartition, plan: TopicPlan) -> tuple[AppendStage, ...]:
         """Return the append stages of a partition, in the plan's order, without those that do not want it."""
-        made = (self.stages[name](partition, plan.values) for name in plan.stages)
+        made = (self._make_stage(name, partition, plan) for name in plan.stages)
         return tuple(stage for stage in made if stage is not None)
 
-    def _check_methods(self, storage: str, opened: PartitionLog) -> None:
-        """Refuse a log that lacks methods, which would be missed when they are needed; once for each class."""
-        if type(opened) not in self._checked_logs:
-            missing = missing_members(opened, PartitionLog)
-            if missing:
-                raise PluginError(
-                    "", f"a log of storage {storage!r} has no {missing}: see the contract kit for storages"
-                )
-            self._checked_logs.add(type(opened))
+    def _make_stage(self, name: str, partition: TopicIdPartition, plan: TopicPlan) -> AppendStage | None:
+        """Make a stage; where its plugin fails, one that refuses: what is there can be read, and producers are told."""
+        factory = self.stages[name]
+        try:
+            stage = factory(partition, plan.values)
+            if stage is not None:
+                check_made(stage, AppendStage, f"what append stage {name!r} makes for {partition}", factory)
+        except PluginError as error:
+            return self._refusing(name, error)
+        except Exception as error:
+            plugin = plugin_of_object(factory)
+            told = failed(plugin, f"append stage {name!r} cannot be made for {partition}", error)
+            told.__cause__ = error
+            return self._refusing(name, told)
+        return stage
+
+    def _refusing(self, name: str, error: PluginError) -> RefusingStage:
+        """Return what stands in for a stage that is not to be had; told once for all partitions of a broker."""
+        if name not in self._told_stages:
+            self._told_stages.add(name)
+            _logger.error("%s; producers to such topics are refused", error, exc_info=error.__cause__)
+        return RefusingStage(f"the append stage {name!r} cannot be made; the broker's log says why")
 
     def _replica_over(
         self, opened: PartitionLog, tiered_log: TieredLog | None, factory: ElectionFactory, plan: TopicPlan
@@ -185,6 +219,7 @@ class ReplicaOpener:
                 random=self.random,
             )
         )
+        check_made(election, Election, f"an election of {plan.election!r}", factory)
         return Replica(
             partition=partition,
             log=opened,

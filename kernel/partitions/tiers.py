@@ -15,11 +15,13 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from ..contracts.tiering import TieredLog
 from ..errors import StorageError
+from ..plugin_offers import check_made
 
 if TYPE_CHECKING:
     from ..contracts.storage import PartitionLog
-    from ..contracts.tiering import Tier, TieredLog, TierSettings
+    from ..contracts.tiering import Tier, TierSettings
     from ..types import TopicIdPartition
     from .replica import Replica
 
@@ -45,7 +47,9 @@ class Tiers:
                 f"{partition_log.partition.topic_partition} has records in a remote store, and tiered storage is off: "
                 "start with remote.log.storage.system.enable=true, or delete the topic"
             )
-        return self._tier.wrap(partition_log, settings)
+        wrapped = self._tier.wrap(partition_log, settings)
+        check_made(wrapped, TieredLog, "a tiered log", self._tier)
+        return wrapped
 
     def fit(self, replica: Replica, settings: TierSettings | None) -> None:
         """Have a replica's log be what its topic wants now.

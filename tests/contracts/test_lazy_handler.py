@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from odradek.kernel.contracts.api_handler import AS_TASK, LazyHandler
-from odradek.kernel.errors import ErrorCode
+from odradek.kernel.errors import ErrorCode, PluginError
 
 if TYPE_CHECKING:
     from odradek.kernel.contracts.api_handler import Answer, RequestContext
@@ -89,5 +89,15 @@ def test_a_lazy_handler_that_could_not_be_made_is_tried_again() -> None:
 
 
 def test_a_lazy_handler_of_another_api_is_found_out() -> None:
-    with pytest.raises(AssertionError, match="not the handler of API 13"):
+    with pytest.raises(PluginError, match="not the handler of API 13"):
         LazyHandler(13, Echo).handle("one", CONTEXT)
+
+
+def test_a_lazy_handler_that_cannot_answer_is_told_with_its_place() -> None:
+    class Half(Echo):
+        def handle(self, request: Any) -> Answer:  # type: ignore[override]
+            return request
+
+    told = r"`Half\.handle\(request\)` at .*\.py:\d+ is called with \(request, context\)"
+    with pytest.raises(PluginError, match=told):
+        LazyHandler(12, cast("Any", Half)).handle("one", CONTEXT)

@@ -121,6 +121,8 @@ class GuiltyPolicy(CleanupPolicy):
     """A policy with a bug."""
 
     def plan(self, log: LogState) -> CleanupPlan:
+        if log.partition.topic == "no_plan":
+            return cast("CleanupPlan", None)
         raise RuntimeError("the stranger's bug in plan")
 
 
@@ -131,8 +133,25 @@ class GuiltyStage:
         raise RuntimeError("the stranger's bug in accept")
 
 
+class GivesText:
+    """A stage that gives what is no batch."""
+
+    def accept(self, batch: memoryview) -> bytes:
+        return b"no batch"
+
+
 def make_stage(partition: TopicIdPartition, settings: Mapping[str, object]) -> AppendStage | None:
-    return GuiltyStage() if partition.topic == "stage" else None
+    match partition.topic.partition(".")[0]:
+        case "stage":
+            return GuiltyStage()
+        case "no_batch":
+            return GivesText()
+        case "no_stage":
+            raise RuntimeError("the stranger's bug in a factory")
+        case "half_a_stage":
+            return cast("AppendStage", object())
+        case _:
+            return None
 
 
 async def crash_once(*, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

@@ -106,12 +106,14 @@ def time_of(client: Client, *topics: str) -> dict[str, int]:
 
 
 OFFLINE = ErrorCode.KAFKA_STORAGE_ERROR
+BROKEN = ErrorCode.UNKNOWN_SERVER_ERROR
+"""Of what never was there: a client that tried again for its two minutes would be told nothing else."""
 
 
 @pytest.mark.parametrize(
     ("fault", "place", "first_answer"),
     [
-        ("open", "in fail", OFFLINE),
+        ("open", "in fail", BROKEN),
         ("append", "in fail", OFFLINE),
         ("write", "in fail", OFFLINE),
         ("flush", "in fail", OFFLINE),
@@ -135,7 +137,7 @@ def test_a_storage_that_raises_takes_its_partition_offline_and_no_other(
             fetch(client, guilty)
     line = broker.line_with(rf"partition .*guilty\.{fault}.*offline")
 
-    assert produce(client, guilty, batch_of(b"again"))[0] == OFFLINE
+    assert produce(client, guilty, batch_of(b"again"))[0] == (BROKEN if fault == "open" else OFFLINE)
     assert fetch(client, other) == ([b"fine"], 1)
     assert "plugin=guilty_plugin" in line
     assert place in line
@@ -147,8 +149,9 @@ def test_a_log_that_lacks_methods_takes_its_partition_offline(broker: Broker, cl
     assert create_topic(client, "guilty.half", odradek_storage="guilty") == ErrorCode.NONE
     line = broker.line_with("guilty.half.*offline")
 
-    assert produce(client, "guilty.half", batch_of(b"nowhere"))[0] == OFFLINE
-    assert "a log of storage 'guilty' has no `partition`, `directory`" in line
+    assert produce(client, "guilty.half", batch_of(b"nowhere"))[0] == BROKEN
+    assert "plugin 'guilty_plugin': a log of storage 'guilty' cannot be used: <object object" in line
+    assert "has no `partition`, `directory`" in line
 
 
 def test_a_plugin_that_blocks_is_named_with_the_place_and_what_to_do(broker: Broker, client: Client) -> None:
@@ -178,6 +181,49 @@ def test_a_stage_that_raises_refuses_its_batch(broker: Broker, client: Client) -
 
     assert "plugin=guilty_plugin" in line
     innocent(client, "beside_the_stage")
+
+
+@pytest.mark.parametrize(
+    ("topic", "told"),
+    [
+        (
+            "no_stage",
+            r"append stage 'guilty' cannot be made for .*guilty_plugin\.py:\d+: RuntimeError\(",
+        ),
+        ("half_a_stage", r"what append stage 'guilty' makes for .*: <object .* has no `accept`"),
+    ],
+)
+def test_a_stage_that_cannot_be_made_refuses_at_once_and_leaves_what_is_there_to_be_read(
+    tmp_path: Path, topic: str, told: str
+) -> None:
+    broker = Broker(tmp_path)
+    with Client(broker.address) as client:
+        for name in (topic, f"{topic}.again"):
+            assert create_topic(client, name) == ErrorCode.NONE
+            assert produce(client, name, batch_of(b"refused"))[0] == BROKEN
+            assert fetch(client, name) == ([], 0)
+        innocent(client, "beside")
+    lines = [line for line in broker.lines() if "append stage" in line]
+    broker.close()
+
+    assert len(lines) == 1, "told once"
+    assert re.search(rf"plugin 'guilty_plugin': {told}", lines[0])
+
+
+def test_a_stage_that_gives_what_is_no_batch_is_named(broker: Broker, client: Client) -> None:
+    assert create_topic(client, "no_batch") == ErrorCode.NONE
+    assert produce(client, "no_batch", batch_of(b"refused"))[0] == ErrorCode.UNKNOWN_SERVER_ERROR
+    line = broker.line_with("append to no_batch-0 failed")
+
+    assert re.search(r"plugin 'guilty_plugin': its append stage at .*guilty_plugin\.py:\d+ gave no valid batch", line)
+
+
+def test_a_policy_that_gives_no_plan_is_named(broker: Broker, client: Client) -> None:
+    assert create_topic(client, "no_plan", cleanup_policy="guilty") == ErrorCode.NONE
+    assert produce(client, "no_plan", batch_of(b"kept")) == (ErrorCode.NONE, 0)
+    line = broker.line_with("gave None, not a CleanupPlan")
+
+    assert re.search(r"plugin 'guilty_plugin': the cleanup policy at .*guilty_plugin\.py:\d+ gave None", line)
 
 
 def test_a_service_that_raises_is_started_again(broker: Broker) -> None:

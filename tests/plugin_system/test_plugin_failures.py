@@ -38,7 +38,7 @@ from odradek.kernel.api import hookimpl
 
 @hookimpl
 def odradek_storages():
-    return {"memory": object}
+    return {"memory": lambda context: None}
 """
 NO_HOOK = "answer = 42"
 UNMARKED_HOOK = """
@@ -51,6 +51,48 @@ from odradek.kernel.api import hookimpl
 @hookimpl
 def odradek_storages():
     return {"mine": "not a storage"}
+"""
+NEARLY = """
+from odradek.kernel.api import hookimpl
+
+def odradek_append_stage():
+    return {}
+
+@hookimpl
+def odradek_storages():
+    return {}
+"""
+OFFER = """
+from odradek.kernel.api import CleanupPolicy, hookimpl
+
+class Keeps(CleanupPolicy):
+    def plan(self, log):
+        return None
+
+class Plans(CleanupPolicy):
+    def plan(self):
+        return None
+
+class Assigns:
+    name, is_cooperative, is_server_side = "mine", False, True
+    def assign(self, members):
+        return {}
+    def subscription_user_data(self, topics, previous, generation):
+        return None
+
+class Handler:
+    api_key = 10_000
+    async def handle(self, request, context):
+        return None
+    def error_response(self, request, context, code, detail):
+        return None
+
+def make_stage(partition):
+    return None
+
+@hookimpl
+def odradek_%s:
+    return %s
 """
 STORAGE = """
 from odradek.kernel.api import hookimpl
@@ -95,7 +137,7 @@ def install(site: Path, name: str, source: str, *, distribution: str = "stranger
     (information / "entry_points.txt").write_text(f"[odradek.plugins]\n{name} = {module}\n")
 
 
-def start(site: Path, config: str = "") -> tuple[int, list[str]]:
+def start(site: Path, config: str = "", *, verbose: bool = False) -> tuple[int, list[str]]:
     """Start a broker that cannot start; return its exit status and the lines on standard error."""
     folder = site.parent
     (folder / "odradek.toml").write_text(config)
@@ -106,6 +148,7 @@ def start(site: Path, config: str = "") -> tuple[int, list[str]]:
             "odradek",
             "serve",
             *["--config", "odradek.toml", "--listen", "127.0.0.1:0", "--data-dir", "data"],
+            *(["-v"] if verbose else []),
         ],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(site)},
@@ -121,18 +164,54 @@ def start(site: Path, config: str = "") -> tuple[int, list[str]]:
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        pytest.param(BROKEN_IMPORT, "No module named 'there_is_no_such_module'", id="broken import"),
-        pytest.param(SYNTAX_ERROR, "SyntaxError", id="syntax error"),
-        pytest.param(WRONG_ARGUMENT, "surprise", id="wrong argument"),
-        pytest.param(UNKNOWN_HOOK, "odradek_storage", id="unknown hook"),
-        pytest.param(FAILING_HOOK, "no disk today", id="failing hook"),
+        pytest.param(BROKEN_IMPORT, "{file}:1: ModuleNotFoundError: No module named 'there", id="broken import"),
+        pytest.param(SYNTAX_ERROR, "at {file}:1: SyntaxError", id="syntax error"),
+        pytest.param(
+            WRONG_ARGUMENT, "`odradek_storages` at {file}:4 has an argument `surprise`, which", id="wrong argument"
+        ),
+        pytest.param(
+            UNKNOWN_HOOK,
+            "`odradek_storage` at {file}:4 is marked with `hookimpl`, and there is no such hook: "
+            "did you mean `odradek_storages`?",
+            id="unknown hook",
+        ),
+        pytest.param(FAILING_HOOK, "failed at {file}:6: RuntimeError('no disk today')", id="failing hook"),
         pytest.param(DOUBLED_OFFER, "offers the storage 'memory', which plugin", id="doubled offer"),
         pytest.param(NO_HOOK, "implements no hook", id="no hook"),
         pytest.param(UNMARKED_HOOK, "does not mark odradek_storages with `hookimpl`", id="unmarked hook"),
         pytest.param(NO_OFFER, "'not a storage' has no `__call__`", id="no offer"),
-        pytest.param(STORAGE % "fails", "cannot be made: RuntimeError('no engine today')", id="no engine"),
-        pytest.param(STORAGE % "lambda _: 5", "the engine of storage 'mine' has no `cluster_id`", id="half an engine"),
-        pytest.param(STORAGE % "Fails", "cannot start: RuntimeError('no start today')", id="engine that fails"),
+        pytest.param(STORAGE % "fails", "cannot be made at {file}:6: RuntimeError('no engine today')", id="no engine"),
+        pytest.param(
+            STORAGE % "lambda _: 5", "the engine of storage 'mine' cannot be used: 5 has no `cluster_id`", id="half"
+        ),
+        pytest.param(STORAGE % "Fails", "cannot start at {file}:10: RuntimeError('no start today')", id="no start"),
+        pytest.param(NEARLY, "has `odradek_append_stage`, which is no hook: did you mean", id="nearly a hook"),
+        pytest.param(
+            OFFER % ("append_stages()", '{"mine": make_stage}'),
+            "`make_stage(partition)` at {file}:26 is called with (partition, settings)",
+            id="stage factory",
+        ),
+        pytest.param(
+            OFFER % ("cleanup_policies()", '{"mine": Keeps}'),
+            "`Keeps` at {file}:4 is a class, where an object of it is wanted: `Keeps(...)`",
+            id="class for an object",
+        ),
+        pytest.param(
+            OFFER % ("cleanup_policies()", '{"mine": Plans()}'),
+            "`Plans.plan()` at {file}:9 is called with (log)",
+            id="method",
+        ),
+        pytest.param(
+            OFFER % ("assignors()", '{"mine": Assigns()}'),
+            "`Assigns.assign(members)` at {file}:14 is called with (members, topics)",
+            id="assignor",
+        ),
+        pytest.param(
+            OFFER % ("api_handlers(broker)", "[Handler()]"),
+            "`Handler.handle(request, context)` at {file}:21 is `async`, and is called without `await`",
+            id="handler",
+        ),
+        pytest.param(OFFER % ("services(broker)", "[make_stage]"), "is no Service", id="service"),
         pytest.param(OTHER_VERSION, "version 99 of the plugin API", id="other version"),
         pytest.param(FOREIGN_KEY, "log.dirs", id="key of somebody else"),
     ],
@@ -144,9 +223,19 @@ def test_a_plugin_at_fault_stops_the_start_with_one_line(site: Path, source: str
 
     assert (status in (1, 2), len(lines)) == (True, 1), lines
     assert lines[0].startswith("odradek: ")
-    assert reason in lines[0]
+    assert reason.format(file=site / "stranger_guilty.py") in lines[0]
     assert "'guilty'" in lines[0]
     assert any(remedy in lines[0] for remedy in ("into `disable`", "disable one", "install a version", "begin with"))
+
+
+def test_the_traceback_of_a_plugin_at_fault_is_shown_where_it_is_asked_for(site: Path) -> None:
+    install(site, "guilty", FAILING_HOOK)
+
+    status, lines = start(site, verbose=True)
+
+    assert status == 1
+    assert [line for line in lines if line.startswith("odradek: plugin 'guilty' (odradek_storages): failed at ")]
+    assert '    raise RuntimeError("no disk today")' in lines
 
 
 def test_a_plugin_that_is_enabled_but_missing_is_told_with_what_is_there(site: Path) -> None:
@@ -154,6 +243,7 @@ def test_a_plugin_that_is_enabled_but_missing_is_told_with_what_is_there(site: P
 
     assert status == 1
     assert "'storage_segmnt'" in line
+    assert "did you mean 'storage_segment'?" in line
     assert re.search(r"not installed \(installed: [^)]*election_isr, [^)]*storage_memory, storage_segment", line)
 
 

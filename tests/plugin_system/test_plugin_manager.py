@@ -11,17 +11,37 @@ from typing import Any
 
 import pytest
 
-from odradek.kernel.api import ConfigError, PluginError, TopicIdPartition, hookimpl
+from odradek.kernel.api import (
+    NOTHING_TO_CLEAN,
+    Answer,
+    Assignor,
+    CleanupPlan,
+    CleanupPolicy,
+    ConfigError,
+    ConfigKey,
+    ConfigType,
+    ErrorCode,
+    LogState,
+    MemberAssignment,
+    Metric,
+    PluginError,
+    RequestContext,
+    Service,
+    TopicIdPartition,
+    hookimpl,
+)
 from odradek.kernel.ids import ZERO_ID
 from odradek.kernel.plugin_manager import (
     PLUGIN_API_VERSION,
     FoundPlugin,
     PluginManager,
-    broken,
     choose_offer,
     choose_plugins,
     installed_plugins,
 )
+from odradek.kernel.plugin_offers import broken
+
+from ..coordinator.toy import CounterCoordinator
 
 
 def plugin(name: str, **members: object) -> types.ModuleType:
@@ -43,13 +63,42 @@ def named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Anything:
-    """Has whatever a contract asks for."""
+    """Can be called, and asked for any method."""
 
-    def __call__(self) -> None:
+    def __call__(self, *args: object, **options: object) -> None:
         return
 
     def __getattr__(self, name: str) -> object:
         return self
+
+
+class Policy(CleanupPolicy):
+    def plan(self, log: LogState) -> CleanupPlan:
+        return NOTHING_TO_CLEAN
+
+
+class ToMembers(Assignor):
+    name = "to_members"
+
+    def assign(self, members: Any, topics: Any) -> dict[str, MemberAssignment]:
+        return {}
+
+
+class Handler:
+    api_key = 12
+
+    def __init__(self, broker: object) -> None:
+        self.broker = broker
+
+    def handle(self, request: Any, context: RequestContext) -> Answer:
+        return request
+
+    def error_response(self, request: Any, context: RequestContext, code: ErrorCode, detail: str) -> Answer:
+        return code
+
+
+async def run(*, task_status: object) -> None:
+    return
 
 
 BROKER: Any = object()
@@ -108,14 +157,15 @@ def test_a_plugin_that_cannot_be_imported_names_itself_and_the_reason(
 def test_a_hook_with_an_argument_that_no_hook_has_is_refused() -> None:
     wrong = named("odradek_storages", lambda surprise: {})
 
-    with pytest.raises(PluginError, match="cannot be registered"):
+    told = r"`odradek_storages` at .*test_plugin_manager.py:\d+ has an argument `surprise`"
+    with pytest.raises(PluginError, match=told):
         manager_with(wrong=plugin("wrong", odradek_storages=wrong))
 
 
 def test_a_hook_that_does_not_exist_is_refused() -> None:
     wrong = named("odradek_no_such_hook", lambda: None)
 
-    with pytest.raises(PluginError, match="cannot be registered"):
+    with pytest.raises(PluginError, match="there is no such hook: the hooks are odradek_config_keys, "):
         manager_with(wrong=plugin("wrong", odradek_no_such_hook=wrong))
 
 
@@ -123,7 +173,7 @@ def test_the_same_name_twice_is_refused() -> None:
     manager = manager_with(one=plugin("one", odradek_plugin_api=PLUGIN_API_VERSION))
 
     with pytest.raises(PluginError, match="cannot be registered"):
-        manager.register(FoundPlugin("one", "one", ""), plugin("other"))
+        manager.register(FoundPlugin("one", "one", ""), plugin("other", odradek_plugin_api=PLUGIN_API_VERSION))
 
 
 def test_a_module_without_hooks_is_refused_with_what_it_lacks() -> None:
@@ -182,8 +232,8 @@ def test_another_version_of_the_plugin_api_is_refused() -> None:
 
 
 def test_two_plugins_that_offer_the_same_name_are_refused() -> None:
-    first = plugin("first", odradek_storages=named("odradek_storages", lambda: {"same": object}))
-    second = plugin("second", odradek_storages=named("odradek_storages", lambda: {"same": object}))
+    first = plugin("first", odradek_storages=named("odradek_storages", lambda: {"same": A}))
+    second = plugin("second", odradek_storages=named("odradek_storages", lambda: {"same": A}))
 
     with pytest.raises(PluginError, match=r"offers the storage 'same', which plugin '.*' offers too"):
         manager_with(first=first, second=second).storages()
@@ -205,7 +255,7 @@ def test_a_plugin_that_fails_to_offer_is_named() -> None:
 
     broken = plugin("broken", odradek_storages=named("odradek_storages", fails))
 
-    with pytest.raises(PluginError, match=r"plugin 'broken' \(odradek_storages\): failed: .*no disk today"):
+    with pytest.raises(PluginError, match=r"plugin 'broken' \(odradek_storages\): failed at .*: .*no disk today"):
         manager_with(broken=broken).storages()
 
 
@@ -230,7 +280,7 @@ def test_the_manager_knows_what_is_loaded() -> None:
 
 
 def test_hook_odradek_config_keys_joins_keys_with_their_plugins() -> None:
-    keys: Any = ["key"]
+    keys = [ConfigKey("odradek.mine", ConfigType.INT, 1)]
     one = plugin("one", odradek_config_keys=named("odradek_config_keys", lambda: keys))
 
     assert manager_with(one=one).config_keys() == [("one", keys[0])]
@@ -285,39 +335,51 @@ def test_hook_odradek_append_stages_joins_by_name() -> None:
 
 
 def test_hook_odradek_cleanup_policies_joins_by_name() -> None:
-    one = plugin("one", odradek_cleanup_policies=named("odradek_cleanup_policies", lambda: {"delete": A}))
-    two = plugin("two", odradek_cleanup_policies=named("odradek_cleanup_policies", lambda: {"ttl": B}))
+    first, second = Policy(), Policy()
+    one = plugin("one", odradek_cleanup_policies=named("odradek_cleanup_policies", lambda: {"delete": first}))
+    two = plugin("two", odradek_cleanup_policies=named("odradek_cleanup_policies", lambda: {"ttl": second}))
 
-    assert manager_with(one=one, two=two).cleanup_policies() == {"delete": A, "ttl": B}
+    assert manager_with(one=one, two=two).cleanup_policies() == {"delete": first, "ttl": second}
 
 
 def test_hook_odradek_assignors_joins_by_name_and_refuses_the_same_name_twice() -> None:
-    one = plugin("one", odradek_assignors=named("odradek_assignors", lambda: {"range": A}))
-    two = plugin("two", odradek_assignors=named("odradek_assignors", lambda: {"sticky": B}))
-    three = plugin("three", odradek_assignors=named("odradek_assignors", lambda: {"range": B}))
+    first, second = ToMembers(), ToMembers()
+    one = plugin("one", odradek_assignors=named("odradek_assignors", lambda: {"range": first}))
+    two = plugin("two", odradek_assignors=named("odradek_assignors", lambda: {"sticky": second}))
+    three = plugin("three", odradek_assignors=named("odradek_assignors", lambda: {"range": second}))
 
-    assert manager_with(one=one, two=two).assignors() == {"range": A, "sticky": B}
+    assert manager_with(one=one, two=two).assignors() == {"range": first, "sticky": second}
     with pytest.raises(PluginError, match="offers the assignor 'range', which plugin 'one' offers too"):
         manager_with(one=one, three=three).assignors()
 
 
 def test_hook_odradek_coordinators_gets_the_broker_and_keeps_the_plugins_names() -> None:
-    one = plugin("one", odradek_coordinators=named("odradek_coordinators", lambda broker: [broker]))
+    coordinator = CounterCoordinator()
+    asked: list[object] = []
+
+    def offer(broker: object) -> list[CounterCoordinator]:
+        asked.append(broker)
+        return [coordinator]
+
+    one = plugin("one", odradek_coordinators=named("odradek_coordinators", offer))
     two = plugin("two", odradek_coordinators=named("odradek_coordinators", lambda broker: []))
 
-    assert manager_with(one=one, two=two).coordinators(BROKER) == [("one", BROKER)]
+    assert manager_with(one=one, two=two).coordinators(BROKER) == [("one", coordinator)]
+    assert asked == [BROKER]
 
 
 def test_hook_odradek_api_handlers_gets_the_broker() -> None:
-    one = plugin("one", odradek_api_handlers=named("odradek_api_handlers", lambda broker: [broker]))
+    one = plugin("one", odradek_api_handlers=named("odradek_api_handlers", lambda broker: [Handler(broker)]))
+    ((name, handler),) = manager_with(one=one).api_handlers(BROKER)
 
-    assert manager_with(one=one).api_handlers(BROKER) == [("one", BROKER)]
+    assert isinstance(handler, Handler)
+    assert (name, handler.broker) == ("one", BROKER)
 
 
 def test_hook_odradek_tier_gets_the_broker() -> None:
-    one = plugin("one", odradek_tier=named("odradek_tier", lambda broker: broker))
+    one = plugin("one", odradek_tier=named("odradek_tier", lambda broker: {BROKER: A}[broker]))
 
-    assert manager_with(one=one).tier(BROKER) is BROKER
+    assert manager_with(one=one).tier(BROKER) is A
 
 
 def test_two_tiers_stop_the_start() -> None:
@@ -336,13 +398,14 @@ def test_no_tier_stops_the_start_of_a_broker_that_asks_for_one() -> None:
 
 
 def test_hook_odradek_services_gets_the_broker() -> None:
-    one = plugin("one", odradek_services=named("odradek_services", lambda broker: [broker]))
+    service = Service("mine", run)
+    one = plugin("one", odradek_services=named("odradek_services", lambda broker: {BROKER: [service]}[broker]))
 
-    assert manager_with(one=one).services(BROKER) == [("one", BROKER)]
+    assert manager_with(one=one).services(BROKER) == [("one", service)]
 
 
 def test_hook_odradek_metrics_may_leave_out_its_argument() -> None:
-    metric: Any = "metric"
+    metric = Metric("odradek_mine", "What is mine.", "gauge", dict)
     one = plugin("one", odradek_metrics=named("odradek_metrics", lambda: [metric]))
 
     assert manager_with(one=one).metrics(BROKER) == [("one", metric)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...contracts.assignor import NO_GENERATION, GroupMember, MemberAssignment, SubscribedTopic
+from ...contracts.assignor import NO_GENERATION, GroupMember, MemberAssignment, SubscribedTopic, checked_assignment
 from ...wire.messages.consumer_protocol import (
     decode_assignment,
     decode_subscription,
@@ -106,7 +106,7 @@ def assign(
         )
         for member in members
     ]
-    return assignor.assign(existing, described), counts
+    return checked_assignment(assignor, existing, described), counts
 
 
 def encode_given(given: MemberAssignment) -> bytes:

@@ -14,13 +14,15 @@ import logging
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ...contracts.api_handler import PENDING
-from ...errors import ErrorCode, KafkaError
+from ...errors import ErrorCode, KafkaError, PluginError
 from ...partitions.produce_operation import ProduceOperation, WaitingPartition
+from ...plugin_offers import plugin_of_object
 from ...purgatory.delayed_operation import Outcome
 from ...records.batch import HEADER_SIZE, TIMESTAMP_TYPE_FLAG, TRANSACTIONAL_FLAG
 from ...records.plain import take_plain
 from ...records.produced import FLAGS_POSITION, InvalidBatchError, framed_header, is_transactional
 from ...records.validation import check_size, validate_batch, validate_framed
+from ...signatures import place_of
 from ...types import NO_OFFSET, NO_TIMESTAMP
 from ...wire.frame_template import FrameTemplate, mark
 from ...wire.messages.api_00_produce import (
@@ -343,10 +345,14 @@ class ProduceHandler:
             if accepted is None:
                 return None
             if accepted is not data:
-                data = memoryview(bytearray(accepted))
-                valid = validate_batch(
-                    data, 0, len(data), rules, now_ms=now_ms, produce_version=version, partition_name=name
-                )
+                try:
+                    data = memoryview(bytearray(accepted))
+                    valid = validate_batch(
+                        data, 0, len(data), rules, now_ms=now_ms, produce_version=version, partition_name=name
+                    )
+                except (KafkaError, TypeError, ValueError) as error:  # the stage's fault, not the producer's
+                    told = f"its append stage at {place_of(stage)} gave no valid batch: {error}"
+                    raise PluginError(plugin_of_object(stage), told) from error
         return data, valid.header
 
     def _fail(

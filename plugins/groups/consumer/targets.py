@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.kernel.api import GroupMember, SubscribedTopic
+from odradek.kernel.api import GroupMember, SubscribedTopic, checked_assignment
 
 from .member import NOTHING
 
@@ -52,7 +52,8 @@ def compute_targets(
             )
         )
     existing = {name: topic for name, topic in topics.items() if topic is not None}
-    assignment = assignor.assign(
+    assignment = checked_assignment(
+        assignor,
         group_members,
         {name: SubscribedTopic(topic.partitions_count) for name, topic in existing.items()},
     )
