@@ -90,6 +90,7 @@ from .contracts.election import (
 )
 from .contracts.gathering import Gathered
 from .contracts.log_values import EpochEnd, FileSlice, FoundLog, LogDirInfo, RecordsData, SegmentInfo
+from .contracts.pieces import ListPieces
 from .contracts.remote_store import (
     ObjectExistsError,
     ObjectInfo,
@@ -277,6 +278,7 @@ __all__ = [
     "KeyTable",
     "KnownEnd",
     "LazyHandler",
+    "ListPieces",
     "LogBase",
     "LogBounds",
     "LogConfig",

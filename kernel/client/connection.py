@@ -46,6 +46,8 @@ Connect: TypeAlias = "Callable[[str, int, ConnectionSettings, ssl.SSLContext | N
 _FETCH_KEY: Final = 1
 _RECEIVE_BYTES: Final = 256 * 1024
 _FRAME_BYTES_MAX: Final = 2**31 - 1
+_ANSWER_ELEMENTS_MAX: Final = 10_000_000
+"""How many items and numbers an answer may hold: a cluster has many partitions, and this client asked."""
 """Answers are as large as the client asked for: the broker is trusted with the size."""
 _CORRELATION_MASK: Final = 2**31 - 1
 _THROTTLED_FROM: Final = {
@@ -325,7 +327,9 @@ class Connection:
         else:
             if cls.__api_key__ == _FETCH_KEY:
                 self._frames.detach()  # the records stay views into this memory
-            pending.response = wire.decode(cls, frame[position:], version=pending.version)
+            pending.response = wire.decode(
+                cls, frame[position:], version=pending.version, elements_max=_ANSWER_ELEMENTS_MAX
+            )
         self._used_s = trio.current_time()
         if pending.version >= _THROTTLED_FROM.get(cls.__api_key__, 0):
             throttle_ms = getattr(pending.response, "throttle_time_ms", 0)

@@ -7,6 +7,9 @@ Handlers run on the reactor's task: they must not block. Four ways to answer:
 * be an `AsyncApiHandler`: the router runs it as a task in the broker's nursery and sends what it returns;
 * be both, and return `AS_TASK` from `handle` for the requests that need `handle_async`.
 
+A handler that has a `ListPieces` as `pieces` is asked for long requests piece by piece, as is everything that a task
+answers: no request may hold up the others, see `pieces.py`.
+
 Returning None sends nothing (Produce with acks=0). Raising `KafkaError` makes the router ask `error_response`;
 raising `MalformedRequestError` closes the connection.
 
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..errors import ErrorCode
+    from .pieces import ListPieces
 
 
 class Pending(Enum):
@@ -188,6 +192,11 @@ class LazyHandler:
                 raise PluginError(plugin_of(module_of(self._make)), f"what is made to answer cannot: {problem}")
             self._made = made
         return made
+
+    @property
+    def pieces(self) -> ListPieces | None:
+        """How the handler has long requests cut; the handler is made for it."""
+        return getattr(self._handler(), "pieces", None)
 
     def handle(self, request: Any, context: RequestContext) -> Answer:
         """Answer one request, as the handler does."""

@@ -20,9 +20,11 @@ import trio
 
 from ..contracts.api_handler import AS_TASK, PENDING
 from ..errors import ErrorCode, KafkaError, MalformedRequestError, PluginError
+from ..turnstile import run_in_slices
 from ..wire.messages.api_18_api_versions import ApiVersion, ApiVersionsResponse
 from ..wire.registry import API_VERSIONS_KEY, APIS
 from ..wire.varint import skip_tags
+from .long_requests import GaveUpError, LongFrame, LongRequests, answer_in_pieces
 from .request import Request
 from .routes import Route
 
@@ -30,7 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ..contracts.api_handler import ApiHandler, AsyncApiHandler
+    from ..contracts.pieces import ListPieces
     from ..network.connection import Connection
+    from .routes import RepeatedRequest
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +67,7 @@ class Router:
         self._timer = timer
         self._turn_enders = tuple(turn_enders)
         self._on_connection_closed = on_connection_closed
+        self._long = LongRequests()
         self._send_task, self._receive_task = trio.open_memory_channel[tuple[Request, Any]](float("inf"))
 
     def add(self, handler: ApiHandler | AsyncApiHandler, plugin: str = "") -> None:
@@ -87,6 +92,7 @@ class Router:
 
     def connection_closed(self, connection: Connection) -> None:
         """Let go of everything that waits for a connection that is gone."""
+        self._long.connection_closed(connection)
         self._on_connection_closed(connection)
 
     def turn_ended(self) -> None:
@@ -109,30 +115,39 @@ class Router:
         if not route.min_version <= version <= route.max_version:
             self._answer_unknown_version(connection, route, version, correlation_id, client_id_size, frame)
             return
+        request: Request | None = None
         repeats = route.repeats
         found = None if repeats is None else repeats.find(connection, frame, version, client_id_size)
-        request: Request | None = None
         if found is not None:
             repeated, news = found
             request = Request(route, version, correlation_id, repeated.client_id, connection, received_s)
-            try:
-                answer = route.handler.handle_repeated(repeated, news, request)
-            except Exception as error:
-                answer = self._error_answer(request, repeated.request, error)
-            if answer is PENDING:
-                return
-            if answer is not None:
-                route.send(request, answer)
+            if self._handle_repeated(request, repeated, news):
                 return
         client_id, position = read_client_id(frame, client_id_size)
         if version >= route.first_flexible_version:
             position = skip_tagged_fields(frame, position)
-        body = route.decode(frame, position, version)
+        is_long = len(frame) >= route.long_frame_bytes
+        body = LongFrame(connection, frame, position) if is_long else route.decode(frame, position, version)
         if request is None:
             request = Request(route, version, correlation_id, client_id, connection, received_s)
+        if is_long:
+            self._begin_task(request, body)
+            return
         self._dispatch(route, request, body)
         if repeats is not None and found is None:
             repeats.learn(request, frame, client_id_size, body)
+
+    def _handle_repeated(self, request: Request, repeated: RepeatedRequest, news: Any) -> bool:
+        """Have a request answered that was recognised; return False if it must be decoded all the same."""
+        try:
+            answer = request.route.handler.handle_repeated(repeated, news, request)
+        except Exception as error:
+            answer = self._error_answer(request, repeated.request, error)
+        if answer is None:
+            return False
+        if answer is not PENDING:
+            request.route.send(request, answer)
+        return True
 
     def _dispatch(self, route: Route, request: Request, body: Any) -> None:
         if route.is_async:
@@ -210,26 +225,63 @@ class Router:
     async def _run_one(self, request: Request, body: Any, limiter: trio.Semaphore) -> None:
         try:
             if request.connection.is_open:
-                try:
-                    answer = await request.route.handler.handle_async(body, request)
-                except MalformedRequestError as error:
-                    request.connection.close(str(error))
-                    answer = None
-                except Exception as error:
-                    answer = self._error_answer_or_none(request, body, error)
-                if answer is not PENDING:
-                    self._reply(request, answer)
+                with self._long.watch(request.connection):
+                    if type(body) is LongFrame:
+                        async with self._long.limiter:
+                            await self._run_long(request, body)
+                    else:
+                        await self._run_short(request, body)
         finally:
+            if type(body) is LongFrame:
+                body.let_go()
             limiter.release()
 
-    def _reply(self, request: Request, answer: Any) -> None:
+    async def _run_short(self, request: Request, body: Any) -> None:
+        try:
+            answer = await request.route.handler.handle_async(body, request)
+        except MalformedRequestError as error:
+            request.connection.close(str(error))
+            answer = None
+        except Exception as error:
+            answer = self._error_answer_or_none(request, body, error)
+        if answer is not PENDING:
+            await self._reply(request, answer)
+
+    async def _run_long(self, request: Request, frame: LongFrame) -> None:
+        route = request.route
+        try:
+            body = await run_in_slices(frame.decode_in_steps(request))
+        except MalformedRequestError as error:
+            request.connection.close(str(error))
+            request.complete(None)
+            return
+        pieces: ListPieces | None = getattr(route.handler, "pieces", None)
+        try:
+            if pieces is None:
+                self._dispatch(route, request, body)
+                return
+            answer = await answer_in_pieces(pieces, request, body)
+        except MalformedRequestError as error:
+            request.fail(str(error))
+            return
+        except GaveUpError as error:
+            request.fail(str(error))
+            return
+        except Exception as error:
+            answer = self._error_answer_or_none(request, body, error)
+        await self._reply(request, answer)
+
+    async def _reply(self, request: Request, answer: Any) -> None:
         """Answer from a task; an answer that cannot be encoded costs its connection, nobody else's."""
         try:
-            request.reply(answer)
+            parts = None if answer is None else await run_in_slices(request.route.encode_in_steps(request, answer))
         except Exception:
             self.unexpected_errors_count += 1
             log.exception("%r: the answer cannot be sent: %r", request, answer)
             request.fail("internal failure")
+        else:
+            request.route.note_answered(request)
+            request.complete(parts)
 
 
 def read_client_id(frame: memoryview, size: int) -> tuple[str | None, int]:

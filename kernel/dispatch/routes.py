@@ -5,12 +5,13 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from ..contracts.pieces import LONG_FRAME_BYTES, NEVER_LONG, ListPieces
 from ..observe.histogram import Histogram
-from ..wire.codec import ELEMENTS_MAX, decoder, encoder
+from ..wire.codec import ELEMENTS_MAX, decoder, decoder_in_steps, encoder, encoder_in_steps
 from ..wire.versions import NO_VERSIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from ..contracts.api_handler import ApiHandler, AsyncApiHandler
     from ..network.connection import Connection
@@ -64,11 +65,13 @@ class Route:
         "_timer",
         "api",
         "api_key",
+        "elements_max",
         "errors_count",
         "first_flexible_version",
         "handler",
         "is_async",
         "latency_ms",
+        "long_frame_bytes",
         "max_version",
         "min_version",
         "name",
@@ -96,6 +99,8 @@ class Route:
         self.handler: Any = handler
         self.is_async = not hasattr(handler, "handle")
         self.repeats: RepeatedRequests | None = getattr(handler, "repeats", None)
+        self.elements_max: int = getattr(handler, "elements_max", ELEMENTS_MAX)
+        self.long_frame_bytes = long_frame_bytes_of(handler)
         self.plugin = plugin
         self.errors_count = 0
         self.latency_ms = Histogram()
@@ -115,7 +120,21 @@ class Route:
         decode = self._decoders.get(version)
         if decode is None:
             decode = self._decoders[version] = decoder(self.api.request, version)
-        return decode(frame, position, ELEMENTS_MAX)[0]
+        return decode(frame, position, self.elements_max)[0]
+
+    def decode_in_steps(self, frame: memoryview, position: int, version: int) -> Generator[None, None, Any]:
+        """Decode a request that may be long; see `decode`."""
+        body, _end = yield from decoder_in_steps(self.api.request, version)(frame, position, self.elements_max)
+        return body
+
+    def encode_in_steps(self, request: Request, response: Any) -> Generator[None, None, list[Any]]:
+        """Encode an answer that may be long, and return its frame; see `send`."""
+        version = request.api_version
+        parts: list[Any]
+        parts, size_bytes = yield from encoder_in_steps(self.api.response, version)(response)
+        if self.api.response_header_version(version) > 0:
+            return [_FLEXIBLE_HEADER.pack(size_bytes + 5, request.correlation_id, 0), *parts]
+        return [_HEADER.pack(size_bytes + 4, request.correlation_id), *parts]
 
     def note_answered(self, request: Request) -> None:
         """Count a request by how long it took."""
@@ -142,3 +161,14 @@ class Route:
         )
         parts[0] = head + parts[0]  # an encoder puts nothing but bytes of its own first
         request.complete(parts)
+
+
+def long_frame_bytes_of(handler: ApiHandler | AsyncApiHandler) -> int:
+    """Return from which size on a frame is decoded in slices; see `ListPieces`.
+
+    Who is asked for records, and knows what is asked again and again, decodes at once, but never many elements.
+    """
+    if hasattr(handler, "elements_max"):
+        return NEVER_LONG
+    pieces = getattr(type(handler), "pieces", None)  # of the class: a lazy handler is not to be made for this
+    return pieces.long_frame_bytes if isinstance(pieces, ListPieces) else LONG_FRAME_BYTES

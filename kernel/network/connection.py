@@ -386,6 +386,14 @@ class Connection:
             self._keep_rest(self._input)
         return not self.waits_for_memory
 
+    def keep_memory(self, size_bytes: int) -> None:
+        """Count the memory of a frame that is kept beyond its turn as lent, until `let_memory_go`."""
+        self._memory.keep(size_bytes)
+
+    def let_memory_go(self, size_bytes: int) -> None:
+        """Say that a frame that was kept is kept no longer."""
+        self._memory.let_go(size_bytes)
+
     # -- answering ---------------------------------------------------------------------------------------------------
 
     def slot_completed(self, slot: ReplySlot) -> None:

@@ -196,7 +196,8 @@ class Loop(ABC):
         if self._is_turn_wanted:
             self.wake()
         memory = self.memory
-        if memory.returned:
+        if memory.returned or memory.has_room_again:
+            memory.has_room_again = False
             memory.reclaim()
             if self._waiting_for_memory:
                 self._retry_memory()

@@ -59,6 +59,8 @@ class ReceiveMemory:
         spare_limit_bytes: How many bytes of given-back blocks are kept for the next frame.
         block_bytes: How many bytes of blocks are lent for frames to come.
         owed_bytes: How many bytes of blocks keep what came for whom there was no room.
+        kept_bytes: How many bytes of frames are kept beyond their turn.
+        has_room_again: Some of them were let go; whoever tries again for those that wait takes the mark away.
         arena_view: The arena that is received into; `Connection.writable` cuts its windows from it.
         arena_position: Where its free part begins.
         returned: Blocks that were given back, for `reclaim` to look at.
@@ -68,6 +70,8 @@ class ReceiveMemory:
     spare_limit_bytes: int = 8 * 1024 * 1024
     block_bytes: int = attrs.field(default=0, init=False)
     owed_bytes: int = attrs.field(default=0, init=False)
+    kept_bytes: int = attrs.field(default=0, init=False)
+    has_room_again: bool = attrs.field(default=False, init=False)
     _arena: bytearray = attrs.field(init=False, factory=lambda: bytearray(ARENA_BYTES))
     arena_view: memoryview = attrs.field(init=False)
     arena_position: int = attrs.field(default=0, init=False)
@@ -100,10 +104,20 @@ class ReceiveMemory:
     def lend(self, size_bytes: int) -> bytearray | None:
         """Return a block of at least `size_bytes`, > 0; None while the limit leaves no room."""
         capacity = block_capacity(size_bytes)
-        if self.block_bytes and self.block_bytes + capacity > self.limit_bytes:
+        lent_bytes = self.block_bytes + self.kept_bytes
+        if lent_bytes and lent_bytes + capacity > self.limit_bytes:
             return None
         self.block_bytes += capacity
         return self._take(capacity)
+
+    def keep(self, size_bytes: int) -> None:
+        """Count a frame's memory as lent though its block was given back: somebody reads it beyond its turn."""
+        self.kept_bytes += size_bytes
+
+    def let_go(self, size_bytes: int) -> None:
+        """Count it no longer."""
+        self.kept_bytes -= size_bytes
+        self.has_room_again = True
 
     def lend_owed(self, size_bytes: int) -> bytearray:
         """Return a block for bytes that arrived already and must be kept: the limit does not count."""

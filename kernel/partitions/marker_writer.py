@@ -53,7 +53,7 @@ class MarkerOwner(Protocol):
 class _MarkerOperation(DelayedOperation):
     """Waits until the marker's batches in this broker's own partitions are committed."""
 
-    __slots__ = ("_parts", "_waiting")
+    __slots__ = ("_open", "_parts", "_waiting")
 
     def __init__(
         self, deadline_ms: int, waiting: dict[Replica, int], parts: Gathered[TopicPartition, ErrorCode]
@@ -61,16 +61,25 @@ class _MarkerOperation(DelayedOperation):
         """Take by replica the offset that its high watermark has to reach."""
         super().__init__(deadline_ms)
         self._waiting = waiting
+        self._open = dict.fromkeys(waiting)
         self._parts = parts
 
     def is_ready(self) -> bool:
-        """Return whether no partition is still on its way."""
-        return all(self.code(replica) is not None for replica in self._waiting)
+        """Return whether no partition is still on its way; one that is done is not looked at again."""
+        while self._open:
+            replica = next(iter(self._open))
+            if self.code(replica) is None:
+                return False
+            del self._open[replica]
+        return True
 
     def is_ready_for(self, key: Hashable) -> bool:
         """Return the same, at the cost of one partition while that one is not done."""
         replica: Replica = key  # type: ignore[assignment] # it waits under replicas and nothing else
-        return self.code(replica) is not None and self.is_ready()
+        if self.code(replica) is None:
+            return False
+        self._open.pop(replica, None)
+        return self.is_ready()
 
     def code(self, replica: Replica) -> ErrorCode | None:
         """Return what became of one partition, None as long as that is open."""

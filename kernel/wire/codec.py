@@ -10,14 +10,14 @@ from .message import Message
 from .records import Encoded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
 M = TypeVar("M", bound=Message)
 
 ELEMENTS_MAX: Final = 500_000
-"""How many array items and unknown tagged fields one message may hold; arrays of numbers and ids do not count.
+"""How many array items, numbers of arrays and unknown tagged fields one message may hold.
 
-Two million empty names fit into 4 MB and would hold the reactor for seconds; this many take about 0.3 s. The largest
+Fifty million empty names fit into a request of 100 MB; this many take about 0.3 s, in slices, and 100 MB. The largest
 honest request is a follower's full fetch of every partition of a cluster at Kafka's recommended limit: 200,000
 partitions in as many topics. Whoever decodes the answer to its own request may allow more.
 """
@@ -39,6 +39,38 @@ def decoder(cls: type[M], version: int) -> Callable[[Buffer, int, int], tuple[M,
 
         known = cls.__decoders__[version] = compile_decoder(cls, version)
     return cast("Callable[[Buffer, int, int], tuple[M, int]]", known)
+
+
+def decoder_in_steps(
+    cls: type[M], version: int
+) -> Callable[[memoryview, int, int], Generator[None, None, tuple[M, int]]]:
+    """Return the generator that decodes one version, yielding after each item: for messages that may be long.
+
+    Raises:
+        DecodeError: `cls` has no such version.
+    """
+    known = cls.__decoders__.get(~version)
+    if known is None:
+        decoder(cls, version)
+        from .compile_decoder import compile_decoder
+
+        known = cls.__decoders__[~version] = compile_decoder(cls, version, in_steps=True)
+    return cast("Callable[[memoryview, int, int], Generator[None, None, tuple[M, int]]]", known)
+
+
+def encoder_in_steps(cls: type[M], version: int) -> Callable[[M], Generator[None, None, Encoded]]:
+    """Return the generator that encodes one version, yielding after each item: for messages that may be long.
+
+    Raises:
+        EncodeError: `cls` has no such version.
+    """
+    known = cls.__encoders__.get(~version)
+    if known is None:
+        encoder(cls, version)
+        from .compile_encoder import compile_encoder
+
+        known = cls.__encoders__[~version] = compile_encoder(cls, version, in_steps=True)
+    return cast("Callable[[M], Generator[None, None, Encoded]]", known)
 
 
 def encoder(cls: type[M], version: int) -> Callable[[M], Encoded]:

@@ -6,6 +6,9 @@ code:
 
     buf, p, end   the buffer, the position, the length      m0, m1 ..   the object of each nesting depth
     budget        elements that may still come              n, q        a length, the end of what it measures
+
+The same can be written as a generator that yields after each item of an array, so that a request with very many of them
+is decoded in slices (`turnstile.py`); it copies nothing as a whole.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ _SHARED: dict[str, Any] = {
     "varint": varint.read_unsigned_varint,
     "string_length": varint.read_string_length,
     "skip_tags": varint.skip_tags,
+    "skip_tags_in_steps": varint.skip_tags_in_steps,
     "fail_length": varint.fail_length,
     "fail_budget": varint.fail_budget,
     "fail_tag": varint.fail_tag,
@@ -77,10 +81,11 @@ def _field_size_min(spec: FieldSpec, version: int, flexible: bool) -> int:
 class _Decoder:
     """Collects the lines of one decoder."""
 
-    def __init__(self, version: int, flexible: bool, views: bool) -> None:
+    def __init__(self, version: int, flexible: bool, *, views: bool, in_steps: bool) -> None:
         self.version = version
         self.flexible = flexible
         self.views = views
+        self.in_steps = in_steps
         self.lines: list[str] = []
         self.names = dict(_SHARED)
         self.formats: list[str] = []
@@ -104,6 +109,11 @@ class _Decoder:
     def constant(self, value: object) -> str:
         """Return the text of a default."""
         return repr(value) if value is None or isinstance(value, bool | int | float | str) else self.name("D", value)
+
+    def step(self) -> None:
+        """Let others come, if this is a decoder that may take long."""
+        if self.in_steps:
+            self.line("yield")
 
     def fixed(self, code: str, target: str) -> None:
         """Read one thing of fixed size, together with its neighbours."""
@@ -238,7 +248,13 @@ class _Decoder:
             code = FIXED_FORMATS[spec.item]
             size = struct.calcsize(">" + code)
             self.span("n" if size == 1 else f"n * {size}")
-            if spec.item == "uuid":
+            self.spend("n")
+            if spec.item == "uuid" and self.in_steps:
+                self.line(f"{target} = ids = []")
+                self.line("for i in range(p, q, 16):")
+                self.line("    ids.append(IDS[bytes(buf[i:i + 16])])")
+                self.line("    yield")
+            elif spec.item == "uuid":
                 self.line(f"{target} = [IDS[bytes(buf[i:i + 16])] for i in range(p, q, 16)]")
             else:
                 self.names[f"numbers_{code}"] = varint.unpackers(code)
@@ -252,9 +268,7 @@ class _Decoder:
             least = 1 if self.flexible else 2
         self.line(f"if n < 0 or n * {least} > end - p:")
         self.line("    fail_length(n)")
-        self.line("budget -= n")
-        self.line("if budget < 0:")
-        self.line("    fail_budget()")
+        self.spend("n")
         self.line(f"{target} = list{variable} = []")
         self.line("for _ in range(n):")
         self.indent += 1
@@ -265,7 +279,14 @@ class _Decoder:
             self.length(item)
             self.measured(item, variable)
         self.line(f"list{variable}.append({variable})")
+        self.step()
         self.indent -= 1
+
+    def spend(self, count: str) -> None:
+        """Take so many elements off the budget."""
+        self.line(f"budget -= {count}")
+        self.line("if budget < 0:")
+        self.line("    fail_budget()")
 
     def tags(self, known: list[FieldSpec], target: str) -> None:
         """Read the tagged fields at the end of a structure: known ones by their type, others by their size."""
@@ -274,14 +295,13 @@ class _Decoder:
         self.line("if n:")
         self.indent += 1
         if not known:
-            self.line("p, budget = skip_tags(buf, p - 1, end, budget)")
+            skip = "(yield from skip_tags_in_steps(" if self.in_steps else "(skip_tags("
+            self.line(f"p, budget = {skip}buf, p - 1, end, budget))")
             self.indent -= 1
             return
         depth = self.deeper()[1:]
         self.line("n, p = varint(buf, p - 1)")
-        self.line("budget -= n")
-        self.line("if budget < 0:")
-        self.line("    fail_budget()")
+        self.spend("n")
         self.line("for _ in range(n):")
         self.indent += 1
         self.line(f"tag{depth}, p = varint(buf, p)")
@@ -299,19 +319,21 @@ class _Decoder:
         self.line(f"    p = stop{depth}")
         self.line(f"if p != stop{depth}:")
         self.line(f"    fail_tag(tag{depth})")
+        self.step()
         self.indent -= 2
 
 
-def decoder_source(cls: type[Message], version: int) -> tuple[str, dict[str, Any]]:
-    """Return the source of a decoder and the names that it needs."""
-    views = holds_records(cls, version)
-    writer = _Decoder(version, version >= cls.__flexible_from__, views)
+def decoder_source(cls: type[Message], version: int, *, in_steps: bool = False) -> tuple[str, dict[str, Any]]:
+    """Return the source of a decoder, or of one that is a generator, and the names that it needs."""
+    views = in_steps or holds_records(cls, version)
+    writer = _Decoder(version, version >= cls.__flexible_from__, views=views, in_steps=in_steps)
     writer.structure(cls, "m0")
     lines = [
         "def decode(buf, p, budget):",
         "    try:",
         *([] if views else ["        buf = bytes(buf)"]),
         "        end = len(buf)",
+        *(["        yield"] if in_steps else []),
         *writer.lines,
         "    except (IndexError, StructError):",
         f'        raise DecodeError("{cls.__name__} v{version}: the bytes end too early") from None',
@@ -322,8 +344,11 @@ def decoder_source(cls: type[Message], version: int) -> tuple[str, dict[str, Any
     return "\n".join(lines), writer.names
 
 
-def compile_decoder(cls: type[Message], version: int) -> Callable[..., tuple[Any, int]]:
-    """Return what decodes `cls` in `version`: `(buffer, position, elements_max) -> (message, position)`."""
-    source, names = decoder_source(cls, version)
+def compile_decoder(cls: type[Message], version: int, *, in_steps: bool = False) -> Callable[..., Any]:
+    """Return what decodes `cls` in `version`: `(buffer, position, elements_max) -> (message, position)`.
+
+    In steps it is a generator that returns so, and takes a `memoryview`.
+    """
+    source, names = decoder_source(cls, version, in_steps=in_steps)
     exec(compile(source, f"<decode {cls.__name__} v{version}>", "exec"), names)
-    return cast("Callable[..., tuple[Any, int]]", names["decode"])
+    return cast("Callable[..., Any]", names["decode"])

@@ -6,12 +6,14 @@ byte of that call. Conventions inside the generated code:
 
     small, add    pieces to be joined, and its append       m0, m1 ..   the object of each nesting depth
     parts         finished parts                            n, b        a length, the bytes that it measures
+
+As with decoders, the same can be written as a generator that yields after each item of an array.
 """
 
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from . import varint
 from .compile_decoder import fields_in, holds_records, tags_in
@@ -37,12 +39,17 @@ _SHARED: dict[str, Any] = {
 }
 
 
+PIECES_MAX: Final = 4096
+"""How many pieces an encoder that works in steps joins at a time."""
+
+
 class _Encoder:
     """Collects the lines of one encoder."""
 
-    def __init__(self, version: int, flexible: bool) -> None:
+    def __init__(self, version: int, flexible: bool, *, in_steps: bool) -> None:
         self.version = version
         self.flexible = flexible
+        self.in_steps = in_steps
         self.lines: list[str] = []
         self.names = dict(_SHARED)
         self.formats: list[str] = []
@@ -232,8 +239,17 @@ class _Encoder:
                 self.structure(cast("type[Message]", spec.struct), variable)
             else:
                 self.measured(FieldSpec("string", "0+"), variable)
+            if self.in_steps:
+                self.step()
             self.indent -= 1
         self.indent -= 1
+
+    def step(self) -> None:
+        """Let others come, and join what was written once it is much."""
+        self.line(f"if len(small) > {PIECES_MAX}:")
+        self.line("    parts.append(join(small))")
+        self.line("    small.clear()")
+        self.line("yield")
 
     def tags(self, known: list[FieldSpec], source: str) -> None:
         """Write the tagged fields at the end of a structure: those that do not hold their default."""
@@ -269,11 +285,11 @@ class _Encoder:
         self.indent -= 1
 
 
-def encoder_source(cls: type[Message], version: int) -> tuple[str, dict[str, Any]]:
-    """Return the source of an encoder and the names that it needs."""
-    writer = _Encoder(version, version >= cls.__flexible_from__)
+def encoder_source(cls: type[Message], version: int, *, in_steps: bool = False) -> tuple[str, dict[str, Any]]:
+    """Return the source of an encoder, or of one that is a generator, and the names that it needs."""
+    writer = _Encoder(version, version >= cls.__flexible_from__, in_steps=in_steps)
     writer.structure(cls, "m0")
-    if holds_records(cls, version):
+    if in_steps or holds_records(cls, version):
         start = ["        parts = []"]
         end = ["        return finish(small, parts)"]
     else:
@@ -285,6 +301,7 @@ def encoder_source(cls: type[Message], version: int) -> tuple[str, dict[str, Any
         "        small = []",
         "        add = small.append",
         *start,
+        *(["        yield"] if in_steps else []),
         *writer.lines,
         *end,
         "    except (AttributeError, TypeError, UnicodeEncodeError, StructError) as error:",
@@ -293,8 +310,8 @@ def encoder_source(cls: type[Message], version: int) -> tuple[str, dict[str, Any
     return "\n".join(lines), writer.names
 
 
-def compile_encoder(cls: type[Message], version: int) -> Callable[[Any], Encoded]:
-    """Return the function that encodes `cls` in `version`."""
-    source, names = encoder_source(cls, version)
+def compile_encoder(cls: type[Message], version: int, *, in_steps: bool = False) -> Callable[[Any], Any]:
+    """Return the function that encodes `cls` in `version` as `Encoded`; in steps, the generator that returns it."""
+    source, names = encoder_source(cls, version, in_steps=in_steps)
     exec(compile(source, f"<encode {cls.__name__} v{version}>", "exec"), names)
-    return cast("Callable[[Any], Encoded]", names["encode"])
+    return cast("Callable[[Any], Any]", names["encode"])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, Final, NoReturn
 
 from ..types import Buffer
@@ -81,6 +81,17 @@ def skip_tags(buffer: Buffer, position: int, end: int, budget: int) -> tuple[int
     Returns:
         The position behind them, and what is left of the budget.
     """
+    steps = skip_tags_in_steps(buffer, position, end, budget)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            found: tuple[int, int] = done.value
+            return found
+
+
+def skip_tags_in_steps(buffer: Buffer, position: int, end: int, budget: int) -> Generator[None, None, tuple[int, int]]:
+    """Step over tagged fields as `skip_tags` does, one after the other."""
     count, position = read_unsigned_varint(buffer, position)
     budget -= count
     if budget < 0:
@@ -91,6 +102,7 @@ def skip_tags(buffer: Buffer, position: int, end: int, budget: int) -> tuple[int
         position += size
         if position > end:
             fail_length(size)
+        yield
     return position, budget
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from odradek.kernel.api import AS_TASK, PENDING, ErrorCode, Gathered, PatternError, compile_pattern
+from odradek.kernel.api import AS_TASK, PENDING, ErrorCode, Gathered, ListPieces, PatternError, compile_pattern
 from odradek.kernel.wire.messages.api_65_describe_transactions import (
     DescribeTransactionsResponse,
     TopicData,
@@ -40,6 +40,7 @@ class DescribeTransactionsHandler:
     """Answers DescribeTransactions."""
 
     api_key = 65
+    pieces = ListPieces("transactional_ids", answers=["transaction_states"], together="", once=True)
 
     def __init__(self, runtime: CoordinatorRuntime[TransactionShard]) -> None:
         self._runtime = runtime

@@ -74,6 +74,7 @@ class ProduceHandler:
     """Answers Produce. Owned by the reactor's task."""
 
     api_key = 0
+    elements_max = 10_000
 
     def __init__(
         self, *, replicas: ReplicaManager, purgatory: Purgatory, clock: Clock, admission: ProduceAdmission

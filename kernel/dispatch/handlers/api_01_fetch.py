@@ -48,6 +48,7 @@ class FetchHandler:
     """Answers Fetch. Owned by the reactor's task."""
 
     api_key = 1
+    elements_max = 10_000
 
     def __init__(
         self,

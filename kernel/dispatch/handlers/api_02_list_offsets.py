@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from ...contracts.api_handler import AS_TASK
+from ...contracts.pieces import ListPieces
 from ...contracts.storage import NO_LIMIT
 from ...contracts.tiering import RecordsAreRemoteError
 from ...disk_threads import do_on_thread
@@ -59,6 +60,7 @@ class ListOffsetsHandler:
     """Answers ListOffsets. Owned by the reactor's task."""
 
     api_key = 2
+    pieces = ListPieces("topics.partitions", answers=["topics.partitions"], together="partition_index")
 
     def __init__(self, *, replicas: ReplicaManager, cold_timeout_ms: Callable[[], int]) -> None:
         """Make the handler.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ...contracts.pieces import ListPieces
 from ...errors import ErrorCode, KafkaError
 from ...ids import ZERO_ID
 from ...metadata.names import is_valid_topic_name
@@ -44,6 +45,7 @@ class MetadataHandler:
     """Answers Metadata from the current image."""
 
     api_key = 3
+    pieces = ListPieces("topics", answers=["topics"], items_max=50, together="name topic_id", once=True)
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ...contracts.pieces import ListPieces
 from ...errors import ErrorCode, KafkaError, error_code
 from ...missing_roles import ROLE_OF_KEY_TYPE
 from ...wire.messages.api_10_find_coordinator import Coordinator, FindCoordinatorResponse
@@ -33,6 +34,7 @@ class FindCoordinatorHandler:
     """Answers FindCoordinator from the current image."""
 
     api_key = 10
+    pieces = ListPieces("coordinator_keys", answers=["coordinators"])
 
     def __init__(
         self,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...contracts.pieces import ListPieces
 from ...wire.messages.api_19_create_topics import CreatableTopicResult, CreateTopicsResponse
 from .controller_call import Submit, message_of, submit_within
 
@@ -20,6 +21,7 @@ class CreateTopicsHandler:
     """Answers CreateTopics through the controller."""
 
     api_key = 19
+    pieces = ListPieces("topics", answers=["topics"], items_max=5, long_frame_bytes=256, together="name")
 
     def __init__(self, *, submit: Submit) -> None:
         """Make the handler; `submit` is `MetadataLog.submit`."""

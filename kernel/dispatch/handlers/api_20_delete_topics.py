@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ...contracts.pieces import ListPieces
 from ...errors import ErrorCode
 from ...wire.messages.api_20_delete_topics import DeletableTopicResult, DeleteTopicsResponse
 from .controller_call import Submit, message_of, submit_within
@@ -23,6 +24,9 @@ class DeleteTopicsHandler:
     """Answers DeleteTopics through the controller."""
 
     api_key = 20
+    pieces = ListPieces(
+        "topics", "topic_names", answers=["responses"], items_max=50, long_frame_bytes=1024, together="name topic_id"
+    )
 
     def __init__(self, *, submit: Submit) -> None:
         """Make the handler; `submit` is `MetadataLog.submit`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ...contracts.pieces import ListPieces
 from ...errors import ErrorCode, KafkaError
 from ...types import NO_EPOCH, NO_OFFSET
 from ...wire.messages.api_21_delete_records import (
@@ -32,6 +33,7 @@ class DeleteRecordsHandler:
     """Answers DeleteRecords. Owned by the reactor's task."""
 
     api_key = 21
+    pieces = ListPieces("topics.partitions", answers=["topics.partitions"])
 
     def __init__(self, *, replicas: ReplicaManager, may_lose_records: Callable[[str], bool]) -> None:
         """Make the handler.

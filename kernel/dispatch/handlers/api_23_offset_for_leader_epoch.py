@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...contracts.log_values import EpochEnd
+from ...contracts.pieces import ListPieces
 from ...errors import ErrorCode, KafkaError
 from ...types import NO_EPOCH, NO_OFFSET
 from ...wire.messages.api_23_offset_for_leader_epoch import (
@@ -30,6 +31,7 @@ class OffsetForLeaderEpochHandler:
     """Answers OffsetForLeaderEpoch. Owned by the reactor's task."""
 
     api_key = 23
+    pieces = ListPieces("topics.partitions", answers=["topics.partitions"])
 
     def __init__(self, *, replicas: ReplicaManager) -> None:
         self._replicas = replicas

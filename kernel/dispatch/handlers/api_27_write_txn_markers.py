@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...contracts.api_handler import PENDING
 from ...contracts.gathering import Gathered
+from ...contracts.pieces import ListPieces
 from ...contracts.transactions import TransactionMarker
 from ...types import TopicPartition
 from ...wire.messages.api_27_write_txn_markers import (
@@ -37,6 +38,7 @@ class WriteTxnMarkersHandler:
     """Answers WriteTxnMarkers. Owned by the reactor's task."""
 
     api_key = 27
+    pieces = ListPieces("markers.topics.partition_indexes", answers=["markers.topics.partitions"])
 
     def __init__(self, *, writer: MarkerWriter) -> None:
         self._writer = writer

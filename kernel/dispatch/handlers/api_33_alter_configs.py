@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...contracts.pieces import ListPieces
 from ...wire.messages.api_33_alter_configs import AlterConfigsResourceResponse, AlterConfigsResponse
 from .controller_call import Submit, message_of
 
@@ -20,6 +21,9 @@ class AlterConfigsHandler:
     """Answers AlterConfigs through the controller."""
 
     api_key = 33
+    pieces = ListPieces(
+        "resources", answers=["responses"], items_max=10, long_frame_bytes=512, together="resource_type resource_name"
+    )
 
     def __init__(self, *, submit: Submit) -> None:
         """Make the handler; `submit` is `MetadataLog.submit`."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+from ...contracts.pieces import ListPieces
 from ...errors import ErrorCode, KafkaError, StorageError
 from ...wire.messages.api_34_alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -35,6 +36,7 @@ class AlterReplicaLogDirsHandler:
     """Answers AlterReplicaLogDirs. Owned by the reactor's task."""
 
     api_key = 34
+    pieces = ListPieces("dirs.topics.partitions", answers=["results.partitions"])
 
     def __init__(self, *, replicas: ReplicaManager, moves: LogMoves) -> None:
         self._replicas = replicas

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ...contracts.pieces import ListPieces
 from ...errors import ErrorCode
 from ...metadata.partition_changes import elections_failed
 from .controller_call import Submit, message_of, submit_within
@@ -23,6 +24,7 @@ class ElectLeadersHandler:
     """Answers ElectLeaders through the controller."""
 
     api_key = 43
+    pieces = ListPieces("topic_partitions.partitions", answers=["replica_election_results.partition_result"])
 
     def __init__(self, *, submit: Submit) -> None:
         """Make the handler; `submit` is `MetadataLog.submit`."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...contracts.pieces import ListPieces
 from ...wire.messages.api_44_incremental_alter_configs import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsResponse,
@@ -23,6 +24,9 @@ class IncrementalAlterConfigsHandler:
     """Answers IncrementalAlterConfigs through the controller."""
 
     api_key = 44
+    pieces = ListPieces(
+        "resources", answers=["responses"], items_max=10, long_frame_bytes=512, together="resource_type resource_name"
+    )
 
     def __init__(self, *, submit: Submit) -> None:
         """Make the handler; `submit` is `MetadataLog.submit`."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...contracts.pieces import ListPieces
 from ...wire.messages.api_45_alter_partition_reassignments import (
     AlterPartitionReassignmentsResponse,
     ReassignablePartitionResponse,
@@ -24,6 +25,7 @@ class AlterPartitionReassignmentsHandler:
     """Answers AlterPartitionReassignments through the controller."""
 
     api_key = 45
+    pieces = ListPieces("topics.partitions", answers=["responses.partitions"])
 
     def __init__(self, *, submit: Submit) -> None:
         """Make the handler; `submit` is `MetadataLog.submit`."""

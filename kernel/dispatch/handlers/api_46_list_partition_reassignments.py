@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...contracts.pieces import ListPieces
 from ...metadata.reassignments import list_partition_reassignments
 from ...wire.messages.api_46_list_partition_reassignments import ListPartitionReassignmentsResponse
 
@@ -23,6 +24,7 @@ class ListPartitionReassignmentsHandler:
     """Answers ListPartitionReassignments from the current image."""
 
     api_key = 46
+    pieces = ListPieces("topics.partition_indexes", answers=["topics.partitions"])
 
     def __init__(self, *, image: Callable[[], MetadataImage]) -> None:
         """Make the handler; `image` returns the current image."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ...contracts.pieces import ListPieces
 from ...errors import ErrorCode
 from ...ids import ZERO_ID
 from ...types import METADATA_TOPIC
@@ -35,6 +36,7 @@ class DescribeQuorumHandler:
     """Answers DescribeQuorum from the metadata log."""
 
     api_key = 55
+    pieces = ListPieces("topics.partitions", answers=["topics.partitions"])
 
     def __init__(self, *, broker_id: int, metadata: Callable[[], MetadataLog], clock: Clock) -> None:
         """Make the handler.

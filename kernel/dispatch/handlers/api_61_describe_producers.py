@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...contracts.pieces import ListPieces
 from ...errors import ErrorCode, KafkaError
 from ...metadata.names import check_topic_name
 from ...types import NO_EPOCH, NO_OFFSET
@@ -28,6 +29,7 @@ class DescribeProducersHandler:
     """Answers DescribeProducers. Owned by the reactor's task."""
 
     api_key = 61
+    pieces = ListPieces("topics.partition_indexes", answers=["topics.partitions"], together="", once=True)
 
     def __init__(self, *, replicas: ReplicaManager) -> None:
         self._replicas = replicas

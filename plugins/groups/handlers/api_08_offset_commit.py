@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from odradek.kernel.api import ErrorCode
+from odradek.kernel.api import ErrorCode, ListPieces
 from odradek.kernel.wire.messages.api_08_offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitResponse,
@@ -34,6 +34,7 @@ class OffsetCommitHandler(GroupHandler):
     """Answers OffsetCommit."""
 
     api_key = 8
+    pieces = ListPieces("topics.partitions", answers=["topics.partitions"])
 
     def handle(self, request: OffsetCommitRequest, context: RequestContext) -> Answer:
         """Answer once the offsets are committed; at once if there is none that could be."""

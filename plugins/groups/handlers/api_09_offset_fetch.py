@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from odradek.kernel.api import PENDING, ZERO_ID, ErrorCode
+from odradek.kernel.api import PENDING, ZERO_ID, ErrorCode, ListPieces
 from odradek.kernel.wire.messages.api_09_offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -57,6 +57,11 @@ class OffsetFetchHandler(GroupHandler):
     """Answers OffsetFetch."""
 
     api_key = 9
+    pieces = ListPieces(
+        "topics.partition_indexes",
+        "groups.topics.partition_indexes",
+        answers=["topics.partitions", "groups.topics.partitions"],
+    )
 
     def handle(self, request: OffsetFetchRequest, context: RequestContext) -> Answer:
         """Answer once what was written before is committed, in every group that is asked for."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from odradek.kernel.api import ErrorCode
+from odradek.kernel.api import ErrorCode, ListPieces
 from odradek.kernel.wire.messages.api_13_leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,
@@ -29,6 +29,7 @@ class LeaveGroupHandler(GroupHandler):
     """Answers LeaveGroup."""
 
     api_key = 13
+    pieces = ListPieces("members", answers=["members"], items_max=50)
 
     def handle(self, request: LeaveGroupRequest, context: RequestContext) -> Answer:
         """Answer once the group knows."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from odradek.kernel.api import PENDING, ErrorCode
+from odradek.kernel.api import PENDING, ErrorCode, ListPieces
 from odradek.kernel.wire.messages.api_15_describe_groups import DescribedGroup, DescribeGroupsResponse
 
 from .common import Gathering, GroupHandler
@@ -27,12 +27,13 @@ class DescribeGroupsHandler(GroupHandler):
     """Answers DescribeGroups."""
 
     api_key = 15
+    pieces = ListPieces("groups", answers=["groups"], items_max=20)
 
     def handle(self, request: DescribeGroupsRequest, context: RequestContext) -> Answer:
-        """Answer once what was written before is committed, in every shard that is asked."""
+        """Answer once what was written before is committed, in every shard that is asked; each group once."""
         shows_operations = request.include_authorized_operations
         gathering = Gathering(lambda parts: context.reply(_response(parts, shows_operations=shows_operations)))
-        for partition, group_ids in by_partition(self._runtime, request.groups).items():
+        for partition, group_ids in by_partition(self._runtime, dict.fromkeys(request.groups)).items():
             self._describe(partition, group_ids, context.api_version, gathering)
         gathering.seal()
         return PENDING

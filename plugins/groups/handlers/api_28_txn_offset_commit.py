@@ -10,7 +10,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from odradek.kernel.api import PENDING, ZERO_ID, Admission, ErrorCode, KafkaError, ProducerIdentity, TopicPartition
+from odradek.kernel.api import (
+    PENDING,
+    ZERO_ID,
+    Admission,
+    ErrorCode,
+    KafkaError,
+    ListPieces,
+    ProducerIdentity,
+    TopicPartition,
+)
 from odradek.kernel.wire.messages.api_28_txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitResponse,
@@ -46,6 +55,7 @@ class TxnOffsetCommitHandler(GroupHandler):
     """Answers TxnOffsetCommit."""
 
     api_key = 28
+    pieces = ListPieces("topics.partitions", answers=["topics.partitions"])
 
     def handle(self, request: TxnOffsetCommitRequest, context: RequestContext) -> Answer:
         """Answer once the offsets are in the log, waiting there for the end of the transaction."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.kernel.api import PENDING
+from odradek.kernel.api import PENDING, ListPieces
 from odradek.kernel.wire.messages.api_42_delete_groups import DeletableGroupResult, DeleteGroupsResponse
 
 from .common import Gathering, GroupHandler
@@ -24,6 +24,7 @@ class DeleteGroupsHandler(GroupHandler):
     """Answers DeleteGroups."""
 
     api_key = 42
+    pieces = ListPieces("groups_names", answers=["results"], items_max=50)
 
     def handle(self, request: DeleteGroupsRequest, context: RequestContext) -> Answer:
         """Answer once all shards have; a group that is named twice is deleted and answered once."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.kernel.api import ZERO_ID, ErrorCode
+from odradek.kernel.api import ZERO_ID, ErrorCode, ListPieces
 from odradek.kernel.wire.messages.api_47_offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteResponse,
@@ -32,6 +32,7 @@ class OffsetDeleteHandler(GroupHandler):
     """Answers OffsetDelete."""
 
     api_key = 47
+    pieces = ListPieces("topics.partitions", answers=["topics.partitions"])
 
     def handle(self, request: OffsetDeleteRequest, context: RequestContext) -> Answer:
         """Answer once the tombstones are committed."""

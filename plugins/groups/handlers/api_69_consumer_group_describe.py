@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.kernel.api import PENDING, ErrorCode
+from odradek.kernel.api import PENDING, ErrorCode, ListPieces
 from odradek.kernel.wire.messages.api_69_consumer_group_describe import ConsumerGroupDescribeResponse, DescribedGroup
 
 from .api_15_describe_groups import GROUP_OPERATIONS
@@ -26,6 +26,7 @@ class ConsumerGroupDescribeHandler(GroupHandler):
     """Answers ConsumerGroupDescribe."""
 
     api_key = 69
+    pieces = ListPieces("group_ids", answers=["groups"], items_max=20)
 
     def handle(self, request: ConsumerGroupDescribeRequest, context: RequestContext) -> Answer:
         """Answer once what was written before is committed, in every shard that is asked."""
@@ -34,7 +35,7 @@ class ConsumerGroupDescribeHandler(GroupHandler):
         gathering = Gathering(lambda parts: context.reply(_response(parts, shows_operations=shows_operations)))
         nameless = [group_id for group_id in request.group_ids if group_id == NO_GROUP_ID]
         gathering.add([_failed(group_id, ErrorCode.INVALID_GROUP_ID) for group_id in nameless])
-        named = [group_id for group_id in request.group_ids if group_id != NO_GROUP_ID]
+        named = dict.fromkeys(group_id for group_id in request.group_ids if group_id != NO_GROUP_ID)
         for partition, group_ids in by_partition(self._runtime, named).items():
             self._describe(partition, group_ids, gathering)
         gathering.seal()

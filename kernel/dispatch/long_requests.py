@@ -1,0 +1,183 @@
+"""Shell: requests that may be long: decoded, answered and encoded in slices, so that they hold up nobody.
+
+    frame --decoded in slices--> request --pieces--> handler ... handler --joined--> answer --encoded in slices--> bytes
+
+Between two slices and two pieces stands the turnstile. The connection takes no further request meanwhile, so that the
+order of its requests holds. A few are under way at once: of the others there are only the frames, whose memory counts
+as lent until they are decoded.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from ..contracts.api_handler import AS_TASK, PENDING
+from ..turnstile import SLICE_STEPS, take_turn
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Sequence
+
+    from ..contracts.pieces import ListPieces
+    from ..network.connection import Connection
+    from .request import Request
+
+LONG_REQUESTS_MAX: Final = 8
+"""How many are decoded and answered at once; the others wait as frames."""
+
+
+class PieceContext:
+    """The context of a piece of a request: its answer goes to who asked for the piece."""
+
+    __slots__ = (
+        "_answered",
+        "_request",
+        "api_key",
+        "api_version",
+        "client_id",
+        "connection",
+        "correlation_id",
+        "failure",
+        "response",
+    )
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._answered = trio.Event()
+        self.api_key = request.api_key
+        self.api_version = request.api_version
+        self.client_id = request.client_id
+        self.connection = request.connection
+        self.correlation_id = request.correlation_id
+        self.response: Any = None
+        self.failure = ""
+
+    def __repr__(self) -> str:
+        return f"<a piece of {self._request!r}>"
+
+    def hold(self) -> None:
+        """Do nothing: the connection is held for the whole request."""
+
+    def reply(self, response: Any) -> None:
+        """Answer the piece."""
+        self.response = response
+        self._answered.set()
+
+    def fail(self, reason: str) -> None:
+        """Give up on the request."""
+        self.failure = reason
+        self._answered.set()
+
+    def reply_frame(self, parts: Sequence[Any]) -> None:
+        """Refuse: whoever answers with frames has no pieces."""
+        raise NotImplementedError
+
+    async def wait(self) -> Any:
+        """Wait for the answer of a handler that said `PENDING`."""
+        await self._answered.wait()
+        return self.response
+
+
+class GaveUpError(Exception):
+    """A handler gave up on a piece: there is no answer."""
+
+
+async def answer_in_pieces(pieces: ListPieces, request: Request, body: Any) -> Any:
+    """Have the handler answer a request piece by piece, and return the whole answer.
+
+    If it is cancelled, the pieces before are answered, and nobody is told.
+
+    Raises:
+        GaveUpError: The handler gave up.
+        Exception: What the handler raises: the request is answered by an error as a whole.
+    """
+    answer: Any = None
+    steps = 0
+    for piece in pieces.split(body):
+        steps += 1
+        if piece is None:
+            if not steps % SLICE_STEPS:
+                await take_turn()
+            continue
+        await take_turn()
+        found = await _answer_piece(request, piece)
+        if answer is None:
+            answer = found
+        else:
+            pieces.join(answer, found)
+    return answer
+
+
+async def _answer_piece(request: Request, piece: Any) -> Any:
+    handler = request.route.handler
+    context = PieceContext(request)
+    answer = AS_TASK if request.route.is_async else handler.handle(piece, context)
+    if answer is AS_TASK:
+        answer = await handler.handle_async(piece, context)
+    if answer is PENDING:
+        answer = await context.wait()
+    if context.failure:
+        raise GaveUpError(context.failure)
+    return answer
+
+
+class LongFrame:
+    """A frame that waits to be decoded in slices. Life: made in its turn, `decode_in_steps`, `let_go`."""
+
+    __slots__ = ("_connection", "_frame", "_position", "_size_bytes")
+
+    def __init__(self, connection: Connection, frame: memoryview, position: int) -> None:
+        """Keep a frame, whose body begins at `position`, beyond its turn: its memory counts as lent."""
+        self._connection = connection
+        self._frame: memoryview | None = frame
+        self._position = position
+        self._size_bytes = len(frame)
+        connection.keep_memory(self._size_bytes)
+
+    def decode_in_steps(self, request: Request) -> Generator[None, None, Any]:
+        """Decode the frame, and let go of it.
+
+        Raises:
+            DecodeError: The body is malformed.
+        """
+        assert self._frame is not None, "a frame is decoded once"
+        try:
+            return (yield from request.route.decode_in_steps(self._frame, self._position, request.api_version))
+        finally:
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Forget the frame; nothing happens the second time."""
+        if self._frame is not None:
+            self._frame = None
+            self._connection.let_memory_go(self._size_bytes)
+
+
+class LongRequests:
+    """Which connections have a request under way in a task; owned by the router.
+
+    Attributes:
+        limiter: To be held while a long one is decoded and answered.
+    """
+
+    def __init__(self) -> None:
+        self.limiter = trio.Semaphore(LONG_REQUESTS_MAX)
+        self._scopes: dict[Connection, trio.CancelScope] = {}
+
+    @contextmanager
+    def watch(self, connection: Connection) -> Iterator[None]:
+        """Cancel what is done inside when the connection is closed: nobody waits for it any more."""
+        with trio.CancelScope() as scope:
+            self._scopes[connection] = scope
+            try:
+                yield
+            finally:
+                del self._scopes[connection]
+
+    def connection_closed(self, connection: Connection) -> None:
+        """End what the connection has under way."""
+        scope = self._scopes.get(connection)
+        if scope is not None:
+            scope.cancel()

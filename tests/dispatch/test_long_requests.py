@@ -1,0 +1,245 @@
+"""Long requests: answered in pieces, in their order, a few at a time, with everybody else in between."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from odradek.kernel.contracts.api_handler import PENDING
+from odradek.kernel.contracts.pieces import ListPieces
+from odradek.kernel.dispatch.long_requests import LONG_REQUESTS_MAX
+from odradek.kernel.dispatch.router import Router
+from odradek.kernel.errors import ErrorCode, KafkaError
+from odradek.kernel.wire.messages.api_10_find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from odradek.kernel.wire.messages.api_12_heartbeat import HeartbeatRequest, HeartbeatResponse
+
+from .memory_client import MemoryClient
+
+MANY = [f"key {number}" for number in range(1000)]
+
+
+class Finder:
+    """Answers FindCoordinator; notes how many keys each piece had."""
+
+    api_key = 10
+    pieces = ListPieces("coordinator_keys", answers=["coordinators"], items_max=100)
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+        self.waiting: list[Callable[[], None]] = []
+        self.is_slow = False
+        self.refused = ""
+
+    def handle(self, request: FindCoordinatorRequest, context: Any) -> Any:
+        self.sizes.append(len(request.coordinator_keys))
+        if self.refused in request.coordinator_keys:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "not this one")
+        answer = FindCoordinatorResponse(
+            coordinators=[Coordinator(key=key, host="h", error_message="") for key in request.coordinator_keys]
+        )
+        if self.is_slow:
+            self.waiting.append(lambda: context.reply(answer))
+            return PENDING
+        return answer
+
+    def error_response(self, request: FindCoordinatorRequest, context: Any, code: ErrorCode, detail: str) -> Any:
+        return FindCoordinatorResponse(
+            coordinators=[
+                Coordinator(key=key, host="", error_code=code, error_message="") for key in request.coordinator_keys
+            ]
+        )
+
+
+class Beater:
+    api_key = 12
+
+    def handle(self, request: HeartbeatRequest, context: Any) -> Any:
+        return HeartbeatResponse()
+
+    def error_response(self, request: HeartbeatRequest, context: Any, code: ErrorCode, detail: str) -> Any:
+        return HeartbeatResponse(error_code=code)
+
+
+def find(keys: list[str] = MANY) -> FindCoordinatorRequest:
+    return FindCoordinatorRequest(key_type=0, coordinator_keys=keys)
+
+
+class Scene:
+    """A router that runs, its finder, and clients."""
+
+    def __init__(self) -> None:
+        self.finder = Finder()
+        self.router = Router(timer=lambda: 0.0, turn_enders=(), on_connection_closed=lambda connection: None)
+        self.router.add(self.finder)
+        self.router.add(Beater())
+        self.client = MemoryClient(self.router)
+
+
+def play(scenario: Callable[[Scene], Any]) -> None:
+    async def main() -> None:
+        scene = Scene()
+        async with trio.open_nursery() as nursery:
+            await nursery.start(scene.router.run)
+            await scenario(scene)
+            nursery.cancel_scope.cancel()
+
+    trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
+async def settle() -> None:
+    await trio.testing.wait_all_tasks_blocked()
+
+
+def test_a_long_request_is_answered_in_pieces() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.client.send(find(), 4)
+        assert not scene.finder.sizes, "nothing of it is done in the turn in which it came"
+        await settle()
+        (answer,) = scene.client.received()
+
+        assert isinstance(answer, FindCoordinatorResponse)
+        assert [found.key for found in answer.coordinators] == MANY
+        assert scene.finder.sizes == [100] * 10
+
+    play(scenario)
+
+
+def test_a_short_request_is_answered_at_once() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.client.send(find(["one"]), 4)
+
+        assert len(scene.client.received()) == 1
+
+    play(scenario)
+
+
+def test_others_come_between_two_pieces() -> None:
+    async def scenario(scene: Scene) -> None:
+        other = MemoryClient(scene.router)
+        scene.client.send(find(), 4)
+        answered_after: list[int] = []
+        while len(scene.finder.sizes) < 10:
+            other.send(HeartbeatRequest(), 4)
+            assert len(other.received()) == 1
+            answered_after.append(len(scene.finder.sizes))
+            await trio.lowlevel.checkpoint()
+
+        assert set(answered_after) == set(range(10)), "one piece at most between two looks at the sockets"
+
+    play(scenario)
+
+
+def test_many_long_requests_share_one_slice_of_each_round() -> None:
+    async def scenario(scene: Scene) -> None:
+        clients = [MemoryClient(scene.router) for _ in range(5)]
+        for client in clients:
+            client.send(find(), 4)
+        done: list[int] = []
+        while len(scene.finder.sizes) < 50:
+            await trio.lowlevel.checkpoint()
+            done.append(len(scene.finder.sizes))
+
+        assert all(later - earlier <= 1 for earlier, later in itertools.pairwise(done))
+
+    play(scenario)
+
+
+def test_what_the_connection_asks_next_waits_for_its_long_request() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.client.send(find(), 4)
+        scene.client.send(HeartbeatRequest(), 4)
+        assert not scene.client.received()
+        await settle()
+        answers = scene.client.received()
+        scene.client.connection.process(scene.router)
+        answers += scene.client.received()
+
+        assert [type(answer) for answer in answers] == [FindCoordinatorResponse, HeartbeatResponse]
+
+    play(scenario)
+
+
+def test_an_error_of_one_piece_is_the_answer_of_the_whole() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.finder.refused = MANY[500]
+        scene.client.send(find(), 4)
+        await settle()
+        (answer,) = scene.client.received()
+
+        assert isinstance(answer, FindCoordinatorResponse)
+        assert {found.error_code for found in answer.coordinators} == {ErrorCode.INVALID_REQUEST}
+        assert len(answer.coordinators) == len(MANY)
+
+    play(scenario)
+
+
+def test_a_piece_may_be_answered_later() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.finder.is_slow = True
+        scene.client.send(find(), 4)
+        for _ in range(10):
+            await settle()
+            (answer,) = scene.finder.waiting
+            scene.finder.waiting.clear()
+            answer()
+        await settle()
+
+        assert len(scene.client.received()) == 1
+
+    play(scenario)
+
+
+def test_a_client_that_goes_away_makes_room_for_others() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.finder.is_slow = True
+        leaving = [MemoryClient(scene.router) for _ in range(LONG_REQUESTS_MAX)]
+        for client in leaving:
+            client.send(find(), 4)
+        await settle()
+        scene.client.send(find(), 4)
+        await settle()
+        begun = len(scene.finder.sizes)
+        assert begun == LONG_REQUESTS_MAX, "a few are under way at once"
+        for client in leaving:
+            scene.router.connection_closed(client.connection)
+        await settle()
+
+        assert len(scene.finder.sizes) == begun + 1
+
+    play(scenario)
+
+
+def test_the_memory_of_a_frame_that_waits_counts_as_lent() -> None:
+    async def scenario(scene: Scene) -> None:
+        memory = scene.client._memory
+        scene.client.send(find(), 4)
+        assert memory.kept_bytes > sum(map(len, MANY))
+        await settle()
+
+        assert memory.kept_bytes == 0
+        assert memory.has_room_again
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("cut", [1, 3000])
+def test_a_long_request_that_ends_too_early_closes_its_connection(cut: int) -> None:
+    async def scenario(scene: Scene) -> None:
+        from odradek.kernel.wire.headers import encode_request
+
+        frame = encode_request(find(), 4, 1, "test").join()[4:-cut]
+        scene.client.send_bytes(len(frame).to_bytes(4, "big") + frame)
+        await settle()
+
+        assert scene.client.connection.is_finished
+
+    play(scenario)
