@@ -28,6 +28,10 @@ settings.register_profile("sweep", deadline=None, max_examples=2_000)
 settings.load_profile("default")
 
 
+pytest_plugins = ["odradek.kernel.testing.pytest_plugin"]
+"""Found by itself where Odradek is installed; an editable environment may be older than the entry point."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Run a test that is a coroutine function under trio."""

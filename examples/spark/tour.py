@@ -2,7 +2,7 @@
 # # Topics in Spark, without a jar
 #
 # Open this file as a notebook (the cells begin with `# %%`), or run it: `python examples/spark/tour.py [HOST:PORT]`.
-# It needs `pip install 'odradek[spark]'`, Java 17, and a broker: `odradek serve`, or any Kafka.
+# It needs `pip install '.[spark]'` in a checkout, Java 17, and a broker: `odradek serve`, or any Kafka.
 # %%
 """Batch, projection, streaming, exactly-once and lag, with `format("odradek")`."""
 

@@ -1,14 +1,17 @@
-"""Shell: pytest fixtures with a real broker: `pytest_plugins = ["odradek.kernel.testing.pytest_plugin"]`.
+"""Shell: pytest fixtures with a real broker. Where Odradek is installed pytest finds them by itself.
 
 | fixture | gives | lives for |
 |---|---|---|
 | `odradek_broker` | a broker that all tests of the session share: let each use topics of its own | the session |
-| `fresh_odradek_broker` | an empty broker | one test |
-| `odradek_settings` | override it to give both other settings | the session |
+| `odradek_tls_broker` | the same with a listener `SSL`, and `certificates` for its clients | the session |
+| `fresh_odradek_broker` | an empty broker, to be stopped, killed and made to fail | one test |
+| `odradek_settings` | override it to give all of them other settings | the session |
 
-Both let nobody wait for further members of a new group (`running_broker.TEST_SETTINGS`).
+All let nobody wait for further members of a new group (`running_broker.TEST_SETTINGS`).
 
-It is never loaded by itself: `pytest -p odradek.kernel.testing.pytest_plugin`, or the line above in a `conftest.py`.
+Everybody's pytest loads this module: it imports pytest and nothing else. The entry point has the module's own name, so
+that pytest knows it for the same plugin where a `conftest.py` or `-p` names it, too; `-p no:` and that name, and it is
+not loaded.
 """
 
 from __future__ import annotations
@@ -17,10 +20,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .running_broker import RunningBroker, running_broker
-
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from .running_broker import RunningBroker
 
 
 @pytest.fixture(scope="session")
@@ -32,12 +35,25 @@ def odradek_settings() -> dict[str, object]:
 @pytest.fixture(scope="session")
 def odradek_broker(odradek_settings: dict[str, object]) -> Iterator[RunningBroker]:
     """Run one broker for the whole session."""
+    from .running_broker import running_broker
+
     with running_broker(odradek_settings) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def odradek_tls_broker(odradek_settings: dict[str, object]) -> Iterator[RunningBroker]:
+    """Run one broker with TLS for the whole session."""
+    from .running_broker import running_broker
+
+    with running_broker(odradek_settings, tls=True) as broker:
         yield broker
 
 
 @pytest.fixture
 def fresh_odradek_broker(odradek_settings: dict[str, object]) -> Iterator[RunningBroker]:
     """Run an empty broker for one test."""
+    from .running_broker import running_broker
+
     with running_broker(odradek_settings) as broker:
         yield broker

@@ -13,7 +13,6 @@ consists of is imported when the first one is started: a test run that starts no
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import tempfile
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 
     from ..broker_options import BrokerOptions
     from ..files import Files
+    from .certificates import Certificates
     from .killable_files import KillableFiles
 
 __all__ = ["TEST_SETTINGS", "BrokerDiedError", "RunningBroker", "running_broker"]
@@ -37,6 +37,8 @@ TEST_SETTINGS: Final = {"group.initial.rebalance.delay.ms": "0", "listeners": "P
 """What differs from a broker that is no test's: it takes a free port; and in Kafka, the first member of a new classic
 group waits three seconds for others. That spares a deployment some rebalances, and would cost every test that reads as
 a group three seconds."""
+TLS_LISTENERS: Final = "PLAINTEXT://127.0.0.1:0,SSL://localhost:0"
+"""The listeners of a broker with TLS that is not told others."""
 
 
 class RunningBroker(BrokerFaults, BrokerHelpers):
@@ -52,7 +54,11 @@ class RunningBroker(BrokerFaults, BrokerHelpers):
     """
 
     def __init__(
-        self, data_dir: Path, read_options: Callable[[Mapping[str, str]], BrokerOptions], files: Files | None
+        self,
+        data_dir: Path,
+        read_options: Callable[[Mapping[str, str]], BrokerOptions],
+        files: Files | None,
+        certificates: Certificates | None,
     ) -> None:
         """Make a broker that `start` starts.
 
@@ -60,11 +66,13 @@ class RunningBroker(BrokerFaults, BrokerHelpers):
             data_dir: Where it keeps its logs.
             read_options: Returns what it is started with, given settings that beat all others.
             files: What it keeps goes through them; by default the machine's own, which can be killed.
+            certificates: Those of its listeners with TLS.
         """
         super().__init__()
         self.data_dir = data_dir
         self._read_options = read_options
         self._files = files
+        self._certificates = certificates
         self._killable: KillableFiles | None = None
         self._addresses: dict[str, str] = {}
         self._bound: dict[str, tuple[str, int]] = {}
@@ -91,6 +99,17 @@ class RunningBroker(BrokerFaults, BrokerHelpers):
         if address is None:
             raise ValueError(f"the broker has no listener {listener!r}; it has {', '.join(self._addresses)}")
         return address
+
+    @property
+    def certificates(self) -> Certificates:
+        """What its clients with TLS need.
+
+        Raises:
+            ValueError: It was not started with `tls=True`.
+        """
+        if self._certificates is None:
+            raise ValueError("the broker has no certificates of the test's own: start it with `tls=True`")
+        return self._certificates
 
     @property
     def host(self) -> str:
@@ -216,6 +235,7 @@ def running_broker(
     data_dir: Path | None = None,
     config: Path | None = None,
     files: Files | None = None,
+    tls: bool = False,
 ) -> Iterator[RunningBroker]:
     """Run a broker for the time of a `with` block.
 
@@ -227,6 +247,8 @@ def running_broker(
         config: A configuration file, under the settings: what it says holds, its `listeners` too. `[plugins]` and
             `[topics.NAME]` stand there.
         files: What the broker keeps goes through them: `FaultyFiles(data_dir)` for a disk that fails.
+        tls: Whether it has certificates, made anew (`RunningBroker.certificates`), and a listener `SSL` beside the
+            plain one, unless other listeners are given. Needs trustme, of the `testing` extra.
 
     Raises:
         OdradekError: The broker could not start.
@@ -236,32 +258,31 @@ def running_broker(
     """
     from ..broker_options import read_broker_options
     from ..config.settings import read_settings
+    from .certificates import make_certificates
 
     said = read_settings(config=config).file.broker
-    chosen = {key: value for key, value in TEST_SETTINGS.items() if key not in said}
-    for key, value in (settings or {}).items():
-        chosen[key] = str(value).lower() if isinstance(value, bool) else str(value)
-    folder: Path | None = None
-    directory = data_dir
-    if directory is None:  # plugins keep things beside it, too: all of its folder is removed
-        folder = Path(tempfile.mkdtemp(prefix="odradek-"))
-        directory = folder / "data"
+    defaults = {**TEST_SETTINGS, "listeners": TLS_LISTENERS} if tls else TEST_SETTINGS
+    chosen = {key: value for key, value in defaults.items() if key not in said}
+    # Plugins keep things beside the data, too: all of its folder is removed.
+    with tempfile.TemporaryDirectory(prefix="odradek-", ignore_cleanup_errors=True) as folder:
+        certificates = make_certificates(Path(folder)) if tls else None
+        if certificates is not None:
+            chosen.update(certificates.broker_settings)
+        for key, value in (settings or {}).items():
+            chosen[key] = str(value).lower() if isinstance(value, bool) else str(value)
+        directory = data_dir or Path(folder, "data")
 
-    def read_options(more: Mapping[str, str]) -> BrokerOptions:
-        return read_broker_options(
-            config=config,
-            environment={},
-            options=[f"{key}={value}" for key, value in {**chosen, **more}.items()],
-            data_dir=directory,
-        )
+        def read_options(more: Mapping[str, str]) -> BrokerOptions:
+            return read_broker_options(
+                config=config,
+                environment={},
+                options=[f"{key}={value}" for key, value in {**chosen, **more}.items()],
+                data_dir=directory,
+            )
 
-    try:
-        broker = RunningBroker(directory, read_options, files)
+        broker = RunningBroker(directory, read_options, files, certificates)
         broker.start()
         try:
             yield broker
         finally:
             broker.close()
-    finally:
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)

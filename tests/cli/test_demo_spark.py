@@ -193,7 +193,7 @@ def test_a_missing_package_is_told_in_one_line(command: Any, monkeypatch: pytest
     done = command.run("demo", "--spark")
 
     assert done.status == 2
-    assert done.err == "odradek: --spark needs pyspark and pyarrow (pip install 'odradek[spark]')\n"
+    assert done.err == "odradek: --spark needs pyspark and pyarrow (pip install 'pyspark>=4.2' 'pyarrow>=17' numpy)\n"
 
 
 def test_missing_java_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_chapters_are_told_in_a_folder_of_their_own(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.spark
 def test_the_whole_of_it() -> None:
-    pytest.importorskip("pyspark", reason="pip install 'odradek[spark]'")
+    pytest.importorskip("pyspark", reason="pip install '.[spark]'")
     if shutil.which("java") is None:
         skip_or_fail("the demo of Spark needs Java 17")
     command = [sys.executable, "-m", "odradek", "demo", "--spark"]

@@ -234,6 +234,22 @@ def test_every_python_command_names_what_is_there() -> None:
     assert not wrong
 
 
+def test_nobody_is_told_to_install_by_name_what_has_no_release() -> None:
+    by_name = re.compile(r"pip install (?:-\S+ )*[\"']?odradek(?![\w.-]*\.whl|-)")
+    told = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "pyproject.toml")]
+    for folder in ("docs", "examples", "kernel", "plugins", "spark_plugin"):
+        told += [path for suffix in ("md", "py", "toml") for path in (ROOT / folder).rglob(f"*.{suffix}")]
+    wrong = [
+        f"{name_of(path)}: {line.strip()}"
+        for path in told
+        if "decisions" not in path.parts  # what was accepted is not written anew
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if by_name.search(line)
+    ]
+
+    assert not wrong
+
+
 def test_the_readme_begins_with_the_two_commands() -> None:
     readme = [block.text.strip() for block in blocks("sh") if block.page == ROOT / "README.md"]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.interop
 
-import_or_skip("pyarrow", "pip install 'odradek[spark]'")
+import_or_skip("pyarrow", "pip install '.[spark]'")
 
 
 def test_a_death_at_any_request_loses_and_doubles_nothing(tmp_path: Path) -> None:

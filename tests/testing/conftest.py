@@ -7,10 +7,6 @@ import importlib.util
 # -- snippet settings --
 import pytest
 
-from odradek.kernel.testing.pytest_plugin import fresh_odradek_broker, odradek_broker
-
-__all__ = ["fresh_odradek_broker", "odradek_broker", "odradek_settings"]
-
 
 @pytest.fixture(scope="session")
 def odradek_settings() -> dict[str, object]:

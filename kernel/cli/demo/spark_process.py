@@ -32,7 +32,9 @@ def check_installed() -> None:
     """
     missing = [name for name in ("pyspark", "pyarrow") if importlib.util.find_spec(name) is None]
     if missing:
-        raise ConfigError(f"--spark needs {' and '.join(missing)}", hint="pip install 'odradek[spark]'")
+        raise ConfigError(
+            f"--spark needs {' and '.join(missing)}", hint="pip install 'pyspark>=4.2' 'pyarrow>=17' numpy"
+        )
     home = os.environ.get("JAVA_HOME")
     if not (home and (Path(home) / "bin/java").exists()) and shutil.which("java") is None:
         raise ConfigError(

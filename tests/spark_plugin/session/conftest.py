@@ -44,7 +44,7 @@ collect_ignore_glob = [] if HAS_PYSPARK else ["test_*.py"]
 
 
 def pytest_report_header() -> list[str]:
-    return [] if HAS_PYSPARK else ["tests/spark_plugin/session is left out: pip install 'odradek[spark]'"]
+    return [] if HAS_PYSPARK else ["tests/spark_plugin/session is left out: pip install '.[spark]'"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
