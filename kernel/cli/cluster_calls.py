@@ -7,21 +7,26 @@ trying for a minute. Topics that do not exist are answered with the nearest name
 from __future__ import annotations
 
 import difflib
+import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import attrs
+import trio
 
 from ..client import Admin, BrokerError, ConnectionFailedError, NewTopic, TopicPartition
 from ..client.consumer_settings import ADMIN_KEYS
+from ..client.errors import NotABrokerError
+from ..client.lifetime import single_error
 from ..errors import ErrorCode
 from ..types import IsolationLevel
 from ..wire.messages.api_03_metadata import MetadataRequest
 from ..wire.special_timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from .probe import PATIENCE_S, who_is_there
 from .running import run_interruptible
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 
     from ..client.cluster import TopicInfo
 
@@ -126,12 +131,49 @@ async def reach(settings: Mapping[str, object]) -> AsyncIterator[ClusterCalls]:
         ConnectionFailedError: Nobody is there.
     """
     async with Admin(settings) as admin:
-        try:
-            await admin.opened().request_any(MetadataRequest(topics=[], allow_auto_topic_creation=False))
-        except ConnectionFailedError as error:
-            raise ConnectionFailedError(f"{error}; {_NOBODY_THERE}") from error
+        await _first_answer(admin)
         topics = await admin.list_topics(with_internal=True)
         yield ClusterCalls(admin, {topic.name: topic for topic in topics})
+
+
+async def _first_answer(admin: Admin) -> None:
+    """See that a Kafka broker answers; who is silent, or hangs up, is asked who he is.
+
+    Raises:
+        ConnectionFailedError: None does; says who answered instead, if that can be known.
+    """
+    settings = admin.settings.connection
+    addresses, is_plain = settings.bootstrap, settings.tls is None
+    try:
+        async with single_error(), trio.open_nursery() as nursery:
+            nursery.start_soon(_watch_silence, addresses if is_plain else ())
+            await admin.opened().request_any(MetadataRequest(topics=[], allow_auto_topic_creation=False))
+            nursery.cancel_scope.cancel()
+    except NotABrokerError:
+        if is_plain:
+            _raise_stranger(await who_is_there(addresses))
+        raise
+    except ConnectionFailedError as error:
+        raise ConnectionFailedError(f"{error}; {_NOBODY_THERE}") from error
+
+
+async def _watch_silence(addresses: Sequence[tuple[str, int]]) -> None:
+    """Ask who is there when nobody has answered for a while.
+
+    Raises:
+        NotABrokerError: Somebody else than a Kafka broker.
+    """
+    await trio.sleep(PATIENCE_S)
+    found = await who_is_there(addresses)
+    _raise_stranger(found)
+    for address in found:
+        print(f"odradek: {address} takes connections and says nothing yet; waiting for it", file=sys.stderr)
+
+
+def _raise_stranger(found: Mapping[str, str]) -> None:
+    told = [f"{address} is no Kafka broker for this client: {who}" for address, who in found.items() if who]
+    if told:
+        raise NotABrokerError("; ".join(told))
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@
 | `accumulator`, `sequences`, `partitioners`, `partition_choice`, `serializing` | a producer's pure cores |
 | `fetcher`, `fetched_records`, `positions`, `fetch_session` | a consumer's |
 | `admin_values`, `admin_group_values` | an admin's: what its calls take and give |
-| `cluster`, `versions`, `offset_lists`, `backoff` | pure cores of both |
+| `cluster`, `versions`, `strangers`, `offset_lists`, `backoff` | pure cores of both |
 | `sender`, `delivery`, `fetch_loop`, `consumer_positions` | the shells around a producer and a consumer |
 | `admin_calls`, `admin_groups`, `admin_transactions` | the shells around an admin |
 | `brokers`, `connection`, `offsets`, `tls`, `lifetime` | the shells of all |

@@ -28,7 +28,8 @@ from ..errors import ErrorCode
 from ..wire.messages.api_18_api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ..wire.registry import API_VERSIONS_KEY
 from ..wire.versions import Versions
-from .errors import ClientError, ConnectionFailedError, RequestTimeoutError, UnsupportedVersionError
+from . import strangers
+from .errors import ClientError, ConnectionFailedError, NotABrokerError, RequestTimeoutError, UnsupportedVersionError
 from .lifetime import single_error
 from .versions import common_version, decode_api_versions
 
@@ -49,6 +50,8 @@ _FRAME_BYTES_MAX: Final = 2**31 - 1
 _ANSWER_ELEMENTS_MAX: Final = 10_000_000
 """How many items and numbers an answer may hold: a cluster has many partitions, and this client asked."""
 """Answers are as large as the client asked for: the broker is trusted with the size."""
+_FIRST_BYTES: Final = 32
+"""What is kept of a connection's first answer, to tell who it is that does not speak Kafka's protocol."""
 _CORRELATION_MASK: Final = 2**31 - 1
 _THROTTLED_FROM: Final = {
     0: 6,
@@ -134,7 +137,8 @@ class Connection:
         self._stream = stream
         self._client_id = client_id
         self._address = address
-        self._frames = wire.FrameBuffer(_FRAME_BYTES_MAX)
+        self._frames = wire.FrameBuffer(strangers.ANSWER_BYTES_MAX)
+        self._first = b""
         self._pending: deque[Pending] = deque()
         self._unanswered: list[Pending] = []
         self._outbox: list[bytes] = []
@@ -304,15 +308,26 @@ class Connection:
                 self.close(ConnectionFailedError(f"reading from {self._address} failed: {error.__cause__ or error}"))
                 return
             if not data:
-                self.close(ConnectionFailedError(f"{self._address} closed the connection"))
+                self.close(
+                    ConnectionFailedError(f"{self._address} closed the connection")
+                    if self._versions is not None
+                    else self._stranger(strangers.HANGS_UP)
+                )
                 return
+            if not self._first:
+                self._first = bytes(data[:_FIRST_BYTES])
             frames.receive(memoryview(data))
             try:
                 while (frame := frames.next_frame()) is not None:
                     self._on_answer(frame)
             except wire.DecodeError as error:
-                self.close(ConnectionFailedError(f"{self._address} sent what cannot be read: {error}"))
+                who = strangers.who_answered(self._first) if self._versions is None else ""
+                unreadable = ConnectionFailedError(f"{self._address} sent what cannot be read: {error}")
+                self.close(self._stranger(who) if who else unreadable)
                 return
+
+    def _stranger(self, who: str) -> NotABrokerError:
+        return NotABrokerError(f"{self._address} is no Kafka broker for this client: {who}")
 
     def _on_answer(self, frame: memoryview) -> None:
         if not self._pending:
@@ -358,6 +373,7 @@ class Connection:
             response = await self.request(request, timeout_ms=timeout_ms, version=version)
         if response.error_code:
             raise UnsupportedVersionError(f"{self._address} refuses ApiVersions: error {response.error_code}")
+        self._frames.limit_bytes = _FRAME_BYTES_MAX
         self._versions = {item.api_key: Versions(item.min_version, item.max_version) for item in response.api_keys}
         self.features_epoch = response.finalized_features_epoch
         self.features = {item.name: item.max_version_level for item in response.finalized_features}
@@ -379,10 +395,12 @@ async def connect_stream(
 
     Raises:
         ConnectionFailedError: The name is unknown, or no address answers in time.
+        NotABrokerError: TLS did not come about.
 
     Cancelled, nothing is left open.
     """
     reasons: dict[str, str] = {}
+    kind_of_error = ConnectionFailedError  # or TLS did not come about
     try:
         addresses = await trio.socket.getaddrinfo(host, port, type=trio.socket.SOCK_STREAM)
     except OSError as error:
@@ -400,13 +418,14 @@ async def connect_stream(
                 return await _secure(trio.SocketStream(sock), context, host)
         except (OSError, trio.TooSlowError, trio.BrokenResourceError) as error:
             sock.close()
+            kind_of_error = NotABrokerError if isinstance(error, trio.BrokenResourceError) else kind_of_error
             reasons[str(address[0])] = _reason(error)
         except BaseException:
             sock.close()
             raise
     where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     told = reasons.get(host) or "; ".join(f"{address}: {reason}" for address, reason in reasons.items())
-    raise ConnectionFailedError(f"cannot connect to {where} ({told})")
+    raise kind_of_error(f"cannot connect to {where} ({told})")
 
 
 def _reason(error: OSError | trio.TooSlowError | trio.BrokenResourceError) -> str:
@@ -415,7 +434,9 @@ def _reason(error: OSError | trio.TooSlowError | trio.BrokenResourceError) -> st
         return "no answer in time"
     if isinstance(error, OSError) and not isinstance(error, ssl.SSLError) and error.errno:
         return os.strerror(error.errno)
-    return str(error.__cause__ or error)
+    cause = error.__cause__ or error
+    is_closed = isinstance(cause, ssl.SSLEOFError) or not isinstance(cause, ssl.SSLError)
+    return strangers.who_refused_tls("" if is_closed else getattr(cause, "reason", None) or "?") or str(cause)
 
 
 async def _secure(stream: trio.SocketStream, context: ssl.SSLContext | None, host: str) -> trio.abc.Stream:

@@ -8,6 +8,7 @@ others are fatal for the call: repeating it brings the same answer.
 | --- | --- |
 | `BrokerError` | a broker answered with an error code |
 | `ConnectionFailedError` | no connection, or it broke before the answer |
+| `NotABrokerError` | what answers there speaks HTTP, TLS where plain text was expected, or the other way round |
 | `RequestTimeoutError` | no answer within `request.timeout.ms` |
 | `ClientTimeoutError` | `max.block.ms`, `delivery.timeout.ms` or `default.api.timeout.ms` ran out |
 | `BufferExhaustedError` | `buffer.memory` is full and the call may not wait |
@@ -60,6 +61,13 @@ class ConnectionFailedError(ClientError):
     """There is no connection, or it broke before the answer came: whether the request was done is unknown."""
 
     retriable = True
+
+
+class NotABrokerError(ConnectionFailedError):
+    """Who answers there is no Kafka broker, or one that speaks TLS where this client does not, or the other way round.
+
+    .. versionadded:: 0.1
+    """
 
 
 class RequestTimeoutError(ConnectionFailedError):

@@ -16,6 +16,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from odradek.kernel import wire
+from odradek.kernel.client.strangers import who_answered
 from odradek.kernel.client.versions import common_version, decode_api_versions
 from odradek.kernel.wire.registry import API_VERSIONS_KEY
 
@@ -36,11 +37,6 @@ _STEP_BYTES: Final = 1 << 20
 _CORRELATION_MASK: Final = 2**31 - 1
 _ELEMENTS_MAX: Final = 10_000_000
 """Answers are as large as the client asked for: a listing of a large cluster may be larger than any request."""
-_STRANGERS: Final = {
-    b"HTTP": "it speaks HTTP: this is no port of a Kafka broker",
-    b"\x15\x03\x03\x00": "it speaks TLS: set security.protocol to SSL or SASL_SSL",
-    b"\x15\x03\x01\x00": "it speaks TLS: set security.protocol to SSL or SASL_SSL",
-}
 
 
 class Sent(NamedTuple):
@@ -228,8 +224,9 @@ class Connection:
     def _read_frame(self, sent: Sent, deadline_ms: int, landing: Landing) -> memoryview:
         self._fill(self._prefix, 0, sent, deadline_ms)
         size = int.from_bytes(self._prefix, "big", signed=True)
-        stranger = _STRANGERS.get(bytes(self._prefix))
-        if stranger is not None or size < _PREFIX_BYTES:
+        is_first = sent.response_class.__api_key__ == API_VERSIONS_KEY
+        stranger = who_answered(bytes(self._prefix)) if is_first else ""
+        if stranger or size < _PREFIX_BYTES:
             reason = stranger or f"a frame of {size} bytes"
             raise ConnectionFailedError(f"{self.address} does not answer as a Kafka broker does: {reason}")
         have = 0
