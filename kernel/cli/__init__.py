@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..errors import ConfigError, KafkaError, OdradekError, PluginError
 from .mistakes import nearest
-from .options import EXIT_USAGE, CommandParser
+from .options import EXIT_USAGE, CommandParser, ShowVersion
 
 if TYPE_CHECKING:
     import argparse
@@ -158,10 +158,8 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     Raises:
         ConfigError: There is no such command.
     """
-    from odradek import __version__
-
     parser = _empty_parser()
-    parser.add_argument("--version", action="version", version=f"odradek {__version__}")
+    parser.add_argument("--version", action=ShowVersion, help="show the version, and what is not compiled here")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     asked = next((argument for argument in arguments if not argument.startswith("-")), "")
     asks_plugins = bool(asked) and (asked not in COMMANDS or asked in OF_PLUGINS)

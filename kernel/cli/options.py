@@ -208,3 +208,21 @@ def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
             raise ConfigError("expected key=value", where=f"{option} {text}")
         read[key.strip()] = value
     return read
+
+
+class ShowVersion(argparse.Action):
+    """Prints the version, and what does its work in Python for want of a compiler, and ends."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:  # noqa: A002 - argparse's name
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, default=argparse.SUPPRESS, help=help)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        """Print and end."""
+        from odradek import __version__
+
+        from ..compiled_parts import missing_parts, told
+
+        print(f"odradek {__version__}")
+        if line := told(missing_parts()):
+            print(line)
+        parser.exit()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import tarfile
+import zipfile
 from pathlib import Path
 
 from tools.rooms import FOLDERS, LINKED, path_of
 from tools.wheels import ON_LINUX
 
-from .building import NOT_OPTIMIZED, ROOT, build, files_of
+from .building import NOT_OPTIMIZED, ROOT, build, files_of, run
 
 LICENSES = {"LICENSE", "NOTICE"}
 
@@ -85,3 +87,7 @@ def test_a_wheel_is_built_without_a_compiler(checkout: Path) -> None:
 
     assert compiled(wheel) == []
     assert modules() | {"odradek/py.typed"} == packed(wheel)
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(checkout / "unpacked")
+    said = run([sys.executable, "-m", "odradek", "--version"], checkout, PYTHONPATH=str(checkout / "unpacked"))
+    assert "Not compiled: records, compaction, columns for Spark, repeated requests" in said

@@ -1,5 +1,7 @@
 """A test whose broker fails: kafka-python tries again, and finds its broker again after a crash."""
 
+import pytest
+
 # -- snippet faults --
 from kafka import KafkaProducer
 
@@ -23,3 +25,8 @@ def test_the_producer_tries_again(fresh_odradek_broker: RunningBroker) -> None:
 
 
 # -- end of the snippet --
+
+pytestmark = [
+    pytest.mark.usefixtures("refused_sockets_are_collected"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek import __version__
 
+from ...compiled_parts import missing_parts, told
 from . import crash_chapter, group_chapter, group_work, log_chapters, transaction_chapter
 from .broker_process import BrokerProcess
 from .scene import Scene
@@ -56,6 +57,8 @@ def tell(
     """Tell a whole story; the stage knows afterwards which checks failed, and the broker has ended."""
     started = time.perf_counter()
     stage.open(f"Odradek {__version__}", opening)
+    if slow := told(missing_parts()):
+        stage.say(slow)
     try:
         for chapter in chapters:
             chapter()
