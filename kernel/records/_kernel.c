@@ -1,5 +1,6 @@
-/* The compiled twins of four functions: scan.py's walk over the records of one batch, plain.py's look at a whole batch, and
- * record.py's decoding and encoding of records. The twins give the same answers: tests hold them together.
+/* The compiled twins of some functions: scan.py's walk over the records of one batch, plain.py's look at a whole batch,
+ * record.py's decoding and encoding of records; in headers, those of finding.py and renumbering.py. The twins give the same
+ * answers: tests hold them together.
  *
  * Optional: without a compiler the package installs all the same and Python does the work.
  */
@@ -9,6 +10,8 @@
 #include <string.h>
 
 #include "_crc32c.h"
+#include "_finding.h"
+#include "_renumbering.h"
 #include "_walking.h"
 
 /* Step over nullable bytes and return their length, negative for null. */
@@ -74,30 +77,19 @@ static int scan_record(Reader *reader, Py_ssize_t index, Scan *scan)
     return key_length < 0;
 }
 
-/* Fill scan and null_keys; return 0, or -1 with a Python exception set. */
-static int scan_all(Reader *reader, Py_ssize_t count, Scan *scan, PyObject *null_keys)
+/* Fill scan; return how many keys are null, with reader->error set if something is malformed. */
+static int64_t scan_all(Reader *reader, Py_ssize_t count, Scan *scan)
 {
+    int64_t null_keys_count = 0;
     for (Py_ssize_t index = 0; index < count; index++) {
         int is_null = scan_record(reader, index, scan);
         if (is_null < 0)
-            break;
-        if (is_null) {
-            PyObject *number = PyLong_FromSsize_t(index);
-            if (number == NULL)
-                return -1;
-            int failed = PyList_Append(null_keys, number);
-            Py_DECREF(number);
-            if (failed)
-                return -1;
-        }
+            return null_keys_count;
+        null_keys_count += is_null;
     }
-    if (!reader->error && reader->at != reader->end)
+    if (reader->at != reader->end)
         reader->error = "bytes after the records";
-    if (reader->error) {
-        PyErr_SetString(PyExc_ValueError, reader->error);
-        return -1;
-    }
-    return 0;
+    return null_keys_count;
 }
 
 static PyObject *scan_records(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
@@ -113,18 +105,19 @@ static PyObject *scan_records(PyObject *module, PyObject *const *args, Py_ssize_
     Py_buffer view;
     if (PyObject_GetBuffer(args[0], &view, PyBUF_SIMPLE) < 0)
         return NULL;
-    PyObject *result = NULL;
-    PyObject *null_keys = PyList_New(0);
-    if (null_keys != NULL) {
-        Reader reader = {view.buf, (const uint8_t *)view.buf + view.len, NULL};
-        Scan scan = {0, 0, 0};
-        if (scan_all(&reader, count, &scan, null_keys) == 0)
-            result = Py_BuildValue("(LLOO)", (long long)scan.timestamp_delta_min, (long long)scan.timestamp_delta_max,
-                                   null_keys, scan.has_offset_gaps ? Py_True : Py_False);
-        Py_DECREF(null_keys);
-    }
+    Reader reader = {view.buf, (const uint8_t *)view.buf + view.len, NULL};
+    Scan scan = {0, 0, 0};
+    PyThreadState *state = view.len > LOCKED_BYTES_MAX ? PyEval_SaveThread() : NULL;
+    int64_t null_keys_count = scan_all(&reader, count, &scan);
+    if (state != NULL)
+        PyEval_RestoreThread(state);
     PyBuffer_Release(&view);
-    return result;
+    if (reader.error) {
+        PyErr_SetString(PyExc_ValueError, reader.error);
+        return NULL;
+    }
+    return Py_BuildValue("(LLLO)", (long long)scan.timestamp_delta_min, (long long)scan.timestamp_delta_max,
+                         (long long)null_keys_count, scan.has_offset_gaps ? Py_True : Py_False);
 }
 
 /* Whatever needs a look that this function does not have. */
@@ -411,17 +404,26 @@ static PyMethodDef methods[] = {
     {"encode_record", (PyCFunction)(void (*)(void))encode_record, METH_FASTCALL,
      "encode_record(timestamp_delta, offset_delta, key, value, headers, /)\n--\n\nReturn one record; headers are their bytes, "
      "number first, or None."},
+    {"find_record", find_record, METH_VARARGS,
+     "find_record(payload, count, timestamp_delta_min, offset_delta_min, /)\n--\n\nReturn timestamp and offset delta of the "
+     "first record at or above both; None without one."},
     {"read_plain_batch", (PyCFunction)(void (*)(void))read_plain_batch, METH_FASTCALL,
      "read_plain_batch(records, now_ms, before_max_ms, after_max_ms, is_compacted, /)\n--\n\nReturn the fields of the header "
      "if the bytes are one plain batch, the CRC of a large one aside; None if they are not."},
+    {"refused_records", refused_records, METH_VARARGS,
+     "refused_records(payload, count, base_timestamp, earliest, latest, takes_no_timestamp, needs_keys, limit, /)\n--\n\nReturn "
+     "the first records to be refused, how many there are, and how many for their timestamp."},
+    {"renumber_records", renumber_records, METH_VARARGS,
+     "renumber_records(payload, position, index, timestamp_shift, is_stamped, bytes_max, /)\n--\n\nReturn a piece of the records "
+     "written anew, the position behind them, and the next index."},
     {"scan_records", (PyCFunction)(void (*)(void))scan_records, METH_FASTCALL,
-     "scan_records(payload, count, /)\n--\n\nReturn least and greatest timestamp delta, indexes of null keys, and whether "
+     "scan_records(payload, count, /)\n--\n\nReturn least and greatest timestamp delta, how many keys are null, and whether "
      "offsets have gaps; ValueError if malformed."},
     {NULL, NULL, 0, NULL},
 };
 
 static struct PyModuleDef module_definition = {
-    PyModuleDef_HEAD_INIT, "_kernel", "Walks records; see scan.py, plain.py and record.py.", 0, methods, NULL, NULL, NULL, NULL,
+    PyModuleDef_HEAD_INIT, "_kernel", "Walks records; see scan.py, plain.py, record.py, finding.py and renumbering.py.", 0, methods, NULL, NULL, NULL, NULL,
 };
 
 PyMODINIT_FUNC PyInit__kernel(void)

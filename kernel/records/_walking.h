@@ -11,6 +11,10 @@
 #define VARINT_BYTES_MAX 5
 #define VARLONG_BYTES_MAX 10
 
+/* A larger payload is walked without the interpreter's lock: it takes long enough for others to get on meanwhile, and for
+ * having to wait for the lock again to be worth it. */
+#define LOCKED_BYTES_MAX (1 << 20)
+
 /* Of a batch's header; see batch.py. */
 #define HEADER_SIZE 61
 #define LOG_OVERHEAD 12

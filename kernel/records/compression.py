@@ -20,7 +20,7 @@ from __future__ import annotations
 import struct
 import zlib
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import cramjam
@@ -28,7 +28,7 @@ import cramjam
 from .batch import CorruptRecordsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     from ..types import Buffer
 
@@ -36,6 +36,7 @@ DECOMPRESSED_BYTES_MAX: Final = 128 * 1024 * 1024
 """Default bound of what one batch may decompress to."""
 
 _GUESSED_RATIO: Final = 4
+_SECOND_GUESS_RATIO: Final = 8
 _FIRST_GUESS_MIN: Final = 64 * 1024
 _BUFFER_FULL: Final = "failed to write whole buffer"
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
@@ -45,6 +46,7 @@ _INT32: Final = struct.Struct(">i")
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _GZIP_WINDOW: Final = 31
 """zlib's way of saying: a gzip header, and any window."""
+_GZIP_SLICE_BYTES: Final = 1024
 _LZ4_DEFAULT_LEVEL: Final = 9
 _LZ4_FAST: Final = 1
 _LZ4_FLAGS_AT: Final = 4
@@ -69,6 +71,10 @@ class DecompressedTooLargeError(CorruptRecordsError):
     """A batch decompresses to more than the caller allows."""
 
 
+class CompressedTooLargeError(CorruptRecordsError):
+    """What was to be compressed takes more than the caller allows."""
+
+
 @attrs.frozen
 class Codec:
     """One row of the table.
@@ -78,6 +84,7 @@ class Codec:
         name: As in `compression.type`.
         compress: `(data, level)` to compressed bytes; level None is the codec's default.
         decompress: `(data, limit)` to at most `limit` bytes.
+        compress_pieces: As `compress`, of data that comes in pieces.
         level_min: Least level that Kafka's configuration takes; 0 with `level_max` 0: the codec has none.
         level_max: Greatest.
     """
@@ -85,7 +92,8 @@ class Codec:
     compression_type: CompressionType
     name: str
     compress: Callable[[Buffer, int | None], bytes]
-    decompress: Callable[[Buffer, int], bytes]
+    decompress: Callable[[Buffer, int], Buffer]
+    compress_pieces: Callable[[Iterable[Buffer], int | None], Iterator[bytes]]
     level_min: int = 0
     level_max: int = 0
 
@@ -110,7 +118,29 @@ def compress(compression_id: int, payload: Buffer, level: int | None = None) -> 
     return codec_of(compression_id).compress(payload, level)
 
 
+def compress_pieces(
+    compression_id: int, pieces: Iterable[Buffer], level: int | None = None, *, limit: int = DECOMPRESSED_BYTES_MAX
+) -> bytearray:
+    """Return what `pieces` are together, a batch's records, compressed; only one of them is there at a time.
+
+    Raises:
+        UnknownCodecError: no such codec.
+        CompressedTooLargeError: it takes more than `limit` bytes; known as soon as the codec gives out so many.
+    """
+    packed = bytearray()
+    for part in codec_of(compression_id).compress_pieces(pieces, level):
+        packed += part
+        if len(packed) > limit:
+            raise CompressedTooLargeError(f"compresses to more than {limit} bytes")
+    return packed
+
+
 def decompress(compression_id: int, payload: Buffer, limit: int = DECOMPRESSED_BYTES_MAX) -> bytes:
+    """Do as `decompress_uncopied`, and return bytes."""
+    return bytes(decompress_uncopied(compression_id, payload, limit))
+
+
+def decompress_uncopied(compression_id: int, payload: Buffer, limit: int = DECOMPRESSED_BYTES_MAX) -> Buffer:
     """Return `payload`, what follows a batch's header, decompressed to at most `limit` bytes.
 
     Raises:
@@ -136,87 +166,133 @@ def _stored(data: Buffer, level: int | None) -> bytes:
     return bytes(data)
 
 
+def _stored_pieces(pieces: Iterable[Buffer], level: int | None) -> Iterator[bytes]:
+    del level
+    return map(bytes, pieces)
+
+
 def _stored_bounded(data: Buffer, limit: int) -> bytes:
     if len(data) > limit:
         raise DecompressedTooLargeError(f"{len(data)} bytes, more than {limit}")
     return bytes(data)
 
 
-def _gzip(data: Buffer, level: int | None) -> bytes:
+def _joined(
+    compress_pieces: Callable[[Iterable[Buffer], int | None], Iterator[bytes]],
+) -> Callable[[Buffer, int | None], bytes]:
+    def compress_one(data: Buffer, level: int | None) -> bytes:
+        return b"".join(compress_pieces((data,), level))
+
+    return compress_one
+
+
+def _gzip_pieces(pieces: Iterable[Buffer], level: int | None) -> Iterator[bytes]:
     deflater = zlib.compressobj(zlib.Z_DEFAULT_COMPRESSION if level is None else level, zlib.DEFLATED, _GZIP_WINDOW)
-    return deflater.compress(data) + deflater.flush()
+    yield from map(deflater.compress, pieces)
+    yield deflater.flush()
 
 
-def _snappy_xerial(data: Buffer, level: int | None) -> bytes:
+def _snappy_pieces(pieces: Iterable[Buffer], level: int | None) -> Iterator[bytes]:
+    """Compress in xerial's framing; a piece of any size becomes blocks of its own."""
     del level
-    view = memoryview(data)
-    parts: list[bytes] = [_XERIAL_HEADER]
-    for start in range(0, len(view), _XERIAL_BLOCK_BYTES):
-        block = bytes(cramjam.snappy.compress_raw(view[start : start + _XERIAL_BLOCK_BYTES]))
-        parts += (_INT32.pack(len(block)), block)
-    return b"".join(parts)
+    yield _XERIAL_HEADER
+    for piece in pieces:
+        view = memoryview(piece)
+        for start in range(0, len(view), _XERIAL_BLOCK_BYTES):
+            block = bytes(cramjam.snappy.compress_raw(view[start : start + _XERIAL_BLOCK_BYTES]))
+            yield _INT32.pack(len(block)) + block
 
 
 def _gzip_bounded(data: Buffer, limit: int) -> bytes:
-    """Decompress by the standard library, which is bounded of its own; the rare stream of several members by cramjam.
+    """Decompress one member, or several one after the other; what follows and is no member is ignored, as Java does.
 
-    zlib hands back what follows a member as a copy, so many tiny members would cost time quadratic in the batch's size.
-    What follows and is no member is ignored, as Java ignores it.
+    zlib hands back what follows a member as a copy, so the data is given to it in slices: of thousands of tiny members
+    each would copy all the others otherwise.
     """
+    view = memoryview(data)
     inflater = zlib.decompressobj(_GZIP_WINDOW)
+    out = _inflated(inflater, view, limit)
+    if not inflater.eof:
+        raise CorruptRecordsError("gzip member cut off")
+    position = len(view) - len(inflater.unused_data)
+    if not inflater.unused_data.startswith(_GZIP_MAGIC):
+        return out
+    parts = [out]
+    limit -= len(out)
+    while bytes(view[position : position + len(_GZIP_MAGIC)]) == _GZIP_MAGIC:
+        inflater = zlib.decompressobj(_GZIP_WINDOW)
+        while not inflater.eof:
+            if position == len(view):
+                raise CorruptRecordsError("gzip member cut off")
+            piece = view[position : position + _GZIP_SLICE_BYTES]
+            parts.append(_inflated(inflater, piece, limit))
+            limit -= len(parts[-1])
+            position += len(piece) - len(inflater.unused_data)
+    return b"".join(parts)
+
+
+def _inflated(inflater: Any, data: Buffer, limit: int) -> bytes:
     try:
-        out = inflater.decompress(data, limit + 1)
+        out: bytes = inflater.decompress(data, limit + 1)
     except zlib.error as exc:
         raise CorruptRecordsError(f"cannot decompress: {exc}") from exc
     if len(out) > limit:
         raise DecompressedTooLargeError(f"decompresses to more than {limit} bytes")
-    if not inflater.eof:
-        raise CorruptRecordsError("gzip member cut off")
-    if inflater.unused_data.startswith(_GZIP_MAGIC):
-        return _gzip_members_bounded(data, limit)
     return out
 
 
-def _lz4(data: Buffer, level: int | None) -> bytes:
+def _lz4_pieces(pieces: Iterable[Buffer], level: int | None) -> Iterator[bytes]:
     # Java's reader refuses frames whose blocks depend on each other, which is cramjam's default. Kafka's default level,
     # 9, means the fast compressor; any other is a level of the slow one.
     is_fast = level is None or level == _LZ4_DEFAULT_LEVEL
     compressor = cramjam.lz4.Compressor(_LZ4_FAST if is_fast else level, False, False)
-    compressor.compress(data)
-    return bytes(compressor.finish())
+    for piece in pieces:
+        compressor.compress(piece)
+    yield bytes(compressor.finish())
 
 
 def _zstd(data: Buffer, level: int | None) -> bytes:
     return bytes(cramjam.zstd.compress(data, level))
 
 
-def _bounded(decompress_into: Callable[[Buffer, bytearray], int]) -> Callable[[Buffer, int], bytes]:
+def _zstd_pieces(pieces: Iterable[Buffer], level: int | None) -> Iterator[bytes]:
+    compressor = cramjam.zstd.Compressor(level)
+    for piece in pieces:
+        compressor.compress(piece)
+    yield bytes(compressor.finish())
+
+
+def _bounded(decompress_into: Callable[[Buffer, bytearray], int]) -> Callable[[Buffer, int], Buffer]:
     """Make a bounded decompressor of one that fills a buffer of fixed size.
 
-    The size is not known beforehand, so the buffer begins at a guess and grows fourfold up to the limit; a buffer one
-    byte longer than the limit tells "just fits" from "too large".
+    The size is not known beforehand. A guess, or eight times as much, serves nearly all; what does not fit is begun
+    anew once, in a buffer of the limit's size, of which the system gives only the pages that are written to. A byte
+    more than the limit tells "just fits" from "too large".
     """
 
-    def decompress_bounded(data: Buffer, limit: int) -> bytes:
-        size = min(limit + 1, max(_GUESSED_RATIO * len(data), _FIRST_GUESS_MIN))
-        while True:
-            out = bytearray(size)
-            try:
-                written = decompress_into(data, out)
-            except cramjam.DecompressionError as exc:
-                if str(exc) != _BUFFER_FULL:
-                    raise CorruptRecordsError(f"cannot decompress: {exc}") from exc
-                written = limit + 1
-            if written <= limit:
-                return bytes(memoryview(out)[:written])
+    def fill(data: Buffer, size: int) -> bytearray | None:
+        """Return what is in `data`, None where it has more than `size` bytes; no copy is made of what is large."""
+        out = bytearray(size)
+        try:
+            written = decompress_into(data, out)
+        except cramjam.DecompressionError as exc:
+            if str(exc) != _BUFFER_FULL:
+                raise CorruptRecordsError(f"cannot decompress: {exc}") from exc
+            return None
+        del out[written:]
+        return out
+
+    def decompress_bounded(data: Buffer, limit: int) -> Buffer:
+        guess = max(_GUESSED_RATIO * len(data), _FIRST_GUESS_MIN)
+        for size in (guess, _SECOND_GUESS_RATIO * guess, limit + 1):
+            out = fill(data, min(size, limit + 1))
+            if out is not None and len(out) <= limit:
+                return out
             if size > limit:
-                raise DecompressedTooLargeError(f"decompresses to more than {limit} bytes")
-            size = min(limit + 1, _GUESSED_RATIO * size)
+                break
+        raise DecompressedTooLargeError(f"decompresses to more than {limit} bytes")
 
     return decompress_bounded
-
-
-_gzip_members_bounded: Final = _bounded(cramjam.gzip.decompress_into)
 
 
 def _snappy_bounded(data: Buffer, limit: int) -> bytes:
@@ -252,10 +328,10 @@ def _snappy_block(block: memoryview, limit: int) -> bytes:
 
 
 CODECS: Final = (
-    Codec(CompressionType.NONE, "none", _stored, _stored_bounded),
-    Codec(CompressionType.GZIP, "gzip", _gzip, _gzip_bounded, 1, 9),
-    Codec(CompressionType.SNAPPY, "snappy", _snappy_xerial, _snappy_bounded),
-    Codec(CompressionType.LZ4, "lz4", _lz4, _bounded(cramjam.lz4.decompress_into), 1, 17),
-    Codec(CompressionType.ZSTD, "zstd", _zstd, _bounded(cramjam.zstd.decompress_into), -131072, 22),
+    Codec(CompressionType.NONE, "none", _stored, _stored_bounded, _stored_pieces),
+    Codec(CompressionType.GZIP, "gzip", _joined(_gzip_pieces), _gzip_bounded, _gzip_pieces, 1, 9),
+    Codec(CompressionType.SNAPPY, "snappy", _joined(_snappy_pieces), _snappy_bounded, _snappy_pieces),
+    Codec(CompressionType.LZ4, "lz4", _joined(_lz4_pieces), _bounded(cramjam.lz4.decompress_into), _lz4_pieces, 1, 17),
+    Codec(CompressionType.ZSTD, "zstd", _zstd, _bounded(cramjam.zstd.decompress_into), _zstd_pieces, -131072, 22),
 )
 """The table, a codec's number being its place."""

@@ -87,7 +87,7 @@ def read_plain_in_python(
         return None
     least, greatest = header.base_timestamp + scan.timestamp_delta_min, header.base_timestamp + scan.timestamp_delta_max
     if (
-        (is_compacted and scan.null_keys)
+        (is_compacted and scan.null_keys_count)
         or least < max(now_ms - before_max_ms, -_INT64_MAX - 1)
         or greatest > min(now_ms + after_max_ms, _INT64_MAX)
         or header.max_timestamp != max(greatest, NO_TIMESTAMP)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..types import Buffer
 
 
-def _load_kernel() -> Callable[[Buffer, int], tuple[int, int, list[int], bool]] | None:
+def _load_kernel() -> Callable[[Buffer, int], tuple[int, int, int, bool]] | None:
     """Return the compiled walk; None where there was no compiler when the package was built."""
     try:
         from . import _kernel
@@ -30,6 +30,9 @@ def _load_kernel() -> Callable[[Buffer, int], tuple[int, int, list[int], bool]] 
 _kernel_scan: Final = _load_kernel()
 HAS_COMPILED_KERNEL: Final = _kernel_scan is not None
 
+_NO_DELTA_MIN: Final = 2**63
+_NO_DELTA_MAX: Final = -(2**63) - 1
+
 
 class RecordsScan(NamedTuple):
     """What a walk over a batch's records found.
@@ -37,13 +40,13 @@ class RecordsScan(NamedTuple):
     Attributes:
         timestamp_delta_min: Least timestamp delta; 0 without records.
         timestamp_delta_max: Greatest.
-        null_keys: Indexes of the records without a key, rising.
+        null_keys_count: How many records have no key.
         has_offset_gaps: Whether the offset deltas are anything but 0, 1, 2, ...
     """
 
     timestamp_delta_min: int
     timestamp_delta_max: int
-    null_keys: list[int]
+    null_keys_count: int
     has_offset_gaps: bool
 
 
@@ -74,25 +77,26 @@ def scan_records_in_python(payload: Buffer, count: int) -> RecordsScan:
     """
     payload = bytes(payload)  # bytes are indexed faster than views
     position = 0
-    deltas: list[int] = []
-    null_keys: list[int] = []
+    delta_min, delta_max = _NO_DELTA_MIN, _NO_DELTA_MAX
+    null_keys_count = 0
     has_offset_gaps = False
     try:
         for index in range(count):
             length, start = decode_varint(payload, position)
             zigzag = payload[start + 1]
             if zigzag < 0x80:
-                deltas.append((zigzag >> 1) ^ -(zigzag & 1))
-                after = start + 2
+                delta, after = (zigzag >> 1) ^ -(zigzag & 1), start + 2
             else:
                 delta, after = long_varint(payload, start + 2, zigzag, VARLONG_BYTES_MAX)
-                deltas.append(delta)
+            if delta < delta_min:
+                delta_min = delta
+            if delta > delta_max:
+                delta_max = delta
             offset_delta, after = decode_varint(payload, after)
             if offset_delta != index:
                 has_offset_gaps = True
             zigzag = payload[after]
-            if zigzag & 1:
-                null_keys.append(index)
+            null_keys_count += zigzag & 1
             after = _skip_bytes(payload, after)
             after = _skip_bytes(payload, after)
             after = after + 1 if payload[after] == 0 else _skip_headers(payload, after)
@@ -103,7 +107,9 @@ def scan_records_in_python(payload: Buffer, count: int) -> RecordsScan:
         raise CorruptRecordsError("record cut off", position=position) from exc
     if position != len(payload):
         raise CorruptRecordsError(f"{len(payload) - position} bytes after {count} records", position=position)
-    return RecordsScan(min(deltas, default=0), max(deltas, default=0), null_keys, has_offset_gaps)
+    if count <= 0:
+        delta_min = delta_max = 0
+    return RecordsScan(delta_min, delta_max, null_keys_count, has_offset_gaps)
 
 
 def _skip_bytes(payload: bytes, position: int) -> int:

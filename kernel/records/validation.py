@@ -19,8 +19,21 @@ The order and the answers are Apache Kafka 4.3.1's, asked with hand-made frames 
 Bytes after the batch that cannot be another one are dropped. Accepted, and kept: offset gaps in an uncompressed batch,
 unknown attribute bits, a delete horizon, any producer epoch from -1 on, any leader epoch.
 
-Two deliberate differences: a record whose length is wrong inside a compressed batch is refused (Kafka appends it, and
-consumers stumble over it); a batch that decompresses beyond a bound is MESSAGE_TOO_LARGE.
+Three deliberate differences: a record whose length is wrong inside a compressed batch is refused (Kafka appends it, and
+consumers stumble over it); a batch that decompresses beyond a bound is MESSAGE_TOO_LARGE; of a batch's record errors
+the first `RECORD_ERRORS_MAX` are told (Kafka tells all: 14 MB for 100,000 records; of 4.7 million, which 3 KB hold, a
+heap of 1 GB dies).
+
+**Brief or long.** Most batches are judged in well under a millisecond. One that may take more than some milliseconds of
+its judge is left to another thread: `validate_briefly` refuses to begin, or to go on, with more than
+
+| what | bound |
+| --- | --- |
+| bytes of a batch, and of its records decompressed | `BRIEF_BYTES_MAX` |
+| of one that is built anew, decompressed | `BRIEF_REWRITE_BYTES_MAX`, as the slow levels of a codec make 2 MB/s |
+| records that are walked without a compiled kernel | `BRIEF_RECORDS_MAX` |
+
+No walk makes an object of a record, and memory is bounded by `decompressed_bytes_max`.
 
 With `odradek.produce.validation=headers` the header is taken at its word, records are not read. A header that would be
 refused for its timestamps is not refused by it: then the records are walked all the same, and they decide.
@@ -31,36 +44,40 @@ refused for its timestamps is not refused by it: then the records are walked all
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import attrs
 from crc32c import crc32c
 
 from ..errors import ErrorCode, KafkaError
-from ..types import NO_TIMESTAMP
+from ..types import NO_EPOCH, NO_TIMESTAMP
 from .batch import (
     ATTRIBUTES_POSITION,
     COMPRESSION_MASK,
     CONTROL_FLAG,
     HEADER_SIZE,
     TIMESTAMP_TYPE_FLAG,
+    TRANSACTIONAL_FLAG,
     BatchHeader,
     CorruptRecordsError,
     TimestampType,
+    encode_batch,
     patch_max_timestamp,
-    read_header,
 )
-from .builder import BatchBuilder
 from .compression import (
     DECOMPRESSED_BYTES_MAX,
+    CompressedTooLargeError,
     CompressionType,
     DecompressedTooLargeError,
     check_lz4_blocks,
+    compress_pieces,
+    decompress_uncopied,
 )
+from .finding import INT64_MAX, INT64_MIN, Acceptable, refused_records
 from .produced import CODECS_COUNT, InvalidBatchError, framed_header
-from .reader import read_payload
-from .record import Record, decode_records
-from .scan import RecordsScan, scan_records
+from .record_errors import RECORD_ERRORS_MAX, RefusedBatch, refusal
+from .renumbering import first_timestamp_delta, renumbered
+from .scan import HAS_COMPILED_KERNEL, RecordsScan, scan_records
 
 if TYPE_CHECKING:
     from ..types import Buffer, TopicPartition
@@ -74,7 +91,15 @@ TIMESTAMP_BEFORE_MAX_MS: Final = 2**63 - 1
 TIMESTAMP_AFTER_MAX_MS: Final = 3_600_000
 """Kafka's default of `message.timestamp.after.max.ms`."""
 
-_INT64_MAX: Final = 2**63 - 1
+RECORD_BYTES_MIN: Final = 7
+"""The least that a record takes: its length, attributes, two deltas, two sizes, the number of its headers."""
+NO_BOUND: Final = 2**63 - 1
+BRIEF_BYTES_MAX: Final = 2 << 20
+"""How many bytes of records are judged briefly: 1 ms of a compiled walk, 2 to 6 ms of decompression."""
+BRIEF_REWRITE_BYTES_MAX: Final = 16 << 10
+"""How many bytes of records are built anew briefly."""
+BRIEF_RECORDS_MAX: Final = BRIEF_BYTES_MAX if HAS_COMPILED_KERNEL else 2000
+"""How many records are walked briefly."""
 
 
 class ValidationMode(StrEnum):
@@ -95,7 +120,7 @@ def walks_records(mode: ValidationMode, *, is_compacted: bool, has_compiled_kern
 def _plain_bytes_max(rules: ValidationRules) -> int:
     if not rules.walks_records or rules.compression or rules.timestamp_type:
         return -1
-    return min(rules.max_message_bytes, rules.segment_bytes)
+    return min(rules.max_message_bytes, rules.segment_bytes, BRIEF_BYTES_MAX)
 
 
 @attrs.frozen(kw_only=True)
@@ -113,8 +138,8 @@ class ValidationRules:
         is_compacted: Whether `cleanup.policy` contains compact.
         walks_records: Whether to look at every record: see `walks_records`.
         decompressed_bytes_max: What a batch may decompress to.
-        plain_bytes_max: Of a plain batch up to this size one look tells all; -1 where records are not walked, or not
-            kept as they come.
+        plain_bytes_max: Of a plain batch up to this size one brief look tells all; -1 where records are not walked, or
+            not kept as they come.
     """
 
     max_message_bytes: int = MAX_MESSAGE_BYTES
@@ -138,10 +163,12 @@ class ValidatedBatch:
         header: Its header as it stands now, after what was rewritten.
         rewritten: The whole batch where it had to be built anew (`compression.type`); None: it is
             `buffer[position : position + header.length_bytes]`, perhaps patched there.
+        walked_bytes: How many bytes of records were walked to judge it.
     """
 
     header: BatchHeader
     rewritten: bytearray | None = None
+    walked_bytes: int = attrs.field(default=0, eq=False)
 
     @property
     def log_append_time_ms(self) -> int:
@@ -161,8 +188,7 @@ def validate_batch(
 ) -> ValidatedBatch:
     """Check the records field of a Produce request for one partition, and rewrite what the topic wants rewritten.
 
-    Constant in the number of records unless the rules walk them or want another codec; those may take long for a
-    large batch (`needs_walk` tells), so a shell may do them elsewhere.
+    Constant in the number of records unless the rules walk them or want another codec; that may take long.
 
     Args:
         buffer: Writable; holds the field. Timestamps are patched in place where Kafka patches them.
@@ -194,9 +220,73 @@ def validate_framed(
     Raises:
         InvalidBatchError: it is refused.
     """
+    return _validate(_Batch(buffer, position, header, rules, now_ms, partition_name, NO_BOUND))
+
+
+def validate_briefly(
+    buffer: bytearray | memoryview,
+    position: int,
+    header: BatchHeader,
+    rules: ValidationRules,
+    *,
+    now_ms: int,
+    partition_name: TopicPartition | str = "",
+    bytes_max: int = BRIEF_BYTES_MAX,
+) -> ValidatedBatch | None:
+    """Do as `validate_framed`, unless that may take long.
+
+    Args:
+        buffer: As there.
+        position: As there.
+        header: As there.
+        rules: As there.
+        now_ms: As there.
+        partition_name: As there.
+        bytes_max: How many bytes of records may be walked.
+
+    Returns:
+        None when it would take long: nothing was changed.
+
+    Raises:
+        InvalidBatchError: it is refused.
+    """
+    try:
+        return _validate(_Batch(buffer, position, header, rules, now_ms, partition_name, bytes_max))
+    except _TakesLongError:
+        return None
+
+
+class _TakesLongError(Exception):
+    """A batch cannot be judged briefly."""
+
+
+class _Batch(NamedTuple):
+    """A batch that is judged, with all that it is judged by.
+
+    `bytes_max` is how many bytes of records may be walked, `NO_BOUND` for as many as there are.
+    """
+
+    buffer: bytearray | memoryview
+    position: int
+    header: BatchHeader
+    rules: ValidationRules
+    now_ms: int
+    partition_name: TopicPartition | str
+    bytes_max: int
+
+    @property
+    def is_rewritten(self) -> bool:
+        compression = self.rules.compression
+        return compression is not None and compression != self.header.attributes & COMPRESSION_MASK
+
+
+def _validate(batch: _Batch) -> ValidatedBatch:
+    buffer, position, header, rules, now_ms = batch[:5]
+    if header.length_bytes > batch.bytes_max and header.length_bytes <= rules.max_message_bytes:
+        raise _TakesLongError
     _check_header(buffer, position, header, rules)
     if needs_walk(header, rules, now_ms):
-        return _walk(buffer, position, header, rules, now_ms, partition_name)
+        return _walk(batch)
     if rules.timestamp_type:
         patch_max_timestamp(buffer, position, header, rules.timestamp_type, now_ms)
     return ValidatedBatch(header)
@@ -251,50 +341,62 @@ def needs_walk(header: BatchHeader, rules: ValidationRules, now_ms: int) -> bool
     )
 
 
-def _walk(
-    buffer: bytearray | memoryview,
-    position: int,
-    header: BatchHeader,
-    rules: ValidationRules,
-    now_ms: int,
-    partition_name: TopicPartition | str,
-) -> ValidatedBatch:
+def _walk(batch: _Batch) -> ValidatedBatch:
     """Check every record, then set the max timestamp or build the batch anew."""
-    payload = _payload(buffer, position, header, rules)
+    buffer, position, header, rules, now_ms = batch[:5]
+    payload = _payload(batch)
     try:
         scan = scan_records(payload, header.records_count)
     except CorruptRecordsError as exc:
         raise InvalidBatchError(ErrorCode.INVALID_RECORD, is_from_log=True) from exc
-    if header.base_timestamp + scan.timestamp_delta_max > _INT64_MAX:
+    if header.base_timestamp + scan.timestamp_delta_max > INT64_MAX:
         raise InvalidBatchError(ErrorCode.INVALID_TIMESTAMP, is_from_log=True)
     if _is_suspicious(scan, header, rules, now_ms):
-        _check_records(payload, header, rules, now_ms, partition_name)
-    if rules.compression is not None and rules.compression != header.attributes & COMPRESSION_MASK:
-        return _rebuild(payload, header, rules, now_ms)
+        _check_records(payload, batch)
+    if batch.is_rewritten:
+        return _rebuild(payload, scan, batch)
     attributes = header.attributes
     if scan.has_offset_gaps and attributes & COMPRESSION_MASK:
         raise InvalidBatchError(ErrorCode.UNKNOWN_SERVER_ERROR, is_from_log=True)
     is_stamped = attributes & TIMESTAMP_TYPE_FLAG
     if rules.timestamp_type:
         patch_max_timestamp(buffer, position, header, rules.timestamp_type, now_ms)
-        return ValidatedBatch(header)
+        return ValidatedBatch(header, walked_bytes=len(payload))
     max_timestamp = header.max_timestamp if is_stamped else header.base_timestamp + scan.timestamp_delta_max
     if max_timestamp < NO_TIMESTAMP:
         max_timestamp = NO_TIMESTAMP
     if is_stamped or max_timestamp != header.max_timestamp:
         patch_max_timestamp(buffer, position, header, TimestampType.CREATE_TIME, max_timestamp)
-    return ValidatedBatch(header)
+    return ValidatedBatch(header, walked_bytes=len(payload))
 
 
-def _payload(buffer: Buffer, position: int, header: BatchHeader, rules: ValidationRules) -> Buffer:
-    """Return the records' bytes, borrowed where they are not compressed."""
+def _payload(batch: _Batch) -> Buffer:
+    """Return the records' bytes, borrowed where they are not compressed.
+
+    Raises:
+        _TakesLongError: there are more than may be walked.
+        InvalidBatchError: they cannot be decompressed, or are too many.
+    """
+    header, rules = batch.header, batch.rules
+    walked_max = min(batch.bytes_max, BRIEF_REWRITE_BYTES_MAX) if batch.is_rewritten else batch.bytes_max
+    if batch.bytes_max == NO_BOUND:
+        walked_max = rules.decompressed_bytes_max
+    elif RECORD_BYTES_MIN * header.records_count > walked_max or header.records_count > BRIEF_RECORDS_MAX:
+        # Not even begun. The header may lie, upwards: then the batch is refused elsewhere.
+        raise _TakesLongError
+    packed = memoryview(batch.buffer)[batch.position + HEADER_SIZE : batch.position + header.length_bytes]
     if not header.attributes & COMPRESSION_MASK:
-        return memoryview(buffer)[position + HEADER_SIZE : position + header.length_bytes]
+        if batch.bytes_max != NO_BOUND and len(packed) > walked_max:
+            raise _TakesLongError
+        return packed
+    limit = min(walked_max, rules.decompressed_bytes_max)
     try:
         if header.compression_id == CompressionType.LZ4:
-            check_lz4_blocks(memoryview(buffer)[position + HEADER_SIZE : position + header.length_bytes])
-        return read_payload(buffer, position, header, decompressed_bytes_max=rules.decompressed_bytes_max)
+            check_lz4_blocks(packed)
+        return decompress_uncopied(header.compression_id, packed, limit) if packed else packed
     except DecompressedTooLargeError as exc:
+        if limit < rules.decompressed_bytes_max:
+            raise _TakesLongError from exc
         raise InvalidBatchError(ErrorCode.MESSAGE_TOO_LARGE, str(exc)) from exc
     except CorruptRecordsError as exc:
         raise InvalidBatchError(ErrorCode.UNKNOWN_SERVER_ERROR, is_from_log=True) from exc
@@ -302,7 +404,7 @@ def _payload(buffer: Buffer, position: int, header: BatchHeader, rules: Validati
 
 def _is_suspicious(scan: RecordsScan, header: BatchHeader, rules: ValidationRules, now_ms: int) -> bool:
     """Say whether some record may have to be refused."""
-    if rules.is_compacted and scan.null_keys:
+    if rules.is_compacted and scan.null_keys_count:
         return True
     if header.attributes & TIMESTAMP_TYPE_FLAG:
         return True
@@ -314,89 +416,55 @@ def _is_suspicious(scan: RecordsScan, header: BatchHeader, rules: ValidationRule
     )
 
 
-def _decode(payload: Buffer, header: BatchHeader) -> list[Record]:
-    """Return the records, which a scan has already found well formed."""
-    return list(
-        decode_records(
-            bytes(payload),
-            header.records_count,
-            base_timestamp=header.base_timestamp,
-            log_append_time=header.max_timestamp if header.attributes & TIMESTAMP_TYPE_FLAG else None,
-        )
-    )
-
-
-def _check_records(
-    payload: Buffer, header: BatchHeader, rules: ValidationRules, now_ms: int, partition_name: TopicPartition | str
-) -> None:
-    """Refuse a batch for its records, with a line for each that is wrong.
+def _check_records(payload: Buffer, batch: _Batch) -> None:
+    """Refuse a batch for its records, with a line for each of the first that are wrong.
 
     Raises:
         InvalidBatchError: at least one is.
     """
-    no_key = f"Compacted topic cannot accept message without key in topic partition {partition_name}"
-    earliest = now_ms - rules.timestamp_before_max_ms
-    latest = now_ms + rules.timestamp_after_max_ms
-    is_misstamped = bool(rules.timestamp_type and header.attributes & TIMESTAMP_TYPE_FLAG)
-    kind, null_size = ("PartialDefaultRecord", -1) if header.compression_id else ("DefaultRecord", 0)
-    errors: list[tuple[int, str]] = []
-    has_bad_timestamp = False
-    for index, record in enumerate(_decode(payload, header)):
-        if rules.is_compacted and record.key is None:
-            errors.append((index, no_key))
-            continue
-        if is_misstamped:
-            text = (
-                f"Invalid timestamp type in message {kind}(offset={record.offset}, timestamp={record.timestamp}, "
-                f"key={null_size if record.key is None else len(record.key)} bytes, "
-                f"value={null_size if record.value is None else len(record.value)} bytes). "
-                f"Producer should not set timestamp type to LogAppendTime."
-            )
-        elif rules.timestamp_type or record.timestamp == NO_TIMESTAMP or earliest <= record.timestamp <= latest:
-            continue
-        else:
-            text = (
-                f"Timestamp {record.timestamp} of message with offset {record.offset} is out of range. "
-                f"The timestamp should be within [{earliest}, {latest}]"
-            )
-        has_bad_timestamp = True
-        errors.append((index, text))
-    if errors:
-        raise _records_error(errors, has_bad_timestamp=has_bad_timestamp)
-
-
-def _records_error(errors: list[tuple[int, str]], *, has_bad_timestamp: bool) -> InvalidBatchError:
-    """Return the batch's error for its records' errors; a bad timestamp decides the code."""
-    if has_bad_timestamp:
-        code = ErrorCode.INVALID_TIMESTAMP
-        text = "One or more records have been rejected due to invalid timestamp"
+    header, rules = batch.header, batch.rules
+    stamp = header.max_timestamp if header.attributes & TIMESTAMP_TYPE_FLAG else None
+    is_misstamped = bool(rules.timestamp_type) and stamp is not None
+    earliest = batch.now_ms - rules.timestamp_before_max_ms
+    latest = batch.now_ms + rules.timestamp_after_max_ms
+    if rules.timestamp_type or stamp is not None:
+        is_good = bool(rules.timestamp_type) or stamp == NO_TIMESTAMP or earliest <= (stamp or 0) <= latest
+        is_good = is_good and not is_misstamped  # what one is all are, whatever their own deltas
+        least, greatest = (INT64_MIN, INT64_MAX) if is_good else (1, 0)
+        acceptable = Acceptable(0, least, greatest, takes_no_timestamp=False, needs_keys=rules.is_compacted)
     else:
-        code = ErrorCode.INVALID_RECORD
-        shown = ", ".join(f"RecordError(batchIndex={index}, message='{line}')" for index, line in errors[:3])
-        text = (
-            f"One or more records have been rejected due to {len(errors)} record errors in total, "
-            f"and only showing the first three errors at most: [{shown}]"
+        acceptable = Acceptable(
+            header.base_timestamp, earliest, latest, takes_no_timestamp=True, needs_keys=rules.is_compacted
         )
-    return InvalidBatchError(code, text, record_errors=tuple(errors), is_from_log=True)
+    refused = refused_records(payload, header.records_count, acceptable, RECORD_ERRORS_MAX)
+    if refused.total:
+        about = RefusedBatch(header, stamp, is_misstamped, rules.is_compacted, earliest, latest, batch.partition_name)
+        raise refusal(refused, about)
 
 
-def _rebuild(payload: Buffer, header: BatchHeader, rules: ValidationRules, now_ms: int) -> ValidatedBatch:
+def _rebuild(payload: Buffer, scan: RecordsScan, batch: _Batch) -> ValidatedBatch:
     """Build the batch anew with the topic's codec: gaps close, the horizon and unknown attribute bits go."""
+    header, rules = batch.header, batch.rules
     assert rules.compression is not None
-    builder = BatchBuilder(
-        compression=rules.compression,
-        compression_level=rules.compression_level,
-        producer_id=header.producer_id,
-        producer_epoch=header.producer_epoch,
-        base_sequence=header.base_sequence,
-        is_transactional=header.is_transactional,
+    stamp = header.max_timestamp if header.attributes & TIMESTAMP_TYPE_FLAG else None
+    shift = first_timestamp_delta(payload)
+    pieces = renumbered(payload, header.records_count, shift, is_stamped=stamp is not None)
+    try:
+        packed = compress_pieces(
+            rules.compression, pieces, rules.compression_level, limit=rules.max_message_bytes - HEADER_SIZE
+        )
+    except CompressedTooLargeError as exc:
+        raise InvalidBatchError(ErrorCode.MESSAGE_TOO_LARGE) from exc
+    except CorruptRecordsError as exc:  # all else a scan has seen before: their distance is beyond an int64
+        raise InvalidBatchError(ErrorCode.INVALID_TIMESTAMP, is_from_log=True) from exc
+    rebuilt = attrs.evolve(
+        header,
+        attributes=int(rules.compression) | header.attributes & TRANSACTIONAL_FLAG,
+        partition_leader_epoch=NO_EPOCH,
+        base_timestamp=header.base_timestamp + shift if stamp is None else stamp,
+        max_timestamp=max(header.base_timestamp + scan.timestamp_delta_max if stamp is None else stamp, NO_TIMESTAMP),
     )
-    for record in _decode(payload, header):
-        builder.append(record.key, record.value, timestamp=record.timestamp, headers=record.headers)
-    rewritten = builder.build()
-    rebuilt = read_header(rewritten)
+    rewritten = encode_batch(rebuilt, packed)
     if rules.timestamp_type:
-        patch_max_timestamp(rewritten, 0, rebuilt, rules.timestamp_type, now_ms)
-    if rebuilt.length_bytes > rules.max_message_bytes:
-        raise InvalidBatchError(ErrorCode.MESSAGE_TOO_LARGE)
-    return ValidatedBatch(rebuilt, rewritten)
+        patch_max_timestamp(rewritten, 0, rebuilt, rules.timestamp_type, batch.now_ms)
+    return ValidatedBatch(rebuilt, rewritten, len(payload))

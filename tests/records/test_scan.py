@@ -52,8 +52,8 @@ def test_walk_tells_timestamps_null_keys_and_gaps(walk: Scan) -> None:
         ]
     )
 
-    assert RecordsScan(-300, 2**40, [1], has_offset_gaps=False) == walk(payload, 3)
-    assert RecordsScan(0, 0, [], has_offset_gaps=False) == walk(b"", 0)
+    assert RecordsScan(-300, 2**40, 1, has_offset_gaps=False) == walk(payload, 3)
+    assert RecordsScan(0, 0, 0, has_offset_gaps=False) == walk(b"", 0)
     assert walk(encode_record(0, 1, b"k", b"v"), 1).has_offset_gaps
     assert walk(memoryview(payload).toreadonly(), 3) == walk(payload, 3)
 
