@@ -20,6 +20,7 @@ from .dispatch.handlers.produce_admission import AdmissionSettings, ProduceAdmis
 from .dispatch.router import Router
 from .errors import OdradekError, StorageError
 from .ids import ZERO_ID
+from .long_work import LongWork
 from .metadata.cluster_view import metadata_change
 from .metadata.config_warnings import ConfigWarnings
 from .metadata.directory_changes import directory_of
@@ -89,7 +90,7 @@ class BrokerParts:
         self.tier = options.plugins.tier(broker) if has_tier else None
         self.replicas = self._make_replicas()
         self.follower = self._make_follower()
-        self.flushes = FlushService(self.replicas)
+        self.flushes, self.long_work = FlushService(self.replicas), LongWork()
         self.upkeep = Upkeep(
             replicas=self.replicas, flushes=self.flushes, clock=clock, settings=upkeep_settings(self.config)
         )
@@ -242,6 +243,7 @@ class BrokerParts:
                 purgatory=self.produce_purgatory,
                 clock=self.broker.clock,
             ),
+            begin_long_work=self.long_work.begin,
         )
 
     def _add_handlers(self) -> None:
@@ -396,6 +398,7 @@ class BrokerParts:
         yield "retention", self.retention.run
         yield "compaction", self.compactor.run
         yield "router", self.router.run
+        yield "long work", self.long_work.run
         yield "topic maker", self.topic_maker.run
         yield "topic opener", self.follower.opener.run
         yield "directory reports", self.directory_reports.run

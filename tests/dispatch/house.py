@@ -7,6 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+from odradek.kernel.contracts.disk_work import DiskWork, do_now
 from odradek.kernel.contracts.tiering import Tier
 from odradek.kernel.contracts.transactions import Transactions
 from odradek.kernel.dispatch.handlers.api_00_produce import ProduceHandler
@@ -54,6 +55,7 @@ class House:
         self.fetches = Purgatory("Fetch", self.wheel, on_error=fail)
         self.transactions = transactions
         self.verifies = True
+        self.long_works: list[DiskWork] = []
         self.produce = ProduceHandler(
             replicas=self.hosted.replicas,
             purgatory=self.produces,
@@ -64,6 +66,7 @@ class House:
                 purgatory=self.produces,
                 clock=self.clock,
             ),
+            begin_long_work=self.long_works.append,
         )
         self.markers = LocalMarkerWriter(
             replicas=self.hosted.replicas,
@@ -99,6 +102,12 @@ class House:
     def connection_closed(self, connection: Connection) -> None:
         self.produces.cancel_for(connection)
         self.fetches.cancel_for(connection)
+
+    def do_long_work(self) -> None:
+        """Do what was left to a worker thread so far."""
+        works, self.long_works[:] = self.long_works[:], []
+        for work in works:
+            do_now(work)
 
     def pass_time(self, duration_ms: int) -> None:
         self.clock.advance(duration_ms)

@@ -51,6 +51,15 @@ class MemoryClient:
         self._asked.append((self._correlation_id, message.__api_key__, version))
         self.send_bytes(frame)
 
+    def send_together(self, *messages: Message, version: int) -> None:
+        """Hand over several requests at once."""
+        frames = []
+        for message in messages:
+            self._correlation_id += 1
+            frames.append(encode_request(message, version, self._correlation_id, "test").join())
+            self._asked.append((self._correlation_id, message.__api_key__, version))
+        self.send_bytes(b"".join(frames))
+
     def send_bytes(self, data: bytes) -> None:
         """Hand over bytes."""
         self.connection.receive_data(data, self._router)

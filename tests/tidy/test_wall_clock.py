@@ -32,6 +32,7 @@ READERS = {
     "kernel/coordinator/hosted_shard.py": STAMPS,
     "kernel/dispatch/handlers/api_00_produce.py": STAMPS,
     "kernel/dispatch/handlers/api_55_describe_quorum.py": TELLS,
+    "kernel/dispatch/handlers/produce_judging.py": STAMPS,
     "kernel/metadata/metadata_log.py": STAMPS,
     "kernel/partitions/marker_writer.py": STAMPS,
     "kernel/partitions/replica_opener.py": COMPARES,

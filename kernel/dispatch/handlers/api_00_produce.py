@@ -2,7 +2,8 @@
 
 The hot path of the broker. For each partition: validate the batch's header, stage it in the replica. The turn's end
 writes all staged batches in one go and calls `turn_ended`, which answers; what waits for followers or for a flush is
-parked in the purgatory. The first batch of a transaction in a partition is admitted first (`produce_admission.py`).
+parked in the purgatory. The first batch of a transaction in a partition is admitted first (`produce_admission.py`); a
+request that takes long to judge goes on once a worker thread has done it (`produce_judging.py`).
 
 Version 13 addresses topics by id. *Source:* KIP-98 (sequences), KIP-467 (record errors), KIP-516 (ids), KIP-951
 (current leader).
@@ -11,47 +12,58 @@ Version 13 addresses topics by id. *Source:* KIP-98 (sequences), KIP-467 (record
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from ...contracts.api_handler import PENDING
-from ...errors import ErrorCode, KafkaError, PluginError
+from ...errors import ErrorCode, KafkaError
 from ...partitions.produce_operation import ProduceOperation, WaitingPartition
-from ...plugin_offers import plugin_of_object
 from ...purgatory.delayed_operation import Outcome
 from ...records.batch import HEADER_SIZE, TIMESTAMP_TYPE_FLAG, TRANSACTIONAL_FLAG
 from ...records.plain import take_plain
 from ...records.produced import FLAGS_POSITION, InvalidBatchError, framed_header, is_transactional
-from ...records.validation import check_size, validate_batch, validate_framed
-from ...signatures import place_of
+from ...records.validation import BRIEF_BYTES_MAX, check_size, validate_briefly
 from ...types import NO_OFFSET, NO_TIMESTAMP
-from ...wire.frame_template import FrameTemplate, mark
 from ...wire.messages.api_00_produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
+    PartitionProduceData,
     PartitionProduceResponse,
+    ProduceRequest,
     ProduceResponse,
     TopicProduceData,
     TopicProduceResponse,
 )
 from .produce_admission import NOTHING_TO_ADMIT, RefusedError, is_within_open, transactional_part
+from .produce_judging import JudgedBatch, LongJudging
+from .produce_messages import answer_template, merge_doubled, one_answer, with_records
 from .repeated_produce import RepeatedProduce, RepeatedProduces
 
 if TYPE_CHECKING:
-    from uuid import UUID
+    from collections.abc import Callable
 
     from ...clock import Clock
     from ...contracts.api_handler import Answer, RequestContext
+    from ...contracts.disk_work import DiskWork
     from ...partitions.producer_state import ProducedBatch
     from ...partitions.replica import Replica
     from ...partitions.replica_manager import ReplicaManager, TopicReplicas
     from ...purgatory.purgatory import Purgatory
     from ...records.batch import BatchHeader
     from ...types import Buffer
-    from ...wire.messages.api_00_produce import PartitionProduceData, ProduceRequest
     from .produce_admission import Admitted, ProduceAdmission, TransactionalPart
 
     StagedOne: TypeAlias = tuple[RequestContext, ProduceRequest, Replica, BatchHeader, ProducedBatch | None, int]
     """What the answer to a request of one partition needs once its batch is staged: see `_settle_one`."""
+
+
+class ProducedPart(NamedTuple):
+    """One partition of a request: what it is answered under, and its batch, or why there is none."""
+
+    topic: TopicProduceData
+    replicas: TopicReplicas | None
+    partition: int
+    batch: JudgedBatch | Exception
+
 
 log = logging.getLogger(__name__)
 
@@ -77,9 +89,16 @@ class ProduceHandler:
     elements_max = 10_000
 
     def __init__(
-        self, *, replicas: ReplicaManager, purgatory: Purgatory, clock: Clock, admission: ProduceAdmission
+        self,
+        *,
+        replicas: ReplicaManager,
+        purgatory: Purgatory,
+        clock: Clock,
+        admission: ProduceAdmission,
+        begin_long_work: Callable[[DiskWork], None],
     ) -> None:
         self._replicas = replicas
+        self._begin_long_work = begin_long_work
         self._admission = admission
         self._purgatory = purgatory
         self._clock = clock
@@ -130,26 +149,29 @@ class ProduceHandler:
         ):
             return None
         counters = replicas.counters
-        counters.produce_requests += 1
         try:
             now_ms = self._clock.now_ms()
             rules = replica.settings.rules
             data, header, log_append_time_ms = records, take_plain(records, rules, now_ms), NO_TIMESTAMP
             if header is None:
                 name = replica.topic_partition
-                valid = validate_batch(
-                    records, 0, len(records), rules, now_ms=now_ms, produce_version=version, partition_name=name
-                )
+                framed = framed_header(records, 0, len(records), version)
+                valid = validate_briefly(records, 0, framed, rules, now_ms=now_ms, partition_name=name)
+                if valid is None:
+                    whole = with_records(request, records)
+                    return self._stage_all(whole, context, NOTHING_TO_ADMIT, is_long=True)
                 header, log_append_time_ms = valid.header, valid.log_append_time_ms
                 check_size(header, rules)
                 data = memoryview(valid.rewritten) if valid.rewritten is not None else records[: header.length_bytes]
             original = replica.append_as_leader(data, header, request.acks)
         except KafkaError as error:
+            counters.produce_requests += 1
             answer = PartitionProduceResponse(index=index)
             self._fail(replicas, error, answer, version)
             return one_answer(topic, answer)
         if not replica.is_dirty:
             manager.stage(replica)
+        counters.produce_requests += 1
         counters.messages_in += header.records_count
         counters.bytes_in += header.length_bytes
         self._staged_ones.append((context, request, replica, header, original, log_append_time_ms))
@@ -231,33 +253,99 @@ class ProduceHandler:
                         parts.append(found)
         return parts
 
-    def _stage_all(self, request: ProduceRequest, context: RequestContext, admitted: Admitted) -> Answer:
-        """Stage every batch of a request, each answered for itself."""
-        by_id = context.api_version >= FIRST_VERSION_WITH_IDS
-        waiting: list[WaitingPartition] = []
-        answers: list[TopicProduceResponse] = []
-        topics: Any = self._replicas.topics_by_id if by_id else self._replicas.topics
+    def _stage_all(
+        self, request: ProduceRequest, context: RequestContext, admitted: Admitted, *, is_long: bool = False
+    ) -> Answer:
+        """Have every batch of a request judged, here while that is brief, then stage them."""
+        parts = self._parts(request, context.api_version, admitted)
+        batches = [part.batch for part in parts if isinstance(part.batch, JudgedBatch)]
         now_ms = self._clock.now_ms()
-        has_failed = False
+        bytes_left = -1 if is_long else BRIEF_BYTES_MAX
+        for batch in batches:
+            walked_bytes = batch.judge_briefly(now_ms, bytes_left)
+            if walked_bytes is None:
+                context.hold()
+                self._begin_long_work(
+                    LongJudging(
+                        batches,
+                        self._clock,
+                        again=self._begin_long_work,
+                        done=lambda: self._go_on(request, context, parts),
+                    )
+                )
+                return PENDING
+            bytes_left -= walked_bytes
+        return self._stage_judged(request, context, parts)
+
+    def _go_on(self, request: ProduceRequest, context: RequestContext, parts: list[ProducedPart]) -> None:
+        """Stage what was judged elsewhere."""
+        try:
+            answer = self._stage_judged(request, context, parts)
+            if answer is not PENDING:
+                context.reply(answer)
+        except Exception:
+            log.exception("%r: what was judged cannot be answered", context)
+            context.fail("internal failure")
+
+    def _parts(self, request: ProduceRequest, version: int, admitted: Admitted) -> list[ProducedPart]:
+        """Return the partitions of a request, each with its batch, or why it is refused without a look at it."""
+        by_id = version >= FIRST_VERSION_WITH_IDS
+        topics: Any = self._replicas.topics_by_id if by_id else self._replicas.topics
+        parts = []
         for topic in merge_doubled(request.topic_data):
             replicas: TopicReplicas | None = topics.get(topic.topic_id if by_id else topic.name)
-            parts = []
             for part in topic.partition_data:
-                answer = PartitionProduceResponse(index=part.index)
+                batch: JudgedBatch | Exception
                 try:
-                    self._append(replicas, part, request, context.api_version, now_ms, answer, waiting, admitted)
-                except KafkaError as error:
-                    has_failed = True
-                    self._fail(replicas, error, answer, context.api_version)
-                except Exception:
-                    has_failed = True
-                    log.exception("append to %s-%d failed", topic.name or topic.topic_id, part.index)
-                    self._fail(replicas, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR), answer, context.api_version)
-                parts.append(answer)
-            if parts:
-                answers.append(
-                    TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=parts)
-                )
+                    batch = self._batch(replicas, part, request.acks, version, admitted)
+                except Exception as error:  # told to the partition it concerns
+                    batch = error
+                parts.append(ProducedPart(topic, replicas, part.index, batch))
+        return parts
+
+    def _batch(
+        self, topic: TopicReplicas | None, part: PartitionProduceData, acks: int, version: int, admitted: Admitted
+    ) -> JudgedBatch:
+        if topic is None:
+            raise KafkaError(UNKNOWN_TOPIC_ID if version >= FIRST_VERSION_WITH_IDS else UNKNOWN_TOPIC_OR_PARTITION)
+        replica = topic.partitions.get(part.index) or self._replicas.get(topic.name, part.index)
+        if part.records is None:
+            raise KafkaError(ErrorCode.INVALID_RECORD, "Produce request with null records")
+        records = memoryview(part.records)
+        try:
+            header = framed_header(records, 0, len(records), version)
+        except InvalidBatchError as error:
+            raise InvalidBatchError(error.code) from error  # Kafka tells the reason of a whole request only
+        if replica in admitted.refused:
+            raise admitted.refused[replica]
+        if not -1 <= acks <= 1:
+            raise RefusedError(ErrorCode.INVALID_REQUIRED_ACKS, ErrorCode.INVALID_REQUIRED_ACKS.text)
+        if topic.is_internal:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic.name}")
+        topic.counters.produce_requests += 1
+        return JudgedBatch(replica, records, header, version, admitted.verified.get(replica))
+
+    def _stage_judged(self, request: ProduceRequest, context: RequestContext, parts: list[ProducedPart]) -> Answer:
+        """Stage every batch of a request, each answered for itself."""
+        waiting: list[WaitingPartition] = []
+        answers: list[TopicProduceResponse] = []
+        answered: TopicProduceData | None = None
+        has_failed = False
+        for topic, replicas, index, batch in parts:
+            answer = PartitionProduceResponse(index=index)
+            try:
+                self._append(replicas, batch, request.acks, answer, waiting)
+            except KafkaError as error:
+                has_failed = True
+                self._fail(replicas, error, answer, context.api_version)
+            except Exception:
+                has_failed = True
+                log.exception("append to %s-%d failed", topic.name or topic.topic_id, index)
+                self._fail(replicas, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR), answer, context.api_version)
+            if topic is not answered:
+                answered = topic
+                answers.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[]))
+            answers[-1].partition_responses.append(answer)
         # With acks=0 nothing is answered, but what comes behind it is to find what it wrote: it is over as with acks=1.
         response = ProduceResponse(responses=answers) if request.acks else None
         if has_failed and response is None:
@@ -286,39 +374,21 @@ class ProduceHandler:
     def _append(
         self,
         topic: TopicReplicas | None,
-        part: PartitionProduceData,
-        request: ProduceRequest,
-        version: int,
-        now_ms: int,
+        batch: JudgedBatch | Exception,
+        acks: int,
         answer: PartitionProduceResponse,
         waiting: list[WaitingPartition],
-        admitted: Admitted,
     ) -> None:
-        if topic is None:
-            raise KafkaError(UNKNOWN_TOPIC_ID if version >= FIRST_VERSION_WITH_IDS else UNKNOWN_TOPIC_OR_PARTITION)
-        replica = topic.partitions.get(part.index) or self._replicas.get(topic.name, part.index)
-        if part.records is None:
-            raise KafkaError(ErrorCode.INVALID_RECORD, "Produce request with null records")
-        records = memoryview(part.records)
-        try:
-            header = framed_header(records, 0, len(records), version)
-        except InvalidBatchError as error:
-            raise InvalidBatchError(error.code) from error  # Kafka tells the reason of a whole request only
-        if replica in admitted.refused:
-            raise admitted.refused[replica]
-        if not -1 <= request.acks <= 1:
-            raise RefusedError(ErrorCode.INVALID_REQUIRED_ACKS, ErrorCode.INVALID_REQUIRED_ACKS.text)
-        if topic.is_internal:
-            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {topic.name}")
-        counters = topic.counters
-        counters.produce_requests += 1
-        batch = self._validated(replica, records, header, version, now_ms)
-        if batch is None:
+        if isinstance(batch, Exception):
+            raise batch
+        if batch.error is not None:
+            raise batch.error
+        if batch.is_taken:
             answer.base_offset = NO_OFFSET
             return
-        data, header = batch
+        replica, header = batch.replica, batch.header
         check_size(header, replica.settings.rules)
-        original = replica.append_as_leader(data, header, request.acks, verified=admitted.verified.get(replica))
+        original = replica.append_as_leader(batch.data, header, acks, verified=batch.verified)
         self._replicas.stage(replica)
         answer.log_start_offset = replica.log.log_start_offset
         if original is None:
@@ -328,33 +398,10 @@ class ProduceHandler:
         else:
             answer.base_offset, required_offset = original.base_offset, original.last_offset + 1
             answer.log_append_time_ms = original.timestamp
-        counters.messages_in += header.records_count
-        counters.bytes_in += header.length_bytes
+        assert topic is not None, "a batch has a topic"
+        topic.counters.messages_in += header.records_count
+        topic.counters.bytes_in += header.length_bytes
         waiting.append(WaitingPartition(replica, required_offset, answer))
-
-    @staticmethod
-    def _validated(
-        replica: Replica, records: memoryview, header: BatchHeader, version: int, now_ms: int
-    ) -> tuple[memoryview, BatchHeader] | None:
-        """Return the batch as it will be appended, None when a stage took it away."""
-        rules = replica.settings.rules
-        name = replica.topic_partition
-        valid = validate_framed(records, 0, header, rules, now_ms=now_ms, partition_name=name)
-        data = records[: valid.header.length_bytes] if valid.rewritten is None else memoryview(valid.rewritten)
-        for stage in replica.stages:
-            accepted = stage.accept(data)
-            if accepted is None:
-                return None
-            if accepted is not data:
-                try:
-                    data = memoryview(bytearray(accepted))
-                    valid = validate_batch(
-                        data, 0, len(data), rules, now_ms=now_ms, produce_version=version, partition_name=name
-                    )
-                except (KafkaError, TypeError, ValueError) as error:  # the stage's fault, not the producer's
-                    told = f"its append stage at {place_of(stage)} gave no valid batch: {error}"
-                    raise PluginError(plugin_of_object(stage), told) from error
-        return data, valid.header
 
     def _fail(
         self, topic: TopicReplicas | None, error: KafkaError, answer: PartitionProduceResponse, version: int
@@ -428,42 +475,3 @@ class ProduceHandler:
                 if topic.partition_data
             ]
         )
-
-
-def one_answer(topic: TopicProduceData, answer: PartitionProduceResponse) -> ProduceResponse:
-    """Return the response of a request of one partition."""
-    return ProduceResponse(
-        responses=[TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[answer])]
-    )
-
-
-def answer_template(topic: TopicProduceData, version: int) -> FrameTemplate:
-    """Return the frame of a response of one partition without an error; to be filled with its offsets."""
-    answer = PartitionProduceResponse(
-        index=topic.partition_data[0].index,
-        base_offset=mark(0),
-        log_append_time_ms=mark(1),
-        log_start_offset=mark(2),
-    )
-    return FrameTemplate(one_answer(topic, answer), version)
-
-
-def merge_doubled(topics: list[TopicProduceData]) -> list[TopicProduceData]:
-    """Return the topics with each partition once: of one named twice, Kafka appends the last batch only."""
-    if len(topics) == 1 and len(topics[0].partition_data) == 1:
-        return topics
-    names = {(topic.name, topic.topic_id) for topic in topics}
-    if len(names) == len(topics) and all(
-        len(topic.partition_data) == 1
-        or len({part.index for part in topic.partition_data}) == len(topic.partition_data)
-        for topic in topics
-    ):
-        return topics
-    merged: dict[tuple[str, UUID], dict[int, PartitionProduceData]] = {}
-    for topic in topics:
-        parts = merged.setdefault((topic.name, topic.topic_id), {})
-        parts.update((part.index, part) for part in topic.partition_data)
-    return [
-        TopicProduceData(name=name, topic_id=topic_id, partition_data=list(parts.values()))
-        for (name, topic_id), parts in merged.items()
-    ]
