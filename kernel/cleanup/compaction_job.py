@@ -179,8 +179,7 @@ def _filter_of(
 def _note(job: CompactionJob, compaction: Compaction, selection: RunSelection, throttle: Throttle) -> int:
     """Tell the selection of the dirty records; return the offset of the first that was not noted."""
     start = noted_end = compaction.first_dirty_offset
-    # Whose marker lies before is over, and is not met here: its producer's next transaction would be taken for aborted.
-    transactions = MarkedTransactions(each for each in job.aborted if each.last_offset >= start)
+    transactions = MarkedTransactions(job.aborted)
     for source in job.rewrite.sources:
         if source.next_offset <= start:
             continue

@@ -38,7 +38,7 @@ class MarkedTransactions:
 
     def is_aborted(self, header: BatchHeader) -> bool:
         """Take note of a data batch; return whether its transaction was aborted."""
-        self._advance(header.last_offset)
+        self._advance(header)
         if not header.is_transactional:
             return False
         if header.producer_id in self._aborting:
@@ -52,7 +52,7 @@ class MarkedTransactions:
 
         A transaction that was aborted and is not idle is noted in `kept`.
         """
-        self._advance(header.last_offset)
+        self._advance(header)
         if not header.records_count:
             return True  # its marker went in an earlier pass
         marker = read_control_record(batch, header)
@@ -76,10 +76,12 @@ class MarkedTransactions:
         kept, self.kept = self.kept, []
         return kept
 
-    def _advance(self, offset: int) -> None:
-        while self._coming and self._coming[-1].first_offset <= offset:
+    def _advance(self, header: BatchHeader) -> None:
+        while self._coming and self._coming[-1].first_offset <= header.last_offset:
             aborted = self._coming.pop()
-            self._aborting.setdefault(aborted.producer_id, aborted)
+            # One whose marker is behind already is over: its producer's next transaction is not to be taken for it.
+            if aborted.last_offset >= header.base_offset:
+                self._aborting.setdefault(aborted.producer_id, aborted)
 
 
 class UntouchedTransactions:

@@ -142,8 +142,9 @@ def _put_indexes_right(partition_log: PartitionLog, aborted: Sequence[AbortedTra
     by_segment: dict[int, list[AbortedTransaction]] = {}
     bases = [segment.base_offset for segment in partition_log.segments()]
     for transaction in aborted:
-        base_offset = bases[max(bisect_right(bases, transaction.last_offset) - 1, 0)]
-        by_segment.setdefault(base_offset, []).append(transaction)
+        number = bisect_right(bases, transaction.last_offset)
+        if number:  # the others' markers were deleted, with all that they could hide
+            by_segment.setdefault(bases[number - 1], []).append(transaction)
     for base_offset in sorted(indexed | by_segment.keys()):
         data = encode_transaction_index(by_segment.get(base_offset, ()))
         if base_offset in indexed and partition_log.read_sidecar(base_offset, TRANSACTION_INDEX_KIND) == data:

@@ -13,6 +13,9 @@ Leftovers, by the mark of their names (the order of renames stands in `directory
 | `.cleaned` | a replacement was not ready: remove, and every `.swap` at or above the lowest of them |
 | `.swap` | a replacement was ready: it takes the place of what begins in its range of offsets |
 
+An index without its `.log` goes, too. A replacement tells no more than where its last batch ends: old segments of which
+it kept nothing, and that stand behind that, stay, whole, until the next compaction.
+
 *Source:* LogLoader of Kafka 4.3.
 """
 
@@ -44,6 +47,7 @@ from .formats import (
     parse_segment_file,
     segment_file_name,
 )
+from .rewriting import SWAP_ORDER
 from .segment import FAR, Segment
 
 if TYPE_CHECKING:
@@ -54,6 +58,8 @@ if TYPE_CHECKING:
     from .directory import Discard
 
 _logger: Final = logging.getLogger(__name__)
+
+_PLACES: Final = {kind: place for place, kind in enumerate(SWAP_ORDER)}
 
 
 class OpenedLog(NamedTuple):
@@ -115,6 +121,7 @@ def open_directory(files: Files, path: Path, config: LogConfig, discard: Discard
     entries = {entry.name: entry for entry in files.listdir(path)}
     if _settle_leftovers(files, path, entries):
         entries = {entry.name: entry for entry in files.listdir(path)}
+    _remove_orphans(files, path, entries)
     directory = LogDirectory(files, path, discard)
     directory.segments.extend(_load_segments(files, path, entries))
     directory.note_sidecars(entries)
@@ -155,6 +162,20 @@ def open_directory(files: Files, path: Path, config: LogConfig, discard: Discard
         # A clean shutdown without another record would leave the old file, and the next start would trust it.
         replace_file(files, path / EPOCH_CHECKPOINT, encode_epochs(epochs.entries()), is_durable=False)
     return OpenedLog(directory, epochs, log_start_offset, point, is_clean, has_new_epochs)
+
+
+def _remove_orphans(files: Files, path: Path, entries: dict[str, FileStat]) -> None:
+    """Remove indexes whose `.log` is gone: what they tell of a deleted segment would be taken for another's."""
+    for name in list(entries):
+        found = parse_segment_file(name)
+        if (
+            found is not None
+            and not found.mark
+            and found.kind in SWAP_ORDER
+            and segment_file_name(found.base_offset, LOG) not in entries
+        ):
+            files.unlink(path / name)
+            del entries[name]
 
 
 def _load_segments(files: Files, path: Path, entries: dict[str, FileStat]) -> list[Segment]:
@@ -270,13 +291,13 @@ def _settle_leftovers(files: Files, path: Path, entries: dict[str, FileStat]) ->
             files.unlink(path / name)
             changed = True
     lowest_cleaned = min((f.base_offset for f in marked[CLEANED]), default=None)
-    ready = []
+    ready: list[SegmentFile] = []
+    unready: list[SegmentFile] = []
     for found in marked[SWAP]:
-        if lowest_cleaned is not None and found.base_offset >= lowest_cleaned:
-            marked[CLEANED].append(found)
-        else:
-            ready.append(found)
-    for found in (*marked[DELETED], *marked[CLEANED]):
+        is_unready = lowest_cleaned is not None and found.base_offset >= lowest_cleaned
+        (unready if is_unready else ready).append(found)
+    # A `.cleaned` goes last: without one, what is left under `.swap` would be taken for ready after the next crash.
+    for found in (*marked[DELETED], *unready, *marked[CLEANED]):
         files.unlink(path / segment_file_name(*found))
         changed = True
     if ready:
@@ -288,9 +309,9 @@ def _settle_leftovers(files: Files, path: Path, entries: dict[str, FileStat]) ->
 
 
 def _finish_swap(files: Files, path: Path, entries: dict[str, FileStat], ready: list[SegmentFile]) -> None:
+    # A `.log` takes its name last: where one is left, its old segments may still be there.
     logs = [found.base_offset for found in ready if found.kind == LOG]
     if logs:
-        # A `.log` is renamed after its indexes: where one is left, its old segments may still be there.
         start, end = min(logs), max(logs) + 1
         for base_offset in logs:
             segment = Segment(files, path, base_offset, SWAP)
@@ -299,13 +320,25 @@ def _finish_swap(files: Files, path: Path, entries: dict[str, FileStat], ready: 
             segment.forget()
         fresh = {(found.base_offset, found.kind) for found in ready}
         for name in entries:
-            parsed = parse_segment_file(name)
-            if parsed is None or parsed.mark or not start <= parsed.base_offset < end:
-                continue
-            if parsed.kind in (LOG, OFFSET_INDEX, TIME_INDEX) and (
-                parsed.base_offset not in logs or (parsed.base_offset, parsed.kind) in fresh
+            found = parse_segment_file(name)
+            if (
+                found is not None
+                and not found.mark
+                and found.kind in SWAP_ORDER
+                and start <= found.base_offset < end
+                and _is_old(found, logs, fresh)
             ):
                 files.unlink(path / name)
-    order = {TIME_INDEX: 0, OFFSET_INDEX: 1, LOG: 2}
-    for found in sorted(ready, key=lambda f: (f.base_offset, order.get(f.kind, 0))):
+    for found in sorted(ready, key=lambda f: (f.base_offset, _PLACES.get(f.kind, 0))):
         files.rename(path / segment_file_name(*found), path / segment_file_name(found.base_offset, found.kind))
+
+
+def _is_old(found: SegmentFile, logs: list[int], fresh: set[tuple[int, str]]) -> bool:
+    """Say whether a file in a new segment's range belongs to a segment that is replaced.
+
+    The first file of a new segment takes its name when all old ones are gone. As long as it has not, every file is an
+    old one: also a transaction index, of which the new segment need not have one.
+    """
+    if found.base_offset not in logs:
+        return True
+    return (found.base_offset, SWAP_ORDER[0]) in fresh or (found.base_offset, found.kind) in fresh

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from odradek.kernel.api import Buffer, Files
 
 _WRITE_BYTES: Final = 1 << 20
-SWAP_ORDER: Final = (TXN_INDEX, TIME_INDEX, OFFSET_INDEX, LOG)
-"""A `.log` comes last: once it has its name, all the others have theirs."""
+SWAP_ORDER: Final = (TIME_INDEX, TXN_INDEX, OFFSET_INDEX, LOG)
+"""In which a segment's files are renamed. First one that every segment has: as long as it waits, none has its name.
+A `.log` comes last: once it has its name, all the others have theirs."""
 
 
 @attrs.frozen
@@ -170,9 +171,12 @@ class SwapWork:
         self.owner.end_replacement(self, error)
 
     def give_up(self) -> None:
-        """Remove the new segment; the `.log` first, so that a crash meanwhile leaves nothing that could be swapped."""
+        """Remove the new segment; a crash meanwhile leaves nothing that could be swapped: a `.cleaned` goes last."""
+        ready, unready = (self.directory / segment_file_name(self.base_offset, LOG, mark) for mark in (SWAP, CLEANED))
+        with suppress(FileNotFoundError):
+            self.files.rename(ready, unready)
         for mark in (SWAP, CLEANED):
-            for kind in reversed(SWAP_ORDER):
+            for kind in SWAP_ORDER:
                 with suppress(FileNotFoundError):
                     self.files.unlink(self.directory / segment_file_name(self.base_offset, kind, mark))
 

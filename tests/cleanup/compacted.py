@@ -57,9 +57,21 @@ class Wanted(NamedTuple):
 class CompactedTopic:
     """One partition of a topic that is compacted."""
 
-    def __init__(self, directory: Path, *, segment_bytes: int = 1 << 20, files: Files | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        segment_bytes: int = 1 << 20,
+        segment_index_bytes: int = 10 << 20,
+        files: Files | None = None,
+    ) -> None:
         self.hosted = Hosted(directory, files=files)
-        self.log_config = LogConfig(segment_bytes=segment_bytes, index_interval_bytes=64, file_delete_delay_ms=0)
+        self.log_config = LogConfig(
+            segment_bytes=segment_bytes,
+            segment_index_bytes=segment_index_bytes,
+            index_interval_bytes=64,
+            file_delete_delay_ms=0,
+        )
         self.hosted.open(TOPIC, log_config=self.log_config)
         self.configure()
         self.sequences: dict[int, int] = {}

@@ -9,9 +9,17 @@ from typing import Any
 import pytest
 
 from odradek.kernel.api import LogConfig, PartitionLog
+from odradek.kernel.partitions.producer_snapshot import SNAPSHOT_KIND, encode_snapshot
 from odradek.kernel.partitions.producer_state import ProducerStateTable
 from odradek.kernel.partitions.recovery import recover_producers
+from odradek.kernel.partitions.transaction_index import (
+    TRANSACTION_INDEX_KIND,
+    AbortedTransaction,
+    decode_transaction_index,
+    encode_transaction_index,
+)
 from odradek.kernel.records.builder import BatchBuilder
+from odradek.kernel.records.control import ControlRecordType, EndTransactionMarker, build_control_batch
 from odradek.kernel.testing.contracts.storage_base import PARTITION, make_context
 from odradek.plugins.storage_segment.engine import SegmentEngine
 
@@ -44,6 +52,15 @@ def append(log: PartitionLog, **producer: int) -> None:
     log.write_pending()
 
 
+def append_marker(log: PartitionLog, *, producer_id: int) -> None:
+    marker = EndTransactionMarker(ControlRecordType.ABORT, 0)
+    batch = bytearray(build_control_batch([marker], timestamp=1, producer_id=producer_id, producer_epoch=0))
+    offset = log.log_end_offset
+    batch[:8] = offset.to_bytes(8, "big")
+    log.append(memoryview(batch), offset, offset, 1)
+    log.write_pending()
+
+
 @pytest.mark.parametrize(("is_clean", "expected"), [(True, False), (False, True)])
 def test_a_log_without_producers_is_read_only_after_a_crash(tmp_path: Path, is_clean: bool, expected: bool) -> None:
     engine, log = opened(tmp_path)
@@ -70,3 +87,17 @@ def test_a_crash_forgets_no_producer(tmp_path: Path) -> None:
     recover_producers(again, producers, 0)
 
     assert len(producers) == 1
+
+
+def test_an_index_forgets_transactions_whose_markers_were_deleted(tmp_path: Path) -> None:
+    _, log = opened(tmp_path)
+    log.truncate_fully(10)
+    gone, here = AbortedTransaction(5, 0, 3, 0), AbortedTransaction(6, 8, 10, 8)
+    append_marker(log, producer_id=6)
+    log.write_sidecar(10, TRANSACTION_INDEX_KIND, encode_transaction_index([gone, here]))
+    log.write_sidecar(11, SNAPSHOT_KIND, encode_snapshot([]))
+    log.flush()
+
+    recover_producers(log, ProducerStateTable(1 << 40), 0)
+
+    assert decode_transaction_index(log.read_sidecar(10, TRANSACTION_INDEX_KIND)) == [here]
