@@ -188,10 +188,13 @@ class SegmentEngine:
                     recovery_point=0 if is_new else home.recovery_points.get(key),
                     log_start_offset=home.log_start_offsets.get(key, 0),
                     may_have_gaps=key in self._adopted,
+                    clean_end=home.clean_ends.get(key, 0),
                     known_end=None if known_end is None or is_new else known_end(path),
                 ),
             )
             log = SegmentLog(partition, opened, config, self._context, owner=self)
+            if home.clean_ends.get(key, 0) > log.log_end_offset:
+                del home.clean_ends[key]  # another log's: all of this one is dirty, as Kafka takes it
             log.note_clean_end(home.clean_ends.get(key, 0))
         except OSError as exc:
             error = disk_error(exc, "open", path)

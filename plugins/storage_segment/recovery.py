@@ -1,6 +1,7 @@
 """Shell: open a log's directory: finish what a crash left half done, check what may be broken, build what is missing.
 
-After a clean shutdown nothing is read but names and sizes. Otherwise every batch from the recovery point's segment on
+After a clean shutdown nothing is read but names, sizes and where the last segment ends, by its last index entry; a
+checkpoint that says something else is not believed. Otherwise every batch from the recovery point's segment on
 is checked, the log is cut before the first broken one and before the first hole (a loss of power may keep a segment
 and lose the end of the one before it), and indexes and leader epochs are built anew. A log whose owner cannot spare a
 record is only cut where a crash tears (`damage.py`).
@@ -86,6 +87,7 @@ class KnownState:
         log_start_offset: From the checkpoint; 0 when there is none.
         may_have_gaps: Whether compaction may have left gaps between segments behind the recovery point. Our own logs
             have none there (`SegmentLog` sees to it), so such a gap is a hole that a loss of power left.
+        clean_end: From the checkpoint: below it compaction left gaps, also where the recovery point was lost.
         known_end: Given for a log that must not lose a record: the offset below which its owner knows that all was
             flushed.
     """
@@ -94,6 +96,7 @@ class KnownState:
     recovery_point: int | None
     log_start_offset: int
     may_have_gaps: bool = False
+    clean_end: int = 0
     known_end: int | None = None
 
     @property
@@ -137,7 +140,7 @@ def open_directory(files: Files, path: Path, config: LogConfig, discard: Discard
     is_clean = known.is_clean and known.recovery_point is not None and epochs is not None
     epochs = epochs or EpochCache()
     if is_clean and known.flushed_end is None:
-        _trust(directory.segments[-1], recovery_point)
+        is_clean = _ends_at(directory.segments[-1], entries, recovery_point)
     first_unsafe = len(directory.segments) if is_clean else directory.floor(recovery_point)
     _recover(directory, config, entries, epochs, known, first_unsafe=first_unsafe)
     log_end_offset = directory.segments[-1].find_next_offset()
@@ -146,7 +149,11 @@ def open_directory(files: Files, path: Path, config: LogConfig, discard: Discard
             f"{path}: ends at offset {log_end_offset}, and was flushed up to offset {known.flushed_end}"
         )
     log_start_offset = max(known.log_start_offset, directory.segments[0].base_offset)
-    if log_start_offset > log_end_offset:
+    if log_start_offset > log_end_offset and known.is_clean:
+        # No crash lost an end, so the checkpoint is another log's: it must not cost this one its records.
+        _logger.warning("%s ends at %d, before its start %d: ignored", path, log_end_offset, log_start_offset)
+        log_start_offset = directory.segments[0].base_offset
+    elif log_start_offset > log_end_offset:
         _logger.warning("%s ends at %d, before its start %d: begun anew", path, log_end_offset, log_start_offset)
         directory.discard_segments(0, len(directory.segments), 0)
         directory.add_segment(log_start_offset, config)
@@ -225,7 +232,8 @@ def _recover(
             _logger.warning("%s: cut %d bytes that are no sound batches", segment.path, dropped)
         if segment is segments[-1]:
             return
-        is_hole = 0 < expected - segment.next_offset < FAR and not known.may_have_gaps
+        has_gap = 0 < expected - segment.next_offset < FAR
+        is_hole = has_gap and not known.may_have_gaps and expected > known.clean_end
         if dropped or (is_hole and number >= first_unsafe):
             _logger.warning("%s: ends at %d: what came after it is dropped", segment.path, segment.next_offset)
             directory.discard_segments(number + 1, len(segments), config.file_delete_delay_ms)
@@ -250,12 +258,28 @@ def _with_missing_epochs(directory: LogDirectory, epochs: EpochCache, log_start_
     return EpochCache([*complete.entries(), *known])
 
 
-def _trust(last: Segment, recovery_point: int) -> None:
-    """Take the log's end from what a clean shutdown wrote down last; the first append sees whether it is true."""
+def _ends_at(last: Segment, entries: dict[str, FileStat], recovery_point: int) -> bool:
+    """Say whether the log ends where a clean shutdown wrote down that it does.
+
+    The checkpoint may be older, or another log's, as where files were copied: what it says of this one is not to be
+    trusted then.
+    """
     if not last.size_bytes:
         last.next_offset = last.base_offset
-    elif recovery_point > last.base_offset:
-        last.next_offset = recovery_point
+    elif not _has_sound_indexes(last, entries, is_clean=True):
+        return False
+    try:
+        end = last.find_next_offset()
+    except CorruptionError as exc:
+        _logger.warning("%s: it is checked", exc)
+        return False
+    finally:
+        last.forget()
+    if end != recovery_point:
+        _logger.warning(
+            "%s ends at %d, its checkpoint of a clean shutdown says %d: it is checked", last.path, end, recovery_point
+        )
+    return end == recovery_point
 
 
 def _has_sound_indexes(segment: Segment, entries: dict[str, FileStat], *, is_clean: bool) -> bool:

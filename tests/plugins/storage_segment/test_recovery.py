@@ -1,4 +1,4 @@
-"""What opening a log makes of what a crash left: of a replacement, and of a deletion."""
+"""What opening a log makes of what a crash left, and of checkpoints that say something else than the log."""
 
 from __future__ import annotations
 
@@ -10,11 +10,20 @@ from typing import NamedTuple
 
 import pytest
 
-from odradek.kernel.api import Files, LogConfig, OsFiles, read_file
-from odradek.kernel.testing.contracts.storage_base import PARTITION, fill, make_context, write_anew
+from odradek.kernel.api import Files, LogConfig, OsFiles, PartitionLog, read_file
+from odradek.kernel.testing.contracts.storage_base import PARTITION, all_bytes, fill, make_context, rewrite, write_anew
 from odradek.kernel.testing.faults import FaultyFiles
 from odradek.plugins.storage_segment.engine import SegmentEngine
-from odradek.plugins.storage_segment.formats import CLEANED, LOG, SWAP, segment_file_name
+from odradek.plugins.storage_segment.formats import (
+    CLEAN_ENDS,
+    CLEANED,
+    HIGH_WATERMARKS,
+    LOG,
+    LOG_START_OFFSETS,
+    RECOVERY_POINTS,
+    SWAP,
+    segment_file_name,
+)
 from odradek.plugins.storage_segment.recovery import KnownState, OpenedLog, open_directory
 from odradek.plugins.storage_segment.rewriting import SwapWork
 from odradek.plugins.storage_segment.segment import Segment
@@ -144,3 +153,71 @@ def test_indexes_without_a_log_go(tmp_path: Path) -> None:
 
     assert found(log.path) == (log.batches[4:], {4: b"old"})
     assert not [path for path in log.path.iterdir() if path.name.startswith(f"{0:020d}")]
+
+
+# -- checkpoints that say something else than the log --------------------------------------------------------------
+
+
+def stopped(directory: Path) -> list[bytes]:
+    """Leave a log of two segments after a clean stop; it ends at 5."""
+    engine = SegmentEngine(make_context(directory))
+    engine.start()
+    log = engine.open_log(PARTITION, CONFIG)
+    batches = fill(log, 0, 3)
+    log.roll()
+    batches += fill(log, 3, 5)
+    engine.close({PARTITION: 5})
+    return batches
+
+
+def reopened(directory: Path) -> PartitionLog:
+    engine = SegmentEngine(make_context(directory))
+    engine.start()
+    return engine.open_log(PARTITION, CONFIG)
+
+
+@pytest.mark.parametrize("said", [99_999, 4, 3, 0])
+@pytest.mark.parametrize(
+    "checkpoint", [RECOVERY_POINTS, LOG_START_OFFSETS, HIGH_WATERMARKS, CLEAN_ENDS], ids=lambda name: name.split("-")[0]
+)
+def test_a_logs_end_is_the_logs_whatever_a_checkpoint_says_after_a_clean_stop(
+    tmp_path: Path, checkpoint: str, said: int
+) -> None:
+    batches = stopped(tmp_path)
+    (tmp_path / "logs0" / checkpoint).write_text(f"0\n1\norders 3 {said}\n")
+    log = reopened(tmp_path)
+    start = said if checkpoint == LOG_START_OFFSETS and said <= 5 else 0
+
+    assert (log.log_start_offset, log.log_end_offset) == (start, 5)
+    assert [bytes(batch) for batch in log.batches(start)] == batches[start:]
+    assert log.recovery_point <= 5
+    assert log.clean_end == (said if checkpoint == CLEAN_ENDS and said <= 5 else 0)
+    batches += fill(log, 5, 7)
+    assert [bytes(batch) for batch in log.batches(start)] == batches[start:]
+
+
+def test_a_damaged_end_after_a_clean_stop_is_cut(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    batches = stopped(tmp_path)
+    with (tmp_path / "logs0" / "orders-3" / segment_file_name(3, LOG)).open("ab") as file:
+        file.write(bytes(100))
+    log = reopened(tmp_path)
+
+    assert (log.log_end_offset, all_bytes(log)) == (5, batches)
+    assert "it is checked" in caplog.text
+
+
+def test_what_compaction_left_of_a_log_stays_when_the_recovery_point_is_lost(tmp_path: Path) -> None:
+    engine = SegmentEngine(make_context(tmp_path))
+    engine.start()
+    log = engine.open_log(PARTITION, CONFIG)
+    batches = fill(log, 0, 4)
+    log.roll()
+    batches += fill(log, 4, 6)
+    rewrite(engine, log, [0], batches[:2])  # compaction: the segment ends before the next one begins
+    log.note_clean_end(4)
+    engine.checkpoint({})
+    engine.abandon()
+    (tmp_path / "logs0" / RECOVERY_POINTS).unlink()
+    log = reopened(tmp_path)
+
+    assert all_bytes(log) == [*batches[:2], *batches[4:]]

@@ -342,16 +342,6 @@ def test_a_long_topic_name_can_be_deleted(tmp_path: Path) -> None:
     assert max(map(len, names(tmp_path / "logs0"))) == 255
 
 
-def test_a_wrong_end_in_the_checkpoint_is_found_before_the_first_append(tmp_path: Path) -> None:
-    engine = started(tmp_path)
-    fill(engine.open_log(PARTITION, SMALL), 0, 3)
-    engine.close({})
-    (tmp_path / "logs0" / "recovery-point-offset-checkpoint").write_text("0\n1\norders 3 99\n")
-    log = started(tmp_path).open_log(PARTITION, SMALL)
-    with pytest.raises(StorageError, match=r"ends at 3, its checkpoint of a clean shutdown says 99"):
-        log.append(make_batch(99), 99, 99, 5)
-
-
 def roll_times(log: PartitionLog, stamps: list[int]) -> list[int]:
     for stamp in stamps:
         offset = log.log_end_offset
