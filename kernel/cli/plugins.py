@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ..config.settings import read_settings
 from ..errors import PluginError
 from ..plugin_manager import PluginManager, choose_plugins, installed_plugins
+from . import plugin_check, plugin_hints, plugin_project
 from .options import add_json_option, document
 from .output import print_json, print_table
 from .restoring import restore_topics
@@ -17,13 +19,24 @@ if TYPE_CHECKING:
     from ..plugin_manager import FoundPlugin
 
 
+ACTIONS: Final = (
+    ("new", "write the project of a plugin", plugin_project),
+    ("check", "load plugins, check their signatures, run the quick part of their kits", plugin_check),
+)
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's actions."""
     document(
         parser,
         "Show the plugins of this installation. All that is installed is active, unless `[plugins]` of an "
         "odradek.toml says otherwise with `enable` or `disable`.",
-        [("plugins list", "what is here"), ("plugins list --config odradek.toml", "what that file makes active")],
+        [
+            ("plugins list", "what is here"),
+            ("plugins list --config odradek.toml", "what that file makes active"),
+            ("plugins new my_stage --kind stage", "begin one of your own"),
+            ("plugins check my_stage", "see whether it can be used"),
+        ],
     )
     parser.set_defaults(config=None, json=False)  # without an action it lists
     actions = parser.add_subparsers(title="actions", metavar="ACTION")
@@ -37,10 +50,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     listing.add_argument("--config", type=Path, metavar="FILE", help="the odradek.toml that chooses among them")
     add_json_option(listing)
+    for name, what, module in ACTIONS:
+        action = actions.add_parser(name, help=what)
+        module.configure(action)
+        action.set_defaults(act=module.run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """List the plugins; return 1 when an active one is broken."""
+    """List the plugins, or do what else was asked; return 1 when an active one is broken."""
+    if "act" in arguments:
+        status: int = arguments.act(arguments)
+        return status
+    for hint in plugin_hints.announced_elsewhere():
+        print(f"odradek: {hint}", file=sys.stderr)
     file = read_settings(config=arguments.config).file
     installed = installed_plugins()
     active = choose_plugins(installed, file.enable, file.disable)

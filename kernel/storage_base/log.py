@@ -93,6 +93,16 @@ class LogBase(LogStore[SegmentT]):
         return sum(s.size_bytes for s in self._segments) + sum(len(batches) for batches, _ in self._staged)
 
     @property
+    def log_segments(self) -> Sequence[SegmentT]:
+        """The storage's own segments, oldest first, the one that grows last; not to be changed."""
+        return self._segments
+
+    @property
+    def written_end(self) -> int:
+        """The first offset that is not written; the log end offset counts what is staged, too."""
+        return self._written_end
+
+    @property
     def bounds(self) -> LogBounds:
         """What `LogStore.keep_bounds` keeps."""
         return LogBounds(
@@ -107,6 +117,16 @@ class LogBase(LogStore[SegmentT]):
     def is_closed(self) -> bool:
         """Whether it serves nothing: closed, or failed."""
         return self.offline_reason is not None
+
+    def reopen(self, config: LogConfig) -> None:
+        """Take a closed log into use again, for a storage that keeps its logs in memory while it lives.
+
+        Raises:
+            AssertionError: It is open.
+        """
+        assert self.is_closed, f"{self.partition} is open already"
+        self.offline_reason, self._is_closing = None, False
+        self.reconfigure(config)
 
     def check_open(self) -> None:
         """Refuse what a closed or failed log is asked.
@@ -143,7 +163,8 @@ class LogBase(LogStore[SegmentT]):
     def _fail(self, error: Exception) -> None:
         self.offline_reason = self.offline_reason or f"{self.partition} is offline: {error}"
 
-    def _floor(self, offset: int) -> int:
+    def segment_number(self, offset: int) -> int:
+        """Return the number in `log_segments` of the one that holds an offset, or would."""
         return max(bisect_right(self._segments, offset, key=_base_offset) - 1, 0)
 
     # ------------------------------------------------------------------------------------------------------- writing
@@ -213,7 +234,7 @@ class LogBase(LogStore[SegmentT]):
     ) -> tuple[Sequence[StoredBatch], int]:
         taken: list[StoredBatch] = []
         size = 0
-        for number in range(self._floor(offset), len(self._segments)):
+        for number in range(self.segment_number(offset), len(self._segments)):
             for batch in self.stored(self._segments[number], offset):
                 is_too_much = size + len(batch.data) > max_bytes and (taken or not at_least_one)
                 if is_too_much or batch.last_offset >= end_offset:
@@ -225,7 +246,7 @@ class LogBase(LogStore[SegmentT]):
         return taken, size
 
     def _from(self, offset: int) -> Iterator[StoredBatch]:
-        for segment in self._segments[self._floor(offset) :]:
+        for segment in self._segments[self.segment_number(offset) :]:
             yield from self.stored(segment, offset)
 
     def batches(self, start_offset: int, end_offset: int = NO_LIMIT) -> Iterator[memoryview]:
@@ -242,7 +263,7 @@ class LogBase(LogStore[SegmentT]):
 
     def batch_for_timestamp(self, timestamp: int, start_offset: int) -> bytes | None:
         """See `PartitionLog.batch_for_timestamp`."""
-        for segment in self._segments[self._floor(start_offset) :]:
+        for segment in self._segments[self.segment_number(start_offset) :]:
             if segment.max_timestamp >= timestamp:
                 for batch in self.stored(segment, start_offset):
                     if batch.max_timestamp >= timestamp:
@@ -289,7 +310,7 @@ class LogBase(LogStore[SegmentT]):
             return
         with self._changing():
             if offset < self.log_end_offset:
-                kept = self._floor(offset) + 1
+                kept = self.segment_number(offset) + 1
                 gone, self._segments = self._segments[kept:], self._segments[:kept]
                 if gone:
                     self.drop_segments(gone)
@@ -383,7 +404,7 @@ class LogBase(LogStore[SegmentT]):
 
     def _neighbours(self, base_offsets: Sequence[int]) -> list[SegmentT]:
         self.check_open()
-        first = self._floor(base_offsets[0])
+        first = self.segment_number(base_offsets[0])
         return self._segments[first : min(first + len(base_offsets), len(self._segments) - 1)]
 
     def _end_replacement(self, base_offsets: Sequence[int], old: Sequence[SegmentT], cuts_count: int) -> None:

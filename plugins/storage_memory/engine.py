@@ -31,7 +31,6 @@ class MemoryEngine(EngineBase[MemoryLog]):
         elif log.partition != partition:
             raise StorageError(f"{partition} is there with another topic id: delete it first")
         else:
-            assert log.is_closed, f"{partition} is open already"
             log.reopen(config)
         return log
 

@@ -53,7 +53,7 @@ class MemoryLog(LogBase[MemorySegment]):
     def read(self, offset: int, max_bytes: int, end_offset: int = NO_LIMIT, *, at_least_one: bool = False) -> LogRead:
         """See `PartitionLog.read`; a look-up by bisection, and no copy of a batch that comes alone."""
         self.check_open()
-        if offset >= self._written_end:
+        if offset >= self.written_end:
             return EMPTY_READ
         segment, first = self._locate(offset)
         last, size = first, 0
@@ -68,11 +68,11 @@ class MemoryLog(LogBase[MemorySegment]):
         return LogRead(data, len(data), segment.last_offsets[last - 1] + 1)
 
     def _locate(self, offset: int) -> tuple[MemorySegment, int]:
-        number = self._floor(offset)
-        first = self._segments[number].number_of(offset)
-        while first == len(self._segments[number].batches) and number + 1 < len(self._segments):
+        segments, number = self.log_segments, self.segment_number(offset)
+        first = segments[number].number_of(offset)
+        while first == len(segments[number].batches) and number + 1 < len(segments):
             number, first = number + 1, 0
-        return self._segments[number], first
+        return segments[number], first
 
     # -- rewriting -----------------------------------------------------------------------------------------------
 
@@ -104,8 +104,3 @@ class MemoryLog(LogBase[MemorySegment]):
             self._small_files.pop((kind, offset), None)
         else:
             self._small_files[kind, offset] = data
-
-    def reopen(self, config: LogConfig) -> None:
-        """Take the log into use again, which its engine keeps while it lives."""
-        self.offline_reason, self._is_closing = None, False
-        self.reconfigure(config)

@@ -66,6 +66,11 @@ class Environment:
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(self.folder / "bin/python")]
         run([*pip, "install", "--quiet", "--no-compile", *what], self.folder)
 
+    def uninstall(self, what: str) -> None:
+        """Take something out again."""
+        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(self.folder / "bin/python")]
+        run([*pip, "uninstall", "--quiet", "--yes", what], self.folder)
+
     def run(self, program: str, *arguments: str) -> str:
         """Run a program of the environment, away from the checkout, and return its standard output."""
         return run([str(self.folder / "bin" / program), *arguments], self.folder)

@@ -67,6 +67,18 @@ def test_the_plugin_is_listed(environment: Environment, project: Path) -> None:
     assert "template" in environment.run("odradek", "plugins", "list")
 
 
+def test_a_new_project_is_written_installed_and_checked(environment: Environment, tmp_path: Path) -> None:
+    project = tmp_path / "first-try"
+    environment.run("odradek", "plugins", "new", "first_try", "--kind", "stage", "--into", str(project))
+    environment.install(str(project))
+    checked = environment.run("odradek", "plugins", "check", "first_try")
+    tested = environment.run("python", "-m", "pytest", "-p", "no:cacheprovider", str(project))
+    environment.uninstall("first-try")
+
+    assert "first_try: quick part of its kit: 5 passed" in checked
+    assert " passed" in tested
+
+
 # ------------------------------------------------------------------------------------------------------- real clients
 
 

@@ -16,7 +16,7 @@ import copy
 import pickle
 from typing import TYPE_CHECKING
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ...contracts.cleanup import CleanupSettings, LogState
@@ -81,7 +81,8 @@ class CleanupPolicyContract:
 
     def for_all_logs(self, check: Callable[[LogState], None]) -> None:
         """Run a check on many logs."""
-        given(log_states(self.settings()))(check)()
+        on_any_machine = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+        on_any_machine(given(log_states(self.settings()))(check))()
 
     def test_the_same_state_gives_the_same_plan_and_stays_as_it_is(self) -> None:
         """A policy is pure."""
