@@ -11,6 +11,7 @@
 | `client` | a light client that blocks; no trio |
 | `direct` | ranges that are read from files or an object store, past the brokers |
 | `schema`, `offsets`, `ranges`, `arrow`, `errors` | columns, offsets, ranges, batches: what the others share; pure |
+| `first_contact` | the driver's first words with a cluster |
 | `worker` | what a Python process of Spark's keeps between tasks |
 | `lag`, `progress`, `offset_copy` | how far a query is behind; its offsets in a consumer group |
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
 from .errors import SchemaError
-from .worker import is_pushing_filters_down, settle
+from .worker import is_pushing_filters_down, plain_errors, settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -53,6 +53,7 @@ class DefaultSource(DataSource):
         """Return what `format` is given."""
         return FORMAT
 
+    @plain_errors()
     def schema(self) -> str:
         """Return the columns, unless the user gave a schema; checks what can be checked before the mode is known.
 
@@ -63,6 +64,7 @@ class DefaultSource(DataSource):
 
         return default_schema(self.options)
 
+    @plain_errors()
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return what reads a batch.
 
@@ -75,6 +77,7 @@ class DefaultSource(DataSource):
         reader = BatchReader.of(self.options, columns_of(schema))
         return FilteringTopicReader(reader) if is_pushing_filters_down() else TopicReader(reader)
 
+    @plain_errors()
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return what reads a stream; raises as `reader` does."""
         from .reading.stream_reader import StreamReader
@@ -82,12 +85,14 @@ class DefaultSource(DataSource):
 
         return TopicStreamReader(StreamReader.of(self.options, columns_of(schema)))
 
+    @plain_errors()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return what writes a batch; raises what `writer.open_writer` does."""
         from .writing.writer import open_writer
 
         return open_writer(self.options, schema, overwrite)
 
+    @plain_errors()
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Return what writes micro-batches; raises what `writer.open_stream_writer` does."""
         from .writing.writer import open_stream_writer
@@ -101,6 +106,7 @@ class TopicReader(DataSourceReader):
     def __init__(self, reader: BatchReader) -> None:
         self._reader = reader
 
+    @plain_errors()
     def partitions(self) -> list[InputPartition]:
         """Ask the brokers, and return what the tasks are to read."""
         settle(freezes=self._reader.options.gc_freeze)
@@ -114,6 +120,7 @@ class TopicReader(DataSourceReader):
 class FilteringTopicReader(TopicReader):
     """The same where Spark asks which filters are of use; elsewhere it refuses a reader that has this method."""
 
+    @plain_errors()
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Trim the ranges, and return every filter whose rows Spark still has to test."""
         self._reader.push(filters)
@@ -123,10 +130,11 @@ class FilteringTopicReader(TopicReader):
 def read_partition(partition: InputPartition) -> Iterator[pa.RecordBatch]:
     """Read what a partition says."""
     if not isinstance(partition, TaskPartition):
-        return iter(())
+        return
     from .reading.read_task import read
 
-    return read(partition.task)
+    with plain_errors():
+        yield from read(partition.task)
 
 
 def columns_of(schema: StructType) -> list[tuple[str, str]]:

@@ -21,7 +21,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from .source import TaskPartition, read_partition
-from .worker import settle
+from .worker import plain_errors, settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +37,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, reader: StreamReader) -> None:
         self._reader = reader
 
+    @plain_errors()
     def initialOffset(self) -> dict[str, Any]:
         """Return where a new query begins: the same however often Spark asks."""
         settle(freezes=self._reader.options.gc_freeze)
@@ -51,6 +52,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMinRows(options.min_offsets_per_trigger)
         return ReadAllAvailable()
 
+    @plain_errors()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return where the next micro-batch ends; `start` itself when there is nothing for one."""
         return self._reader.latest_offset(start, is_limited=not isinstance(limit, ReadAllAvailable))
@@ -59,6 +61,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the ends of the partitions, for the query's progress."""
         return self._reader.known_ends()
 
+    @plain_errors()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Return what the tasks of a micro-batch are to read."""
         return [TaskPartition(task) for task in self._reader.plan(start, end)]
@@ -71,6 +74,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Take note that Spark is done with everything before `end`."""
         self._reader.commit(end)
 
+    @plain_errors()
     def prepareForTriggerAvailableNow(self) -> None:
         """Fix where this run ends."""
         self._reader.prepare_available_now()

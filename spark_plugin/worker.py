@@ -7,21 +7,44 @@ build readers and writers) are such processes too.
 from __future__ import annotations
 
 import gc
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 import attrs
+
+from odradek.kernel.errors import OdradekError
 
 QUERY_ID_PROPERTY: Final = "sql.streaming.queryId"
 BATCH_ID_PROPERTY: Final = "streaming.sql.batchId"
 RUN_ID_PROPERTY: Final = "spark.jobGroup.id"
 """What Spark's micro-batch execution sets on its jobs. None is documented, so each may be missing one day."""
 
+HIDE_TRACEBACK: Final = "SPARK_HIDE_TRACEBACK"
+"""What Spark 4 sets where `spark.sql.execution.pyspark.udf.hideTraceback.enabled` is true, and no older one reads."""
+
 PUSHDOWN_MODULE: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 """The program of a planner that is asked to push filters down, and of none else."""
 
 _frozen: list[bool] = []
+
+
+@contextmanager
+def plain_errors(variables: MutableMapping[str, str] = os.environ) -> Iterator[None]:
+    """Have Spark show what stands in a user's way by its text alone, where it would begin with our traceback.
+
+    The process ends with such an error, so that no later one is shortened. Errors that are bugs of ours keep theirs.
+
+    Args:
+        variables: What Spark looks at when it writes an error; for tests.
+    """
+    try:
+        yield
+    except OdradekError:
+        variables[HIDE_TRACEBACK] = "1"
+        raise
 
 
 def settle(*, freezes: bool = True, freeze: Callable[[], None] = gc.freeze) -> None:

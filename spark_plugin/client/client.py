@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from odradek.kernel.client.cluster import LEADER_MOVED
 from odradek.kernel.errors import ErrorCode
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from .errors import ClientError
     from .settings import ClientSettings
     from .transport import Connector
+
+FIRST_CONTACT_MS: Final = 10_000
+"""How long to try brokers of which none was ever reached: longer than one takes to start, short for a person."""
 
 
 class Client:
@@ -76,6 +79,24 @@ class Client:
     def close(self) -> None:
         """Close every connection; may be repeated."""
         self._brokers.close()
+
+    def meet(self) -> None:
+        """Reach the cluster, if it was not reached before: who refuses is not asked again for a minute.
+
+        Raises:
+            ConnectionFailedError: No broker could be reached for `FIRST_CONTACT_MS`; names each address.
+            ClientError: A broker refuses.
+        """
+        if self._brokers.cluster.nodes:
+            return None
+        attempts = self._brokers.attempts("reaching the cluster")
+        while True:
+            try:
+                return self._brokers.refresh(set(), timeout_ms=attempts.left_ms)
+            except ConnectionFailedError as error:
+                if attempts.age_ms >= FIRST_CONTACT_MS:
+                    raise
+                attempts.failed(error)
 
     # Topics.
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from ..client import client_for
 from ..direct.settings import direct_settings
+from ..first_contact import first_client
 from ..options.options import read_source_options
 from ..options.positions import EachOffset
 from ..ranges import EARLIEST, LATEST
@@ -77,7 +77,7 @@ class BatchReader:
             ClientError: No broker answers, or one refuses.
         """
         options = self.options
-        client = client_for(self._planner.client)
+        client = first_client(self._planner.client)
         is_read_committed = self._planner.client.is_read_committed
         found = survey(client, options.subscription)
         ends = log_ends(client, found.partitions, is_read_committed=is_read_committed)

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from ..client import client_for
 from ..client.errors import ClientError
+from ..first_contact import first_client
 from ..offsets import START, from_json_object, json_object, json_object_with_start, start_in
 from ..options.options import read_source_options
 from ..options.positions import EachOffset
@@ -78,7 +78,7 @@ class StreamReader:
 
     @property
     def _client(self) -> Client:
-        return client_for(self._planner.client)
+        return first_client(self._planner.client)
 
     @property
     def _is_read_committed(self) -> bool:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
+from ..first_contact import first_client
+from ..worker import plain_errors
 from .write_task import abort, commit, plan_write, write_partition
 
 if TYPE_CHECKING:
@@ -40,10 +42,12 @@ class TopicWriter(DataSourceArrowWriter):
     def __init__(self, plan: WritePlan) -> None:
         self._plan = plan
 
+    @plain_errors()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Write the rows of one task."""
         return Written(write_partition(self._plan, iterator))
 
+    @plain_errors()
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Make what all tasks wrote visible, where that was not done by writing it."""
         commit(self._plan, _partitions(messages))
@@ -60,10 +64,12 @@ class TopicStreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, plan: WritePlan) -> None:
         self._plan = plan
 
+    @plain_errors()
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Write the rows of one task."""
         return Written(write_partition(self._plan, iterator))
 
+    @plain_errors()
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Make what all tasks wrote visible; may be called again for the same batch after a crash."""
         del batchId  # the messages know
@@ -86,8 +92,11 @@ def open_writer(options: Mapping[str, str], schema: StructType, overwrite: bool)
     Raises:
         OptionError: An option is missing, contradicts another, or has no such value; or rows are to be overwritten.
         SchemaError: The columns are not what a record is made of.
+        ClientError: No broker can be reached, or one refuses.
     """
-    return TopicWriter(plan_write(options, _columns(schema), is_stream=False, is_overwriting=overwrite))
+    plan = plan_write(options, _columns(schema), is_stream=False, is_overwriting=overwrite)
+    first_client(plan.client)
+    return TopicWriter(plan)
 
 
 def open_stream_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> TopicStreamWriter:

@@ -11,6 +11,7 @@ from odradek.kernel.errors import ErrorCode
 from odradek.kernel.types import TopicPartition
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest
 from odradek.kernel.wire.messages.api_18_api_versions import ApiVersion, ApiVersionsResponse
+from odradek.spark_plugin.client.client import FIRST_CONTACT_MS
 from odradek.spark_plugin.client.errors import (
     BrokerError,
     ClientClosedError,
@@ -424,3 +425,39 @@ def test_a_frame_larger_than_what_is_taken_at_once_is_read_whole() -> None:
     data = [bytes(one.data) for one in client.fetch(OffsetRange("t", 0, 30, 40), is_read_committed=False)]
 
     assert data == [log.batches[3][2]]
+
+
+def test_at_first_contact_refusals_are_told_within_seconds() -> None:
+    network = Network()
+    client = network.client(bootstrap_servers="dead:1,worse:2")
+
+    with pytest.raises(ConnectionFailedError, match=r"dead:1: connection refused; worse:2: connection refused"):
+        client.meet()
+    assert network.clock.slept_ms <= FIRST_CONTACT_MS + 1_000
+
+
+def test_who_was_reached_once_is_waited_for() -> None:
+    network, _ = healthy()
+    client = network.client()
+    client.meet()
+    network.brokers["a", 9092].is_down = True
+
+    client.meet()  # asks nobody
+    with pytest.raises(ClientTimeoutError, match=r"within 60000 ms"):
+        client.topics()
+
+
+def test_a_broker_that_starts_is_waited_for_at_first_contact() -> None:
+    network, _ = healthy()
+    network.brokers["a", 9092].is_down = True
+    client = network.client()
+    connect = network.connect
+
+    def start(*args: Any, **options: Any) -> Any:
+        network.brokers["a", 9092].is_down = network.clock.slept_ms < FIRST_CONTACT_MS // 2
+        return connect(*args, **options)
+
+    client._brokers._connector = start
+    client.meet()
+
+    assert list(client.topics()) == ["t"]
