@@ -298,7 +298,7 @@ def test_every_key_that_is_named_is_known() -> None:
     wrong = []
     for page, span in spans():
         name = span.partition("=")[0].strip()
-        if not KEY.fullmatch(name) or name.rpartition(".")[2] in {"py", "md", "toml", "log", "properties", "json"}:
+        if not KEY.fullmatch(name) or name.rpartition(".")[2] in {"py", "md", "toml", "log", "properties", "json", "service"}:
             continue
         if (name.split(".")[0] in begins or own.match(name)) and not is_known_key(name) and name not in NO_KEYS:
             wrong.append(f"{name_of(page)}: {name}")
