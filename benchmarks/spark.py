@@ -4,8 +4,9 @@
 
 Counted is processor time: user and system seconds of the driver, the JVM and the Python workers, per million records,
 without the broker. Of each row the median of the rounds' ratios to the connector in the same round counts: less is
-better. `segments` reads the broker's files (`readFrom=segments`) without asking it for records; it runs where the
-broker is ours.
+better. `faster` is by the clock, the median of rounds again: how many times as fast as the connector a row was done.
+`segments` reads the broker's files (`readFrom=segments`) without asking it for records; it runs where the broker is
+ours.
 
 The connector is published for certain versions of pyspark only: run it in the environment of `tox -e spark-parity
 --notest`. The topics, queries and the meter are those of the peers' `spark_baseline.py` (`ODRADEK_PEERS`).
@@ -41,7 +42,8 @@ QUICK_SHARE: Final = 5
 FEED_SECONDS: Final = 15
 QUICK_FEED_SECONDS: Final = 6
 HEADING: Final = (
-    f"{'row':<34} {'target':>7} {'format':<9} {'CPU s/M':>8} {'ratio':>6} {'JVM':>6} {'Py':>6} {'krec/s':>7}  load"
+    f"{'row':<34} {'target':>7} {'format':<9} {'CPU s/M':>8} {'ratio':>6} {'JVM':>6} {'Py':>6} {'krec/s':>7} "
+    f"{'faster':>6}  load"
 )
 
 
@@ -130,23 +132,32 @@ class Bench:
                 costs[label].append(Cost(meter.wall, meter.jvm, meter.python))
         base = costs.get("kafka")
         for label, runs in costs.items():
-            ratio = statistics.median(run.cpu / first.cpu for run, first in zip(runs, base or runs, strict=True))
+            ratio = faster = None
+            if base is not None:
+                ratio = statistics.median(run.cpu / first.cpu for run, first in zip(runs, base, strict=True))
+                faster = statistics.median(first.wall / run.wall for run, first in zip(runs, base, strict=True))
             middle = sorted(runs, key=lambda run: run.cpu)[len(runs) // 2]
-            self.show(name, label, records, middle, ratio if base else None, target)
+            self.show(name, label, records, middle, (ratio, faster), target)
 
-    def show(self, name: str, label: str, records: int, cost: Cost, ratio: float | None, target: float) -> None:
-        """Print a row, and keep it."""
+    def show(
+        self, name: str, label: str, records: int, cost: Cost, ratios: tuple[float | None, float | None], target: float
+    ) -> None:
+        """Print a row, and keep it; `ratios` are of processor time and of speed to the connector's."""
         per = records / MILLION
+        ratio, faster = ratios
         self.results[f"{name} / {label}"] = {
             "cpu_s_per_million": round(cost.cpu / per, 3),
             "ratio": ratio and round(ratio, 3),
+            "faster": faster and round(faster, 3),
             "target": target,
         }
         is_base = label == "kafka"
         against = "" if ratio is None or is_base else f"{ratio:.2f}{'' if ratio <= target else ' !'}"
+        speed = "" if faster is None or is_base else f"{faster:.1f}x"
         print(
             f"{name:<34} {'' if is_base else f'<= {target}':>7} {label:<9} {cost.cpu / per:>8.3f} {against:>6} "
-            f"{cost.jvm / per:>6.2f} {cost.python / per:>6.2f} {records / cost.wall / 1e3:>7,.0f}  "
+            f"{cost.jvm / per:>6.2f} {cost.python / per:>6.2f} {records / cost.wall / 1e3:>7,.0f} "
+            f"{speed:>6}  "
             f"{os.getloadavg()[0]:.1f}",
             flush=True,
         )

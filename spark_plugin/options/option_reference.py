@@ -12,7 +12,7 @@ from ..schema import FIELDS, SINK_TYPES
 from .option_table import BOOTSTRAP, OPTIONS, Kind, Option, Use
 from .options import REFUSED_KAFKA_KEYS
 
-__all__ = ["WRITE_KEYS", "render_page"]
+__all__ = ["MOVED", "WRITE_KEYS", "render_page"]
 
 WRITE_KEYS: Final = {
     "acks": "`all` (the default) or 1; with 0 the sink waits for answers all the same, as with 1.",
@@ -33,6 +33,44 @@ WRITE_KEYS: Final = {
 }
 """Kafka's keys that a sink reads beside those of the client."""
 
+MOVED: Final = {
+    "subscribe": "the same; internal topics that it names are read, where the connector gives no rows",
+    "subscribePattern": "the same, but for what only Java's expressions have: refused, with what to write",
+    "assign": "the same; a partition that is not there is refused, where the connector gives no rows",
+    "startingOffsets": "the same; a name twice in the JSON is refused",
+    "endingOffsets": "the same; a name twice in the JSON is refused",
+    "startingTimestamp": "the same; below 0 is refused",
+    "endingTimestamp": "the same for a batch; a stream refuses it, where the connector does not look at it",
+    "startingOffsetsByTimestamp": "the same; below 0 is refused",
+    "endingOffsetsByTimestamp": "the same; below 0 is refused",
+    "failOnDataLoss": "the same, and notices a topic made anew; with `false` a topic that is gone ends no stream",
+    "maxRecordsPerPartition": "the same for a stream; cuts the tasks of a batch too, where the connector does not",
+    "maxOffsetsPerTrigger": "the same; 0 or less is refused, where the connector ends the query without a word",
+    "minOffsetsPerTrigger": "the same; not looked at with AvailableNow",
+    "fetchOffset.numRetries": "the same; below 1 is refused",
+    "groupIdPrefix": "without effect: reading needs no consumer group",
+}
+"""Options of the connector that do not do all as there."""
+
+_MOVED_HEAD: Final = """
+## A job that moves from the connector
+
+What happens here to each option of Spark's Kafka connector (4.2). With `strictOptions=true` a job fails on a name that
+neither knows; the connector passes over it in silence.
+
+| option there | here |
+| --- | --- |"""
+
+_MOVED_REST: Final = (
+    ("`kafka.*`", "[Kafka's keys](#kafkas-keys): read, refused, or accepted without effect"),
+    ("`kafka.group.id`", "without effect: reading needs no consumer group; `commitOffsetsTo` names one for tools"),
+    ("`spark.kafka.consumer.*`, `spark.kafka.producer.*` of the session", "without effect: caches are in the workers"),
+    (
+        "`spark.kafka.clusters.*` of the session",
+        "without effect: there are no delegation tokens; SASL by `kafka.sasl.*`",
+    ),
+)
+
 _OTHER_DOCS: Final = {
     "client.rack": "Where the client is; brokers may then name a nearer replica to fetch from.",
     "max.partition.fetch.bytes": "What one fetch asks for; a larger batch comes whole.",
@@ -52,7 +90,7 @@ Names are taken in any case of letters. `{BOOTSTRAP}` has to be given, and for r
 `subscribePattern` and `assign`. Spark's Kafka connector has no options marked *ours*; the others mean here what they
 mean there, except for [what differs](../how-to/spark.md#what-differs-from-the-connector). A wrong value is refused when
 the query is made, with the option, the value and the form that is expected. An unknown name earns a warning with the
-nearest known one, and the query runs.
+nearest known one, and the query runs; with `strictOptions` it fails.
 """
 
 _SECTIONS: Final = (
@@ -89,6 +127,7 @@ def _lines() -> Iterator[str]:
             yield f"\nSettings of the store, as the broker's `odradek.tiered.store.*`: {names}."
     yield from _data_loss()
     yield from _columns()
+    yield from _moved()
     yield from _kafka_keys()
 
 
@@ -99,6 +138,12 @@ def _option(option: Option) -> str:
     kind = " or ".join(f"`{word}`" for word in option.words) if option.kind is Kind.WORD else option.kind.value
     ours = "*ours* " if option.is_ours else ""
     return f"| `{option.name}` | {kind} | {default} | {ours}{option.doc} |"
+
+
+def _moved() -> Iterator[str]:
+    yield _MOVED_HEAD
+    yield from (f"| `{each.name}` | {MOVED.get(each.name, 'the same')} |" for each in OPTIONS if not each.is_ours)
+    yield from (f"| {name} | {what} |" for name, what in _MOVED_REST)
 
 
 def _data_loss() -> Iterator[str]:

@@ -289,6 +289,14 @@ OPTIONS: Final[tuple[Option, ...]] = (
         " read from there. Its own settings are `tieredStore.region` and so on, as the broker's.",
     ),
     Option(
+        name="strictOptions",
+        kind=Kind.BOOLEAN,
+        default=False,
+        use=Use.EVERYWHERE,
+        is_ours=True,
+        doc="Whether a name that nobody knows, a misspelt one for instance, is an error instead of a warning.",
+    ),
+    Option(
         name="gcFreeze",
         kind=Kind.BOOLEAN,
         default=True,

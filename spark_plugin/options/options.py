@@ -151,8 +151,9 @@ def read_source_options(options: Mapping[str, str | None], *, is_stream: bool | 
         OptionError: An option is missing, wrong, or contradicts another.
     """
     use = Use.SOURCE if is_stream is None else Use.STREAM if is_stream else Use.BATCH
-    given, kafka, warnings = _sorted_out(options, use)
+    given, kafka, strange = _sorted_out(options)
     values = _values(given, Use.SOURCE)
+    warnings = _told(strange, is_strict=values["strictOptions"])
     if is_stream:
         _refuse_ends(given)
     ways = _subscription(given, values)
@@ -202,8 +203,9 @@ def read_sink_options(options: Mapping[str, str | None]) -> SinkOptions:
     Raises:
         OptionError: An option is missing, wrong, or contradicts another.
     """
-    given, kafka, warnings = _sorted_out(options, Use.SINK)
+    given, kafka, strange = _sorted_out(options)
     values = _values(given, Use.SINK)
+    warnings = _told(strange, is_strict=values["strictOptions"])
     _check_kafka(kafka, Use.SINK, "Kafka producer")
     partitioner = values["partitioner"]
     java = kafka.get("partitioner.class", "").strip()
@@ -229,8 +231,8 @@ def read_sink_options(options: Mapping[str, str | None]) -> SinkOptions:
     )
 
 
-def _sorted_out(options: Mapping[str, str | None], use: Use) -> tuple[dict[str, str], dict[str, str], list[str]]:
-    """Return our options and Kafka's keys, in small letters, and warnings of names that nobody knows."""
+def _sorted_out(options: Mapping[str, str | None]) -> tuple[dict[str, str], dict[str, str], list[tuple[str, str]]]:
+    """Return our options and Kafka's keys, in small letters, and faults: names that nobody knows, each with a hint."""
     known = by_lower_name()
     given: dict[str, str] = {}
     kafka: dict[str, str] = {}
@@ -245,11 +247,23 @@ def _sorted_out(options: Mapping[str, str | None], use: Use) -> tuple[dict[str, 
             given[lower] = text
         elif lower not in _OF_SPARK and not lower.startswith(_OF_STORE):
             strange.append(name)
-    warnings = [f"no such option: '{name}'; it has no effect{_nearest(name)}" for name in strange]
+    unknown = [(f"no such option: '{name}'", _nearest(name)) for name in strange]
     for name, hint in unknown_keys(kafka).items():
         meant = f" ({hint.replace(chr(39), chr(39) + 'kafka.', 1)})" if hint else ""
-        warnings.append(f"no client of Kafka has the option 'kafka.{name}'; it has no effect{meant}")
-    return given, kafka, warnings
+        unknown.append((f"no client of Kafka has the option 'kafka.{name}'", meant))
+    return given, kafka, unknown
+
+
+def _told(unknown: list[tuple[str, str]], *, is_strict: bool) -> list[str]:
+    """Return warnings of the names that nobody knows.
+
+    Raises:
+        OptionError: There are some, and this query is to have none.
+    """
+    if unknown and is_strict:
+        said = "; ".join(fault + hint for fault, hint in unknown)
+        raise OptionError("strictOptions", f"option 'strictOptions' is true: {said}")
+    return [f"{fault}; it has no effect{hint}" for fault, hint in unknown]
 
 
 def _nearest(name: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from odradek.kernel.client.producer_settings import PRODUCER_KEYS
 from odradek.spark_plugin.client.setting_keys import EFFECTIVE_KEYS, KNOWN_NAMES
-from odradek.spark_plugin.options.option_reference import WRITE_KEYS, render_page
+from odradek.spark_plugin.options.option_reference import MOVED, WRITE_KEYS, render_page
 from odradek.spark_plugin.options.option_table import OPTIONS
 from odradek.spark_plugin.reading.data_loss import Event
 from odradek.spark_plugin.writing.write_settings import _KEYS
@@ -25,6 +25,15 @@ def test_the_page_of_options_is_fresh() -> None:
 @pytest.mark.parametrize("name", [option.name for option in OPTIONS])
 def test_every_option_has_a_row(name: str) -> None:
     assert f"\n| `{name}` | " in render_page()
+
+
+def test_a_job_that_moves_finds_what_happens_to_every_option_of_the_connector() -> None:
+    section = render_page().partition("\n## A job that moves from the connector\n")[2].partition("\n## ")[0]
+    rows = [line.split("`")[1] for line in section.splitlines() if line.startswith("| `")]
+    told = [name for name in rows if not name.startswith(("kafka.", "spark."))]
+
+    assert told == [option.name for option in OPTIONS if not option.is_ours]
+    assert MOVED.keys() <= set(told)
 
 
 def test_every_key_of_kafka_s_clients_and_every_loss_is_named() -> None:

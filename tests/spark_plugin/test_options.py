@@ -282,6 +282,30 @@ def test_what_nobody_knows_is_warned_of_once_with_the_nearest_name(name: str, wa
     assert source.warnings == sink.warnings
 
 
+def test_strict_options_refuse_what_nobody_knows_before_anything_else() -> None:
+    misspelt = {**BROKERS, "strictOptions": "true", "subscirbe": "orders", "kafka.fetch.min.byte": "1"}
+    text = (
+        "option 'strictOptions' is true: no such option: 'subscirbe' (did you mean 'subscribe'?); no client of Kafka"
+        " has the option 'kafka.fetch.min.byte' (did you mean 'kafka.fetch.min.bytes'?)"
+    )
+
+    for is_stream in (None, False, True):
+        with pytest.raises(OptionError) as source:
+            read_source_options(misspelt, is_stream=is_stream)
+        assert str(source.value) == text
+    with pytest.raises(OptionError) as sink:
+        read_sink_options(misspelt)
+    assert (str(sink.value), sink.value.option) == (text, "strictOptions")
+
+
+def test_strict_options_let_pass_what_is_known() -> None:
+    read = {**SOURCE, "strictOptions": "True", "minPartitions": "2", "kafka.linger.ms": "1", "checkpointLocation": "/c"}
+    written = {**SINK, "strictOptions": "true", "path": "/p", "kafka.acks": "all"}
+
+    assert read_source_options(read, is_stream=True).warnings == ()
+    assert read_sink_options(written).warnings == ()
+
+
 @pytest.mark.parametrize("name", sorted(KNOWN_NAMES - REFUSED_KAFKA_KEYS.keys() - {"bootstrap.servers"}))
 def test_every_key_of_kafka_s_clients_passes_in_silence(name: str) -> None:
     assert read_source_options({**SOURCE, f"kafka.{name}": "1"}, is_stream=False).warnings == ()

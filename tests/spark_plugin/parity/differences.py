@@ -15,6 +15,12 @@ VERSIONS: Final = ("4.0.0", "4.2.0")
 """Of the connector: the newest that Maven Central has whole, and the newest that it has."""
 
 
+def held_to(version: str) -> str:
+    """Return the version of the connector that a pyspark's sources are held to: the newest that is not younger."""
+    numbers = [int(part) for part in version.split(".")[:3]]
+    return max(each for each in VERSIONS if [int(part) for part in each.split(".")] <= numbers)
+
+
 def recorded_file(version: str) -> Path:
     """Return what keeps the answers of a version of the connector."""
     return HERE / "recorded" / f"{version}.json"

@@ -11,7 +11,7 @@ import pytest
 from odradek.kernel.testing.running_broker import running_broker
 
 from . import topics
-from .differences import MEANT, RECORDED, VERSIONS, applies, essence, expected
+from .differences import MEANT, RECORDED, VERSIONS, applies, essence, expected, held_to
 from .direct import DirectObserver
 from .inputs import BATCH, STREAM
 from .scenarios import INPUTS, LOSSES, WRITES, lose
@@ -70,6 +70,13 @@ def shown(outcome: Outcome) -> dict[str, Any]:
 def wanted(kind: str, name: str) -> dict[str, Any]:
     """Return what ours is to show, by the version of the connector that it is held to."""
     return {version: expected(version, kind, name) for version in VERSIONS}
+
+
+@pytest.mark.parametrize(
+    ("version", "connector"), [("4.0.0", "4.0.0"), ("4.1.2", "4.0.0"), ("4.2.0", "4.2.0"), ("4.3.0", "4.2.0")]
+)
+def test_a_spark_without_a_connector_is_held_to_the_newest_before_it(version: str, connector: str) -> None:
+    assert held_to(version) == connector
 
 
 def test_every_version_was_asked_the_same() -> None:
