@@ -193,12 +193,20 @@ _KEPT: Final = (
     Figure("lost", "lost", Unit.COUNT, Group.KEPT, False, "of these, gone although no setting allows it"),
     Figure("wrong", "wrong", Unit.COUNT, Group.KEPT, False, "changed, doubled, or aborted and seen all the same"),
     Figure(
+        "there_after_kill",
+        "outlive kill -9",
+        Unit.COUNT,
+        Group.KEPT,
+        None,
+        "read back as they were sent after kill -9 and a restart",
+    ),
+    Figure(
         "lost_by_kill",
-        "kill -9",
+        "die by it",
         Unit.COUNT,
         Group.KEPT,
         False,
-        "lost or wrong when all is read once more after kill -9 and a restart",
+        "there before kill -9, and lost or wrong after it: what no policy can have removed since",
     ),
 )
 

@@ -9,6 +9,9 @@ that is not there is *removed* where the topic's settings allow it, and *lost* w
 | `compact` | records that a later one of the same key replaced; tombstones |
 | a policy that is not Kafka's | anything: what it may remove is not known here |
 
+A policy removes records and leaves the log's end where it is. So what stood beyond an end that went back, as after the
+death of a process that kept its log in memory, was lost whatever the policy (`Reading.gone_since`).
+
 Records of aborted transactions must not come at all, unless the reader asked for them.
 """
 
@@ -122,21 +125,25 @@ class Ledger:
 
 
 class Reading:
-    """One pass over a topic, from the beginning to its end."""
+    """One pass over a topic, from the beginning to its end.
+
+    Attributes:
+        there: Partition and offset of what came back as it was sent.
+    """
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._there: set[tuple[int, int]] = set()
+        self.there: set[tuple[int, int]] = set()
         self._wrong = 0
 
     def take(self, partition: int, offset: int, key: bytes | None, value: bytes | None) -> None:
         """Compare a record with what was sent there."""
         place = (partition, offset)
         index = self._ledger.index_at(partition, offset)
-        if index is None or place in self._there or self._ledger.plan.record(index) != (partition, key, value):
+        if index is None or place in self.there or self._ledger.plan.record(index) != (partition, key, value):
             self._wrong += 1
         else:
-            self._there.add(place)
+            self.there.add(place)
 
     def result(self, allowance: Allowance, log_start_offsets: Mapping[int, int]) -> Kept:
         """Return what became of all.
@@ -149,15 +156,43 @@ class Reading:
         acknowledged = there = removed = 0
         for partition, offset, index in self._ledger.places():
             acknowledged += 1
-            if (partition, offset) in self._there:
+            if (partition, offset) in self.there:
                 there += 1
-            elif (
-                allowance.anything
-                or (allowance.expires and offset < log_start_offsets.get(partition, 0))
-                or (allowance.compacts and self._is_replaced(index, latest))
-            ):
+            elif self._may_be_gone(index, offset, allowance, log_start_offsets.get(partition, 0), latest):
                 removed += 1
         return Kept(acknowledged, there, removed, acknowledged - there - removed, self._wrong)
+
+    def gone_since(
+        self,
+        before: Reading,
+        allowance: Allowance,
+        log_start_offsets: Mapping[int, int],
+        log_end_offsets: Mapping[int, int],
+    ) -> int:
+        """Return how many records an earlier reading of the topic found that no policy has removed since, and are gone.
+
+        Args:
+            before: That reading.
+            allowance: What may have been removed since.
+            log_start_offsets: Of each partition, as the broker tells it now.
+            log_end_offsets: The same of the ends.
+        """
+        latest = self._latest_by_key()
+        return sum(
+            offset >= log_end_offsets.get(partition, 0)
+            or not self._may_be_gone(index, offset, allowance, log_start_offsets.get(partition, 0), latest)
+            for partition, offset, index in self._ledger.places()
+            if (partition, offset) in before.there and (partition, offset) not in self.there
+        )
+
+    def _may_be_gone(
+        self, index: int, offset: int, allowance: Allowance, log_start_offset: int, latest: Mapping[bytes | None, int]
+    ) -> bool:
+        return (
+            allowance.anything
+            or (allowance.expires and offset < log_start_offset)
+            or (allowance.compacts and self._is_replaced(index, latest))
+        )
 
     def _latest_by_key(self) -> dict[bytes | None, int]:
         record = self._ledger.plan.record

@@ -32,13 +32,12 @@ from .preflight import has_own_store, settings_of_run
 from .process_use import ProcessUse, process_use
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from contextlib import AbstractAsyncContextManager
 
     from ..client import ConsumerRecord
     from .broker_process import ServingBroker
-    from .ledger import Kept
-    from .load import Flow
+    from .load import Bounds, Flow
     from .record_plan import RecordPlan
     from .samples import Samples
     from .variations import Combination
@@ -94,6 +93,7 @@ class OneRun:
     on_phase: OnPhase
     figures: dict[str, float | None] = attrs.field(factory=dict, init=False)
     notes: list[str] = attrs.field(factory=list, init=False)
+    _checked: Reading = attrs.field(init=False)
 
     async def run(self) -> RunResult:
         """Do it all.
@@ -150,7 +150,9 @@ class OneRun:
         used = process_use(broker.process_id)
         self._note_use(used, before, flow.size_bytes + paced_bytes, empty_bytes)
         self.on_phase("check", 0)
-        kept = await self._check(load)
+        reading, bounds = await self._check(load)
+        self._checked = reading
+        kept = reading.result(self._allowance, bounds.starts)
         self.figures |= {
             "acknowledged": kept.acknowledged,
             "there": kept.there,
@@ -213,7 +215,12 @@ class OneRun:
         """Return what is in the store; None where there is none, or one that cannot be looked into."""
         return size_bytes(self.folder.store) if has_own_store(self.combination.broker) else None
 
-    async def _check(self, load: Load) -> Kept:
+    @property
+    def _allowance(self) -> Allowance:
+        return Allowance.of(self.combination.topic)
+
+    async def _check(self, load: Load) -> tuple[Reading, Bounds]:
+        """Read everything; return what came, and where the logs begin and end."""
         reading = Reading(load.ledger)
 
         def take(records: Sequence[ConsumerRecord]) -> None:
@@ -221,8 +228,7 @@ class OneRun:
                 reading.take(record.partition, record.offset, record.key, record.value)
 
         await load.read(take)
-        starts: Mapping[int, int] = (await load.bounds()).starts
-        return reading.result(Allowance.of(self.combination.topic), starts)
+        return reading, await load.bounds()
 
     # ----------------------------------------------------------------------------------------------- after the kill
 
@@ -243,8 +249,12 @@ class OneRun:
         self.figures["cold_read_bytes"] = cold.per_second(cold.size_bytes)
         self.figures["read_amplification"] = (read_bytes or 0.0) / cold.size_bytes if is_known else None
         self.on_phase("check again", 0)
-        kept = await self._check(load)
-        self.figures["lost_by_kill"] = kept.lost + kept.wrong
+        reading, bounds = await self._check(load)
+        kept = reading.result(self._allowance, bounds.starts)
+        gone = reading.gone_since(self._checked, self._allowance, bounds.starts, bounds.ends)
+        self.figures |= {"there_after_kill": kept.there, "lost_by_kill": gone + kept.wrong}
+        if self.figures["there"] and not kept.there:
+            self.notes.append("nothing outlived kill -9: this storage keeps no records through it, whatever the policy")
 
 
 def _each(cpu_s: float | None, flow: Flow) -> float | None:

@@ -161,8 +161,9 @@ def _kept(report: Report) -> str:
     return (
         f"<section><h2>{Group.KEPT.value}</h2>{_table('', heads, rows)}"
         '<p class="remark">Every acknowledged record was looked for where it was acknowledged. <b>removed</b>: gone as '
-        "the topic's cleanup.policy says. <b>lost</b>: gone although no setting allows it. <b>kill -9</b>: "
-        "what was lost when the process was killed (kill -9, not a loss of power) and started again.</p></section>"
+        "the topic's cleanup.policy says. <b>lost</b>: gone although no setting allows it. <b>outlive kill -9</b>: "
+        "what is there after the process was killed (kill -9, not a loss of power) and started again. "
+        "<b>die by it</b>: what was there before; what a policy had removed by then is not among it.</p></section>"
     )
 
 

@@ -81,6 +81,31 @@ def test_what_a_policy_of_a_plugin_takes_is_not_judged() -> None:
     assert read(full_ledger(), {1, 2}).result(Allowance(anything=True), {}) == Kept(44, 42, 2, 0, 0)
 
 
+ALL_OF_SMALL = set(range(44))
+FAR_ENDS = dict.fromkeys(range(SMALL.partitions), 44)
+NO_ENDS = dict.fromkeys(range(SMALL.partitions), 0)
+
+
+@pytest.mark.parametrize("allowance", [NOTHING, COMPACT, Allowance(expires=True), Allowance(anything=True)])
+def test_what_a_log_that_ends_before_it_has_lost_no_policy_has_removed(allowance: Allowance) -> None:
+    ledger = full_ledger()
+    after = read(ledger, ALL_OF_SMALL)
+
+    assert after.gone_since(read(ledger), allowance, {}, NO_ENDS) == 44
+    # What a policy had removed before the end went back was not lost by that.
+    assert after.gone_since(read(ledger, {0, 1, 2}), allowance, {}, NO_ENDS) == 41
+
+
+def test_what_a_policy_removes_meanwhile_is_not_lost() -> None:
+    ledger = full_ledger()
+    replaced = next(index for index in range(44) if ledger.plan.record(index).value is None)
+    after, before = read(ledger, {replaced}), read(ledger)
+
+    assert after.gone_since(before, COMPACT, {}, FAR_ENDS) == 0
+    assert after.gone_since(before, NOTHING, {}, FAR_ENDS) == 1
+    assert after.gone_since(before, Allowance(expires=True), FAR_ENDS, FAR_ENDS) == 0
+
+
 @pytest.mark.parametrize("change", ["key", "value", "partition", "offset", "twice"])
 def test_what_comes_back_otherwise_is_wrong(change: str) -> None:
     ledger = full_ledger()
