@@ -53,6 +53,9 @@ OF_SOMEBODY = re.compile(r"(?<![\w.~-])/(?:work|home|root|Users)/")
 """How a path of the machine where a page was written begins."""
 
 
+SUFFIXES = frozenset({"py", "md", "toml", "log", "properties", "json", "service"})
+"""How names of files end that look like keys."""
+
 NO_KEYS = frozenset({"compression.zstd", "odradek.expires.at", "transaction.version"})
 """Names that look like keys of a broker and are something else: a module of Python's library, a header, a feature."""
 
@@ -298,7 +301,7 @@ def test_every_key_that_is_named_is_known() -> None:
     wrong = []
     for page, span in spans():
         name = span.partition("=")[0].strip()
-        if not KEY.fullmatch(name) or name.rpartition(".")[2] in {"py", "md", "toml", "log", "properties", "json", "service"}:
+        if not KEY.fullmatch(name) or name.rpartition(".")[2] in SUFFIXES:
             continue
         if (name.split(".")[0] in begins or own.match(name)) and not is_known_key(name) and name not in NO_KEYS:
             wrong.append(f"{name_of(page)}: {name}")
