@@ -17,6 +17,7 @@ from .dispatch.handlers.api_27_write_txn_markers import WriteTxnMarkersHandler
 from .dispatch.handlers.api_34_alter_replica_log_dirs import AlterReplicaLogDirsHandler
 from .dispatch.handlers.api_35_describe_log_dirs import DescribeLogDirsHandler
 from .dispatch.handlers.api_61_describe_producers import DescribeProducersHandler
+from .dispatch.handlers.security import security_handlers
 from .metadata.features import supported_ranges
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def kernel_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler
     yield ApiVersionsHandler(routes=parts.router.routes, image=image, supported_features=supported_ranges())
     yield WriteTxnMarkersHandler(writer=parts.marker_writer)
     yield from _log_handlers(parts)
+    yield from security_handlers()
     yield from admin_handlers(
         broker_id=config.node_id,
         metadata=lambda: parts.metadata,

@@ -14,6 +14,7 @@ from . import (
     groups,
     offsets,
     produce,
+    security,
     together,
     topics,
     transactions,
@@ -34,6 +35,7 @@ SESSIONS = {
         consumer_groups,
         group_offsets,
         transactions,
+        security,
         together,
         bodies,
     )

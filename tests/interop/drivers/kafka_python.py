@@ -145,6 +145,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "offsets": offsets,
     "delete_records": delete_records,
     "describe_cluster": describe_cluster,
+    "broker_version": lambda: list(admin().get_broker_version_data(1).broker_version),
 }
 
 if __name__ == "__main__":

@@ -266,6 +266,16 @@ func describeCluster(ctx context.Context, admin *kadm.Client, _ request) (any, e
 	return map[string]any{"brokers": metadata.Brokers.NodeIDs(), "controller": metadata.Controller}, err
 }
 
+func brokerVersion(ctx context.Context, admin *kadm.Client, _ request) (any, error) {
+	versions, err := admin.ApiVersions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var guess string
+	versions.Each(func(broker kadm.BrokerApiVersions) { guess, err = broker.VersionGuess(), broker.Err })
+	return guess, err
+}
+
 var administration = map[string]func(context.Context, *kadm.Client, request) (any, error){
 	"create_topic":      createTopic,
 	"list_topics":       listTopics,
@@ -276,6 +286,7 @@ var administration = map[string]func(context.Context, *kadm.Client, request) (an
 	"offsets":           offsets,
 	"delete_records":    deleteRecords,
 	"describe_cluster":  describeCluster,
+	"broker_version":    brokerVersion,
 	"delete_topic": func(ctx context.Context, admin *kadm.Client, r request) (any, error) {
 		deleted, err := admin.DeleteTopics(ctx, r.Topic)
 		if err != nil {
