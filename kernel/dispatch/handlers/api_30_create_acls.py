@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...contracts.pieces import ListPieces
 from ...errors import ErrorCode
 from ...wire.messages.api_30_create_acls import AclCreationResult, CreateAclsResponse
 from .acls import NO_AUTHORIZER, check_known
@@ -20,6 +21,7 @@ class CreateAclsHandler:
     """Answers CreateAcls of a broker that lets everybody do everything."""
 
     api_key = 30
+    pieces = ListPieces("creations", answers=["results"])
 
     def handle(self, request: CreateAclsRequest, context: RequestContext) -> Answer:
         """Answer at once.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...contracts.pieces import ListPieces
 from ...errors import ErrorCode
 from ...wire.messages.api_31_delete_acls import DeleteAclsFilterResult, DeleteAclsResponse
 from .acls import NO_AUTHORIZER, check_known
@@ -20,6 +21,7 @@ class DeleteAclsHandler:
     """Answers DeleteAcls of a broker that lets everybody do everything."""
 
     api_key = 31
+    pieces = ListPieces("filters", answers=["filter_results"])
 
     def handle(self, request: DeleteAclsRequest, context: RequestContext) -> Answer:
         """Answer at once.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
+from ...contracts.pieces import ListPieces
 from ...errors import ErrorCode, KafkaError
 from ...wire.messages.api_49_alter_client_quotas import (
     AlterClientQuotasResponse,
@@ -32,6 +33,7 @@ class AlterClientQuotasHandler:
     """Answers AlterClientQuotas."""
 
     api_key = 49
+    pieces = ListPieces("entries", answers=["entries"])
 
     def handle(self, request: AlterClientQuotasRequest, context: RequestContext) -> Answer:
         """Answer at once, each entry by itself."""
