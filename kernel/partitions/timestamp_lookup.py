@@ -9,18 +9,25 @@ offset that is looked from, not in it at all::
 Records need not be in the order of their timestamps: the answer is the first one at or above, by offset. Only a batch
 of CreateTime is looked into; with LogAppendTime all its records have the batch's timestamp.
 
+A batch may hold millions of records, so the searches are generators: they yield each batch that is to be looked
+through, and whoever runs them does that where it holds up nobody (`BatchSearch.is_brief`), and sends back what was
+found.
+
 *Source:* KIP-79, KIP-734 (max timestamp); answers compared with Apache Kafka 4.3.1.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from ..records.batch import TimestampType, read_header
-from ..records.reader import read_batch
+from ..records.batch import HEADER_SIZE, BatchHeader, TimestampType, read_header
+from ..records.compression import decompress_uncopied
+from ..records.finding import HAS_COMPILED_FINDING, INT64_MIN, find_record
 from ..types import NO_TIMESTAMP
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from ..contracts.storage import PartitionLog
     from ..types import Buffer
 
@@ -33,8 +40,42 @@ class TimestampOffset(NamedTuple):
     leader_epoch: int
 
 
+BRIEF_SEARCH_BYTES: Final = 256 * 1024 if HAS_COMPILED_FINDING else 16 * 1024
+"""Up to this size a plain batch is looked through in well under a millisecond."""
+
+
+class BatchSearch(NamedTuple):
+    """A batch to be looked through.
+
+    Attributes:
+        batch: One whole batch.
+        timestamp: Milliseconds since the Unix epoch.
+        start_offset: Records below it are passed over.
+    """
+
+    batch: Buffer
+    timestamp: int
+    start_offset: int
+
+    def is_brief(self) -> bool:
+        """Return whether `find_in_batch` is sure not to take long: what is packed may be of any size."""
+        header = read_header(self.batch)
+        return _answers_alone(header, self.start_offset) or (
+            header.length_bytes <= BRIEF_SEARCH_BYTES and not header.compression_id
+        )
+
+
+Search: TypeAlias = "Generator[BatchSearch, TimestampOffset | None, TimestampOffset | None]"
+
+
+def _answers_alone(header: BatchHeader, start_offset: int) -> bool:
+    return header.timestamp_type is TimestampType.LOG_APPEND_TIME and start_offset <= header.base_offset
+
+
 def find_in_batch(batch: Buffer, timestamp: int, start_offset: int) -> TimestampOffset | None:
     """Return the first record of a batch at or above `timestamp` and `start_offset`.
+
+    No record is made an object; memory is that of the batch's records, decompressed.
 
     Args:
         batch: One whole batch.
@@ -50,25 +91,34 @@ def find_in_batch(batch: Buffer, timestamp: int, start_offset: int) -> Timestamp
     header = read_header(batch)
     if header.max_timestamp < timestamp or header.last_offset < start_offset:
         return None
-    if header.timestamp_type is TimestampType.LOG_APPEND_TIME and start_offset <= header.base_offset:
+    if _answers_alone(header, start_offset):
         return TimestampOffset(header.max_timestamp, header.base_offset, header.partition_leader_epoch)
-    for record in read_batch(batch, 0, header):
-        if record.timestamp >= timestamp and record.offset >= start_offset:
-            return TimestampOffset(record.timestamp, record.offset, header.partition_leader_epoch)
-    return None
+    packed = memoryview(batch)[HEADER_SIZE : header.length_bytes]
+    payload = decompress_uncopied(header.compression_id, packed) if header.compression_id and packed else packed
+    by_broker = header.timestamp_type is TimestampType.LOG_APPEND_TIME
+    delta_min = INT64_MIN if by_broker else timestamp - header.base_timestamp
+    found = find_record(payload, header.records_count, delta_min, start_offset - header.base_offset)
+    if found is None:
+        return None
+    timestamp_delta, offset_delta = found
+    return TimestampOffset(
+        header.max_timestamp if by_broker else header.base_timestamp + timestamp_delta,
+        header.base_offset + offset_delta,
+        header.partition_leader_epoch,
+    )
 
 
-def find_by_timestamp(log: PartitionLog, timestamp: int, start_offset: int) -> TimestampOffset | None:
-    """Return the first record of a log at or above `timestamp` and `start_offset`; None when there is none.
+def search_by_timestamp(log: PartitionLog, timestamp: int, start_offset: int) -> Search:
+    """Search a log for its first record at or above `timestamp` and `start_offset`; returns None when there is none.
 
-    May read cold pages; decompresses one batch, rarely more.
+    May read cold pages.
 
     Raises:
-        StorageError: The log, or a batch, cannot be read.
+        StorageError: The log cannot be read.
     """
     batch = log.batch_for_timestamp(timestamp, start_offset)
     while batch is not None:
-        found = find_in_batch(batch, timestamp, start_offset)
+        found = yield BatchSearch(batch, timestamp, start_offset)
         if found is not None:
             return found
         # The record that gave the batch its max timestamp lies below the start: look on behind the batch.
@@ -77,16 +127,35 @@ def find_by_timestamp(log: PartitionLog, timestamp: int, start_offset: int) -> T
     return None
 
 
-def find_max_timestamp(log: PartitionLog) -> TimestampOffset | None:
-    """Return the first record with the largest timestamp of its batch, of the batch that has the log's largest.
+def search_max_timestamp(log: PartitionLog) -> Search:
+    """Search for the first record with the largest timestamp of its batch, of the batch that has the log's largest.
 
     As in Kafka it may lie below the log start offset, while its segment is still there.
 
     Raises:
-        StorageError: The log, or the batch, cannot be read.
+        StorageError: The log cannot be read.
     """
     timestamp, last_offset = log.max_timestamp()
     if timestamp == NO_TIMESTAMP:
         return None
     batch = next(iter(log.batches(last_offset)), None)
-    return None if batch is None else find_in_batch(batch, timestamp, 0)
+    if batch is None:
+        return None
+    return (yield BatchSearch(batch, timestamp, 0))
+
+
+def run_search(search: Search) -> TimestampOffset | None:
+    """Run a search to its end, however long that takes.
+
+    Raises:
+        StorageError: The log cannot be read.
+        CorruptRecordsError: A batch cannot be read.
+    """
+    found: TimestampOffset | None = None
+    try:
+        wanted = next(search)
+        while True:
+            wanted = search.send(find_in_batch(*wanted))
+    except StopIteration as end:
+        found = end.value
+    return found

@@ -7,11 +7,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 import trio
 
 from odradek.kernel.contracts.api_handler import AS_TASK, RequestContext
+from odradek.kernel.dispatch.handlers import api_02_list_offsets
 from odradek.kernel.dispatch.handlers.api_02_list_offsets import ListOffsetsHandler
 from odradek.kernel.files import OsFiles
+from odradek.kernel.partitions.timestamp_lookup import TimestampOffset, find_in_batch
+from odradek.kernel.records.batch import encode_batch, read_header
+from odradek.kernel.records.record import encode_record
 from odradek.kernel.wire.messages.api_02_list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -19,6 +24,7 @@ from odradek.kernel.wire.messages.api_02_list_offsets import (
 )
 from odradek.kernel.wire.special_timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP
 
+from ..records.bombs import NOW, RECORD, batch_around
 from .hosted import Hosted
 
 CONTEXT = cast("RequestContext", SimpleNamespace(api_version=7))
@@ -84,4 +90,47 @@ def test_the_ends_of_a_log_are_told_at_once(tmp_path: Path) -> None:
     handler = ListOffsetsHandler(replicas=hosted.replicas, cold_timeout_ms=lambda: 30_000)
 
     assert offsets(handler.handle(request(EARLIEST_TIMESTAMP, LATEST_TIMESTAMP), CONTEXT)) == [0, 9]
+    hosted.replicas.close()
+
+
+def test_a_batch_that_is_long_to_look_through_is_looked_through_on_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosted = Hosted(tmp_path)
+    hosted.open("t")
+    replica = hosted.replicas.get("t", 0)
+    count = 100_000
+    batch = batch_around(RECORD * (count - 1) + encode_record(5, count - 1, None, b""), count, timestamp=NOW)
+    header = read_header(batch)
+    header.max_timestamp = NOW + 5
+    batch = encode_batch(header, batch[61:])
+    replica.append_as_leader(memoryview(batch), read_header(batch), 1)
+    hosted.replicas.stage(replica)
+    hosted.replicas.write_staged()
+    handler = ListOffsetsHandler(replicas=hosted.replicas, cold_timeout_ms=lambda: 30_000)
+    threads = []
+
+    def look(batch: bytes, timestamp: int, start_offset: int) -> TimestampOffset | None:
+        threads.append(threading.current_thread() is threading.main_thread())
+        return find_in_batch(batch, timestamp, start_offset)
+
+    monkeypatch.setattr(api_02_list_offsets, "find_in_batch", look)
+
+    for timestamp in (NOW + 1, MAX_TIMESTAMP):
+        assert handler.handle(request(timestamp), CONTEXT) is AS_TASK
+        assert offsets(trio.run(handler.handle_async, request(timestamp), CONTEXT)) == [count - 1]
+    assert threads == [False, False]
+    hosted.replicas.close()
+
+
+def test_many_times_are_a_task_however_brief_each_is(tmp_path: Path) -> None:
+    hosted = Hosted(tmp_path)
+    hosted.open("t")
+    hosted.produce("t", 0, 3)
+    handler = ListOffsetsHandler(replicas=hosted.replicas, cold_timeout_ms=lambda: 30_000)
+    few, many = request(*range(10)), request(*range(11))
+
+    assert offsets(handler.handle(few, CONTEXT)) == [0] * 10
+    assert handler.handle(many, CONTEXT) is AS_TASK
+    assert offsets(trio.run(handler.handle_async, many, CONTEXT)) == [0] * 11
     hosted.replicas.close()

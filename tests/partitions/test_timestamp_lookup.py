@@ -1,3 +1,4 @@
+import tracemalloc
 from collections.abc import Iterator, Sequence
 from typing import cast
 
@@ -7,14 +8,19 @@ from hypothesis import strategies as st
 
 from odradek.kernel.contracts.storage import PartitionLog
 from odradek.kernel.partitions.timestamp_lookup import (
+    BatchSearch,
     TimestampOffset,
-    find_by_timestamp,
     find_in_batch,
-    find_max_timestamp,
+    run_search,
+    search_by_timestamp,
+    search_max_timestamp,
 )
-from odradek.kernel.records.batch import TimestampType, read_header
+from odradek.kernel.records.batch import TimestampType, encode_batch, read_header
 from odradek.kernel.records.builder import BatchBuilder
-from odradek.kernel.records.compression import CompressionType
+from odradek.kernel.records.compression import DECOMPRESSED_BYTES_MAX, CompressionType
+from odradek.kernel.records.record import encode_record
+
+from ..records.bombs import RECORD, batch_around
 
 
 def batch_of(
@@ -82,18 +88,18 @@ KAFKAS_LOG = log_of(batch_of(0, [100, 300, 200]), batch_of(3, [250, 300]), batch
 def test_lookups_answer_as_apache_kafka_answered(
     start_offset: int, timestamp: int, expected: tuple[int, int] | None
 ) -> None:
-    found = find_by_timestamp(KAFKAS_LOG, timestamp, start_offset)
+    found = run_search(search_by_timestamp(KAFKAS_LOG, timestamp, start_offset))
 
     assert (found and found[:2]) == expected
 
 
 def test_the_largest_timestamp_is_found_at_its_first_record() -> None:
-    assert find_max_timestamp(KAFKAS_LOG) == TimestampOffset(300, 1, 4)
+    assert run_search(search_max_timestamp(KAFKAS_LOG)) == TimestampOffset(300, 1, 4)
 
 
 def test_a_log_without_timestamps_has_no_largest_one() -> None:
-    assert find_max_timestamp(log_of()) is None
-    assert find_max_timestamp(log_of(batch_of(0, [-1]))) is None
+    assert run_search(search_max_timestamp(log_of())) is None
+    assert run_search(search_max_timestamp(log_of(batch_of(0, [-1])))) is None
 
 
 def test_with_log_append_time_every_record_has_the_batchs_timestamp() -> None:
@@ -102,13 +108,13 @@ def test_with_log_append_time_every_record_has_the_batchs_timestamp() -> None:
     assert find_in_batch(batch, 1, 0) == TimestampOffset(9, 10, 4)
     assert find_in_batch(batch, 9, 11) == TimestampOffset(9, 11, 4)
     assert find_in_batch(batch, 10, 0) is None
-    assert find_max_timestamp(log_of(batch)) == TimestampOffset(9, 10, 4)
+    assert run_search(search_max_timestamp(log_of(batch))) == TimestampOffset(9, 10, 4)
 
 
 def test_the_leader_epoch_is_the_one_of_the_records_batch() -> None:
     log = log_of(batch_of(0, [1], epoch=2), batch_of(1, [5], epoch=7))
 
-    assert find_by_timestamp(log, 3, 0) == TimestampOffset(5, 1, 7)
+    assert run_search(search_by_timestamp(log, 3, 0)) == TimestampOffset(5, 1, 7)
 
 
 @given(
@@ -126,6 +132,36 @@ def test_the_first_record_at_or_above_is_found(
         encoded.append(batch_of(len(records), timestamps, compression=compression))
         records += [(when, len(records) + index) for index, when in enumerate(timestamps)]
     expected = next((record for record in records if record[0] >= timestamp and record[1] >= start_offset), None)
-    found = find_by_timestamp(log_of(*encoded), timestamp, start_offset)
+    found = run_search(search_by_timestamp(log_of(*encoded), timestamp, start_offset))
 
     assert (found and found[:2]) == expected
+
+
+def test_only_a_small_plain_batch_is_looked_through_briefly() -> None:
+    small = batch_of(0, [1, 2])
+    packed = batch_of(0, [1, 2], compression=CompressionType.GZIP)
+    stamped = batch_of(0, [1, 2], compression=CompressionType.GZIP, timestamp_type=TimestampType.LOG_APPEND_TIME)
+    large = batch_of(0, [1] * 40_000)
+
+    assert [BatchSearch(batch, 1, 0).is_brief() for batch in (small, packed, stamped, large)] == [
+        True,
+        False,
+        True,
+        False,
+    ]
+
+
+def test_a_search_makes_no_objects_of_a_million_records() -> None:
+    count = 1_000_000
+    batch = bytes(batch_around(RECORD * (count - 1) + encode_record(5, 7, None, b""), count, timestamp=100))
+    header = read_header(batch)
+    header.max_timestamp = 105
+    batch = bytes(encode_batch(header, batch[61:]))
+
+    tracemalloc.start()
+    found = find_in_batch(batch, 105, 0)
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert found == TimestampOffset(105, 7, -1)
+    assert peak_bytes < 2 * DECOMPRESSED_BYTES_MAX

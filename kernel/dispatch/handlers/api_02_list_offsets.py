@@ -2,7 +2,8 @@
 
 Times are looked for inside the batch that the time index names. What cannot be found is no error: offset -1. Where the
 log may have to wait for a disk, a worker thread brings what it needs into memory first; for a remote store it waits as
-long as the request says, or `remote.list.offsets.request.timeout.ms`.
+long as the request says, or `remote.list.offsets.request.timeout.ms`. A batch that is long to look through is looked
+through on such a thread, too.
 
 *Source:* KIP-79, KIP-320 (epochs), KIP-734 (max timestamp), KIP-405, KIP-1005 (tiers), KIP-1023, KIP-1075.
 """
@@ -22,7 +23,13 @@ from ...contracts.tiering import RecordsAreRemoteError
 from ...disk_threads import do_on_thread
 from ...errors import ErrorCode, KafkaError, StorageError
 from ...partitions.tier_offsets import NOTHING, earliest_local, earliest_pending_upload, latest_tiered
-from ...partitions.timestamp_lookup import TimestampOffset, find_by_timestamp, find_max_timestamp
+from ...partitions.timestamp_lookup import (
+    TimestampOffset,
+    find_in_batch,
+    search_by_timestamp,
+    search_max_timestamp,
+)
+from ...turnstile import take_turn
 from ...types import CONSUMER_REPLICA_ID, ISOLATION_LEVELS, NO_EPOCH, IsolationLevel
 from ...wire.messages.api_02_list_offsets import (
     ListOffsetsPartitionResponse,
@@ -46,12 +53,20 @@ if TYPE_CHECKING:
     from ...contracts.disk_work import DiskWork
     from ...partitions.replica import Replica
     from ...partitions.replica_manager import ReplicaManager
+    from ...partitions.timestamp_lookup import Search
     from ...wire.messages.api_02_list_offsets import ListOffsetsPartition, ListOffsetsRequest
+
+    Wanted = tuple[str, int, int]
+    """Topic, partition and timestamp."""
+    Found = dict[Wanted, TimestampOffset | Exception | None]
+    """What a request's searches for times found."""
 
 FIRST_WITH_EPOCH: Final = 4
 """From which version on an answer tells the record's leader epoch."""
 LOOKUP_THREADS: Final = 2
 """How many worker threads wait for disks at once; as many more for remote stores."""
+BRIEF_SEARCHES_MAX: Final = 10
+"""How many batches a request has looked through at once; more are a task's."""
 COLD_LOOKUPS_MAX: Final = 3
 """How often a remote store is asked for one time: a segment may turn out not to have it."""
 
@@ -78,7 +93,8 @@ class ListOffsetsHandler:
         """Look up every partition, unless a disk may have to be waited for."""
         if next(self._lookups(request), None) is not None:
             return AS_TASK
-        return self._answer(request, context)
+        found = self._search_briefly(request, context.api_version)
+        return AS_TASK if found is None else self._answer(request, context, found)
 
     async def handle_async(self, request: ListOffsetsRequest, context: RequestContext) -> Answer:
         """Bring what is needed into memory, then look up every partition. If cancelled, nobody is answered."""
@@ -95,7 +111,59 @@ class ListOffsetsHandler:
                     await do_on_thread(lookup, self._cold_limiter, abandons=True)
             if not asked_store:
                 break
-        return self._answer(request, context, is_late=trio.current_time() >= deadline_s)
+        found = {key: await self._search(search) for key, search in self._searches(request, context.api_version)}
+        return self._answer(request, context, found, is_late=trio.current_time() >= deadline_s)
+
+    def _searches(self, request: ListOffsetsRequest, version: int) -> Iterator[tuple[Wanted, Search]]:
+        """Begin one after the other the searches for times; what is wrong with one its answer tells."""
+        for topic in request.topics:
+            for part in topic.partitions:
+                if part.timestamp < 0 and (part.timestamp != MAX_TIMESTAMP or version < FIRST_VERSIONS[MAX_TIMESTAMP]):
+                    continue
+                replica = self._replicas.find(topic.name, part.partition_index)
+                if replica is None or replica.offline_reason is not None:
+                    continue
+                wanted = (topic.name, part.partition_index, part.timestamp)
+                log = replica.log
+                if part.timestamp == MAX_TIMESTAMP:
+                    yield wanted, search_max_timestamp(log)
+                else:
+                    yield wanted, search_by_timestamp(log, part.timestamp, log.log_start_offset)
+
+    def _search_briefly(self, request: ListOffsetsRequest, version: int) -> Found | None:
+        """Run all searches of a request; return None when that would take long."""
+        found: Found = {}
+        searches_left = BRIEF_SEARCHES_MAX
+        for key, search in self._searches(request, version):
+            try:
+                wanted = next(search)
+                while searches_left and wanted.is_brief():
+                    searches_left -= 1
+                    wanted = search.send(find_in_batch(*wanted))
+            except StopIteration as end:
+                found[key] = end.value
+            except Exception as error:  # told in the partition's answer
+                found[key] = error
+            else:
+                return None
+        return found
+
+    async def _search(self, search: Search) -> TimestampOffset | Exception | None:
+        """Run a search, its long parts on a worker thread. If it is cancelled, what a thread does is waited for."""
+        found: TimestampOffset | Exception | None = None
+        try:
+            wanted = next(search)
+            while True:
+                if wanted.is_brief():
+                    await take_turn()
+                    wanted = search.send(find_in_batch(*wanted))
+                else:
+                    wanted = search.send(await trio.to_thread.run_sync(find_in_batch, *wanted, limiter=self._limiter))
+        except StopIteration as end:
+            found = end.value
+        except Exception as error:  # told in the partition's answer
+            found = error
+        return found
 
     def _lookups(self, request: ListOffsetsRequest) -> Iterator[tuple[DiskWork, bool]]:
         """Begin one after the other the works that are to be done first; each with whether a store may be asked."""
@@ -110,7 +178,7 @@ class ListOffsetsHandler:
                             yield lookup, replica.tiered_log is not None
 
     def _answer(
-        self, request: ListOffsetsRequest, context: RequestContext, *, is_late: bool = False
+        self, request: ListOffsetsRequest, context: RequestContext, found_times: Found, *, is_late: bool = False
     ) -> ListOffsetsResponse:
         isolation = ISOLATION_LEVELS.get(request.isolation_level)
         if isolation is None:
@@ -124,7 +192,7 @@ class ListOffsetsHandler:
             answers = []
             for index, part in parts.items():
                 try:
-                    found = self._find(topic.name, part, isolation, context.api_version, counts[index])
+                    found = self._find(topic.name, part, isolation, context.api_version, counts[index], found_times)
                 except RecordsAreRemoteError as error:
                     code = ErrorCode.REQUEST_TIMED_OUT if is_late else error.code
                     answers.append(ListOffsetsPartitionResponse(partition_index=index, error_code=code))
@@ -149,7 +217,13 @@ class ListOffsetsHandler:
         return ListOffsetsResponse(topics=topics)
 
     def _find(
-        self, topic: str, part: ListOffsetsPartition, isolation: IsolationLevel | None, version: int, times_asked: int
+        self,
+        topic: str,
+        part: ListOffsetsPartition,
+        isolation: IsolationLevel | None,
+        version: int,
+        times_asked: int,
+        found_times: Found,
     ) -> TimestampOffset:
         if times_asked > 1:
             raise KafkaError(ErrorCode.INVALID_REQUEST)
@@ -168,18 +242,11 @@ class ListOffsetsHandler:
             return latest_tiered(replica, visible_end)
         if timestamp == EARLIEST_PENDING_UPLOAD_TIMESTAMP:
             return earliest_pending_upload(replica, visible_end)
-        return self._find_record(replica, timestamp, visible_end)
-
-    @staticmethod
-    def _find_record(replica: Replica, timestamp: int, visible_end: int) -> TimestampOffset:
-        """Return the record that a time means, as far as the client may see."""
-        if timestamp == MAX_TIMESTAMP:
-            found = find_max_timestamp(replica.log)
-        else:
-            found = find_by_timestamp(replica.log, timestamp, replica.log.log_start_offset)
-        if found is None or found.offset >= visible_end:
-            return NOTHING
-        return found
+        found = found_times.get((topic, part.partition_index, timestamp))
+        if isinstance(found, Exception):
+            raise found
+        # As far as the client may see.
+        return NOTHING if found is None or found.offset >= visible_end else found
 
     def error_response(
         self, request: ListOffsetsRequest, context: RequestContext, code: ErrorCode, detail: str
