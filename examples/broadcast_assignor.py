@@ -15,12 +15,10 @@ from collections.abc import Mapping, Sequence
 from odradek.kernel.api import Assignor, GroupMember, MemberAssignment, SubscribedTopic, hookimpl
 
 
-class BroadcastAssignor:
+class BroadcastAssignor(Assignor):
     """The strategy `broadcast`."""
 
     name = "broadcast"
-    is_cooperative = False
-    is_server_side = False
 
     def assign(
         self, members: Sequence[GroupMember], topics: Mapping[str, SubscribedTopic]
@@ -32,12 +30,6 @@ class BroadcastAssignor:
             )
             for member in members
         }
-
-    def subscription_user_data(
-        self, topics: frozenset[str], previous: MemberAssignment | None, generation: int
-    ) -> bytes | None:
-        """Tell nothing: what a member had makes no difference."""
-        return None
 
 
 @hookimpl

@@ -105,7 +105,7 @@ class Assignor(Protocol):
     def subscription_user_data(
         self, topics: frozenset[str], previous: MemberAssignment | None, generation: int
     ) -> bytes | None:
-        """Return what a member of our client puts into its subscription for this assignor; None for nothing.
+        """Return what a member of our client puts into its subscription for this assignor; None, as here, for nothing.
 
         Args:
             topics: What the member subscribes to.

@@ -112,6 +112,7 @@ class StorageKit:
     is_durable: ClassVar[bool] = True
     recovers: ClassVar[bool] = True
     shrinks: ClassVar[bool] = True
+    """Whether the shortest calls are looked for that a log gets wrong; without it the first found are told."""
 
     def make_engine(self, context: StorageContext) -> StorageEngine:
         """Return a new engine, not started."""
