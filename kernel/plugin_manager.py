@@ -27,6 +27,7 @@ from .errors import ConfigError, PluginError
 from .plugin_hooks import nearest, problem_with_hooks
 from .plugin_names import note_plugin, where_of_error
 from .plugin_offers import KINDS, broken, check_offer, remedy
+from .signatures import place_of
 
 if TYPE_CHECKING:
     import argparse
@@ -263,7 +264,7 @@ class PluginManager:
         Raises:
             PluginError: None is offered, or two are.
         """
-        offers = self._ask("odradek_tier", broker=broker)
+        offers = [(plugin, offer) for plugin, offer in self._ask("odradek_tier", broker=broker) if offer is not None]
         if not offers:
             raise PluginError(
                 "",
@@ -318,16 +319,23 @@ class PluginManager:
                 raise  # the operator's mistake, not the plugin's: it says where and what to do
             except Exception as error:
                 raise failed(plugin, "failed", error, hook=hook) from error
-            if answer is not None:
-                answers.append((plugin, answer))
+            answers.append((plugin, answer))
         return answers
+
+    def _misshapen(self, plugin: str, hook: str, answer: object, wanted: str) -> PluginError:
+        """Return the error of a hook that gave what is not even of the form that was wanted."""
+        implementations = getattr(self._pluggy.hook, hook).get_hookimpls()
+        place = next(place_of(each.function) for each in implementations if each.plugin_name == plugin)
+        forgotten = " (is a `return` missing?)" if answer is None else ""
+        told = f"gave {answer!r}, not {wanted}{forgotten}, at {place} {remedy(plugin)}"
+        return PluginError(plugin, told, hook=hook)
 
     def _listed(self, hook: str, **arguments: object) -> list[tuple[str, Any]]:
         """Ask for sequences and join them, each thing with its plugin."""
         joined = []
         for plugin, many in self._ask(hook, **arguments):
             if isinstance(many, str | bytes | Mapping) or not isinstance(many, Iterable):
-                raise PluginError(plugin, f"gave {many!r}, not a sequence {remedy(plugin)}", hook=hook)
+                raise self._misshapen(plugin, hook, many, "a sequence")
             for each in many:
                 check_offer(plugin, hook, each)
                 joined.append((plugin, each))
@@ -339,7 +347,7 @@ class PluginManager:
         joined: dict[str, tuple[str, Any]] = {}
         for plugin, offers in self._ask(hook):
             if not isinstance(offers, Mapping):
-                raise PluginError(plugin, f"gave {offers!r}, not a mapping of names {remedy(plugin)}", hook=hook)
+                raise self._misshapen(plugin, hook, offers, "a mapping of names")
             for name, offer in offers.items():
                 check_offer(plugin, hook, offer, name)
                 self.owners[what, name] = plugin

@@ -96,6 +96,9 @@ def problem_with(value: object, contract: type) -> str:
         return told
     if missing := missing_members(value, contract):
         return f"{value!r} has no {missing}"
+    if isinstance(value, type) and inspect.isabstract(value):
+        lacking = ", ".join(f"`{name}`" for name in sorted(getattr(value, "__abstractmethods__", ())))
+        return f"`{value.__name__}` at {place_of(value)} cannot be made: it has no {lacking}"
     return "; ".join(told for name, wanted in members.items() if (told := _problem_with_member(value, name, wanted)))
 
 

@@ -20,6 +20,8 @@ import trio
 
 from ..contracts.api_handler import AS_TASK, PENDING
 from ..errors import ErrorCode, KafkaError, MalformedRequestError, PluginError
+from ..plugin_offers import broken
+from ..signatures import place_of
 from ..turnstile import run_in_slices
 from ..wire.messages.api_18_api_versions import ApiVersion, ApiVersionsResponse
 from ..wire.registry import API_VERSIONS_KEY, APIS
@@ -82,7 +84,7 @@ class Router:
                 plugin, f"answers {other.name}, which {other.plugin or 'the kernel'} answers: disable one of them"
             )
         if handler.api_key not in APIS:
-            raise PluginError(plugin, f"answers API key {handler.api_key}, which Kafka does not have")
+            raise broken(plugin, f"answers API key {handler.api_key} at {place_of(handler)}, and Kafka has no such key")
         self.routes[handler.api_key] = Route(APIS[handler.api_key], handler, plugin, self._timer)
 
     # -------------------------------------------------------------------------------------------- FrameReceiver

@@ -6,6 +6,7 @@ Nothing is kept of what was opened; who asks decides what becomes of a replica, 
 from __future__ import annotations
 
 import logging
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -179,21 +180,22 @@ class ReplicaOpener:
         try:
             stage = factory(partition, plan.values)
             if stage is not None:
-                check_made(stage, AppendStage, f"what append stage {name!r} makes for {partition}", factory)
+                check_made(stage, AppendStage, f"what append stage {name!r} makes", factory)
         except PluginError as error:
-            return self._refusing(name, error)
+            return self._refusing(name, partition, error)
         except Exception as error:
-            plugin = plugin_of_object(factory)
-            told = failed(plugin, f"append stage {name!r} cannot be made for {partition}", error)
+            told = failed(plugin_of_object(factory), f"append stage {name!r} cannot be made", error)
             told.__cause__ = error
-            return self._refusing(name, told)
+            return self._refusing(name, partition, told)
         return stage
 
-    def _refusing(self, name: str, error: PluginError) -> RefusingStage:
-        """Return what stands in for a stage that is not to be had; told once for all partitions of a broker."""
-        if name not in self._told_stages:
-            self._told_stages.add(name)
-            _logger.error("%s; producers to such topics are refused", error, exc_info=error.__cause__)
+    def _refusing(self, name: str, partition: TopicIdPartition, error: PluginError) -> RefusingStage:
+        """Return what stands in for a stage that is not to be had; each reason is told for its first partition."""
+        reason = re.sub(r" at 0x\w+", "", str(error))  # the address of an object is no other reason
+        if reason not in self._told_stages:
+            self._told_stages.add(reason)
+            told = "%s; producers to %s, and wherever else it is so, are refused"
+            _logger.error(told, reason, partition, exc_info=error.__cause__)
         return RefusingStage(f"the append stage {name!r} cannot be made; the broker's log says why")
 
     def _replica_over(

@@ -12,6 +12,12 @@ from pathlib import Path
 import pytest
 
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.wire.messages.api_00_produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
 from odradek.kernel.wire.messages.api_02_list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -105,6 +111,14 @@ def time_of(client: Client, *topics: str) -> dict[str, int]:
     return {topic.name: topic.partitions[0].error_code for topic in response.topics}
 
 
+def refusal(client: Client, topic: str) -> str | None:
+    """Produce what is refused; return what the producer is told."""
+    data = [TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=batch_of(b"no"))])]
+    response = client.ask(ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=data), 9)
+    assert isinstance(response, ProduceResponse)
+    return response.responses[0].partition_responses[0].error_message
+
+
 OFFLINE = ErrorCode.KAFKA_STORAGE_ERROR
 BROKEN = ErrorCode.UNKNOWN_SERVER_ERROR
 """Of what never was there: a client that tried again for its two minutes would be told nothing else."""
@@ -188,9 +202,9 @@ def test_a_stage_that_raises_refuses_its_batch(broker: Broker, client: Client) -
     [
         (
             "no_stage",
-            r"append stage 'guilty' cannot be made for .*guilty_plugin\.py:\d+: RuntimeError\(",
+            r"append stage 'guilty' cannot be made at .*guilty_plugin\.py:\d+: RuntimeError\(",
         ),
-        ("half_a_stage", r"what append stage 'guilty' makes for .*: <object .* has no `accept`"),
+        ("half_a_stage", r"what append stage 'guilty' makes cannot be used: <object .* has no `accept`"),
     ],
 )
 def test_a_stage_that_cannot_be_made_refuses_at_once_and_leaves_what_is_there_to_be_read(
@@ -202,10 +216,12 @@ def test_a_stage_that_cannot_be_made_refuses_at_once_and_leaves_what_is_there_to
             assert create_topic(client, name) == ErrorCode.NONE
             assert produce(client, name, batch_of(b"refused"))[0] == BROKEN
             assert fetch(client, name) == ([], 0)
+        told_to_producer = refusal(client, topic)
         innocent(client, "beside")
     lines = [line for line in broker.lines() if "append stage" in line]
     broker.close()
 
+    assert told_to_producer == "the append stage 'guilty' cannot be made; the broker's log says why"
     assert len(lines) == 1, "told once"
     assert re.search(rf"plugin 'guilty_plugin': {told}", lines[0])
 

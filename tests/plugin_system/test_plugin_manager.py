@@ -186,7 +186,8 @@ def test_a_module_without_hooks_is_refused_with_what_it_lacks() -> None:
 @pytest.mark.parametrize(
     ("offers", "reason"),
     [
-        ([A], "gave .*, not a mapping of names"),
+        ([A], r"gave .*, not a mapping of names, at .*\.py:\d+"),
+        (None, r"gave None, not a mapping of names \(is a `return` missing\?\), at .*\.py:\d+"),
         ({"x": 1}, "offers as storage 'x' what is none: 1 has no `__call__`"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Protocol
@@ -191,6 +192,17 @@ def test_functions_partials_and_objects_that_are_called_are_factories() -> None:
         f"`more(settings)` at {HERE}:{line_of(more)} is called with (name, settings)"
     )
     assert problem_with(5, Factory) == "5 has no `__call__`"
+
+
+def test_a_class_that_is_half_written_is_no_factory() -> None:
+    class Half(ABC):
+        def __init__(self, name: str, settings: Mapping[str, object]) -> None:
+            self.name = name
+
+        @abstractmethod
+        def more(self) -> None: ...
+
+    assert problem_with(Half, Factory).endswith("cannot be made: it has no `more`")
 
 
 def test_a_value_of_a_class_is_asked_for_as_such() -> None:

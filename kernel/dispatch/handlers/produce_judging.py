@@ -23,6 +23,7 @@ from ...records.batch import TIMESTAMP_TYPE_FLAG, BatchHeader, TimestampType, pa
 from ...records.produced import framed_header
 from ...records.validation import BRIEF_BYTES_MAX, ValidatedBatch, validate_briefly, validate_framed
 from ...signatures import place_of
+from .produce_admission import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -102,7 +103,10 @@ class JudgedBatch:
         stages = self.replica.stages
         while self._stages_passed < len(stages):
             stage = stages[self._stages_passed]
-            accepted = stage.accept(data)
+            try:
+                accepted = stage.accept(data)
+            except KafkaError as error:  # its word to the producer
+                raise RefusedError(error.code, error.detail) from error
             self._stages_passed += 1
             if accepted is None:
                 self.is_judged = self.is_taken = True
