@@ -12,10 +12,8 @@ No deadline anywhere: a slow machine is no failing test.
 
 from __future__ import annotations
 
-import gc
 import inspect
 import logging
-import warnings
 from collections.abc import Iterator
 from functools import partial
 
@@ -42,15 +40,6 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     wanted = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
     trio.run(partial(pyfuncitem.obj, **wanted))
     return True
-
-
-@pytest.fixture
-def refused_sockets_are_collected() -> Iterator[None]:
-    """Collect what kafka-python leaves to the garbage collector: each socket whose connection was refused."""
-    yield
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
 
 
 @pytest.fixture(autouse=True)

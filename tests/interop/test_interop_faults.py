@@ -15,11 +15,7 @@ from odradek.kernel.testing.running_broker import RunningBroker, running_broker
 from ..waiting import until
 from .clients import import_or_skip
 
-pytestmark = [
-    pytest.mark.interop,
-    pytest.mark.usefixtures("refused_sockets_are_collected"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = pytest.mark.interop
 
 TOPIC = "orders"
 VALUES = [b"%d" % number for number in range(5)]
