@@ -131,6 +131,7 @@ from .errors import (
 from .files import (
     CREATE,
     IOV_MAX,
+    NO_ROOM,
     READ,
     READ_WRITE,
     DiskError,
@@ -209,6 +210,7 @@ __all__ = [
     "NO_OFFSET",
     "NO_PRODUCER",
     "NO_PRODUCER_ID",
+    "NO_ROOM",
     "NO_TIMESTAMP",
     "PARKED",
     "PENDING",

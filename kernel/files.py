@@ -54,8 +54,8 @@ _RWF_NOWAIT: Final[int] = getattr(os, "RWF_NOWAIT", 0)
 _PROBE_STEP: Final = 256 << 10
 
 _ADVICE: Final[Mapping[int, str]] = {
-    errno.ENOSPC: "the disk is full: free space or lower the retention, then start the broker again",
-    errno.EDQUOT: "the disk quota is used up: raise it or lower the retention, then start the broker again",
+    errno.ENOSPC: "the disk is full: free space or lower the retention; what waits for room goes on by itself",
+    errno.EDQUOT: "the disk quota is used up: raise it or lower the retention; what waits for room goes on by itself",
     errno.EIO: "the disk is failing: replace it; other replicas and log directories go on",
     errno.EROFS: "the file system is mounted read-only: look at the system log for why, and mount it for writing",
     errno.EACCES: "permission denied: give the broker's user read and write access",
@@ -72,6 +72,8 @@ _ADVICE: Final[Mapping[int, str]] = {
     errno.ENOMEM: "the machine is out of memory",
 }
 _FAILING_DEVICE: Final = frozenset({errno.EIO, errno.EROFS, errno.ENXIO, errno.ENODEV, errno.ESTALE})
+NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""The numbers of errors that pass when somebody frees space."""
 
 
 class DiskError(StorageError):
@@ -89,6 +91,11 @@ class DiskError(StorageError):
     def is_device_failing(self) -> bool:
         """Whether the whole log directory should go offline and not only this log."""
         return self.errno in _FAILING_DEVICE
+
+    @property
+    def is_disk_full(self) -> bool:
+        """Whether it passes when the disk has room again."""
+        return self.errno in NO_ROOM
 
 
 def disk_error(exc: OSError, what: str, path: object) -> DiskError:

@@ -84,7 +84,7 @@ class Retention:
         missing = 0
         for topic in list(self._replicas.topics.values()):
             missing += bool(self._policies.missing(topic.name, topic.plan.cleanup))
-            for replica in list(topic.partitions.values()):
+            for replica in [*topic.partitions.values(), *self._replicas.full_disks.waiting(topic)]:
                 await trio.lowlevel.checkpoint()
                 try:
                     await self._clean(replica, topic.plan.cleanup)

@@ -25,6 +25,7 @@ import attrs
 from ..contracts.election import NEEDS_CLUSTER, MetadataChanged, PartitionState, Role
 from ..contracts.storage import EMPTY_READ, LogRead
 from ..errors import ErrorCode, KafkaError, PluginError, StorageError
+from ..files import DiskError
 from ..plugin_names import blame
 from ..records.batch import assign_offset_and_epoch
 from ..records.control import ControlRecordType, EndTransactionMarker, read_control_record
@@ -119,6 +120,7 @@ class Replica:
         "is_dirty",
         "is_leader",
         "is_paused",
+        "lacks_room",
         "leader_epoch",
         "leader_id",
         "log",
@@ -166,6 +168,7 @@ class Replica:
         self.flushed_ms = 0
         self.offline_reason: str | None = None
         self.is_paused = False
+        self.lacks_room = False
         self.future: FutureLog | None = None
         self.state_after_pause: PartitionState | None = None
 
@@ -394,8 +397,13 @@ class Replica:
             _logger.error("partition %s goes offline: %s", self.partition, error, extra=blame(error))
         else:
             _logger.error("partition %s goes offline", self.partition, exc_info=error)
-        self.go_offline(str(error) or repr(error))
+        self.failed(error)
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def failed(self, error: Exception) -> None:
+        """Serve nothing any more because of an error; `lacks_room` tells that it passes when the disk has room."""
+        self.go_offline(str(error) or repr(error))
+        self.lacks_room = self.lacks_room or (isinstance(error, DiskError) and error.is_disk_full)
 
     def pause(self, reason: str) -> None:
         """Serve nothing until `resume`; a state that metadata has meanwhile waits in `state_after_pause`."""

@@ -20,6 +20,7 @@ from ..plugin_manager import failed
 from ..plugin_names import blame
 from ..plugin_offers import plugin_of_object
 from ..types import INTERNAL_TOPICS, METADATA_TOPIC, TopicIdPartition
+from .full_disks import FullDisks
 from .replica_opener import ReplicaOpener
 from .tiers import Tiers
 
@@ -160,6 +161,7 @@ class ReplicaManager:
         self.unfinished_moves: dict[TopicIdPartition, str] = {}
         self._staged: list[Replica] = []
         self._failed: dict[TopicIdPartition, _Failure] = {}
+        self.full_disks = FullDisks(self)
 
     def __repr__(self) -> str:
         count = sum(len(topic.partitions) for topic in self.topics.values())
@@ -306,6 +308,18 @@ class ReplicaManager:
             if replica is not None:
                 self._add(topic, replica)
                 self.apply_leadership(replica, failure.state)
+        self.full_disks.retry()
+
+    def open_again(self, topic: TopicReplicas, replica: Replica) -> Replica:
+        """See `full_disks.Opener`."""
+        self._opener.kept_high_watermarks[replica.partition] = replica.high_watermark
+        return self._opener.open(replica.partition, topic.plan)
+
+    def replace(self, topic: TopicReplicas, old: Replica, fresh: Replica) -> None:
+        """See `full_disks.Opener`."""
+        self._add(topic, fresh)
+        self._on_progress((old, fresh))
+        self._on_leader_changed(fresh.partition, fresh.leader_id, fresh.leader_epoch)
 
     def fail(self, replica: Replica, error: Exception) -> None:
         """Take a replica offline that failed, and say why: one line for a disk, a trace for a bug."""
@@ -313,7 +327,8 @@ class ReplicaManager:
             log.error("partition %s goes offline: %s", replica.partition, error, extra=blame(error))
         else:
             log.error("partition %s goes offline", replica.partition, exc_info=error)
-        self._take_offline(replica, str(error) or repr(error))
+        replica.failed(error)
+        self._on_progress((replica,))
 
     def note_failure(self, topic: str, partition: int, error: Exception) -> None:
         """Take note of what a look at a log has raised: a bug takes its replica offline; a disk has told."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from odradek.kernel.api import (
+    NO_ROOM,
     ZERO_ID,
     FoundLog,
     StorageError,
@@ -34,7 +35,7 @@ from .formats import (
     parse_directory_mark,
 )
 from .log import SegmentLog
-from .log_dir import find_logs
+from .log_dir import OPENING_BYTES, find_logs
 from .log_dirs import LogDirs
 from .moving import Copies, CopyPlan, MoveWork
 from .recovery import KnownState, open_directory
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from odradek.kernel.api import DiskError, KnownEnd, LogConfig, LogDirInfo, PartitionLog, StorageContext
 
     from .log_dir import LogDir
+    from .recovery import OpenedLog
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -67,6 +69,7 @@ class SegmentEngine:
         self._adopted: set[TopicPartition] = set()
         self._expiring: list[tuple[int, Path]] = []
         self._renamed_in: set[Path] = set()
+        self._spared: set[TopicPartition] = set()
         self._copies = Copies(self._files, context.new_id, self._discard)
 
     @property
@@ -178,20 +181,18 @@ class SegmentEngine:
                 previous.release()
                 home.recovery_points[key] = previous.recovery_point
                 home.log_start_offsets[key] = previous.log_start_offset
-            opened = open_directory(
-                self._files,
-                path,
-                config,
-                self._discard,
-                KnownState(
-                    is_clean=is_new or (home.is_clean if previous is None else previous.is_closed),
-                    recovery_point=0 if is_new else home.recovery_points.get(key),
-                    log_start_offset=home.log_start_offsets.get(key, 0),
-                    may_have_gaps=key in self._adopted,
-                    clean_end=home.clean_ends.get(key, 0),
-                    known_end=None if known_end is None or is_new else known_end(path),
-                ),
+            if known_end is not None:
+                self._spared.add(key)
+            known = KnownState(
+                is_clean=is_new or (home.is_clean if previous is None else previous.is_closed),
+                recovery_point=0 if is_new else home.recovery_points.get(key),
+                log_start_offset=home.log_start_offsets.get(key, 0),
+                may_have_gaps=key in self._adopted,
+                clean_end=home.clean_ends.get(key, 0),
+                known_end=None if known_end is None or is_new else known_end(path),
             )
+            left_bytes = 0 if key in self._spared else OPENING_BYTES
+            opened = self._open_directory(home, path, config, known, left_bytes=left_bytes)
             log = SegmentLog(partition, opened, config, self._context, owner=self)
             if home.clean_ends.get(key, 0) > log.log_end_offset:
                 del home.clean_ends[key]  # another log's: all of this one is dirty, as Kafka takes it
@@ -209,6 +210,22 @@ class SegmentEngine:
             )
             self._adopted.discard(key)
         return log
+
+    def _open_directory(
+        self, home: LogDir, path: Path, config: LogConfig, known: KnownState, *, left_bytes: int
+    ) -> OpenedLog:
+        """Open a log's directory; where there is no room for that, in the reserve, down to `left_bytes` of it."""
+        while True:
+            try:
+                return open_directory(self._files, path, config, self._discard, known)
+            except OSError as exc:
+                if exc.errno not in NO_ROOM or not home.spend_reserve(left_bytes):
+                    raise
+
+    def make_room(self, partition: TopicIdPartition, error: OSError) -> bool:
+        """See `LogOwner.make_room`: only a log that must not lose a record may have the reserve."""
+        key = partition.topic_partition
+        return error.errno in NO_ROOM and key in self._spared and self._homes[key].spend_reserve(0)
 
     def _check_topic_id(self, home: LogDir, partition: TopicIdPartition) -> None:
         key = partition.topic_partition

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.kernel.api import (
     CREATE,
+    NO_ROOM,
+    READ_WRITE,
     ZERO_ID,
     CorruptionError,
     FoundLog,
@@ -31,6 +33,7 @@ from .formats import (
     META_PROPERTIES,
     PARTITION_METADATA,
     RECOVERY_POINTS,
+    RESERVE,
     MetaProperties,
     decode_meta_properties,
     decode_offsets,
@@ -50,6 +53,12 @@ if TYPE_CHECKING:
     from odradek.kernel.api import FileLock, Files
 
 _logger: Final = logging.getLogger(__name__)
+
+RESERVE_BYTES: Final = 1 << 20
+"""What a directory keeps for the metadata log, and for opening logs, when its disk is full."""
+RESERVE_STEP_BYTES: Final = 64 << 10
+OPENING_BYTES: Final = RESERVE_BYTES // 2
+"""Of the reserve the part that opening any log may take; the other one is the metadata log's."""
 
 
 class CheckpointCopy(NamedTuple):
@@ -85,6 +94,7 @@ class LogDir:
         self._has_clean_ends = False
         self._copies_count = 0
         self._newest_copy = 0
+        self._reserve_bytes = 0
 
     @property
     def name(self) -> str:
@@ -143,6 +153,44 @@ class LogDir:
         if self.is_clean:
             self._files.unlink(self.path / CLEAN_SHUTDOWN)
             self._files.fsync_directory(self.path)
+        if RESERVE in names:
+            self._reserve_bytes = self._files.stat(self.path / RESERVE).size_bytes
+        self.fill_reserve()
+
+    def fill_reserve(self) -> None:
+        """Take up what is missing of the reserve, where the disk has room for it and some more. Any thread; blocks.
+
+        Raises:
+            OSError: The disk fails.
+        """
+        missing = RESERVE_BYTES - self._reserve_bytes
+        if not missing or self._files.disk_space(self.path)[1] < missing + RESERVE_BYTES:
+            return
+        fd = self._files.open(self.path / RESERVE, CREATE)
+        try:
+            self._files.preallocate(fd, RESERVE_BYTES)
+            self._reserve_bytes = RESERVE_BYTES
+        except OSError as exc:
+            if exc.errno not in NO_ROOM:  # somebody was faster: the next time
+                raise
+        finally:
+            self._files.close(fd)
+
+    def spend_reserve(self, left_bytes: int) -> bool:
+        """Give a piece of the reserve back to the disk, unless only `left_bytes` are left; return whether it was.
+
+        Raises:
+            OSError: The disk fails.
+        """
+        if self._reserve_bytes <= left_bytes:
+            return False
+        self._reserve_bytes = max(self._reserve_bytes - RESERVE_STEP_BYTES, left_bytes)
+        fd = self._files.open(self.path / RESERVE, READ_WRITE)
+        try:
+            self._files.truncate(fd, self._reserve_bytes)
+        finally:
+            self._files.close(fd)
+        return True
 
     def _read_offsets(self, name: str) -> dict[TopicPartition, int]:
         """Return a checkpoint; an unreadable one only costs time, or is caught up by replication."""
@@ -184,6 +232,7 @@ class LogDir:
             finally:
                 self._files.close(fd)
         self._files.fsync_directory(self.path)
+        self.fill_reserve()
 
     def put_checkpoints(self, copy: CheckpointCopy) -> None:
         """Give what was written its names, unless a later copy has them: a truncation writes at once.

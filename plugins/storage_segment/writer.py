@@ -28,7 +28,7 @@ from .formats import CLEAN_SHUTDOWN, EPOCH_CHECKPOINT, encode_epochs
 from .segment import FAR, OFFSETS_MAX, POSITION_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from odradek.kernel.api import Buffer, DiskError, LogConfig, StorageContext, TopicIdPartition
@@ -51,6 +51,14 @@ class LogOwner(Protocol):
 
     def named_recovery_point(self, partition: TopicIdPartition) -> int:
         """Return the recovery point in the checkpoint that has its name; it lasts once the directory is synced."""
+        ...
+
+    def make_room(self, partition: TopicIdPartition, error: OSError) -> bool:
+        """Say whether a write that failed may be tried again: it had no room, and its log gets some of the reserve.
+
+        Raises:
+            OSError: The disk fails.
+        """
         ...
 
     def keep_offsets(self, partition: TopicIdPartition, recovery_point: int, log_start_offset: int) -> None:
@@ -257,10 +265,16 @@ class LogWriter:
 
     def _save_epochs(self) -> None:
         with self._disk("write the epochs of"):
-            data = encode_epochs(self._epochs.entries())
-            replace_file(self._files, self.directory / EPOCH_CHECKPOINT, data, is_durable=False)
+            try:
+                self._write_epochs()
+            except OSError as exc:
+                self._try_in_reserve(self._write_epochs, exc)
             self._has_unsaved_epoch = self._is_epoch_file_behind = False
             self._epochs_version += 1
+
+    def _write_epochs(self) -> None:
+        data = encode_epochs(self._epochs.entries())
+        replace_file(self._files, self.directory / EPOCH_CHECKPOINT, data, is_durable=False)
 
     def _add_index_entry(self, last_offset: int, position: int) -> None:
         active = self._active
@@ -298,11 +312,29 @@ class LogWriter:
                 # Rare: the disk is nearly full, a signal came, or there are more buffers than one call takes.
                 write_all(self._files, fd, staged, position)
         except OSError as exc:
-            self._give_up_staged()
-            raise self._go_offline(disk_error(exc, "write to", active.path)) from exc
+            self._write_in_reserve(staged, position, exc)
         staged.clear()
         active.size_bytes = self._end_position
         active.next_offset = self._written_end = self.log_end_offset
+
+    def _write_in_reserve(self, staged: list[Buffer], position: int, failure: OSError) -> None:
+        active = self._active
+        try:
+            self._try_in_reserve(lambda: write_all(self._files, active.handle().fd, staged, position), failure)
+        except OSError as exc:
+            self._give_up_staged()
+            raise self._go_offline(disk_error(exc, "write to", active.path)) from exc
+
+    def _try_in_reserve(self, act: Callable[[], None], failure: OSError) -> None:
+        """Do again what failed, as long as there is more room for it each time."""
+        while self._owner.make_room(self.partition, failure):
+            try:
+                act()
+            except OSError as exc:
+                failure = exc
+            else:
+                return
+        raise failure
 
     def _give_up_staged(self) -> None:
         active = self._active

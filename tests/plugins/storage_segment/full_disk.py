@@ -27,3 +27,8 @@ class FullDisk(OsFiles):
         if self.is_full and any(fnmatchcase(name, wanted) for wanted in self.names):
             raise OSError(errno.ENOSPC, "no room")
         return OsFiles().pwritev(fd, buffers, position)
+
+    def disk_space(self, path: Path) -> tuple[int, int]:
+        """See `Files.disk_space`."""
+        total, usable = super().disk_space(path)
+        return total, 0 if self.is_full else usable

@@ -1,0 +1,111 @@
+"""Shell: replicas that went offline because their disk was full: cleaned meanwhile, and served again once it has room.
+
+    a write finds no room ──> offline, `lacks_room`
+        every some seconds    opened again, and served by nobody: retention deletes what it may
+        the disk has room     takes the place of the one that went offline
+
+Opened anew, and not the old one once more: of what that one has staged nobody knows how much was written.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final, Protocol
+
+from ..errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ..contracts.storage import StorageEngine
+    from ..types import TopicIdPartition
+    from .replica import Replica
+    from .replica_manager import TopicReplicas
+
+log = logging.getLogger(__name__)
+
+ROOM_BYTES_MIN: Final = 1 << 20
+"""So much a disk must have for its replicas to be served again."""
+
+
+class Opener(Protocol):
+    """The replica manager, as far as it opens what went offline."""
+
+    engines: Mapping[str, StorageEngine]
+    topics: dict[str, TopicReplicas]
+
+    def open_again(self, topic: TopicReplicas, replica: Replica) -> Replica:
+        """Open a replica's log once more, for nobody yet; raises whatever opening does."""
+        ...
+
+    def replace(self, topic: TopicReplicas, old: Replica, fresh: Replica) -> None:
+        """Serve a replica that was opened again."""
+        ...
+
+
+class FullDisks:
+    """The replicas that wait for room. Owned by the replica manager, on the reactor's task."""
+
+    def __init__(self, opener: Opener) -> None:
+        self._opener = opener
+        self._opened: dict[TopicIdPartition, Replica] = {}
+
+    def waiting(self, topic: TopicReplicas) -> Iterator[Replica]:
+        """Iterate over a topic's replicas that are opened again, and wait for room: retention looks at them."""
+        for old in topic.partitions.values():
+            fresh = self._opened.get(old.partition)
+            if fresh is not None and old.lacks_room:
+                yield fresh
+
+    def retry(self) -> None:
+        """Open what went offline for want of room, and serve what is open and has room."""
+        lacking = [
+            (topic, replica)
+            for topic in self._opener.topics.values()
+            for replica in topic.partitions.values()
+            if replica.lacks_room and not replica.is_paused
+        ]
+        waiting = {replica.partition for _, replica in lacking}
+        self._opened = {
+            partition: fresh
+            for partition, fresh in self._opened.items()
+            if partition in waiting and fresh.offline_reason is None
+        }
+        full = self._full_directories({topic.plan.storage for topic, _ in lacking})
+        for topic, replica in lacking:
+            fresh = self._opened.get(replica.partition) or self._open(topic, replica)
+            if fresh is not None and fresh.log.log_dir not in full:
+                self._opened.pop(replica.partition, None)
+                log.warning("partition %s is served again: its disk has room", replica.partition)
+                fresh.settings = topic.plan.settings  # which may have changed while it waited
+                fresh.log.reconfigure(topic.plan.log_config)
+                _take_state(fresh, replica)
+                self._opener.replace(topic, replica, fresh)
+
+    def _open(self, topic: TopicReplicas, replica: Replica) -> Replica | None:
+        try:
+            fresh = self._opener.open_again(topic, replica)
+            _take_state(fresh, replica)
+        except StorageError as error:
+            log.debug("partition %s still waits for room: %s", replica.partition, error)
+            return None
+        except Exception:  # a plugin's: the partition stays offline
+            log.exception("partition %s cannot be opened again", replica.partition)
+            replica.lacks_room = False
+            return None
+        self._opened[replica.partition] = fresh
+        return fresh
+
+    def _full_directories(self, storages: set[str]) -> set[str]:
+        return {
+            info.path
+            for name in sorted(storages)
+            for info in self._opener.engines[name].log_dirs()
+            if 0 <= info.usable_bytes < ROOM_BYTES_MIN
+        }
+
+
+def _take_state(fresh: Replica, old: Replica) -> None:
+    assert old.state is not None, "what went offline was served"
+    if fresh.state is not old.state:
+        fresh.become(old.state)

@@ -1,0 +1,99 @@
+"""Replicas whose disk is full: cleaned while nobody is served, and served again when there is room."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+import pytest
+import trio
+
+from odradek.kernel.api import LogConfig
+from odradek.kernel.cleanup.log_states import Policies
+from odradek.kernel.cleanup.retention import Retention, RetentionSettings
+from odradek.kernel.contracts.cleanup import CleanupSettings
+from odradek.kernel.errors import ErrorCode, KafkaError
+from odradek.kernel.partitions.replica import Replica
+from odradek.plugins.cleanup.delete import DeletePolicy
+from tests.dispatch.hosted import Hosted
+from tests.plugins.storage_segment.full_disk import FullDisk
+
+SEGMENTS_OF_TWO = LogConfig(segment_bytes=200)
+
+
+class Filling:
+    """A partition with acknowledged batches, on a disk that is full now: it has just gone offline."""
+
+    def __init__(self, directory: Path) -> None:
+        self.files = FullDisk("*.log")
+        self.hosted = Hosted(directory, files=self.files)
+        self.hosted.open("t", log_config=SEGMENTS_OF_TWO)
+        for sequence in range(7):
+            self.hosted.produce("t", sequence)
+        self.files.is_full = True
+        self.hosted.produce("t", 7)
+
+    @property
+    def replica(self) -> Replica:
+        return self.hosted.replicas.get("t", 0)
+
+    def clean(self, **settings: int) -> None:
+        topic = self.hosted.replicas.topics["t"]
+        topic.plan = attrs.evolve(topic.plan, cleanup=CleanupSettings(**settings))  # type: ignore[arg-type] # by name
+        policies = Policies({"delete": DeletePolicy()})
+        settings_of = lambda: RetentionSettings(300_000)  # noqa: E731 - it is a setting
+        trio.run(
+            Retention(
+                replicas=self.hosted.replicas, policies=policies, clock=self.hosted.clock, settings=settings_of
+            ).clean
+        )
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Filling:
+    return Filling(tmp_path)
+
+
+def test_a_partition_is_served_again_once_its_disk_has_room(full: Filling) -> None:
+    assert full.replica.lacks_room
+    full.hosted.replicas.retry_failed_logs()
+    with pytest.raises(KafkaError) as refused:
+        full.hosted.produce("t", 7)
+    assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+
+    full.files.is_full = False
+    full.hosted.replicas.retry_failed_logs()
+
+    assert (full.replica.offline_reason, full.replica.is_leader, full.replica.high_watermark) == (None, True, 7)
+    full.hosted.produce("t", 7)  # the sequence that was not acknowledged is the next one
+    assert full.replica.high_watermark == 8
+    full.hosted.replicas.close()
+
+
+def test_retention_deletes_from_a_partition_that_waits_for_room(full: Filling) -> None:
+    full.hosted.replicas.retry_failed_logs()
+    full.clean(retention_bytes=200)
+
+    full.files.is_full = False
+    full.hosted.replicas.retry_failed_logs()
+    assert (full.replica.log.log_start_offset, full.replica.log.log_end_offset) == (4, 7)
+    full.hosted.replicas.close()
+
+
+def test_what_waits_for_room_is_opened_once(full: Filling) -> None:
+    full.hosted.replicas.retry_failed_logs()
+    (waiting,) = full.hosted.replicas.full_disks.waiting(full.hosted.replicas.topics["t"])
+    full.hosted.replicas.retry_failed_logs()
+
+    assert [*full.hosted.replicas.full_disks.waiting(full.hosted.replicas.topics["t"])] == [waiting]
+    full.hosted.replicas.close()
+
+
+def test_a_topic_that_is_deleted_waits_no_more(full: Filling) -> None:
+    full.hosted.replicas.retry_failed_logs()
+    full.hosted.replicas.delete_topic("t", 1)
+    full.files.is_full = False
+    full.hosted.replicas.retry_failed_logs()
+
+    assert full.hosted.replicas.find("t", 0) is None
+    full.hosted.replicas.close()
