@@ -28,7 +28,10 @@ def run_pytest(folder: Path, test: str, *options: str, conftest: str = "") -> su
     """Run a test of somebody else's, where a warning is an error."""
     (folder / "test_theirs.py").write_text(test)
     (folder / "conftest.py").write_text(conftest)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
+    others = [
+        word for name in ("anyio", "asyncio", "cacheprovider", "hypothesispytest") for word in ("-p", f"no:{name}")
+    ]
+    command = [sys.executable, "-m", "pytest", "-q", *others]
     return subprocess.run(
         [*command, "-W", "error", f"--rootdir={folder}", *options, "test_theirs.py"],
         cwd=folder,
