@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 import attrs
 
 from ..errors import MalformedRequestError
-from .receive_memory import ARENA_BYTES, WINDOW_BYTES, WINDOW_BYTES_MIN
+from .receive_memory import ARENA_BYTES, WINDOW_BYTES, WINDOW_BYTES_MIN, block_capacity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,8 +46,13 @@ _KEY_BYTES: Final = 2
 FRAMES_PER_TURN_MAX: Final = 32
 """How many requests of one connection are taken in one turn, so that who sends hundreds does not hold up others."""
 
-FIRST_BLOCK_BYTES_MAX: Final = 2 * 1024 * 1024
+FIRST_BLOCK_BYTES_MAX: Final = 64 * 1024
 """The most memory that the size in front of a frame gets on its word alone; beyond it memory follows what arrived."""
+TRUSTED_BYTES_MAX: Final = 2 * 1024 * 1024
+"""The same for a connection that has kept its word: up to the size of a frame that came whole."""
+GROWTH: Final = 8
+"""How many times as much as arrived is lent: a frame of 1 MiB whose first window came has all its room, and is not
+copied again, while who stalls holds no more than this many times what it sent."""
 
 LARGE_FRAME_BYTES: Final = 32 * 1024
 """After a frame as large as this the next is expected to be as large, and no more than it is received in one piece."""
@@ -226,6 +231,7 @@ class Connection:
     _taken: int = attrs.field(default=0, init=False)
     _filled: int = attrs.field(default=0, init=False)
     _has_frame: bool = attrs.field(default=False, init=False)
+    _trusted_bytes: int = attrs.field(default=0, init=False)
 
     def __repr__(self) -> str:
         state = "closed" if not self.is_open else "closing" if self.is_closing else "open"
@@ -309,7 +315,9 @@ class Connection:
             self._update_stopped()
         if taken == filled:
             self.missing_bytes = 0
-            self.expected_bytes = expected_after(frame_bytes)
+            expected_bytes = self.expected_bytes = expected_after(frame_bytes)
+            if expected_bytes:
+                self._trusted_bytes = min(_SIZE_BYTES + frame_bytes, TRUSTED_BYTES_MAX)
             if self._input is not None:
                 self._forget_input()
         elif self.is_open:
@@ -360,8 +368,9 @@ class Connection:
             self.missing_bytes = needed_bytes - rest_bytes
         if self._block is not None and (len(data) - self._taken >= needed_bytes or self._filled < len(data)):
             return
-        room_bytes = min(needed_bytes, max(FIRST_BLOCK_BYTES_MAX, 2 * rest_bytes))
-        block = self._memory.lend(room_bytes)
+        room_bytes = min(needed_bytes, max(FIRST_BLOCK_BYTES_MAX, self._trusted_bytes, GROWTH * rest_bytes))
+        own_bytes = 0 if self._is_owed else self.begun_block_bytes
+        block = self._memory.lend(room_bytes, instead_of_bytes=own_bytes)
         if block is not None:
             self._move_to(block, room_bytes, data, is_owed=False)
             return
@@ -385,6 +394,22 @@ class Connection:
             self._update_stopped()
             self._keep_rest(self._input)
         return not self.waits_for_memory
+
+    def give_room_back(self) -> bool:
+        """Give back the room that was lent beyond what came, and wait for it anew; return whether there was any.
+
+        For a client that stalls while others wait: what it sent is kept, its word is not taken again.
+        """
+        if self._block is None or self._input is None or self._is_owed or self._has_frame:
+            return False
+        rest_bytes = self._filled - self._taken
+        if block_capacity(rest_bytes) >= len(self._block):
+            return False
+        self._trusted_bytes = 0
+        self._move_to(self._memory.lend_owed(rest_bytes), rest_bytes, self._input, is_owed=True)
+        self.waits_for_memory = True
+        self._update_stopped()
+        return True
 
     def keep_memory(self, size_bytes: int) -> None:
         """Count the memory of a frame that is kept beyond its turn as lent, until `let_memory_go`."""

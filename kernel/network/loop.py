@@ -36,8 +36,10 @@ TURN_SECONDS_MAX: Final = 0.001
 """How long turns go on before trio's other tasks and timers get theirs; longer hurts timers, shorter throughput."""
 
 SWEEP_SECONDS_MAX: Final = 1.0
+IDLE_LENDER_MS: Final = 1000
+"""How long a frame may stand still before it loses the room that was lent beyond what came, where others wait."""
 STALL_MS_MAX: Final = 30_000
-"""How long a frame that others wait for memory for may stand still."""
+"""How long a frame that others wait for memory for may stand still before its connection is closed."""
 
 _READ_AHEAD_TASKS: Final = 4
 
@@ -368,6 +370,8 @@ class Loop(ABC):
                 reason = "idle for too long"
             elif is_memory_short and quiet_ms >= STALL_MS_MAX and endpoint.connection.begun_block_bytes:
                 reason = "a request that stalls while others wait for its memory"
+            elif is_memory_short and quiet_ms >= IDLE_LENDER_MS and endpoint.connection.give_room_back():
+                self.wait_for_memory(endpoint)
             if reason:
                 self._idle_closed_count += 1
                 self.close(endpoint, reason)

@@ -101,10 +101,15 @@ class ReceiveMemory:
         self.arena_view = memoryview(self._arena)
         self.arena_position = 0
 
-    def lend(self, size_bytes: int) -> bytearray | None:
-        """Return a block of at least `size_bytes`, > 0; None while the limit leaves no room."""
+    def lend(self, size_bytes: int, *, instead_of_bytes: int = 0) -> bytearray | None:
+        """Return a block of at least `size_bytes`, > 0; None while the limit leaves no room.
+
+        Args:
+            size_bytes: How much is needed.
+            instead_of_bytes: The size of a block that was lent and is given back for this one.
+        """
         capacity = block_capacity(size_bytes)
-        lent_bytes = self.block_bytes + self.kept_bytes
+        lent_bytes = self.block_bytes + self.kept_bytes - instead_of_bytes
         if lent_bytes and lent_bytes + capacity > self.limit_bytes:
             return None
         self.block_bytes += capacity

@@ -11,6 +11,7 @@ from odradek.kernel.errors import MalformedRequestError
 from odradek.kernel.network.connection import (
     FIRST_BLOCK_BYTES_MAX,
     FRAMES_PER_TURN_MAX,
+    GROWTH,
     LARGE_FRAME_BYTES,
     Connection,
     ReplySlot,
@@ -375,22 +376,95 @@ def test_an_idle_connection_owns_no_memory() -> None:
 
 
 def test_a_connection_beyond_the_memory_limit_waits_until_another_is_done() -> None:
-    memory = ReceiveMemory(1024 * 1024)
+    memory = ReceiveMemory(950_000)
     first, second = connect(memory, Wakes()), connect(memory, Wakes())
     receiver = Recorder(answers=False)
     body = bytes(900_000)
-    first.receive_data(framed(body)[:10], receiver)
+    first.receive_data(framed(body)[:800_000], receiver)
     second.receive_data(framed(body)[:10], receiver)
     assert not takes_input(second)
     assert not second.retry_memory()
 
-    first.receive_data(framed(body)[10:], receiver)
+    first.receive_data(framed(body)[800_000:], receiver)
     assert second.retry_memory()
     assert takes_input(second)
     second.receive_data(framed(body)[10:], receiver)
 
     assert receiver.frames == [body, body]
     assert memory.block_bytes == 0
+
+
+def test_memory_is_lent_for_what_arrived_not_for_what_was_announced() -> None:
+    memory = ReceiveMemory(256 * 1024 * 1024)
+    receiver = Recorder(answers=False)
+    announced = framed(bytes(1_000_000))[:30]
+    for _ in range(130):
+        connect(memory, Wakes()).receive_data(announced, receiver)
+
+    assert memory.block_bytes <= 130 * FIRST_BLOCK_BYTES_MAX
+
+    connection = connect(memory, Wakes())
+    sent = framed(bytes(8_000_000))
+    for end in (40, 50_000, 900_000, 5_000_000):
+        before = memory.block_bytes - connection.begun_block_bytes
+        received = connection._filled
+        connection.receive_data(sent[received:end], receiver)
+        lent = memory.block_bytes - before
+
+        assert lent <= max(FIRST_BLOCK_BYTES_MAX, (GROWTH + 1) * end)
+    connection.receive_data(sent[5_000_000:], receiver)
+
+    assert [len(frame) for frame in receiver.frames] == [8_000_000]
+
+
+def test_a_frame_that_grows_does_not_wait_for_its_own_memory() -> None:
+    connection, _, memory = make_connection(3_000_000)
+    receiver = Recorder(answers=False)
+    data = framed(bytes(2_500_000))
+    for start in range(0, len(data), 50_000):
+        connection.receive_data(data[start : start + 50_000], receiver)
+
+    assert [len(frame) for frame in receiver.frames] == [2_500_000]
+    assert memory.block_bytes == 0
+
+
+def test_a_frame_whose_first_window_came_is_copied_once() -> None:
+    connection, _, _memory = make_connection()
+    body = bytes(1_000_000)
+    connection.receive_data(framed(body)[:WINDOW_BYTES], Recorder(answers=False))
+
+    assert connection.begun_block_bytes >= len(body), "all its room is lent"
+
+
+def test_a_client_that_kept_its_word_is_trusted_with_as_much_again() -> None:
+    connection, _, _memory = make_connection()
+    body = bytes(1_000_000)
+    receiver = Recorder(answers=False)
+    connection.receive_data(framed(body), receiver)
+    connection.receive_data(framed(body)[:4], receiver)
+
+    assert connection.begun_block_bytes >= len(body)
+
+
+def test_an_idle_lender_gives_back_what_it_does_not_use() -> None:
+    memory = ReceiveMemory(950_000)
+    idle, busy = connect(memory, Wakes()), connect(memory, Wakes())
+    receiver = Recorder(answers=False)
+    body = bytes(900_000)
+    idle.receive_data(framed(body)[:WINDOW_BYTES], receiver)
+    busy.receive_data(framed(body)[:10], receiver)
+    assert busy.waits_for_memory
+
+    assert idle.give_room_back()
+    assert not idle.give_room_back(), "there is nothing left to give"
+    assert busy.retry_memory()
+    busy.receive_data(framed(body)[10:], receiver)
+    assert not takes_input(idle)
+    assert idle.retry_memory()
+    idle.receive_data(framed(body)[WINDOW_BYTES:], receiver)
+
+    assert receiver.frames == [body, body]
+    assert memory.block_bytes == memory.owed_bytes == 0
 
 
 def test_a_frame_larger_than_the_memory_limit_is_received_when_it_is_alone() -> None:

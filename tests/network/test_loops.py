@@ -15,6 +15,7 @@ import trio.testing
 
 from odradek.kernel.network import endpoint
 from odradek.kernel.network.endpoint import READ_AHEAD_BYTES
+from odradek.kernel.network.loop import IDLE_LENDER_MS
 from odradek.kernel.network.settings import LoopKind
 
 from .conftest import Service, Slice, framed
@@ -528,6 +529,29 @@ def test_memory_in_flight_is_bounded_and_everyone_gets_a_turn(serve: Any, loop_k
     trio.run(main)
 
 
+def test_who_stalls_gives_its_room_to_who_waits(serve: Any, loop_kind: LoopKind) -> None:
+    async def main() -> None:
+        body = b"e" + bytes(600_000)
+        async with (
+            serve(loop_kind, request_memory_bytes=700_000) as serving,
+            await serving.connect() as idle,
+            await serving.connect() as busy,
+            trio.open_nursery() as nursery,
+        ):
+            await idle.send_all(framed(body)[:200_000])
+            await serving.until(lambda: serving.server.statistics().block_bytes > 600_000)
+            nursery.start_soon(busy.send_all, framed(body))
+            (loop,) = {endpoint.loop for endpoint in serving.server._loop.endpoints.values()}
+            await serving.until(lambda: bool(loop._waiting_for_memory))
+            loop.sweep(loop.clock.monotonic_ms() + IDLE_LENDER_MS)
+
+            assert await serving.answer(busy) == body
+            await idle.send_all(framed(body)[200_000:])
+            assert await serving.answer(idle) == body
+
+    trio.run(main)
+
+
 def test_a_client_that_waits_for_memory_behind_its_own_answer_still_gets_the_answer(
     serve: Any, loop_kind: LoopKind
 ) -> None:
@@ -535,7 +559,7 @@ def test_a_client_that_waits_for_memory_behind_its_own_answer_still_gets_the_ans
 
     async def main() -> None:
         async with (
-            serve(loop_kind, request_memory_bytes=300_000) as serving,
+            serve(loop_kind, request_memory_bytes=100_000) as serving,
             await serving.connect() as holder,
             await serving.connect() as client,
         ):
