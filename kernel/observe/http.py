@@ -2,6 +2,10 @@
 
 HTTP/1.1 is parsed by h11. GET and HEAD only, no request bodies. Whoever connects may be anybody on that network, so
 everything is bounded: connections at once, bytes of a request's head, seconds for a request and for its answer.
+
+Health goes first: who asks for it may be about to kill a broker that does not answer. So a connection that has nothing
+to say never keeps another out (the one that has been silent for longest is cut off), and pages that cost something are
+refused before health is.
 """
 
 from __future__ import annotations
@@ -19,7 +23,12 @@ from ..errors import ConfigError
 
 log = logging.getLogger(__name__)
 
-CONNECTIONS_MAX: Final = 16
+CONNECTIONS_MAX: Final = 64
+"""Beyond this the connection that has been silent for longest is cut off for the next."""
+ANSWERS_MAX: Final = 16
+"""How many answers are made at once, but for those of `URGENT`."""
+URGENT: Final = frozenset({"/healthz", "/readyz"})
+"""Pages that cost nothing and are answered whatever else goes on."""
 HEAD_BYTES_MAX: Final = 8 * 1024
 REQUEST_SECONDS_MAX: Final = 30.0
 """For a whole request to come, from the connection's begin or the answer before."""
@@ -48,7 +57,7 @@ PageMaker = Callable[[], Awaitable[Page]]
 
 NOT_FOUND: Final = Page("not found\n", 404)
 NOT_ALLOWED: Final = Page("only GET and HEAD\n", 405)
-TOO_MANY: Final = Page("too many connections\n", 503)
+TOO_MANY: Final = Page("too many requests at once\n", 503)
 FAILED: Final = Page("failed\n", 500)
 
 
@@ -79,7 +88,8 @@ class HttpService:
         self._address = address
         self._pages = pages
         self._listeners: list[trio.SocketListener] = []
-        self._connections_count = 0
+        self._silent: dict[trio.abc.Stream, trio.CancelScope] = {}  # those who owe a request, longest silent first
+        self._answers_count = 0
 
     async def bind(self) -> tuple[str, int]:
         """Take the port, so that a wrong one stops the start, and return what is listened on.
@@ -120,28 +130,24 @@ class HttpService:
 
     async def serve_connection(self, stream: trio.abc.Stream) -> None:
         """Answer the requests of one connection, one after another, and close it. If cancelled, it is cut off."""
-        self._connections_count += 1
+        if len(self._silent) >= CONNECTIONS_MAX:
+            next(iter(self._silent.values())).cancel()
         try:
             async with stream:
-                is_refused = self._connections_count > CONNECTIONS_MAX
                 connection = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES_MAX)
-                while await self._serve_request(stream, connection, is_refused=is_refused):
+                while await self._serve_request(stream, connection):
                     connection.start_next_cycle()
         except trio.BrokenResourceError:
             log.debug("an HTTP client went away")
-        finally:
-            self._connections_count -= 1
 
-    async def _serve_request(self, stream: trio.abc.Stream, connection: h11.Connection, *, is_refused: bool) -> bool:
+    async def _serve_request(self, stream: trio.abc.Stream, connection: h11.Connection) -> bool:
         """Answer one request; return whether another one may follow."""
         try:
-            with trio.fail_after(REQUEST_SECONDS_MAX):
-                request = await _receive_request(stream, connection)
+            request = await self._wait_for_request(stream, connection)
             if request is None:
                 return False
             with trio.fail_after(ANSWER_SECONDS_MAX):
-                page = TOO_MANY if is_refused else await self._make_page(request)
-                await _send_page(stream, connection, page, with_body=request.method != b"HEAD")
+                await self._answer(stream, connection, request)
         except trio.TooSlowError:
             return False
         except h11.RemoteProtocolError as error:
@@ -151,10 +157,31 @@ class HttpService:
             return False
         return connection.our_state is h11.DONE and connection.their_state is h11.DONE
 
-    async def _make_page(self, request: h11.Request) -> Page:
+    async def _wait_for_request(self, stream: trio.abc.Stream, connection: h11.Connection) -> h11.Request | None:
+        """Return the next request; None when the client has closed the connection, took too long, or was cut off."""
+        with trio.move_on_after(REQUEST_SECONDS_MAX) as scope:
+            self._silent[stream] = scope
+            try:
+                return await _receive_request(stream, connection)
+            finally:
+                del self._silent[stream]
+        return None
+
+    async def _answer(self, stream: trio.abc.Stream, connection: h11.Connection, request: h11.Request) -> None:
+        path = request.target.partition(b"?")[0].decode("ascii", "replace")
+        is_urgent = path in URGENT
+        self._answers_count += not is_urgent
+        try:
+            is_refused = not is_urgent and self._answers_count > ANSWERS_MAX
+            page = TOO_MANY if is_refused else await self._make_page(request, path)
+            await _send_page(stream, connection, page, with_body=request.method != b"HEAD")
+        finally:
+            self._answers_count -= not is_urgent
+
+    async def _make_page(self, request: h11.Request, path: str) -> Page:
         if request.method not in (b"GET", b"HEAD"):
             return NOT_ALLOWED
-        make = self._pages.get(request.target.partition(b"?")[0].decode("ascii", "replace"))
+        make = self._pages.get(path)
         if make is None:
             return NOT_FOUND
         try:

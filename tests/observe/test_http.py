@@ -114,28 +114,63 @@ def test_a_page_that_takes_too_long_is_given_up() -> None:
     assert talk(get("/slow"), close=False) == b""
 
 
-def test_connections_are_limited() -> None:
+def test_silent_connections_do_not_keep_health_out() -> None:
     service = make_service()
     answers: list[bytes] = []
 
     async def main() -> None:
         async with trio.open_nursery() as nursery:
-            waiting = []
-            for _ in range(http.CONNECTIONS_MAX):
-                client, server = trio.testing.memory_stream_pair()
-                nursery.start_soon(service.serve_connection, server)
-                waiting.append(client)
-            await trio.testing.wait_all_tasks_blocked()
-            client, server = trio.testing.memory_stream_pair()
-            nursery.start_soon(service.serve_connection, server)
-            await client.send_all(get("/healthz"))
-            answers.append(bytes(await client.receive_some(4096)))
+            silent = []
+            for _ in range(3 * http.CONNECTIONS_MAX):
+                ours, theirs = trio.testing.memory_stream_pair()
+                silent.append(ours)
+                nursery.start_soon(service.serve_connection, theirs)
+                await trio.testing.wait_all_tasks_blocked()
+            for path in ("/healthz", "/readyz", "/metrics"):
+                ours, theirs = trio.testing.memory_stream_pair()
+                nursery.start_soon(service.serve_connection, theirs)
+                await ours.send_all(get(path))
+                await trio.testing.wait_all_tasks_blocked()
+                answers.append(bytes(await ours.receive_some()))
+            assert trio.current_time() - began < 1, "without a time-out"
+            assert len(service._silent) <= http.CONNECTIONS_MAX
+            assert await silent[0].receive_some() == b"", "the longest silent was cut off"
+            nursery.cancel_scope.cancel()
+
+    began = 0.0
+
+    async def timed() -> None:
+        nonlocal began
+        began = trio.current_time()
+        await main()
+
+    trio.run(timed, clock=trio.testing.MockClock(autojump_threshold=0.01))
+
+    assert [status_of(answer) for answer in answers] == [200, 200, 200]
+
+
+def test_answers_are_limited_but_for_health() -> None:
+    service = make_service()
+    answers: dict[str, bytes] = {}
+
+    async def ask(nursery: trio.Nursery, path: str) -> trio.abc.Stream:
+        ours, theirs = trio.testing.memory_stream_pair()
+        nursery.start_soon(service.serve_connection, theirs)
+        await ours.send_all(get(path))
+        await trio.testing.wait_all_tasks_blocked()
+        return ours
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            for _ in range(http.ANSWERS_MAX):
+                await ask(nursery, "/slow")
+            for path in ("/healthz", "/metrics"):
+                answers[path] = bytes(await (await ask(nursery, path)).receive_some())
             nursery.cancel_scope.cancel()
 
     trio.run(main)
 
-    assert status_of(answers[0]) == 503
-    assert service._connections_count == 0
+    assert {path: status_of(answer) for path, answer in answers.items()} == {"/healthz": 200, "/metrics": 503}
 
 
 def test_it_listens_on_a_real_port_and_ends_when_cancelled() -> None:
