@@ -23,6 +23,7 @@ from ..errors import ErrorCode, KafkaError, MalformedRequestError, PluginError
 from ..plugin_offers import broken
 from ..signatures import place_of
 from ..turnstile import run_in_slices
+from ..wire.message import Message
 from ..wire.messages.api_18_api_versions import ApiVersion, ApiVersionsResponse
 from ..wire.registry import API_VERSIONS_KEY, APIS
 from ..wire.varint import skip_tags
@@ -112,8 +113,10 @@ class Router:
         try:
             api_key, version, correlation_id, client_id_size = _HEAD.unpack_from(frame)
             route = self.routes[api_key]
-        except (struct.error, KeyError):
-            raise MalformedRequestError("no request of an API that is answered here") from None
+        except struct.error:
+            raise MalformedRequestError(f"{len(frame)} bytes are no request") from None
+        except KeyError:
+            raise MalformedRequestError(_who_asks(connection, frame, "is not answered here")) from None
         if not route.min_version <= version <= route.max_version:
             self._answer_unknown_version(connection, route, version, correlation_id, client_id_size, frame)
             return
@@ -178,7 +181,7 @@ class Router:
             code, detail = error.code, error.detail
         else:
             self.unexpected_errors_count += 1
-            log.error("%r failed: %r", request, body, exc_info=error)
+            log.error("%r failed: %s", request, text_of(body), exc_info=error)
         request.route.errors_count += 1
         return request.route.handler.error_response(body, request, code, detail)
 
@@ -206,7 +209,7 @@ class Router:
             MalformedRequestError: Any other API: the connection is closed, as Kafka does.
         """
         if route.api_key != API_VERSIONS_KEY:
-            raise MalformedRequestError(f"{route.name} has no version {version}")
+            raise MalformedRequestError(_who_asks(connection, frame, "is no version that is answered here"))
         if version > route.max_version and len(frame) <= _HEAD.size + max(client_id_size, 0):
             raise MalformedRequestError("ApiVersions without a body")
         request = Request(route, 0, correlation_id, None, connection, self._timer())
@@ -279,11 +282,26 @@ class Router:
             parts = None if answer is None else await run_in_slices(request.route.encode_in_steps(request, answer))
         except Exception:
             self.unexpected_errors_count += 1
-            log.exception("%r: the answer cannot be sent: %r", request, answer)
+            log.exception("%r: the answer cannot be sent: %s", request, text_of(answer))
             request.fail("internal failure")
         else:
             request.route.note_answered(request)
             request.complete(parts)
+
+
+def _who_asks(connection: Connection, frame: memoryview, problem: str) -> str:
+    """Return what is said of a request that cannot be answered: its API and version, and who sent it."""
+    api_key, version, _correlation_id, client_id_size = _HEAD.unpack_from(frame)
+    api = APIS.get(api_key)
+    client_id, _position = read_client_id(frame, client_id_size)
+    software = f"{connection.client_software_name} {connection.client_software_version}".strip() or "unknown software"
+    name = f"API key {api_key}, which Kafka does not have," if api is None else f"{api.name} (API key {api_key})"
+    return f"{name} version {version} {problem}; asked by client {client_id!r}, {software}"
+
+
+def text_of(message: Any) -> str:
+    """Return a request or an answer as logs have it: not all of a long one."""
+    return message.short_text() if isinstance(message, Message) else type(message).__name__
 
 
 def read_client_id(frame: memoryview, size: int) -> tuple[str | None, int]:

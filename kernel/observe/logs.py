@@ -10,6 +10,9 @@ Modules use the standard library's logging and nothing else::
 What comes from clients may hold line breaks or terminal codes: they are escaped, so that nobody can write a line
 of its own. An exception is one field (`error="ValueError: ... at router.py:118"`), two more name the plugin in whose
 code it was raised (`plugin=sqlite place="storage.py:88 in read"`); with `-v` its traceback follows, indented.
+
+Of warnings, and of all that tells of clients, some lines that are alike are written and the others counted, so that
+nobody can fill a disk with lines.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..errors import PluginError
 from ..plugin_names import culprit_of_error, root_of
+from .log_limit import LogLimit
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -84,6 +88,27 @@ def _describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}{place}"
 
 
+class LimitedHandler(logging.StreamHandler["TextIO"]):
+    """Writes lines, but of those that are alike only some; see `log_limit.py`."""
+
+    def __init__(self, stream: TextIO | None, limit: LogLimit) -> None:
+        super().__init__(stream)
+        self._limit = limit
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line, unless there were many like it; before it, what was left out until now."""
+        for told in self._limit.left_out():
+            super().emit(told)
+        if self._limit.admits(record):
+            super().emit(record)
+
+    def close(self) -> None:
+        """Tell what was left out, and close; called when the process ends."""
+        for told in self._limit.left_out(is_end=True):
+            super().emit(told)
+        super().close()
+
+
 def configure_logging(verbosity: int, stream: TextIO | None = None) -> None:
     """Send this project's log lines to standard error; called once, by a command.
 
@@ -93,7 +118,7 @@ def configure_logging(verbosity: int, stream: TextIO | None = None) -> None:
         verbosity: Number of `-v`: 0 for warnings, 1 for what happens, 2 or more for everything.
         stream: Where to, by default standard error.
     """
-    handler = logging.StreamHandler(stream)
+    handler = LimitedHandler(stream, LogLimit(time.perf_counter))
     handler.setFormatter(LineFormatter(with_tracebacks=verbosity > 0))
     handler.set_name(ROOT)
     root = logging.getLogger()

@@ -6,7 +6,7 @@ ms this way, and their `__init__` is compiled when first called.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, cast, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast, dataclass_transform
 
 from .fields import FieldSpec
 from .versions import NO_VERSIONS, Versions, parse_versions
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .records import Encoded
+
+_SHOWN_ITEMS: Final = 3
+_SHOWN_LENGTH: Final = 100
 
 
 @dataclass_transform(kw_only_default=True)
@@ -111,3 +114,19 @@ class Message(metaclass=MessageMeta):
     def __repr__(self) -> str:
         values = (f"{spec.name}={getattr(self, spec.name, '?')!r}" for spec in self.__fields__)
         return f"{type(self).__name__}({', '.join(values)})"
+
+    def short_text(self) -> str:
+        """Return the same for logs: of long lists and values only the beginning."""
+        values = (f"{spec.name}={_short(getattr(self, spec.name, '?'))}" for spec in self.__fields__)
+        return f"{type(self).__name__}({', '.join(values)})"
+
+
+def _short(value: object) -> str:
+    if isinstance(value, Message):
+        return value.short_text()
+    if isinstance(value, list):
+        more = [f"... {len(value) - _SHOWN_ITEMS} more"] if len(value) > _SHOWN_ITEMS else []
+        return f"[{', '.join([*map(_short, value[:_SHOWN_ITEMS]), *more])}]"
+    if isinstance(value, str | bytes | memoryview) and len(value) > _SHOWN_LENGTH:
+        return f"{value[:_SHOWN_LENGTH]!r}..."
+    return repr(value)

@@ -46,6 +46,15 @@ NO_RETENTION: Final = -1
 _GROUP_ID_NOT_FOUND_FROM: Final = 9
 """The version of OffsetCommit from which a client understands that there is no such group."""
 _MINUTE_MS: Final = 60_000
+_TIME_MAX_MS: Final = (1 << 63) - 1
+
+
+def expires_at(retention_ms: int, now_ms: int) -> int:
+    """Return when an offset expires that is to be kept for so long: at the end of all time at the latest.
+
+    Kafka adds without a look, and keeps what shall be kept for ever for no time at all.
+    """
+    return NO_EXPIRY if retention_ms == NO_RETENTION else min(now_ms + retention_ms, _TIME_MAX_MS)
 
 
 class CommittedOffset(NamedTuple):
@@ -266,7 +275,7 @@ class Offsets:
         if group is not None and not committer.is_transactional:
             self._classic.saw_member(group, committer.member_id)
         metadata_max = self._context.broker.config.get_int("offset.metadata.max.bytes")
-        expires_ms = NO_EXPIRY if committer.retention_ms == NO_RETENTION else now_ms + committer.retention_ms
+        expires_ms = expires_at(committer.retention_ms, now_ms)
         records: list[GroupRecord] = []
         codes: list[list[ErrorCode]] = []
         for topic in topics:

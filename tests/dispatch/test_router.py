@@ -113,6 +113,19 @@ def test_a_handler_may_find_the_request_malformed() -> None:
     assert not client.connection.slots  # nothing that answers before it would wait for
 
 
+def test_what_is_not_answered_names_api_version_and_client() -> None:
+    client = MemoryClient(router_with(Scripted(lambda context: MetadataResponse()), Versions()))
+    client.connection.client_software_name, client.connection.client_software_version = "kafkactl", "5.0"
+    frame = struct.pack(">hhih", 29, 3, 1, 4) + b"mine"
+
+    with pytest.raises(MalformedRequestError) as caught:
+        client.send_bytes(struct.pack(">i", len(frame)) + frame)
+
+    assert str(caught.value) == (
+        "DescribeAcls (API key 29) version 3 is not answered here; asked by client 'mine', kafkactl 5.0"
+    )
+
+
 @pytest.mark.parametrize(
     "frame",
     [
