@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from odradek.kernel.api import TopicPartition
@@ -51,3 +52,12 @@ def test_a_transaction_of_the_future_has_its_whole_time_after_a_restart() -> Non
     driven.harness.advance(SETTINGS.abort_interval_ms)
 
     assert driven.metadata("a").state is TransactionState.PREPARE_ABORT
+
+
+@pytest.mark.parametrize(("timeout_ms", "is_open"), [(2**31 - 1, True), (2**31 - 2, False)])
+def test_a_transaction_that_an_outside_coordinator_ends_never_runs_out(timeout_ms: int, is_open: bool) -> None:
+    driven = DrivenShard(settings=attrs.evolve(SETTINGS, timeout_ms_max=2**31 - 1, abort_interval_ms=2**31))
+    driven.add("a", driven.init("a", timeout_ms=timeout_ms).response.producer, TopicPartition("t", 0))
+    driven.harness.advance(2**31)
+
+    assert (driven.metadata("a").state is TransactionState.ONGOING) is is_open

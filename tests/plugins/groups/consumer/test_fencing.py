@@ -121,6 +121,12 @@ def has_to_join_again(driven: DrivenConsumers) -> None:
     assert driven.heartbeat("x", driven.epoch_of("x")) is ErrorCode.REBALANCE_IN_PROGRESS
 
 
+def beat_if_there(driven: DrivenConsumers) -> None:
+    """Send a heartbeat of `x`, as it does while it is a member."""
+    if driven.member_ids["x"] in driven.group.members:
+        driven.heartbeat("x", driven.epoch_of("x"))
+
+
 def test_what_a_consumer_group_waited_for_is_not_held_against_a_member_after_a_downgrade_and_an_upgrade() -> None:
     driven = mixed()
     has_to_join_again(driven)  # within the 20 s of its rebalance time
@@ -138,3 +144,60 @@ def test_what_a_consumer_group_waited_for_is_not_held_against_a_member_after_a_d
         driven.heartbeat("x", generation)
 
     assert driven.member_ids["x"] in driven.group.members
+
+
+def test_members_of_a_classic_group_that_was_upgraded_have_the_sessions_they_asked_for() -> None:
+    driven = DrivenConsumers({"group.consumer.migration.policy": "bidirectional"})
+    for _ in range(2):
+        driven.join_classic("x", ["t"])  # with a session of 10 s
+        driven.harness.advance(0)
+    classic = driven.shard.classic.get(GROUP)
+    assert classic is not None
+    (driven.member_ids["x"],) = classic.members
+    driven.sync("x", classic.generation_id, {"x": b"\0\0\0\0\0\0\0\0\0\0"})
+    driven.enter("a", "t")
+    assert driven.group.classic_count == 1
+    driven.harness.advance(9_999)
+    assert driven.member_ids["x"] in driven.group.members
+    driven.harness.advance(1)
+
+    assert set(driven.group.members) == {"a"}
+
+
+def test_a_member_of_the_classic_protocol_is_out_when_it_was_silent_for_the_session_it_asked_for() -> None:
+    driven = mixed()
+    driven.heartbeat("x", driven.epoch_of("x"))
+    driven.harness.advance(9_999)
+    assert driven.member_ids["x"] in driven.group.members
+    driven.harness.advance(1)
+
+    assert set(driven.group.members) == {"a"}
+
+
+@pytest.mark.parametrize("does_sync", [False, True])
+def test_a_member_of_the_classic_protocol_has_its_rebalance_time_to_sync(does_sync: bool) -> None:
+    driven = DrivenConsumers({"group.consumer.migration.policy": "upgrade"})
+    driven.enter("a", "t")
+    for _ in range(2):
+        driven.join_classic("x", ["t"])  # and 20 s to sync
+    if does_sync:
+        driven.sync("x", driven.epoch_of("x"))
+    for _ in range(4):
+        driven.harness.advance(5_000)
+        beat_if_there(driven)
+
+    assert (driven.member_ids["x"] in driven.group.members) is does_sync
+
+
+@pytest.mark.parametrize("does_join", [False, True])
+def test_a_member_of_the_classic_protocol_has_its_rebalance_time_to_join_again(does_join: bool) -> None:
+    driven = mixed()
+    has_to_join_again(driven)
+    if does_join:
+        driven.join_classic("x", ["t"], owned={"t": [0]})
+        driven.sync("x", driven.epoch_of("x"))
+    for _ in range(4):
+        driven.harness.advance(5_000)
+        beat_if_there(driven)
+
+    assert (driven.member_ids["x"] in driven.group.members) is does_join

@@ -1,0 +1,134 @@
+"""A classic group, where no script of a life looks: time-outs of several members, replaced ones, who may commit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.kernel.api import ErrorCode, ProducerIdentity
+from odradek.plugins.groups.classic.states import COMPLETING, PREPARING, STABLE
+
+from .driven import GROUP, DrivenGroups
+
+if TYPE_CHECKING:
+    from odradek.plugins.groups.classic.group import ClassicGroup
+
+AT_ONCE = {"group.initial.rebalance.delay.ms": 0}
+PRODUCER = ProducerIdentity(7, 0)
+
+
+def group_of(driven: DrivenGroups) -> ClassicGroup:
+    group = driven.shard.classic.get(GROUP)
+    assert group is not None
+    return group
+
+
+def joined(driven: DrivenGroups, **rebalance_ms: int) -> None:
+    """Have members join a generation, each with its rebalance time-out; the first leads. Sessions are long."""
+    waiters = {
+        name: driven.join(name, version=3, rebalance_ms=duration_ms, session_ms=300_000)
+        for name, duration_ms in rebalance_ms.items()
+    }
+    driven.harness.advance(0)
+    for name, waiter in waiters.items():
+        driven.learn(name, waiter.response)
+
+
+def synced(driven: DrivenGroups, *names: str) -> None:
+    """Have the leader assign, and others ask for what they have."""
+    for name in names:
+        driven.sync(name, group_of(driven).generation_id, dict.fromkeys(names, b"some") if name == "a" else None)
+
+
+# ------------------------------------------------------------------------------------------------------------ time-outs
+
+
+def test_a_rebalance_waits_as_long_as_the_slowest_member_may_take() -> None:
+    driven = DrivenGroups(AT_ONCE)
+    joined(driven, a=20_000, b=90_000)
+    synced(driven, "a", "b")
+    driven.join("a", version=3, rebalance_ms=20_000, session_ms=300_000)
+    driven.harness.advance(89_999)
+    assert group_of(driven).state is PREPARING
+    driven.harness.advance(1)
+
+    assert group_of(driven).state is COMPLETING
+    assert list(group_of(driven).members) == [driven.member_ids["a"]]
+
+
+def test_a_member_that_joins_again_says_anew_how_long_it_may_take() -> None:
+    driven = DrivenGroups(AT_ONCE)
+    joined(driven, a=20_000, b=20_000)
+    synced(driven, "a", "b")
+    driven.join("a", version=3, rebalance_ms=90_000, session_ms=300_000)
+    again = driven.join("b", version=3, rebalance_ms=20_000, session_ms=300_000)
+    assert again.is_done
+    generation = group_of(driven).generation_id
+    driven.harness.advance(89_999)  # nobody syncs
+    assert group_of(driven).generation_id == generation
+    assert group_of(driven).state is COMPLETING
+    driven.harness.advance(1)
+
+    assert not group_of(driven).members
+
+
+# ------------------------------------------------------------------------------------------------------- static members
+
+
+def test_a_static_member_that_is_replaced_between_join_and_sync_is_not_waited_for() -> None:
+    driven = DrivenGroups(AT_ONCE)
+    waiters = {
+        name: driven.join(name, version=5, member_id="", instance_id=name, rebalance_ms=20_000, session_ms=300_000)
+        for name in ("a", "b")
+    }
+    driven.harness.advance(0)
+    for name, waiter in waiters.items():
+        driven.learn(name, waiter.response)
+    driven.sync("a", 1, {"a": b"one", "b": b"two"}, instance_id="a")
+    assert group_of(driven).state is STABLE
+    driven.learn(
+        "b",
+        driven.join("b", version=5, member_id="", instance_id="b", rebalance_ms=20_000, session_ms=300_000).response,
+    )
+    assert driven.sync("b", 1, instance_id="b").response.assignment == b"two"
+    driven.harness.advance(20_000)
+
+    assert (group_of(driven).state, group_of(driven).generation_id) == (STABLE, 1)
+    assert driven.heartbeat("b", 1, instance_id="b") is ErrorCode.NONE
+
+
+# ---------------------------------------------------------------------------------------------------- who may commit
+
+
+@pytest.mark.parametrize(
+    ("sender", "expected"),
+    [
+        ({}, ErrorCode.NONE),  # as clients before KIP-447 do
+        ({"generation": 0}, ErrorCode.UNKNOWN_MEMBER_ID),
+        ({"generation": 1}, ErrorCode.UNKNOWN_MEMBER_ID),
+        ({"name": "a"}, ErrorCode.ILLEGAL_GENERATION),
+        ({"name": "a", "generation": 0}, ErrorCode.ILLEGAL_GENERATION),
+        ({"name": "a", "generation": 1}, ErrorCode.NONE),
+        ({"name": "stranger", "generation": 1}, ErrorCode.UNKNOWN_MEMBER_ID),
+        ({"instance_id": "i"}, ErrorCode.UNKNOWN_MEMBER_ID),
+    ],
+    ids=repr,
+)
+def test_a_transactional_commit_is_checked_by_whatever_it_says_of_its_sender(
+    sender: dict[str, object], expected: ErrorCode
+) -> None:
+    driven = DrivenGroups(AT_ONCE)
+    joined(driven, a=20_000)
+    synced(driven, "a")
+    waiter = driven.commit({"t": {0: 5}}, producer=PRODUCER, **sender)  # type: ignore[arg-type] # named as there
+
+    assert waiter.error_code is expected
+
+
+def test_a_plain_commit_without_a_member_is_refused_while_the_group_has_members() -> None:
+    driven = DrivenGroups(AT_ONCE)
+    joined(driven, a=20_000)
+    synced(driven, "a")
+
+    assert driven.commit({"t": {0: 5}}).error_code is ErrorCode.UNKNOWN_MEMBER_ID
