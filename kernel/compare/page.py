@@ -177,7 +177,12 @@ def _kept_cell(figure: Figure, row: Row) -> str:
     verdict = ""
     if figure.is_better_high is False and spread is not None:
         verdict = "worse" if spread.high else "better"
-    return f'<td class="{verdict}">{escape(spread_text(spread, figure.unit, 1.0))}</td>'
+    return _cell(figure.title, verdict, escape(spread_text(spread, figure.unit, 1.0)))
+
+
+def _cell(of: str, style: str, html: str) -> str:
+    """Return a cell that says what it is of: where a screen is too narrow for a table each is a line of its own."""
+    return f'<td data-of="{escape(of)}" class="{style}">{html}</td>'
 
 
 def _plots(report: Report) -> str:
@@ -246,7 +251,7 @@ def _figure_line(figure: Figure, rows: Sequence[Row]) -> str:
         style = {True: "better", False: "worse", None: ""}[verdict]
         median, bracket, bounds = spread_text(spread, figure.unit, divisor).partition(" (")
         small = f"<small>({escape(bounds)}</small>" if bracket else ""
-        cells.append(f'<td class="{style}">{escape(median)} {small}</td>')
+        cells.append(_cell(row.combination.label, style, f"<span>{escape(median)} {small}</span>"))
     name = f"{escape(figure.title)} <small>{escape(unit)}</small>"
     return f'<tr><th title="{escape(figure.text)}">{name}</th>{"".join(cells)}</tr>'
 

@@ -40,7 +40,7 @@ pre{background:var(--card);border:1px solid var(--line);border-radius:6px;paddin
 padding:.4rem .8rem}
 .better{color:var(--better)}
 .worse{color:var(--worse);font-weight:600}
-.plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,520px),1fr));gap:1.1rem;align-items:start}
+.plots{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,360px),1fr));gap:1.1rem;align-items:start}
 figure{margin:0;background:var(--card);border:1px solid var(--line);border-radius:8px;padding:.9rem 1rem .5rem}
 figcaption{font-size:.88rem;color:var(--dim);margin-bottom:.5rem;line-height:1.35}
 figcaption b{display:block;color:var(--ink);font-size:1rem}
@@ -67,7 +67,18 @@ dt{color:var(--dim)}
 dd{margin:0}
 details{margin-top:1.6rem}
 summary{cursor:pointer}
-@media (max-width:640px){dl{grid-template-columns:1fr}dd{margin-bottom:.4rem}}
+@media (max-width:640px){
+dl{grid-template-columns:1fr}
+dd{margin-bottom:.4rem}
+main{padding:1.2rem .8rem 3rem}
+figure{padding:.8rem .6rem .4rem}
+.wide thead{display:none}
+.wide table,.wide tbody,.wide tr,.wide th,.wide td{display:block;white-space:normal}
+.wide tbody th{position:static;padding:.7rem 0 .1rem;font-weight:600;border:0}
+.wide td{padding:.15rem 0}
+.wide td[data-of]{display:flex;justify-content:space-between;gap:1rem}
+.wide td[data-of]::before{content:attr(data-of);color:var(--dim);text-align:left}
+.wide code{overflow-wrap:anywhere}}
 @media print{main{max-width:none;padding:0}figure{break-inside:avoid}}
 """
 

@@ -3,8 +3,12 @@
 One form serves all figures: rows of lanes. A lane shows the median (a bar from zero and a tick, or a dot where the
 scale is logarithmic), the range from the smallest to the largest round, and each round as a small dot.
 
-    segment · delete   p50  ├─•─┤                       2.08 ms
-                       p99        ├────────•────┤       21.5 ms
+    segment · delete
+    p50  ├─•─┤                       2.08 ms
+    p99        ├────────•────┤       21.5 ms
+
+A row's label stands above its lanes, so that a plot is as narrow as a telephone and its letters are as large as the
+page's.
 """
 
 from __future__ import annotations
@@ -25,10 +29,14 @@ if TYPE_CHECKING:
 
 COLOURS_COUNT: Final = 8
 
-_WIDTH: Final = 660
+_WIDTH: Final = 370
 _LETTER: Final = 6.7
 """How wide a letter of the labels is, about."""
-_LABEL_WIDTH_MAX: Final = 230
+_LABEL: Final = 18
+"""How high a label is."""
+_LEFT: Final = 10
+_TICK_WIDTH: Final = 46
+"""How far apart the words below the axis are at least."""
 _LANE_NAME_WIDTH: Final = 62
 _VALUE_WIDTH: Final = 84
 _LANE: Final = 17
@@ -108,18 +116,15 @@ def plot(title: str, rows: Sequence[PlotRow], unit: Unit, *, is_log: bool = Fals
     """
     values = [value for row in rows for lane in row.lanes if lane.spread for value in lane.spread.values]
     has_names = any(lane.name for row in rows for lane in row.lanes)
-    label_width = min(max((len(row.label) for row in rows), default=0) * _LETTER + 10, _LABEL_WIDTH_MAX)
-    left = label_width + (_LANE_NAME_WIDTH if has_names else 0)
-    axis = _axis(values, left, _WIDTH - _VALUE_WIDTH, is_log=is_log)
+    axis = _axis(values, _LANE_NAME_WIDTH if has_names else _LEFT, _WIDTH - _VALUE_WIDTH, is_log=is_log)
     body: list[str] = []
     top = float(_TOP)
     for row in rows:
-        height = _LANE * len(row.lanes)
-        middle = top + height / 2
-        body.append(_text(0, middle + 4, _cut(row.label), "label", title=row.label))
+        body.append(_text(0, top + _LABEL - 5, _cut(row.label), "label", title=row.label))
+        top += _LABEL
         for number, lane in enumerate(row.lanes):
             body.append(_lane(row, lane, axis, top + _LANE * (number + 0.5), unit))
-        top += height + _ROW_GAP
+        top += _LANE * len(row.lanes) + _ROW_GAP
     bottom = top - _ROW_GAP / 2
     return "".join(
         [
@@ -172,10 +177,13 @@ def _told(label: str, spread: Spread, unit: Unit) -> str:
 
 def _grid(axis: _Axis, bottom: float, unit: Unit) -> list[str]:
     lines = []
+    told = -math.inf
     for tick in axis.ticks:
         x = axis.place(tick)
         lines.append(f'<path class="grid" d="M{x:.1f} 0V{bottom:.1f}"/>')
-        lines.append(_text(x, bottom + 16, round_text(tick, unit), "tick", anchor="middle"))
+        if x - told >= _TICK_WIDTH:
+            lines.append(_text(x, bottom + 16, round_text(tick, unit), "tick", anchor="middle"))
+            told = x
     return lines
 
 
@@ -186,7 +194,7 @@ def _text(x: float, y: float, text: str, style: str, *, anchor: str = "start", t
 
 def _cut(label: str) -> str:
     """Return a label that fits, cut in its middle if need be: both its ends may tell it from others."""
-    fits = int((_LABEL_WIDTH_MAX - 10) / _LETTER)
+    fits = int(_WIDTH / _LETTER)
     if len(label) <= fits:
         return label
     half = (fits - 1) // 2

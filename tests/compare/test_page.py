@@ -162,3 +162,19 @@ def test_a_long_label_is_cut_in_its_middle_and_told_whole() -> None:
 
     assert "a…b" in text
     assert f"<title>{label}</title>" in text
+
+
+def test_on_a_narrow_screen_every_figure_s_cell_says_what_it_is_of() -> None:
+    html = page(usual_report())
+    tables = html.partition("<h3>The settings</h3>")[0]
+
+    assert re.findall(r"<td(?! data-of=\"[^\"]+\")", tables) == []
+    assert 'data-of="outlive kill -9"' in html
+    assert 'data-of="segment · delete"' in html
+
+
+def test_a_plot_is_no_wider_than_a_narrow_screen_so_that_its_letters_are_not_made_smaller() -> None:
+    widths = re.findall(r'class="plot" viewBox="0 0 (\d+) ', page(usual_report()))
+
+    assert widths
+    assert max(map(int, widths)) <= 420 - 2 * 24
