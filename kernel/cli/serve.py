@@ -1,4 +1,4 @@
-"""Shell: `odradek serve`: a broker in the foreground, until SIGTERM or SIGINT."""
+"""Shell: `odradek serve`: a broker in the foreground, until SIGTERM, SIGINT or SIGHUP."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def raise_file_limit() -> None:
 
 async def _serve(broker: Broker) -> None:
     take_over_sleep()
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    with trio.open_signal_receiver(*stop_signals()) as signals:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_stop_on_signal, broker, signals, nursery.cancel_scope)
             listeners: tuple[BoundListener, ...] = await nursery.start(broker.run)
@@ -110,6 +110,13 @@ async def _serve(broker: Broker) -> None:
                     print(f"ready {listener.advertised}", flush=True)
             await broker.wait_stopped()
             nursery.cancel_scope.cancel()
+
+
+def stop_signals() -> list[signal.Signals]:
+    """Return the signals that end a broker: as with Kafka the end of its terminal, too, unless `nohup` forbade that."""
+    hangup = getattr(signal, "SIGHUP", None)  # Windows has none
+    signals = [signal.SIGTERM, signal.SIGINT]
+    return signals if hangup is None or signal.getsignal(hangup) is signal.SIG_IGN else [*signals, hangup]
 
 
 async def _stop_on_signal(broker: Broker, signals: AsyncIterator[int], life_scope: trio.CancelScope) -> None:

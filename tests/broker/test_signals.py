@@ -46,7 +46,7 @@ def said_until(broker: BrokerProcess, wanted: str) -> None:
     pytest.fail(f"it ended and never said {wanted!r}")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
 def test_a_signal_ends_a_broker_cleanly(tmp_path: Path, number: signal.Signals) -> None:
     with broker_process(tmp_path, is_measured=True) as broker, Client(broker.address) as client:
         create(client, "orders")
@@ -58,6 +58,17 @@ def test_a_signal_ends_a_broker_cleanly(tmp_path: Path, number: signal.Signals) 
     assert status == 0
     assert said == f"odradek: stopping ({number.name}); again: without waiting for clients\n"
     assert (tmp_path / CLEAN).exists()
+
+
+def test_a_hangup_is_ignored_under_nohup(tmp_path: Path) -> None:
+    with broker_process(tmp_path, within=["nohup"]) as broker, Client(broker.address) as client:
+        broker.process.send_signal(signal.SIGHUP)
+        create(client, "orders")
+        assert produce(client, "orders", batch_of(b"one"))[0] == ErrorCode.NONE
+        status, said = broker.terminate()
+
+    assert status == 0
+    assert "SIGHUP" not in said
 
 
 def test_a_second_signal_ends_it_without_waiting_for_a_client_that_does_not_read(tmp_path: Path) -> None:
