@@ -21,18 +21,15 @@ CLEAN = ".kafka_cleanshutdown"
 SLOW_START = """
 import sys
 import trio
-from odradek.kernel.api import hookimpl
+from odradek.kernel.api import Service, hookimpl
 
-class NeverReady:
-    name = "never-ready"
-
-    async def run(self, *, task_status):
-        print("never-ready: begun", file=sys.stderr, flush=True)
-        await trio.sleep_forever()
+async def run(*, task_status):
+    print("never-ready: begun", file=sys.stderr, flush=True)
+    await trio.sleep_forever()
 
 @hookimpl
 def odradek_services(broker):
-    return [NeverReady()]
+    return [Service("never-ready", run)]
 """
 """A plugin with a service that does not get ready: the start goes on until somebody ends it."""
 
