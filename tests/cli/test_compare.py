@@ -243,7 +243,8 @@ def test_an_interruption_ends_everything_and_shows_what_was_measured(tmp_path: P
 
 
 def test_a_terminal_shows_better_and_worse(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(compare_text, "Console", lambda **_: Console(force_terminal=True, width=100, highlight=False))
+    console = Console(force_terminal=True, width=100, highlight=False)
+    monkeypatch.setattr(compare_text, "CommandConsole", lambda **_: console)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
     print_report(usual_report())
@@ -268,7 +269,7 @@ def test_a_bar_shows_how_far_a_comparison_is(monkeypatch: pytest.MonkeyPatch) ->
     screen = io.StringIO()
     monkeypatch.setattr(
         compare_text,
-        "Console",
+        "CommandConsole",
         lambda **_: Console(file=screen, force_terminal=True, no_color=True, highlight=False, width=120),
     )
     step = Step(1, 6, 0, combination("segment"))
