@@ -49,12 +49,20 @@ class ProducerSnapshotEntry(NamedTuple):
     current_transaction_first_offset: int
 
 
+def pack_entry(entry: ProducerSnapshotEntry) -> bytes:
+    """Return one producer as it stands in the file."""
+    return _ENTRY.pack(*entry)
+
+
+def snapshot_of(packed: Buffer) -> bytes:
+    """Return the file of these packed producers."""
+    body = struct.pack(">i", len(packed) // _ENTRY.size)
+    return b"".join((struct.pack(">hI", _VERSION, crc32c(packed, crc32c(body))), body, packed))
+
+
 def encode_snapshot(entries: Iterable[ProducerSnapshotEntry]) -> bytes:
     """Return the file of these producers, in this order."""
-    packed = [_ENTRY.pack(*entry) for entry in entries]
-    data = bytearray(_HEADER.pack(_VERSION, 0, len(packed)) + b"".join(packed))
-    struct.pack_into(">I", data, 2, crc32c(memoryview(data)[_CRC_END:]))
-    return bytes(data)
+    return snapshot_of(b"".join(map(pack_entry, entries)))
 
 
 def decode_snapshot(data: Buffer) -> list[ProducerSnapshotEntry]:

@@ -46,13 +46,14 @@ import attrs
 
 from ..errors import ErrorCode, KafkaError
 from ..records.batch import SEQUENCE_MAX, TRANSACTIONAL_FLAG
-from ..types import NO_EPOCH, NO_OFFSET, NO_SEQUENCE, NO_TIMESTAMP
+from ..types import NO_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
 from .append_check import Verification, check_epoch, is_open, judge
 from .producer_snapshot import ProducerSnapshotEntry
+from .producer_steps import SnapshotInSteps, snapshot_entry
 from .transaction_index import AbortedTransaction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
     from ..records.batch import BatchHeader
 
@@ -135,7 +136,7 @@ class ProducerStateTable:
     Invariant: it stands for the log up to its end; open and ended transactions are in the order of their first offsets.
     """
 
-    __slots__ = ("_aborted", "_expiration_ms", "_log_start_offset", "_states", "_unstable", "_verifications")
+    __slots__ = ("_aborted", "_expiration_ms", "_log_start_offset", "_states", "_taking", "_unstable", "_verifications")
 
     def __init__(self, producer_id_expiration_ms: int) -> None:
         """Make an empty table; `producer_id_expiration_ms` is `producer.id.expiration.ms`."""
@@ -145,6 +146,7 @@ class ProducerStateTable:
         self._unstable: deque[Transaction] = deque()
         self._aborted: list[AbortedTransaction] = []
         self._log_start_offset = 0
+        self._taking: SnapshotInSteps | None = None
         self._verifications: dict[int, Verification] = {}
 
     def __len__(self) -> int:
@@ -231,8 +233,11 @@ class ProducerStateTable:
         state = self._states.get(header.producer_id)
         if state is None:
             state = self._states[header.producer_id] = ProducerState(header.producer_id, header.producer_epoch)
-        elif header.producer_epoch != state.producer_epoch:
-            state.raise_epoch(header.producer_epoch)
+        else:
+            if self._taking is not None:
+                self._taking.keep(state)
+            if header.producer_epoch != state.producer_epoch:
+                state.raise_epoch(header.producer_epoch)
         first_sequence, base_offset, delta = header.base_sequence, header.base_offset, header.last_offset_delta
         # A coordinator's batches have no sequence, and leave no trace of one.
         last_sequence = (first_sequence + delta) & SEQUENCE_MAX if first_sequence >= 0 else NO_SEQUENCE
@@ -300,6 +305,8 @@ class ProducerStateTable:
         state = self._states.get(header.producer_id)
         if state is None:
             state = self._states[header.producer_id] = ProducerState(header.producer_id, header.producer_epoch)
+        elif self._taking is not None:
+            self._taking.keep(state)
         state.raise_epoch(header.producer_epoch)
         state.coordinator_epoch = coordinator_epoch
         state.last_timestamp = header.max_timestamp
@@ -387,23 +394,18 @@ class ProducerStateTable:
     def remove_expired(self, now_ms: int) -> int:
         """Forget producers without an open transaction that were silent for `producer.id.expiration.ms`.
 
-        Called every `producer.id.expiration.check.interval.ms`. Time counts from the timestamps of the records, as in
-        Kafka: who writes old timestamps is soon forgotten, which costs it only its protection from duplicates.
-
-        Args:
-            now_ms: The wall clock.
-
-        Returns:
-            How many.
+        Time counts from the timestamps of the records, as in Kafka: who writes old timestamps is soon forgotten, which
+        costs it only its protection from duplicates. Returns how many; `now_ms` is the wall clock.
         """
-        expired = [
-            producer_id
-            for producer_id, state in self._states.items()
-            if state.transaction is None and now_ms - state.last_timestamp >= self._expiration_ms
-        ]
-        for producer_id in expired:
-            del self._states[producer_id]
-        return len(expired)
+        return sum(self.remove_expired_in_steps(now_ms))
+
+    def remove_expired_in_steps(self, now_ms: int) -> Iterator[int]:
+        """Do as `remove_expired`; yield for each producer how many were forgotten."""
+        for producer_id, state in list(self._states.items()):
+            is_expired = state.transaction is None and now_ms - state.last_timestamp >= self._expiration_ms
+            if is_expired and self._states.get(producer_id) is state:
+                del self._states[producer_id]
+            yield is_expired
 
     def give_up_verifications(self, now_ms: int) -> None:
         """Forget what was verified `producer.id.expiration.ms` ago, by the monotonic clock, and no batch came for."""
@@ -438,7 +440,19 @@ class ProducerStateTable:
 
     def snapshot(self) -> list[ProducerSnapshotEntry]:
         """Return the table as a snapshot keeps it: of each producer only its last batch."""
-        return [_snapshot_entry(state) for state in self._states.values()]
+        return [snapshot_entry(state) for state in self._states.values()]
+
+    def snapshot_in_steps(self) -> Generator[None, None, bytes]:
+        """Begin a snapshot of the table as it is now; yield after each producer, return the file. One at a time."""
+        taking = self._taking = SnapshotInSteps(self._states.values())
+
+        def steps() -> Generator[None, None, bytes]:
+            try:
+                return (yield from taking.steps())
+            finally:
+                self._taking = None
+
+        return steps()
 
     def load(
         self, entries: Iterable[ProducerSnapshotEntry], aborted: Iterable[AbortedTransaction], now_ms: int
@@ -461,20 +475,6 @@ class ProducerStateTable:
 
 
 _LAST_OFFSET: Final = attrgetter("last_offset")
-
-
-def _snapshot_entry(state: ProducerState) -> ProducerSnapshotEntry:
-    last = state.batches[-1] if state.batches else None
-    return ProducerSnapshotEntry(
-        producer_id=state.producer_id,
-        producer_epoch=state.producer_epoch,
-        last_sequence=last.last_sequence if last else NO_SEQUENCE,
-        last_offset=last.last_offset if last else NO_OFFSET,
-        offset_delta=last.last_offset - last.base_offset if last else 0,
-        timestamp=state.last_timestamp,
-        coordinator_epoch=state.coordinator_epoch,
-        current_transaction_first_offset=state.transaction.first_offset if state.transaction else NO_OFFSET,
-    )
 
 
 def _state_of(entry: ProducerSnapshotEntry) -> ProducerState:

@@ -23,7 +23,8 @@ import trio
 from ..contracts.storage import NO_LIMIT
 from ..disk_threads import do_on_thread
 from ..errors import StorageError
-from .producer_snapshot import SNAPSHOT_KIND, encode_snapshot
+from ..turnstile import SLICE_STEPS, run_in_slices, take_turn
+from .producer_snapshot import SNAPSHOT_KIND
 from .recovery import remove_old_snapshots
 
 if TYPE_CHECKING:
@@ -118,7 +119,9 @@ class Upkeep:
 
     async def _keep_producers(self, replica: Replica, offset: int) -> None:
         partition_log = replica.log
-        data = encode_snapshot(replica.producers.snapshot())
+        data = await run_in_slices(replica.producers.snapshot_in_steps())
+        if replica.log is not partition_log or partition_log.log_end_offset < offset:
+            return  # it was moved or truncated meanwhile
         await do_on_thread(partition_log.begin_sidecar(offset, SNAPSHOT_KIND, data), self._limiter)
         replica.snapshot_offset = offset
         remove_old_snapshots(partition_log, replica.tiered_log)
@@ -126,8 +129,10 @@ class Upkeep:
     async def forget_producers(self) -> None:
         """Forget producers that were silent for too long."""
         now_ms, monotonic_ms = self._clock.now_ms(), self._clock.monotonic_ms()
-        for replica in self._replicas.replicas():
-            replica.producers.remove_expired(now_ms)
+        for replica in list(self._replicas.replicas()):
+            for number, _ in enumerate(replica.producers.remove_expired_in_steps(now_ms), 1):
+                if number % SLICE_STEPS == 0:
+                    await take_turn()
             replica.producers.give_up_verifications(monotonic_ms)
         await trio.lowlevel.checkpoint()
 

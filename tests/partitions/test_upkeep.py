@@ -17,8 +17,11 @@ from odradek.kernel.contracts.storage import NO_LIMIT, LogConfig
 from odradek.kernel.dispatch.handlers.api_21_delete_records import DeleteRecordsHandler
 from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
 from odradek.kernel.partitions.flush_service import FlushService
+from odradek.kernel.partitions.producer_snapshot import SNAPSHOT_KIND, decode_snapshot
 from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.partitions.upkeep import Upkeep, UpkeepSettings
+from odradek.kernel.turnstile import SLICE_STEPS
+from odradek.kernel.types import NO_OFFSET
 from odradek.kernel.wire.messages.api_21_delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -241,3 +244,54 @@ def test_work_is_done_as_often_as_its_key_says_and_never_without_a_pause(
     assert (most, 10) == (upkeep.checkpoints, upkeep.removals)
     assert "checkpoint: the disk is gone" in caplog.text
     assert "remove_files failed" in caplog.text
+
+
+def test_a_snapshot_of_many_producers_is_taken_in_slices_and_is_of_when_it_was_begun(hosted: Hosted) -> None:
+    count = 3 * SLICE_STEPS
+    for producer_id in range(count):
+        hosted.produce("t", 0, producer_id=producer_id)
+    replica = replica_of(hosted)
+    expected, offset = replica.producers.snapshot(), replica.log.log_end_offset
+    upkeep, _ = upkeep_of(hosted)
+
+    async def main() -> int:
+        passes = 0
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(upkeep.keep_producers)
+            for _ in range(2):  # in the pass of the second it has begun
+                await trio.lowlevel.checkpoint()
+            while replica.snapshot_offset == NO_OFFSET:
+                # The first and the last change, others come, while they are written down.
+                hosted.produce("t", 1 + passes, producer_id=count - 1)
+                hosted.produce("t", 1 + passes, producer_id=0)
+                hosted.produce("t", 0, producer_id=count + passes)
+                passes += 1
+                await trio.lowlevel.checkpoint()
+        return passes
+
+    assert trio.run(main) > count // SLICE_STEPS
+    assert decode_snapshot(replica.log.read_sidecar(offset, SNAPSHOT_KIND)) == expected
+
+
+def test_many_producers_are_forgotten_in_slices(hosted: Hosted) -> None:
+    count = 3 * SLICE_STEPS
+    for producer_id in range(count):
+        hosted.produce("t", 0, producer_id=producer_id)
+    hosted.clock.advance(86_400_001)
+    producers = replica_of(hosted).producers
+    upkeep, _ = upkeep_of(hosted)
+    left: list[int] = []
+
+    async def watch() -> None:
+        while len(producers):
+            left.append(len(producers))
+            await trio.lowlevel.checkpoint()
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(watch)
+            nursery.start_soon(upkeep.forget_producers)
+
+    trio.run(main)
+
+    assert {count - SLICE_STEPS, count - 2 * SLICE_STEPS} <= set(left)

@@ -1,0 +1,57 @@
+"""Pure core: a snapshot of a table of producers that is taken step by step while the table goes on.
+
+A partition may know a million producers; to write all of them down takes seconds. What is written is the table as it
+was when the snapshot was begun: whoever changes a producer first has its entry kept, if it is not written yet::
+
+    begin: A B C D     steps: A B     D changes: its entry is kept     steps: C, and D as it was
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..types import NO_OFFSET, NO_SEQUENCE
+from .producer_snapshot import ProducerSnapshotEntry, pack_entry, snapshot_of
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable
+
+    from .producer_state import ProducerState
+
+
+class SnapshotInSteps:
+    """One snapshot under way. Owned by the table; `steps` is run once, by whoever began it."""
+
+    def __init__(self, states: Iterable[ProducerState]) -> None:
+        """Begin: it is of these producers, as they are now."""
+        self._states = list(states)
+        self._kept: dict[ProducerState, ProducerSnapshotEntry] = {}
+
+    def keep(self, state: ProducerState) -> None:
+        """Take note of a producer that is about to change."""
+        if state not in self._kept:
+            self._kept[state] = snapshot_entry(state)
+
+    def steps(self) -> Generator[None, None, bytes]:
+        """Yield after each producer; return the file."""
+        data = bytearray()
+        for state in self._states:
+            kept = self._kept.pop(state, None)
+            data += pack_entry(snapshot_entry(state) if kept is None else kept)
+            yield
+        return snapshot_of(data)
+
+
+def snapshot_entry(state: ProducerState) -> ProducerSnapshotEntry:
+    """Return what a snapshot keeps of a producer: only its last batch."""
+    last = state.batches[-1] if state.batches else None
+    return ProducerSnapshotEntry(
+        producer_id=state.producer_id,
+        producer_epoch=state.producer_epoch,
+        last_sequence=last.last_sequence if last else NO_SEQUENCE,
+        last_offset=last.last_offset if last else NO_OFFSET,
+        offset_delta=last.last_offset - last.base_offset if last else 0,
+        timestamp=state.last_timestamp,
+        coordinator_epoch=state.coordinator_epoch,
+        current_transaction_first_offset=state.transaction.first_offset if state.transaction else NO_OFFSET,
+    )
