@@ -15,7 +15,7 @@
 #include "_walking.h"
 
 /* Step over nullable bytes and return their length, negative for null. */
-static int64_t skip_bytes(Reader *reader)
+OFTEN int64_t skip_bytes(Reader *reader)
 {
     int64_t length;
     read_bytes(reader, &length);
@@ -46,7 +46,7 @@ typedef struct {
 } Scan;
 
 /* Walk one record; return 1 if its key is null, 0 if not, -1 with reader->error set if it is malformed. */
-static int scan_record(Reader *reader, Py_ssize_t index, Scan *scan)
+OFTEN int scan_record(Reader *reader, Py_ssize_t index, Scan *scan)
 {
     int64_t length = read_zigzag(reader, VARINT_BYTES_MAX);
     if (reader->error)
