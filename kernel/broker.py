@@ -40,6 +40,7 @@ from .network.exposure import exposure
 from .network.server import NetworkServer
 from .observe.observer import Observer
 from .services import supervise
+from .start_report import StartReport
 from .wire.messages.api_19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 
 if TYPE_CHECKING:
@@ -68,6 +69,10 @@ class BoundListener:
     port: int
     advertised_host: str
     advertised_port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.name}://{host}:{self.port}"
 
     @property
     def advertised(self) -> str:
@@ -113,6 +118,8 @@ class Broker:
         self._on_parts = on_parts
         self._cluster = ImageView(self._image)
         self.listeners: tuple[BoundListener, ...] = ()
+        self.http_address: tuple[str, int] | None = None
+        self.found = StartReport()
         self._is_serving = False
         self._stopping = trio.Event()
         self._stopped = trio.Event()
@@ -222,6 +229,7 @@ class Broker:
             closing.callback(observer.close)
             closing.callback(network.close)
             await observer.bind()
+            self.http_address = observer.http_address
             bound = network.bind()
             if exposed := exposure(network.settings.listeners, bound):
                 log.warning("%s", exposed)
@@ -232,6 +240,7 @@ class Broker:
                 await nursery.start(parts.metadata.run)
                 await parts.metadata.register(self._registration())
                 parts.open_topics()
+                self.found = StartReport.of(parts.replicas.replicas())
                 await self._create_start_topics(parts)
                 parts.metadata.add_listener(parts.config_warnings().changed)
                 async with trio.open_nursery() as services:

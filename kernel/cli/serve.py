@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gc
+import logging
 import os
 import signal
 import sys
@@ -13,15 +14,19 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from odradek import __version__
+
 from ..broker import Broker, read_broker_options
 from ..network.sleeper import take_over_sleep
-from ..observe.logs import configure_logging
+from ..observe.logs import ROOT, configure_logging
 from .options import CommandParser, directory, document
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from ..broker import BoundListener
+
+log = logging.getLogger(f"{ROOT}.serve")
 
 GC_THRESHOLDS: Final = (50_000, 20, 1_000)
 """Rare collections: with the defaults the worst pause of a growing heap is 60-90 ms, with these 3-4 ms."""
@@ -67,11 +72,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--set", action="append", default=[], metavar="KEY=VALUE", dest="options", help="one setting of the broker"
     )
     parser.add_argument("-v", "--verbose", action="count", default=0, help="log more; twice: everything")
+    parser.add_argument(
+        "--log-format", choices=("text", "json"), default="text", help="log lines for people (text), or JSON objects"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until a signal ends it; return 0 after a clean end."""
-    configure_logging(arguments.verbose)
+    is_json = arguments.log_format == "json"
+    configure_logging(arguments.verbose, as_json=is_json)
+    log.setLevel(min(logging.INFO, logging.getLogger(ROOT).level))  # however quiet the others are
     gc.set_threshold(*GC_THRESHOLDS)
     raise_file_limit()
     broker = Broker(
@@ -83,8 +93,12 @@ def run(arguments: argparse.Namespace) -> int:
             data_dir=arguments.data_dir,
         )
     )
-    trio.run(_serve, broker)
+    trio.run(_serve, broker, log.info if is_json else _say)
     return 0
+
+
+def _say(text: str) -> None:
+    print(f"odradek: {text}", file=sys.stderr, flush=True)
 
 
 def raise_file_limit() -> None:
@@ -98,13 +112,14 @@ def raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-async def _serve(broker: Broker) -> None:
+async def _serve(broker: Broker, say: Callable[[str], None]) -> None:
     take_over_sleep()
     with trio.open_signal_receiver(*stop_signals()) as signals:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_stop_on_signal, broker, signals, nursery.cancel_scope)
+            nursery.start_soon(_stop_on_signal, broker, signals, nursery.cancel_scope, say)
             listeners: tuple[BoundListener, ...] = await nursery.start(broker.run)
             gc.freeze()  # without a collection: there is next to no garbage, and looking for it takes 12 ms
+            _tell_start(broker)
             with contextlib.suppress(BrokenPipeError):  # who waited for the first line may be gone: serve all the same
                 for listener in listeners:
                     print(f"ready {listener.advertised}", flush=True)
@@ -119,13 +134,25 @@ def stop_signals() -> list[signal.Signals]:
     return signals if hangup is None or signal.getsignal(hangup) is signal.SIG_IGN else [*signals, hangup]
 
 
-async def _stop_on_signal(broker: Broker, signals: AsyncIterator[int], life_scope: trio.CancelScope) -> None:
+def _tell_start(broker: Broker) -> None:
+    """Say what serves where, and what it found."""
+    config, found = broker.options.config, broker.found
+    places = {"listeners": ",".join(map(str, broker.listeners)), "data": ",".join(config.log_dirs)}
+    if broker.http_address is not None:
+        places["http"] = "{}:{}".format(*broker.http_address)
+    log.info("odradek %s serves", __version__, extra={"node_id": broker.node_id, **places})
+    log.info("%s", found, extra={"topics": found.topics_count, "partitions": found.partitions_count})
+
+
+async def _stop_on_signal(
+    broker: Broker, signals: AsyncIterator[int], life_scope: trio.CancelScope, say: Callable[[str], None]
+) -> None:
     """End a broker that serves when it has answered its clients; one that starts, or is asked again, without that."""
     async for number in signals:
         name = signal.Signals(number).name
         if broker.is_serving:
-            print(f"odradek: stopping ({name}); again: without waiting for clients", file=sys.stderr, flush=True)
+            say(f"stopping ({name}); again: without waiting for clients")
             broker.stop()
         else:
-            print(f"odradek: stopping at once ({name})", file=sys.stderr, flush=True)
+            say(f"stopping at once ({name})")
             life_scope.cancel()

@@ -22,7 +22,7 @@ import re
 import time
 from pathlib import PurePath
 from traceback import extract_tb
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..errors import PluginError
 from ..plugin_names import culprit_of_error, root_of
@@ -45,28 +45,52 @@ class LineFormatter(logging.Formatter):
 
     def __init__(self, *, with_tracebacks: bool) -> None:
         super().__init__()
-        self._with_tracebacks = with_tracebacks
+        self.with_tracebacks = with_tracebacks
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
-        when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        name = record.name.removeprefix(f"{ROOT}.").removeprefix("kernel.")
+        event = event_of(record)
         parts = [
-            f"{when}.{int(record.msecs):03d}Z {record.levelname} {name}: {_escape(record.getMessage())}",
-            *(f"{key}={_quote(value)}" for key, value in vars(record).items() if key not in _STANDARD),
+            f"{event.time} {record.levelname} {event.logger}: {_escape(record.getMessage())}",
+            *(f"{key}={_quote(value)}" for key, value in event.fields.items()),
+            *(f"{key}={_quote(value)}" for key, value in event.error_fields.items()),
         ]
-        error = record.exc_info[1] if record.exc_info else None
-        if error is not None:
-            parts.append(f"error={_quote(_describe(error))}")
-            culprit = culprit_of_error(error)
-            if isinstance(root := root_of(error), PluginError):
-                parts.append(f"plugin={_quote(root.plugin)}")  # told by whoever met it
-            elif culprit is not None:
-                parts.append(f"plugin={_quote(culprit.plugin)} place={_quote(culprit.place)}")
         line = " ".join(parts)
-        if error is not None and self._with_tracebacks and record.exc_info:
+        if event.error_fields and self.with_tracebacks and record.exc_info:
             line += "\n    " + self.formatException(record.exc_info).replace("\n", "\n    ")
         return line
+
+
+class Event(NamedTuple):
+    """What every form of a line says of a log record.
+
+    Attributes:
+        time: In UTC, to the millisecond.
+        logger: Who says it, without what all names begin with.
+        fields: What the event brought, by name.
+        error_fields: What was raised; in which plugin, and where.
+    """
+
+    time: str
+    logger: str
+    fields: dict[str, object]
+    error_fields: dict[str, str]
+
+
+def event_of(record: logging.LogRecord) -> Event:
+    """Return what there is to say of a log record."""
+    when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+    fields = {key: value for key, value in vars(record).items() if key not in _STANDARD}
+    error = record.exc_info[1] if record.exc_info else None
+    error_fields = {}
+    if error is not None:
+        error_fields["error"] = _describe(error)
+        if isinstance(root := root_of(error), PluginError):
+            error_fields["plugin"] = root.plugin  # told by whoever met it
+        elif culprit := culprit_of_error(error):
+            error_fields |= {"plugin": culprit.plugin, "place": culprit.place}
+    name = record.name.removeprefix(f"{ROOT}.").removeprefix("kernel.")
+    return Event(f"{when}.{int(record.msecs):03d}Z", name, fields, error_fields)
 
 
 def _escape(text: str) -> str:
@@ -109,7 +133,7 @@ class LimitedHandler(logging.StreamHandler["TextIO"]):
         super().close()
 
 
-def configure_logging(verbosity: int, stream: TextIO | None = None) -> None:
+def configure_logging(verbosity: int, stream: TextIO | None = None, *, as_json: bool = False) -> None:
     """Send this project's log lines to standard error; called once, by a command.
 
     Other libraries' warnings go the same way. Calling it again replaces the earlier setting.
@@ -117,9 +141,15 @@ def configure_logging(verbosity: int, stream: TextIO | None = None) -> None:
     Args:
         verbosity: Number of `-v`: 0 for warnings, 1 for what happens, 2 or more for everything.
         stream: Where to, by default standard error.
+        as_json: Whether a line is a JSON object.
     """
+    make = LineFormatter
+    if as_json:
+        from .json_logs import JsonFormatter
+
+        make = JsonFormatter
     handler = LimitedHandler(stream, LogLimit(time.perf_counter))
-    handler.setFormatter(LineFormatter(with_tracebacks=verbosity > 0))
+    handler.setFormatter(make(with_tracebacks=verbosity > 0))
     handler.set_name(ROOT)
     root = logging.getLogger()
     for other in root.handlers[:]:

@@ -44,8 +44,9 @@ class BrokerProcess:
         listen: str = "127.0.0.1:0",
         is_measured: bool = False,
         within: Sequence[str] = (),
+        more: Sequence[str] = (),
     ) -> None:
-        command = ["--listen", listen, "--set", KEEPS_EVERYTHING]
+        command = ["--listen", listen, "--set", KEEPS_EVERYTHING, *more]
         if data_dir is not None:
             command += ["--data-dir", str(data_dir)]
         self._start([*command, *(word for option in options for word in ("--set", option))], is_measured, within)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from pathlib import Path
 
 import pytest
 
+from odradek import __version__
 from odradek.kernel.broker import BoundListener
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.batch import iterate_batches
@@ -143,6 +145,37 @@ def test_a_broker_that_strangers_reach_says_so_in_one_line(tmp_path: Path) -> No
 
     (line,) = (line for line in said.splitlines() if "WARNING" in line)
     assert "whoever reaches port " in line
+
+
+def test_a_broker_says_what_serves_where_and_what_it_found(tmp_path: Path) -> None:
+    first = BrokerProcess(tmp_path)
+    with Client(first.wait_ready()) as client:
+        create(client, "orders")
+    first.kill()
+    said = []
+    for _ in range(2):
+        broker = BrokerProcess(tmp_path, is_measured=True)
+        broker.wait_ready()
+        said.append(broker.terminate()[1])
+    recovered, clean = said
+
+    assert f"INFO serve: odradek {__version__} serves node_id=1 listeners=PLAINTEXT://127.0.0.1:" in recovered
+    assert f"data={tmp_path}" in recovered
+    assert "did not end cleanly: 1 of 1 logs were checked and recovered topics=1 partitions=1" in recovered
+    assert "INFO serve: the last run ended cleanly topics=1 partitions=1" in clean
+
+
+def test_every_line_of_a_broker_is_json_when_asked(tmp_path: Path) -> None:
+    broker = BrokerProcess(tmp_path, "super.users=User:a", more=("--log-format", "json"), is_measured=True)
+    broker.wait_ready()
+    _, said = broker.terminate()
+    entries = [json.loads(line) for line in said.splitlines()]
+
+    assert [entry["level"] for entry in entries] == ["WARNING", "INFO", "INFO", "INFO"]
+    assert entries[1]["message"] == f"odradek {__version__} serves"
+    assert entries[1]["data"] == str(tmp_path)
+    assert entries[2]["message"] == "there is no topic yet"
+    assert entries[-1]["message"].startswith("stopping (SIGTERM)")
 
 
 def test_a_port_in_use_stops_the_start_with_one_line(tmp_path: Path) -> None:
