@@ -65,8 +65,10 @@ async def begin(admin: Admin, transactional_id: str, *partitions: TopicPartition
     return producer_id
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def bootstrap() -> Iterator[str]:
+    """Give each test a broker of its own: what one begins or leaves hanging is no other's to find."""
+
     async def fill(address: str) -> None:
         async with Admin({"bootstrap.servers": address}) as admin:
             await admin.create_topic(NewTopic("orders", 3))

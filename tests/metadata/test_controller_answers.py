@@ -44,9 +44,11 @@ ELR_DEFAULT = "min.insync.replicas"
 """Kafka finalizes eligible leader replicas, and so sets this key for the cluster; see `DIFFERENCES`."""
 
 
-def run_conversation() -> dict[str, Any]:
+@pytest.fixture(scope="module")
+def answers() -> dict[str, Any]:
+    """Hold the whole conversation once; who asks for one answer has all that led to it."""
     driven = DrivenController()
-    answers = {}
+    given = {}
     for name, version, request in REQUESTS:
         if request.__api_key__ in OPERATIONS:
             operation = getattr(driven.controller, OPERATIONS[request.__api_key__])
@@ -56,8 +58,8 @@ def run_conversation() -> dict[str, Any]:
             response = list_partition_reassignments(driven.image, request)
         module = import_module(type(request).__module__)
         response_class = getattr(module, type(request).__name__.replace("Request", "Response"))
-        answers[name] = plain(decode(response_class, encode_bytes(response, version), version))
-    return answers
+        given[name] = plain(decode(response_class, encode_bytes(response, version), version))
+    return given
 
 
 def plain(value: Any) -> Any:
@@ -89,13 +91,10 @@ def normalised(value: Any) -> Any:
     return [normalised(item) for item in value] if isinstance(value, list) else value
 
 
-ANSWERS = run_conversation()
-
-
 @pytest.mark.parametrize("name", [name for name, _, _ in REQUESTS])
-def test_the_controller_answers_as_kafka_does(name: str) -> None:
+def test_the_controller_answers_as_kafka_does(name: str, answers: dict[str, Any]) -> None:
     expected = normalised(GOLDEN[name]["answer"])
-    actual = normalised(ANSWERS[name])
+    actual = normalised(answers[name])
 
     if name in DIFFERENCES:
         assert expected != actual, f"{name} is no difference any more: {DIFFERENCES[name]}"
