@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -98,6 +99,64 @@ def test_a_segment_that_was_not_sent_stays_and_all_behind_it() -> None:
     assert plan_local_removal(state(five_segments(), sent=0, settings=settings)) is None
 
 
+def leaves(local: Sequence[SegmentInfo], *, sent: int = 2, removable_end: int = 1_000, **settings: int) -> int | None:
+    kept = attrs.evolve(KEEP_ALL, **settings)  # type: ignore[arg-type]  # its numbers
+    return plan_local_removal(attrs.evolve(state(local, sent=sent, settings=kept), removable_end=removable_end))
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "is_old"),
+    [
+        (NOW_MS - 1_001, True),
+        (NOW_MS - 1_000, False),  # as long ago as it is kept, and no longer
+        (NOW_MS + 1_000, False),
+        (0, True),  # a time like any other
+    ],
+)
+def test_a_segment_leaves_when_its_newest_record_is_longer_ago_than_the_local_retention(
+    timestamp: int, is_old: bool
+) -> None:
+    local = [segment(0, 10, timestamp=timestamp), segment(10, 20, is_active=True)]
+
+    assert leaves(local, local_retention_ms=1_000) == (10 if is_old else None)
+
+
+@pytest.mark.parametrize(("modified_ms", "is_old"), [(NOW_MS - 1_001, True), (NOW_MS - 1_000, False)])
+def test_of_a_segment_without_timestamps_the_files_time_counts(modified_ms: int, is_old: bool) -> None:
+    local = [SegmentInfo(0, 10, 100, -1, modified_ms, False), segment(10, 20, is_active=True)]
+
+    assert leaves(local, local_retention_ms=1_000) == (10 if is_old else None)
+
+
+def test_a_segment_with_the_time_zero_is_old_though_its_file_is_new() -> None:
+    local = [SegmentInfo(0, 10, 100, 0, NOW_MS, False), segment(10, 20, is_active=True)]
+
+    assert leaves(local, local_retention_ms=1_000) == 10
+
+
+def test_just_as_many_bytes_stay_as_the_local_retention_says() -> None:
+    local = [segment(0, 10), segment(10, 20), segment(20, 30, is_active=True)]
+
+    assert leaves(local, local_retention_bytes=200) == 10
+    assert leaves(local, local_retention_bytes=201) is None
+
+
+def test_a_segment_that_ends_where_the_next_start_will_begin_to_read_may_leave() -> None:
+    local = [segment(0, 10), segment(10, 20), segment(20, 30, is_active=True)]
+
+    assert leaves(local, removable_end=10, local_retention_bytes=0) == 10
+    assert leaves(local, removable_end=9, local_retention_bytes=0) is None
+
+
+def test_a_segment_that_compaction_left_empty_is_never_sent_and_holds_nothing_up() -> None:
+    local = [segment(0, 10, size=0), segment(10, 20), segment(20, 30, is_active=True)]
+    planned = attrs.evolve(
+        state(local, settings=attrs.evolve(KEEP_ALL, local_retention_bytes=0)), copies={10: copy_of(local[1])}
+    )
+
+    assert (plan_uploads(planned), plan_local_removal(planned)) == ([], 20)
+
+
 def test_without_a_durable_snapshot_of_producers_nothing_leaves() -> None:
     settings = attrs.evolve(KEEP_ALL, local_retention_bytes=0)
     planned = state(five_segments(), sent=4, settings=settings)
@@ -162,6 +221,27 @@ def test_an_upload_comes_behind_or_in_the_place_of_what_was_there() -> None:
     assert with_upload(old, stored(10, 20, "d")).segments == (first, stored(10, 20, "d"), third)
     assert with_upload(old, stored(0, 20, "d")).segments == (stored(0, 20, "d"), third)
     assert with_upload(old, stored(10, 40, "d")).segments == (first, stored(10, 40, "d"))
+
+
+@pytest.mark.parametrize(
+    ("base", "following"),
+    [
+        (5, 20),  # begins within the first
+        (0, 15),  # ends within the second
+        (5, 15),
+        (10, 15),
+        (10, 45),  # ends within what was sent last
+        (45, 50),  # begins within what was sent last
+        (45, 60),
+        (20, 35),  # goes on beyond what was there, but not to the next one
+    ],
+)
+def test_an_upload_that_fits_no_bounds_of_what_is_there_is_refused(base: int, following: int) -> None:
+    """Named, it would hide offsets of a segment that stays, or show some of them twice."""
+    there = manifest(stored(0, 10, "a"), stored(10, 20, "b"), stored(20, 30, "c"), stored(40, 50, "d"))
+
+    with pytest.raises(ValueError, match=f"segment {base} up to {following} does not fit"):
+        with_upload(there, stored(base, following, "new"))
 
 
 def test_copies_that_another_leader_replaced_are_no_copies() -> None:
