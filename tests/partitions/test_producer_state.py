@@ -268,6 +268,15 @@ def test_no_sequence_overtakes_a_lower_one_that_asked_before(log: Log) -> None:
     assert again is not verified
 
 
+def test_of_a_producer_that_nobody_knows_the_lowest_sequence_that_asked_is_taken_first(log: Log) -> None:
+    """Any sequence would do for the first: only who asked meanwhile tells that a lower one is under way."""
+    verified, _ = [verification(log, 0, sequence) for sequence in (7, 5)]
+
+    assert log.produce(1, 0, 7, txn=True, verified=verified) == OUT_OF_ORDER
+    assert log.produce(1, 0, 5, 2, txn=True, verified=verified) == 0
+    assert log.produce(1, 0, 7, txn=True, verified=None) == 2
+
+
 def test_a_new_epoch_begins_its_sequences_anew(log: Log) -> None:
     verification(log, 0, 3)
     verified = verification(log, 1, 0)
@@ -366,6 +375,15 @@ def test_only_the_last_batch_survives_a_snapshot(log: Log) -> None:
     assert log.produce(1, 0, 2, 3) == "duplicate of 2"
     assert log.produce(1, 0, 0, 2) == OUT_OF_ORDER
     assert log.produce(1, 0, 5) == 5
+
+
+def test_a_resend_of_sequence_0_is_known_after_a_snapshot_was_loaded(log: Log) -> None:
+    """A batch of one record, a producer's first: what it would have had without a sequence is just one less."""
+    log.produce(1, 0, 0)
+    log.producers.load(log.producers.snapshot(), (), NOW_MS)
+
+    assert log.produce(1, 0, 0) == "duplicate of 0"
+    assert log.produce(1, 0, 1) == 1
 
 
 def test_an_expired_producer_is_not_loaded(log: Log) -> None:
