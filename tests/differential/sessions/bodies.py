@@ -57,6 +57,19 @@ ANSWERED: Final = (
     "ListTransactions",
     "ConsumerGroupHeartbeat",
     "ConsumerGroupDescribe",
+    "SaslHandshake",
+    "DescribeAcls",
+    "CreateAcls",
+    "DeleteAcls",
+    "SaslAuthenticate",
+    "CreateDelegationToken",
+    "RenewDelegationToken",
+    "ExpireDelegationToken",
+    "DescribeDelegationToken",
+    "DescribeClientQuotas",
+    "AlterClientQuotas",
+    "DescribeUserScramCredentials",
+    "AlterUserScramCredentials",
 )
 """Every API that is advertised, as a test sees to."""
 
