@@ -41,7 +41,10 @@ class CommandParser(argparse.ArgumentParser):
         """End with an error, and with the hint."""
         super().error(f"{message} ({self.hint})" if self.hint else message)
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+    # Pyright misses `namespace` for the stub's overload that takes it by keyword alone.
+    def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, args: Any = None, namespace: Any = None
+    ) -> Any:
         """Read the options, then the operands out of what is left; where actions follow, those read the rest.
 
         What nobody knows ends here: whoever asked sees the usage of this command, not that of the outermost one.

@@ -158,9 +158,9 @@ def test_what_a_stage_makes_of_a_batch_is_judged_again(house: House) -> None:
     seen: list[int] = []
 
     class Stage:
-        def accept(self, data: memoryview) -> memoryview | bytes | None:
-            seen.append(len(data))
-            return BOMB if len(seen) == 1 else data
+        def accept(self, batch: memoryview) -> memoryview | bytes | None:
+            seen.append(len(batch))
+            return BOMB if len(seen) == 1 else batch
 
     follow(house, attrs.evolve(WALK, compression=CompressionType.ZSTD))
     replica_of(house).stages = (Stage(), Stage())

@@ -49,7 +49,7 @@ class Good:
 
 class Inherits(Worker):
     name = "inherits"
-    load = 0.5
+    load = 0.5  # pyright: ignore[reportIncompatibleMethodOverride, reportAssignmentType]
 
     def work(self, hours: int, pay: int = 1, *, at_night: bool = False) -> None:
         return
