@@ -68,9 +68,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         parsed = parser.parse_args(arguments)
         if "run" not in parsed:
             parser.print_help()
+            _flush_output()
             return EXIT_USAGE
         status: int = parsed.run(parsed)
         sys.stdout.flush()
+    except SystemExit:  # argparse has printed the help, the version or the usage
+        _flush_output()
+        raise
     except (Exception, KeyboardInterrupt, BaseExceptionGroup) as error:
         status = report(innermost(error))
         if getattr(parsed, "verbose", 0):
@@ -133,6 +137,14 @@ def show_cause(error: BaseException) -> None:
         import traceback
 
         traceback.print_exception(error.__cause__)
+
+
+def _flush_output() -> None:
+    """Write what is still buffered; a reader that is gone changes nothing about how the command ends."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        report(error)
 
 
 def _drop_output() -> None:

@@ -49,6 +49,7 @@ def run_into_closed_pipe(line: str, text: str = "") -> tuple[int, str]:
             input=text,
             stdout=writer,
             stderr=subprocess.PIPE,
+            env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
             text=True,
             check=False,
         )
