@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from .errors import PluginError, StorageError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType, TracebackType
@@ -83,6 +85,16 @@ def blame(error: BaseException) -> dict[str, str]:
     cause = error.__cause__
     culprit = None if cause is None or isinstance(cause, OSError) else culprit_of_error(cause)
     return {} if culprit is None else culprit._asdict()
+
+
+def is_bug(error: Exception) -> bool:
+    """Return whether an error is a plugin's bug, which stays until somebody repairs it.
+
+    What may pass is none: a disk's error, a plugin that is not there, and what no plugin's code had a part in.
+    """
+    if isinstance(error, PluginError):
+        return bool(error.plugin)
+    return not isinstance(error, StorageError | OSError | MemoryError) and culprit_of_error(error) is not None
 
 
 def culprit_of_stack(frame: FrameType | None) -> Culprit | None:

@@ -17,7 +17,7 @@ import attrs
 from ..errors import ErrorCode, KafkaError, OdradekError, PluginError, StorageError
 from ..ids import ZERO_ID
 from ..plugin_manager import failed
-from ..plugin_names import blame
+from ..plugin_names import blame, is_bug
 from ..plugin_offers import plugin_of_object
 from ..types import INTERNAL_TOPICS, METADATA_TOPIC, TopicIdPartition
 from .full_disks import FullDisks
@@ -217,19 +217,18 @@ class ReplicaManager:
 
     def _open(self, partition: TopicIdPartition, plan: TopicPlan, state: PartitionState) -> Replica | None:
         known = self._failed.get(partition)
-        code = ErrorCode.UNKNOWN_SERVER_ERROR  # a plugin's bug: clients shall not try again and again
         try:
             return self._opener.open(partition, plan)
         except (StorageError, PluginError) as error:
-            reason = str(error)
-            if isinstance(error, StorageError):
-                code = ErrorCode.KAFKA_STORAGE_ERROR  # retriable: a disk may come back
+            reason, has_bug = str(error), is_bug(error)
             if known is None or known.reason != reason:  # it is tried again and again, and told once
                 log.error("partition %s is offline: %s", partition, reason)
         except Exception as error:  # a plugin's: its partition pays, nobody else
-            reason = repr(error)
+            reason, has_bug = repr(error), is_bug(error)
             if known is None or known.reason != reason:
                 log.exception("partition %s is offline", partition)
+        # clients try again what may pass, as a disk may come back, and not a bug
+        code = ErrorCode.UNKNOWN_SERVER_ERROR if has_bug else ErrorCode.KAFKA_STORAGE_ERROR
         self._failed[partition] = _Failure(state, reason, code)
         return None
 

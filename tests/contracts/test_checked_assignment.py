@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from odradek.kernel import plugin_names
 from odradek.kernel.api import (
     Assignor,
     GroupMember,
@@ -14,7 +15,6 @@ from odradek.kernel.api import (
     SubscribedTopic,
     checked_assignment,
 )
-from odradek.kernel.plugin_names import note_plugin
 
 MEMBERS = [GroupMember("a", frozenset({"orders"}))]
 TOPICS = {"orders": SubscribedTopic(2)}
@@ -47,8 +47,12 @@ def test_what_can_be_used_is_given_on(given: object) -> None:
         ({"a": MemberAssignment({"orders": {0}})}, r"partitions of 'orders' \{0\}, which are no numbers"),  # type: ignore[dict-item]
     ],
 )
-def test_what_cannot_be_used_names_the_plugin_and_the_place(given: object, told: str) -> None:
-    note_plugin("strange_assignors", __name__)
+def test_what_cannot_be_used_names_the_plugin_and_the_place(
+    given: object, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for known in ("_names", "_roots"):  # or all tests' package would be its, in tests to come too
+        monkeypatch.setattr(plugin_names, known, {})
+    plugin_names.note_plugin("strange_assignors", __name__)
 
     with pytest.raises(PluginError, match=rf"^plugin 'strange_assignors': assignor 'gives' at .*\.py:\d+ .*{told}"):
         checked_assignment(Gives(given), MEMBERS, TOPICS)
