@@ -77,9 +77,12 @@ class DefaultSource(DataSource):
         reader = BatchReader.of(self.options, columns_of(schema))
         return FilteringTopicReader(reader) if is_pushing_filters_down() else TopicReader(reader)
 
-    @plain_errors()
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Return what reads a stream; raises as `reader` does."""
+        """Return what reads a stream; raises as `reader` does.
+
+        Errors keep their traceback: Spark then stops the reader that it has not got, and that mistake of its own is
+        the last error. Only what stands above it tells of ours.
+        """
         from .reading.stream_reader import StreamReader
         from .source_stream import TopicStreamReader
 
