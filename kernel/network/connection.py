@@ -354,7 +354,11 @@ class Connection:
             block, self._block = self._block, None
             self._memory.give_back(block, is_owed=self._is_owed)
 
-    def _keep_rest(self, data: memoryview) -> None:
+    @property
+    def _lent_bytes(self) -> int:
+        return 0 if self._is_owed else self.begun_block_bytes
+
+    def _keep_rest(self, data: memoryview, *, is_beyond_limit: bool = False) -> None:
         """Keep the bytes that are no whole frame yet where the rest of the frame has room."""
         rest_bytes = self._filled - self._taken
         self.missing_bytes = 0
@@ -369,12 +373,13 @@ class Connection:
         if self._block is not None and (len(data) - self._taken >= needed_bytes or self._filled < len(data)):
             return
         room_bytes = min(needed_bytes, max(FIRST_BLOCK_BYTES_MAX, self._trusted_bytes, GROWTH * rest_bytes))
-        own_bytes = 0 if self._is_owed else self.begun_block_bytes
-        block = self._memory.lend(room_bytes, instead_of_bytes=own_bytes)
+        own_bytes = self._lent_bytes
+        block = self._memory.lend(room_bytes, instead_of_bytes=own_bytes, is_beyond_limit=is_beyond_limit)
         if block is not None:
             self._move_to(block, room_bytes, data, is_owed=False)
             return
         self.waits_for_memory = True
+        self._memory.waiting_bytes += own_bytes
         self._update_stopped()
         if self._block is None:
             # What is here must stay somewhere, also while the frame's room is not granted.
@@ -387,12 +392,17 @@ class Connection:
         self._forget_input()
         self._block, self._input, self._filled, self._is_owed = block, view, rest_bytes, is_owed
 
-    def retry_memory(self) -> bool:
-        """Ask again for the room of the frame begun; return whether it was granted."""
+    def retry_memory(self, *, is_beyond_limit: bool = False) -> bool:
+        """Ask again for the room of the frame begun; return whether it was granted.
+
+        Args:
+            is_beyond_limit: See `ReceiveMemory.lend`.
+        """
         if self.waits_for_memory and self._input is not None:
             self.waits_for_memory = False
+            self._memory.waiting_bytes -= self._lent_bytes
             self._update_stopped()
-            self._keep_rest(self._input)
+            self._keep_rest(self._input, is_beyond_limit=is_beyond_limit)
         return not self.waits_for_memory
 
     def give_room_back(self) -> bool:
@@ -464,7 +474,9 @@ class Connection:
         self.is_open = False
         self.is_closing = self.is_stopped = True
         self.held_by = None
-        self.waits_for_memory = False
+        if self.waits_for_memory:
+            self.waits_for_memory = False
+            self._memory.waiting_bytes -= self._lent_bytes
         self._has_frame = False
         self.slots.clear()
         self.outgoing.clear()

@@ -218,6 +218,19 @@ class Endpoint:
             self._low_water_bytes = low_water_bytes
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, low_water_bytes)
 
+    def has_unread(self) -> bool:
+        """Return whether the client has sent more than was received."""
+        try:
+            return self.has_input or bool(self.socket.recv(1, socket.MSG_PEEK))
+        except OSError:
+            return False
+
+    def memory_granted(self, now_ms: int) -> None:
+        """Be ready to read again after a wait for memory, which was not the client's silence if it has sent more."""
+        if self.has_unread():
+            self.last_active_ms = now_ms
+        self._set_low_water(0)
+
     def _end_of_input(self) -> None:
         self._is_at_eof = True
         self.connection.close("the client closed the connection")

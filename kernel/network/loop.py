@@ -203,6 +203,8 @@ class Loop(ABC):
             memory.reclaim()
             if self._waiting_for_memory:
                 self._retry_memory()
+        elif self._waiting_for_memory and memory.is_stuck:
+            self._retry_memory()
 
     def _fail_turn(self) -> None:
         """Close whom an answer is owed: nobody knows any more which of them would get one."""
@@ -238,12 +240,27 @@ class Loop(ABC):
                 continue
             if not endpoint.connection.retry_memory():
                 self._waiting_for_memory += waiting[index:]
+                break
+            self._read_again(endpoint)
+        if self._waiting_for_memory and self.memory.is_stuck:
+            self._help_one_of_the_stuck()
+
+    def _help_one_of_the_stuck(self) -> None:
+        """Let one have what it needs: each holds what the others wait for, and none would ever give it back."""
+        for index, endpoint in enumerate(self._waiting_for_memory):
+            if endpoint.connection.waits_for_memory and endpoint.connection.retry_memory(is_beyond_limit=True):
+                del self._waiting_for_memory[index]
+                self._read_again(endpoint)
                 return
-            if endpoint.is_write_blocked:
-                continue  # it waits for room to send, and reads again once its answer has left
-            self.watch(endpoint, READ)
-            if endpoint.has_input:
-                self.resume(endpoint)
+
+    def _read_again(self, endpoint: Endpoint) -> None:
+        """Go on with an endpoint that waited for memory."""
+        endpoint.memory_granted(self.clock.monotonic_ms())
+        if endpoint.is_write_blocked:
+            return  # it waits for room to send, and reads again once its answer has left
+        self.watch(endpoint, READ)
+        if endpoint.has_input:
+            self.resume(endpoint)
 
     # -- reading ahead -----------------------------------------------------------------------------------------------
 
@@ -372,7 +389,8 @@ class Loop(ABC):
                 reason = "a request that stalls while others wait for its memory"
             elif is_memory_short and quiet_ms >= IDLE_LENDER_MS and endpoint.connection.give_room_back():
                 self.wait_for_memory(endpoint)
-            if reason:
+            # Who has sent more, and is not read because memory is short, waits for its turn.
+            if reason and not (endpoint.connection.waits_for_memory and endpoint.has_unread()):
                 self._idle_closed_count += 1
                 self.close(endpoint, reason)
         if not self.memory.block_bytes:

@@ -51,13 +51,15 @@ class ReceiveMemory:
     """The receive memory of one loop; used by that loop's task alone.
 
     Invariants: `block_bytes` is the sum of the capacities of all blocks lent by `lend` and not yet given back; it stays
-    within `limit_bytes`, but for a single block that alone is larger, so somebody always gets on. `owed_bytes` is the
-    same of `lend_owed`: at most what one read brings, for each connection that waits.
+    within `limit_bytes`, but for one of them: whatever that one's size, the others are within, so somebody always gets
+    on. `waiting_bytes` is the part of it whose frames wait for more. `owed_bytes` is the same of `lend_owed`: at most
+    what one read brings, for each connection that waits.
 
     Attributes:
         limit_bytes: How many bytes of blocks all connections together may hold.
         spare_limit_bytes: How many bytes of given-back blocks are kept for the next frame.
         block_bytes: How many bytes of blocks are lent for frames to come.
+        waiting_bytes: How many of these belong to frames that wait for a larger block; their connections keep count.
         owed_bytes: How many bytes of blocks keep what came for whom there was no room.
         kept_bytes: How many bytes of frames are kept beyond their turn.
         has_room_again: Some of them were let go; whoever tries again for those that wait takes the mark away.
@@ -69,6 +71,7 @@ class ReceiveMemory:
     limit_bytes: int
     spare_limit_bytes: int = 8 * 1024 * 1024
     block_bytes: int = attrs.field(default=0, init=False)
+    waiting_bytes: int = attrs.field(default=0, init=False)
     owed_bytes: int = attrs.field(default=0, init=False)
     kept_bytes: int = attrs.field(default=0, init=False)
     has_room_again: bool = attrs.field(default=False, init=False)
@@ -101,16 +104,23 @@ class ReceiveMemory:
         self.arena_view = memoryview(self._arena)
         self.arena_position = 0
 
-    def lend(self, size_bytes: int, *, instead_of_bytes: int = 0) -> bytearray | None:
+    @property
+    def is_stuck(self) -> bool:
+        """Whether nothing will be given back by itself: all frames that memory is lent to wait for more."""
+        return self.waiting_bytes == self.block_bytes and not self.kept_bytes
+
+    def lend(self, size_bytes: int, *, instead_of_bytes: int = 0, is_beyond_limit: bool = False) -> bytearray | None:
         """Return a block of at least `size_bytes`, > 0; None while the limit leaves no room.
 
         Args:
             size_bytes: How much is needed.
             instead_of_bytes: The size of a block that was lent and is given back for this one.
+            is_beyond_limit: It is enough that the others are within the limit: for one of those that are stuck.
         """
         capacity = block_capacity(size_bytes)
         lent_bytes = self.block_bytes + self.kept_bytes - instead_of_bytes
-        if lent_bytes and lent_bytes + capacity > self.limit_bytes:
+        wanted_bytes = lent_bytes if is_beyond_limit else lent_bytes + capacity
+        if lent_bytes and wanted_bytes > self.limit_bytes:
             return None
         self.block_bytes += capacity
         return self._take(capacity)

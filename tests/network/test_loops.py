@@ -15,7 +15,8 @@ import trio.testing
 
 from odradek.kernel.network import endpoint
 from odradek.kernel.network.endpoint import READ_AHEAD_BYTES
-from odradek.kernel.network.loop import IDLE_LENDER_MS
+from odradek.kernel.network.loop import IDLE_LENDER_MS, STALL_MS_MAX
+from odradek.kernel.network.receive_memory import block_capacity
 from odradek.kernel.network.settings import LoopKind
 
 from .conftest import Service, Slice, framed
@@ -525,6 +526,68 @@ def test_memory_in_flight_is_bounded_and_everyone_gets_a_turn(serve: Any, loop_k
             for number in range(6):
                 nursery.start_soon(ask, number)
         assert most <= 1_000_000 + 6 * 150_000
+
+    trio.run(main)
+
+
+def test_frames_that_hold_what_the_others_wait_for_are_all_answered(serve: Any, loop_kind: LoopKind) -> None:
+    async def main() -> None:
+        limit_bytes, size, begun = 2_500_000, 2_000_000, 30_000
+        async with serve(loop_kind, request_memory_bytes=limit_bytes) as serving:
+            bodies = [b"e" + bytes([number]) * size for number in range(5)]
+            clients = [await serving.connect() for _ in bodies]
+            for client, body in zip(clients, bodies, strict=True):
+                await client.send_all(framed(body)[:begun])
+            (loop,) = {endpoint.loop for endpoint in serving.server._loop.endpoints.values()}
+            await serving.until(lambda: loop.bytes_in == begun * len(clients))
+            most = 0
+
+            async def ask(client: trio.SocketStream, body: bytes) -> None:
+                nonlocal most
+                async with client, trio.open_nursery() as both:
+                    both.start_soon(client.send_all, framed(body)[begun:])
+                    assert await serving.answer(client) == body
+                    most = max(most, loop.memory.block_bytes)
+
+            with trio.fail_after(STALL_MS_MAX / 1000 / 2):  # without anybody being taken for one that stalls
+                async with trio.open_nursery() as nursery:
+                    for client, body in zip(clients, bodies, strict=True):
+                        nursery.start_soon(ask, client, body)
+
+            assert most <= limit_bytes + block_capacity(size + 5)
+            await serving.until(lambda: loop.memory.block_bytes == loop.memory.owed_bytes == 0)
+            assert loop.memory.waiting_bytes == 0
+
+    trio.run(main)
+
+
+def test_who_waits_for_memory_is_not_taken_for_one_that_stalls(serve: Any, loop_kind: LoopKind) -> None:
+    async def main() -> None:
+        body = b"e" + bytes(600_000)
+        async with (
+            serve(loop_kind, request_memory_bytes=700_000) as serving,
+            await serving.connect() as holder,
+            await serving.connect() as waiting,
+            await serving.connect() as silent,
+            trio.open_nursery() as nursery,
+        ):
+            await holder.send_all(framed(body)[:200_000])
+            await serving.until(lambda: serving.server.statistics().block_bytes > 600_000)
+            nursery.start_soon(waiting.send_all, framed(body))
+            await silent.send_all(framed(body)[:1000])
+            (loop,) = {endpoint.loop for endpoint in serving.server._loop.endpoints.values()}
+            await serving.until(lambda: len(loop._waiting_for_memory) == 2)
+            _, *others = loop.endpoints.values()
+            await serving.until(others[0].has_unread)
+            for endpoint in others:
+                endpoint.last_active_ms -= STALL_MS_MAX
+            loop.sweep(loop.clock.monotonic_ms())
+
+            (closed,) = serving.service.closed
+            assert closed.client_port == silent.socket.getsockname()[1]
+            await holder.send_all(framed(body)[200_000:])
+            assert await serving.answer(holder) == body
+            assert await serving.answer(waiting) == body
 
     trio.run(main)
 
