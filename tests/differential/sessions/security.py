@@ -84,7 +84,7 @@ def sasl_on_plaintext(talk: Conversation) -> None:
         talk.every("SaslHandshake", {"mechanism": mechanism}, note=f"mechanism {mechanism or 'nothing'}")
     talk.every("SaslAuthenticate", {"auth_bytes": b"\0ann\0secret"}, note="by name and password")
     talk.every("SaslAuthenticate", {"auth_bytes": b""}, note="by nothing")
-    talk.ask("Heartbeat", 0, {"group_id": "nobody", "generation_id": 1, "member_id": "m"}, note="what comes after it")
+    talk.ask("Metadata", 1, {"topics": []}, note="what comes after it")
 
 
 def delegation_tokens(talk: Conversation) -> None:
