@@ -176,7 +176,13 @@ def test_a_consumer_of_librdkafka_reads_all_after_an_error_that_passes(
     by_librdkafka(broker, VALUES)
     fault = broker.fail_next(api, error)
     consumer = confluent.Consumer(
-        {"bootstrap.servers": broker.bootstrap, "group.id": "workers", "auto.offset.reset": "earliest"}
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": "workers",
+            "auto.offset.reset": "earliest",
+            # Of a topic whose metadata failed it asks again with the next refresh only: by default after five minutes.
+            "topic.metadata.refresh.interval.ms": 1_000,
+        }
     )
     consumer.subscribe([TOPIC])
     read: list[bytes] = []
