@@ -52,8 +52,8 @@ class ReceiveMemory:
 
     Invariants: `block_bytes` is the sum of the capacities of all blocks lent by `lend` and not yet given back; it stays
     within `limit_bytes`, but for one of them: whatever that one's size, the others are within, so somebody always gets
-    on. `waiting_bytes` is the part of it whose frames wait for more. `owed_bytes` is the same of `lend_owed`: at most
-    what one read brings, for each connection that waits.
+    on. `waiting_bytes` is the part of it whose frames wait for more. `owed_bytes` is the same of `lend_owed`: what one
+    read brings for each connection that waits, and all that came for one whose room was taken back as it stalled.
 
     Attributes:
         limit_bytes: How many bytes of blocks all connections together may hold.

@@ -8,7 +8,8 @@ from types import FrameType
 
 import pytest
 
-from odradek.kernel.plugin_names import blame, culprit_of_error, culprit_of_stack, note_plugin, plugin_of
+from odradek.kernel.errors import PluginError, StorageError
+from odradek.kernel.plugin_names import blame, culprit_of_error, culprit_of_stack, is_bug, note_plugin, plugin_of
 
 SOURCE = """
 def fail():
@@ -73,3 +74,31 @@ def test_the_cause_of_an_error_is_blamed_unless_it_is_a_disk(stranger: dict[str,
     assert blame(raised_from(stranger["fail"])) == {"plugin": "stranger", "place": "inside.py:3 in fail"}
     assert blame(raised_from(disk)) == {}
     assert blame(RuntimeError("no cause")) == {}
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (PluginError("strange", "offers what it cannot give"), True),
+        (PluginError("", "no active plugin offers the storage 'memory'"), False),
+        (StorageError("the disk refused"), False),
+        (OSError(28, "no space left"), False),
+        (MemoryError(), False),
+        (ValueError("nobody's code raised it"), False),
+    ],
+)
+def test_what_may_pass_is_no_bug_of_a_plugin(error: Exception, expected: bool) -> None:
+    assert is_bug(error) is expected
+
+
+def test_what_a_plugins_code_raises_is_its_bug_but_for_a_disk(stranger: dict[str, Callable[..., object]]) -> None:
+    def raised(error: Exception) -> Exception:
+        def fail() -> None:
+            raise error
+
+        with pytest.raises(type(error)) as caught:
+            stranger["call"](fail)
+        return caught.value
+
+    assert is_bug(raised(ValueError("a bug")))
+    assert not is_bug(raised(OSError(5, "input/output error")))
