@@ -20,8 +20,8 @@ from typing import NamedTuple
 from odradek.kernel.api import OsFiles
 from odradek.kernel.cleanup.compaction_job import GroupRewritten, compact
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.machine.throttle import Throttle
 from odradek.kernel.records.run import HAS_COMPILED_RUNS
-from odradek.kernel.throttle import Throttle
 from odradek.kernel.wire.messages.api_00_produce import (
     PartitionProduceData,
     ProduceRequest,

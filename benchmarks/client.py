@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from odradek.kernel.client import BlockingProducer, Consumer, Producer
+from odradek.client import BlockingProducer, Consumer, Producer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -14,7 +14,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.kernel.client.fetched_records import FetchedRecords
+from odradek.client.fetched_records import FetchedRecords
 from odradek.kernel.records.batch import HEADER_SIZE, read_header
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.columns import HAS_COMPILED_COLUMNS, Column, ColumnReader, encode_batch

@@ -22,12 +22,12 @@ from odradek.kernel.cleanup.compaction_job import CompactionDone, CompactionJob,
 from odradek.kernel.cleanup.workers import ProcessWorker
 from odradek.kernel.contracts.cleanup import Compaction
 from odradek.kernel.contracts.rewriting import SegmentRewrite
+from odradek.kernel.machine.throttle import Throttle
 from odradek.kernel.records.batch import assign_offset_and_epoch, iterate_batches, read_header
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.compression import CompressionType
-from odradek.kernel.testing.running_broker import running_broker
-from odradek.kernel.throttle import Throttle
 from odradek.plugins.storage_segment.rewriting import CleanedSegment, FolderPlace, SegmentFileSource
+from odradek.testing.running_broker import running_broker
 from tests.broker.broker_process import Client, batch_of
 from tests.broker.test_process import create, produce
 

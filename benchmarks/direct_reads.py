@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.tiered import Broker, running
-from odradek.kernel.client import NewTopic
-from odradek.kernel.client.admin_blocking import BlockingAdmin
+from odradek.client import NewTopic
+from odradek.client.admin_blocking import BlockingAdmin
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.columns import Column, ColumnReader
 from odradek.kernel.records.compression import CompressionType

@@ -127,7 +127,7 @@ def serve_bare_reactor() -> None:
     """The reactor, with sockets that are treated as the raw loop treats its own."""
     import trio
 
-    from odradek.kernel.clock import SystemClock
+    from odradek.kernel.machine.clock import SystemClock
     from odradek.kernel.network.connection import Connection
     from odradek.kernel.network.endpoint import Endpoint
     from odradek.kernel.network.reactor import Reactor
@@ -180,7 +180,7 @@ def serve_odradek(kind: str, mode: str) -> None:
     """The reactor (or the portable loop) with a receiver that does nothing else."""
     import trio
 
-    from odradek.kernel.clock import SystemClock
+    from odradek.kernel.machine.clock import SystemClock
     from odradek.kernel.network.connection import Connection, ReplySlot
     from odradek.kernel.network.server import NetworkServer
     from odradek.kernel.network.settings import ListenerSettings, LoopKind, NetworkSettings

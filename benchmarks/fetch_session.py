@@ -10,7 +10,7 @@ import time
 import uuid
 from typing import TYPE_CHECKING
 
-from odradek.kernel.partitions.fetch_session import FetchSessionCache
+from odradek.kernel.dispatch.fetch_session import FetchSessionCache
 from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 
 if TYPE_CHECKING:

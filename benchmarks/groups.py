@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from benchmarks.rivals import Load, Rival, Wire, alternate, flood, frame_of, rivals, row
-from odradek.kernel.client import Consumer, Producer
+from odradek.client import Consumer, Producer
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.wire.messages.api_08_offset_commit import (
     OffsetCommitRequest,

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 import trio
 
 from benchmarks.client import broker_process
-from odradek.kernel.client import Producer
+from odradek.client import Producer
 from odradek.kernel.records.columns import ALL_COLUMNS, Column, ColumnReader
 from odradek.kernel.types import TopicPartition
 from odradek.spark_plugin.client import Client, ClientSettings

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.client import broker_process
-from odradek.kernel.client import BlockingAdmin, NewTopic
+from odradek.client import BlockingAdmin, NewTopic
 from odradek.spark_plugin.writing.partitioners import RowPartitioner
 from odradek.spark_plugin.writing.write_rows import RowSorter
 from odradek.spark_plugin.writing.write_task import commit, plan_write, write_partition

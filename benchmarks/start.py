@@ -164,7 +164,7 @@ def measure_connections(count: int) -> None:
 FIXTURE = """
 import time
 begin = time.perf_counter()
-from odradek.kernel.testing.running_broker import running_broker
+from odradek.testing.running_broker import running_broker
 for _ in range(2):
     with running_broker():
         print(time.perf_counter() - begin)

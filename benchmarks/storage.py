@@ -18,9 +18,9 @@ import uuid
 from pathlib import Path
 
 from odradek.kernel.api import LogConfig, OsFiles, StorageContext, TopicIdPartition
-from odradek.kernel.testing.batches import make_batch
 from odradek.plugins.storage_segment.engine import SegmentEngine
 from odradek.plugins.storage_segment.log import SegmentLog
+from odradek.testing.batches import make_batch
 
 ROUNDS = 7
 PER_TURN = 8

@@ -23,15 +23,15 @@ from typing import Any
 
 import attrs
 
-from odradek.kernel.clock import ManualClock
 from odradek.kernel.config.broker import BrokerConfig
 from odradek.kernel.config.registry import Registry
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.contracts.storage import LogConfig, StorageContext
+from odradek.kernel.dispatch.fetch_session import FetchSessionCache
 from odradek.kernel.dispatch.handlers.api_01_fetch import FetchHandler
-from odradek.kernel.files import OsFiles
-from odradek.kernel.ids import RandomIds
-from odradek.kernel.partitions.fetch_session import FetchSessionCache
+from odradek.kernel.machine.clock import ManualClock
+from odradek.kernel.machine.files import OsFiles
+from odradek.kernel.machine.ids import RandomIds
 from odradek.kernel.partitions.replica import Replica, TopicSettings
 from odradek.kernel.partitions.replica_manager import ReplicaManager
 from odradek.kernel.partitions.topic_plan import TopicPlan

@@ -12,7 +12,7 @@ from typing import Any
 
 import fastavro
 
-from odradek.kernel.client import BlockingConsumer, BlockingProducer
+from odradek.client import BlockingConsumer, BlockingProducer
 
 TOPIC = "weather"
 SCHEMA = fastavro.parse_schema(

@@ -10,8 +10,8 @@ from typing import Any
 
 import trio
 
-from odradek.kernel.client import Admin, BrokerError, NewTopic, Producer
-from odradek.kernel.client.partitioners import partition_of_key
+from odradek.client import Admin, BrokerError, NewTopic, Producer
+from odradek.client.partitioners import partition_of_key
 
 TOPIC = "numbered"
 

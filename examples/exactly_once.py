@@ -13,7 +13,7 @@ import uuid
 
 import trio
 
-from odradek.kernel.client import Admin, Consumer, NewTopic, Producer
+from odradek.client import Admin, Consumer, NewTopic, Producer
 
 ORDERS_COUNT = 40
 FAILURES = (5, 17, 30)

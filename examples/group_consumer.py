@@ -11,7 +11,7 @@ from collections import Counter
 
 import trio
 
-from odradek.kernel.client import Admin, Consumer, NewTopic, Producer, RebalanceListener, TopicPartition
+from odradek.client import Admin, Consumer, NewTopic, Producer, RebalanceListener, TopicPartition
 
 RECORDS_COUNT = 60
 

@@ -1,1 +1,1 @@
-"""The microkernel: everything a broker needs except its policies, which are plugins."""
+"""The microkernel: everything a broker that serves is made of, except its policies, which are plugins."""

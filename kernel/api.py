@@ -6,9 +6,10 @@ What others may build on, and what stays from one minor version to the next:
 | --- | --- |
 | `kernel.api` | plugins |
 | `kernel.wire.messages` | plugins that speak Kafka's protocol themselves |
-| `kernel.client`, `kernel.client.partitioners` | programs: producers, consumers, admin clients |
-| `kernel.testing.running_broker`, `kernel.testing.pytest_plugin` | tests of programs: a broker, fixtures |
-| `kernel.testing.contracts`, `.batches`, `.faults`, `.shard_harness`, `.one_shard_runtime` | tests of plugins |
+| `storage_base` | plugins that bring a storage |
+| `client`, `client.partitioners` | programs: producers, consumers, admin clients |
+| `testing.running_broker`, `testing.pytest_plugin` | tests of programs: a broker, fixtures |
+| `testing.contracts`, `.batches`, `.faults`, `.shard_harness`, `.one_shard_runtime` | tests of plugins |
 | `spark_plugin`, `spark_plugin.lag` | jobs of Spark |
 
 Everything else may move.
@@ -18,7 +19,6 @@ from __future__ import annotations
 
 import pluggy
 
-from .clock import Clock
 from .config.keys import ConfigKey, Importance, Part, Scope, UpdateMode
 from .config.values import AtLeast, Between, ConfigType, NotEmpty, OneOf
 from .contracts.api_handler import (
@@ -43,7 +43,6 @@ from .contracts.assignor import (
 )
 from .contracts.cleanup import (
     FOR_EVER,
-    NEVER_DUE,
     NOTHING_TO_CLEAN,
     CleanupPlan,
     CleanupPolicy,
@@ -54,7 +53,6 @@ from .contracts.cleanup import (
     LogState,
     RecordDue,
     RecordSelection,
-    RecordView,
     SelectionFactory,
     WeighingSelection,
 )
@@ -74,6 +72,7 @@ from .contracts.coordinator import (
     TopicView,
     Waiter,
 )
+from .contracts.coordinator_keys import partition_of_key
 from .contracts.disk_work import DiskWork, LogMove, do_now
 from .contracts.election import (
     Election,
@@ -116,8 +115,6 @@ from .contracts.storage import (
 )
 from .contracts.tiering import RecordsAreRemoteError, Tier, TieredLog, TierSettings
 from .contracts.transactions import Admission, MarkerWriter, TransactionMarker, Transactions
-from .coordinator_keys import partition_of_key
-from .epochs import EpochCache
 from .errors import (
     ConfigError,
     CorruptionError,
@@ -128,7 +125,8 @@ from .errors import (
     PluginError,
     StorageError,
 )
-from .files import (
+from .machine.clock import Clock
+from .machine.files import (
     CREATE,
     IOV_MAX,
     NO_ROOM,
@@ -147,8 +145,8 @@ from .files import (
     sync_file,
     write_all,
 )
-from .ids import ZERO_ID, IdSource, id_text, parse_id
-from .progress import ProgressLine, fills_a_file, part_text
+from .machine.ids import IdSource
+from .machine.progress import ProgressLine, fills_a_file, part_text
 from .records.batch import (
     HEADER_SIZE,
     LOG_OVERHEAD,
@@ -166,22 +164,21 @@ from .records.header_due import HeaderDue
 from .records.key_table import KeyTable, Winner
 from .records.reader import read_batch
 from .records.record import Record
+from .records.record_view import NEVER_DUE, RecordView
 from .regex import PORTION_STEPS, Pattern, PatternError, compile_pattern
-from .storage_base.engine import EngineBase
-from .storage_base.log import LogBase
-from .storage_base.rewriting import PieceWriter, StoredPlace, StoredSource
-from .storage_base.store import LogBounds, LogSegment, StoredBatch
-from .storage_base.work import Work
 from .types import (
     INTERNAL_TOPICS,
     NO_EPOCH,
     NO_OFFSET,
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
+    ZERO_ID,
     Buffer,
     LogOffsets,
     TopicIdPartition,
     TopicPartition,
+    id_text,
+    parse_id,
 )
 from .wire import fields
 from .wire.codec import decode, encode_bytes
@@ -259,8 +256,6 @@ __all__ = [
     "ElectionFactory",
     "ElectionInput",
     "ElectionReason",
-    "EngineBase",
-    "EpochCache",
     "EpochEnd",
     "ErrorCode",
     "Expiry",
@@ -281,14 +276,11 @@ __all__ = [
     "KnownEnd",
     "LazyHandler",
     "ListPieces",
-    "LogBase",
-    "LogBounds",
     "LogConfig",
     "LogDirInfo",
     "LogMove",
     "LogOffsets",
     "LogRead",
-    "LogSegment",
     "LogState",
     "MalformedRequestError",
     "MarkerWriter",
@@ -313,7 +305,6 @@ __all__ = [
     "Pattern",
     "PatternError",
     "PeerMessage",
-    "PieceWriter",
     "PluginError",
     "ProducerIdentity",
     "ProgressLine",
@@ -344,9 +335,6 @@ __all__ = [
     "StorageFactory",
     "StoreRefusedError",
     "StoreUnavailableError",
-    "StoredBatch",
-    "StoredPlace",
-    "StoredSource",
     "SubscribedTopic",
     "Tier",
     "TierSettings",
@@ -363,7 +351,6 @@ __all__ = [
     "Waiter",
     "WeighingSelection",
     "Winner",
-    "Work",
     "checked_assignment",
     "compile_pattern",
     "decode",

@@ -82,7 +82,7 @@ def odradek_storages() -> Mapping[str, StorageFactory]:  # type: ignore[empty-bo
     Called: once, when the broker is built.
     Result: joined; a name that two plugins offer stops the start.
     Errors: an exception stops the start and names the plugin.
-    Source: `odradek.kernel.contracts.storage`; the kit is `odradek.kernel.testing.contracts.storage`.
+    Source: `odradek.kernel.contracts.storage`; the kit is `odradek.testing.contracts.storage`.
     """
 
 
@@ -93,7 +93,7 @@ def odradek_elections() -> Mapping[str, ElectionFactory]:  # type: ignore[empty-
     Called: once, when the broker is built.
     Result: joined; a name that two plugins offer stops the start.
     Errors: an exception stops the start and names the plugin.
-    Source: `odradek.kernel.contracts.election`; the kit is `odradek.kernel.testing.contracts.election`.
+    Source: `odradek.kernel.contracts.election`; the kit is `odradek.testing.contracts.election`.
     """
 
 
@@ -118,7 +118,7 @@ def odradek_cleanup_policies() -> Mapping[str, CleanupPolicy]:  # type: ignore[e
     Result: joined; a name that two plugins offer stops the start. A topic keeps what a policy would clean that no
         plugin offers.
     Errors: an exception stops the start; one in a policy is logged, and its log is left as it is until the next round.
-    Source: `odradek.kernel.contracts.cleanup`; the kit is `odradek.kernel.testing.contracts.cleanup`.
+    Source: `odradek.kernel.contracts.cleanup`; the kit is `odradek.testing.contracts.cleanup`.
     """
 
 
@@ -129,7 +129,7 @@ def odradek_assignors() -> Mapping[str, Assignor]:  # type: ignore[empty-body] #
     Called: once, when the broker is built; also by our own client, when it is told a name.
     Result: joined; a name that two plugins offer stops the start.
     Errors: an exception stops the start and names the plugin.
-    Source: `odradek.kernel.contracts.assignor`; the kit is `odradek.kernel.testing.contracts.assignor`.
+    Source: `odradek.kernel.contracts.assignor`; the kit is `odradek.testing.contracts.assignor`.
     """
 
 
@@ -170,7 +170,7 @@ def odradek_tier(broker: BrokerHandle) -> Tier:  # type: ignore[empty-body] # a 
         `remote.log.storage.system.enable` is true.
     Result: one; two of them stop the start, and so does none where the key asks for one. None offers nothing.
     Errors: an exception stops the start and names the plugin; one of the tier takes its partition offline.
-    Source: KIP-405; `odradek.kernel.contracts.tiering`; the kit is `odradek.kernel.testing.contracts.tiering`.
+    Source: KIP-405; `odradek.kernel.contracts.tiering`; the kit is `odradek.testing.contracts.tiering`.
 
     Args:
         broker: What a plugin may ask of the broker that it lives in.

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import uuid
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
-
-if TYPE_CHECKING:
-    import uuid
+from typing import Final, NamedTuple, TypeAlias
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 """Bytes that may be borrowed: whoever keeps them past the call copies them."""
@@ -19,6 +18,11 @@ NO_SEQUENCE: Final = -1
 CONSUMER_REPLICA_ID: Final = -1
 """The replica id of a Fetch by a client that is no broker."""
 
+ZERO_ID: Final = uuid.UUID(int=0)
+"""Kafka's "no id"."""
+
+METADATA_TOPIC_ID: Final = uuid.UUID(int=1)
+"""The id of `__cluster_metadata` in every cluster (KIP-516)."""
 METADATA_TOPIC: Final = "__cluster_metadata"
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 """Kafka's. A broker's own are these and the topics of its coordinators: `ReplicaManager.internal_topics`."""
@@ -73,3 +77,19 @@ class LogOffsets(NamedTuple):
     last_stable_offset: int
     high_watermark: int
     log_end_offset: int
+
+
+def id_text(identifier: uuid.UUID) -> str:
+    """Return an id as Kafka prints it: URL-safe base 64 of its 16 bytes, without padding, 22 characters."""
+    return base64.urlsafe_b64encode(identifier.bytes).decode().rstrip("=")
+
+
+def parse_id(text: str) -> uuid.UUID:
+    """Return the id that `id_text` printed.
+
+    Raises:
+        ValueError: `text` is not 22 characters of URL-safe base 64.
+    """
+    if len(text) != 22:
+        raise ValueError(f"an id has 22 characters, {text!r} has {len(text)}")
+    return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=="))

@@ -28,7 +28,7 @@ settings.register_profile("sweep", deadline=None, max_examples=2_000)
 settings.load_profile("default")
 
 
-pytest_plugins = ["odradek.kernel.testing.pytest_plugin"]
+pytest_plugins = ["odradek.testing.pytest_plugin"]
 """Found by itself where Odradek is installed; an editable environment may be older than the entry point."""
 
 

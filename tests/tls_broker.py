@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import attrs
 import trustme
 
-from odradek.kernel.testing.running_broker import running_broker
+from odradek.testing.running_broker import running_broker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

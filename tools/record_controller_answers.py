@@ -1,9 +1,9 @@
-"""Record what Apache Kafka's controller answers to the requests of `tests/metadata/controller_requests.py`.
+"""Record what Apache Kafka's controller answers to the requests of `tests/controller/controller_requests.py`.
 
     python -m tools.record_controller_answers HOST:PORT
 
 The Kafka must be fresh: one broker (id 1) with the settings of a default `server.properties`. Writes
-`tests/metadata/golden/controller_answers.json`.
+`tests/controller/golden/controller_answers.json`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 from odradek.kernel.wire.codec import decode, encode_bytes
 from odradek.kernel.wire.message import Message
-from tests.metadata.controller_requests import REQUESTS
+from tests.controller.controller_requests import REQUESTS
 
 
 def plain(value: Any) -> Any:
@@ -60,7 +60,7 @@ def main() -> None:
         assert name not in answers, name
         with socket.create_connection((host, int(port)), timeout=30) as connection:
             answers[name] = {"version": version, "answer": ask(connection, request, version)}
-    path = Path(__file__).parents[1] / "tests" / "metadata" / "golden" / "controller_answers.json"
+    path = Path(__file__).parents[1] / "tests" / "controller" / "golden" / "controller_answers.json"
     text = {"origin": "Apache Kafka 4.3.1, one broker", "answers": answers}
     path.write_text(json.dumps(text, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     print(f"{len(answers)} answers in {path}")

@@ -9,7 +9,7 @@ import sys
 
 from odradek.kernel.config.reference import render_page
 from odradek.kernel.config.registry import Registry
-from odradek.kernel.plugin_manager import PluginManager, installed_plugins
+from odradek.kernel.plugin_system.manager import PluginManager, installed_plugins
 
 
 def own_plugins() -> PluginManager:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.kernel.client import Consumer, Producer
+from odradek.client import Consumer, Producer
 
 pytestmark = pytest.mark.anyio
 

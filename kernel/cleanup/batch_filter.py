@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import attrs
 
-from ..contracts.cleanup import NEVER_DUE
 from ..records.batch import (
     CONTROL_FLAG,
     DELETE_HORIZON_FLAG,
@@ -36,6 +35,7 @@ from ..records.batch import (
     encode_batch,
 )
 from ..records.compression import compress
+from ..records.record_view import NEVER_DUE
 from ..records.run import GOES, STAYS, STAYS_FOR_NOW, Kept, RecordRun
 from ..types import NO_TIMESTAMP
 

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
 
-from ..contracts.cleanup import NEVER_DUE
 from ..partitions.transaction_index import TRANSACTION_INDEX_KIND, AbortedTransaction, encode_transaction_index
 from ..records.batch import CorruptRecordsError, is_crc_valid, read_header
+from ..records.record_view import NEVER_DUE
 from ..records.run import RecordRun
 from ..types import NO_OFFSET
 from .batch_filter import BatchFilter, LastRecord
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from ..contracts.cleanup import Compaction, RecordDue
     from ..contracts.rewriting import SegmentRewrite, SegmentSource
+    from ..machine.throttle import Throttle
     from ..records.batch import BatchHeader
-    from ..throttle import Throttle
     from .selections import RunSelection
 
 OFFSETS_MAX: Final = (1 << 31) - 1

@@ -24,8 +24,8 @@ import attrs
 import trio
 
 from ..contracts.storage import NO_LIMIT
-from ..disk_threads import do_on_thread
 from ..errors import StorageError
+from ..machine.threads import do_on_thread
 from ..records.batch import CorruptRecordsError
 from .batch_filter import LastRecord
 from .compaction_job import CompactionDone, CompactionJob, GroupRewritten, SegmentLooked
@@ -38,11 +38,11 @@ from .workers import UncleanableError, WorkerDiedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ..clock import Clock
     from ..contracts.cleanup import LogState
     from ..contracts.rewriting import SegmentRewrite
     from ..contracts.services import ConfigView
     from ..contracts.storage import PartitionLog
+    from ..machine.clock import Clock
     from ..partitions.replica import Replica
     from ..partitions.replica_manager import ReplicaManager, TopicReplicas
     from ..types import TopicIdPartition, TopicPartition

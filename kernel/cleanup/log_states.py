@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import attrs
 
 from ..contracts.cleanup import CleanupPlan, Compaction, Deletion, LogState
+from ..contracts.signatures import place_of
 from ..errors import PluginError
-from ..plugin_offers import plugin_of_object
-from ..signatures import place_of
+from ..plugin_system.offers import plugin_of_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -15,15 +15,15 @@ import attrs
 import trio
 
 from ..contracts.storage import NO_LIMIT
-from ..disk_threads import do_on_thread
 from ..errors import StorageError
+from ..machine.threads import do_on_thread
 from .log_states import state_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..clock import Clock
     from ..contracts.cleanup import CleanupSettings, Deletion
+    from ..machine.clock import Clock
     from ..partitions.replica import Replica
     from ..partitions.replica_manager import ReplicaManager
     from .log_states import Policies

@@ -9,7 +9,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, BinaryIO
 
-from ..throttle import Throttle
+from ..machine.throttle import Throttle
 from .compaction_job import compact
 from .workers import BROKER_GONE, WorkerFailure, describe, may_pass
 

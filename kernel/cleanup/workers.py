@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import attrs
 
 from ..errors import CorruptionError, OdradekError, StorageError
-from ..throttle import Throttle
+from ..machine.throttle import Throttle
 from .compaction_job import CompactionDone, GroupRewritten, SegmentLooked, compact
 
 if TYPE_CHECKING:

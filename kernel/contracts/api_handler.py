@@ -22,8 +22,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
 
 from ..errors import PluginError
-from ..plugin_names import plugin_of
-from ..signatures import module_of, problem_with
+from .culprits import plugin_of
+from .signatures import module_of, problem_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

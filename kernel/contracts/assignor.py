@@ -18,8 +18,8 @@ from typing import Any, Protocol
 import attrs
 
 from ..errors import PluginError
-from ..plugin_names import plugin_of
-from ..signatures import module_of, place_of
+from .culprits import plugin_of
+from .signatures import module_of, place_of
 
 Partitions = Mapping[str, Sequence[int]]
 """Partitions by topic, ascending."""

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 import attrs
 
 if TYPE_CHECKING:
+    from ..records.record_view import RecordView
     from ..types import TopicPartition
     from .log_values import SegmentInfo
 
@@ -31,8 +32,6 @@ FOR_EVER: Final = -1
 """As `retention_ms` or `retention_bytes`: no limit."""
 NO_LAG: Final = (1 << 63) - 1
 """As `max_compaction_lag_ms`: no limit."""
-NEVER_DUE: Final = (1 << 63) - 1
-"""When a record is to go that stays for ever."""
 
 
 @attrs.frozen
@@ -110,35 +109,6 @@ class Deletion:
 
     below: int
     reason: str
-
-
-class RecordView(Protocol):
-    """A record as policies see it; timestamps in epoch milliseconds, -1 without one; a value of None is a tombstone."""
-
-    @property
-    def offset(self) -> int:
-        """Where it stands."""
-        ...
-
-    @property
-    def timestamp(self) -> int:
-        """The producer's, or the broker's where the topic has `LogAppendTime`."""
-        ...
-
-    @property
-    def key(self) -> bytes | None:
-        """The key."""
-        ...
-
-    @property
-    def value(self) -> bytes | None:
-        """The value."""
-        ...
-
-    @property
-    def headers(self) -> Sequence[tuple[str, bytes | None]]:
-        """Names and values, in their order; names may repeat."""
-        ...
 
 
 class RecordSelection(Protocol):

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     import trio
 
-    from ..clock import Clock
-    from ..files import Files
-    from ..ids import IdSource
+    from ..machine.clock import Clock
+    from ..machine.files import Files
+    from ..machine.ids import IdSource
     from ..types import LogOffsets
     from .assignor import Assignor
     from .coordinator import ClusterView

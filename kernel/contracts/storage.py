@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from ..files import Files
+    from ..machine.files import Files
     from ..types import Buffer, TopicIdPartition
     from .disk_work import DiskWork, LogMove
     from .log_values import EpochEnd, FoundLog, LogDirInfo, RecordsData, SegmentInfo

@@ -21,7 +21,7 @@ from ..contracts.coordinator import NO_PRODUCER, PARKED, CoordinatorShard, Produ
 from ..errors import ErrorCode, KafkaError
 from ..partitions.marker_writer import marker_batch
 from ..partitions.replica import ACKS_ALL, AppendOrigin
-from ..plugin_offers import check_made
+from ..plugin_system.offers import check_made
 from ..purgatory.timing_wheel import TimerEntry
 from ..records.batch import HEADER_SIZE, read_header
 from ..types import NO_PRODUCER_ID
@@ -32,9 +32,9 @@ from .shard_timers import ShardTimers
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..clock import Clock
     from ..contracts.coordinator import Coordinator, CoordinatorResult, TimerKey, Waiter
     from ..contracts.transactions import TransactionMarker
+    from ..machine.clock import Clock
     from ..partitions.replica import Replica
     from ..partitions.replica_manager import ReplicaManager
     from ..purgatory.timing_wheel import TimingWheel

@@ -9,7 +9,7 @@ import attrs
 import trio
 
 from ..contracts.coordinator import NO_PRODUCER, ProducerIdentity
-from ..coordinator_keys import partition_of_key
+from ..contracts.coordinator_keys import partition_of_key
 from ..errors import ErrorCode, KafkaError
 from ..purgatory.timing_wheel import TimerEntry
 from ..records.compression import CompressionType
@@ -20,10 +20,10 @@ from .loader import Load, LoadCounters
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..clock import Clock
     from ..contracts.coordinator import Coordinator, CoordinatorResult, Waiter
     from ..contracts.services import ConfigView
     from ..contracts.transactions import TransactionMarker
+    from ..machine.clock import Clock
     from ..partitions.replica import Replica
     from ..partitions.replica_manager import ReplicaManager
     from ..purgatory.timing_wheel import TimingWheel

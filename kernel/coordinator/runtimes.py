@@ -16,8 +16,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import PluginError
-from ..plugin_manager import failed
-from ..plugin_offers import check_offer
+from ..plugin_system.manager import failed
+from ..plugin_system.offers import check_offer
 from .internal_topics import internal_topic
 from .loader import Loader
 from .runtime import Place, Runtime
@@ -26,12 +26,12 @@ from .runtime_metrics import joint_metrics, runtime_metrics
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from ..clock import Clock
     from ..config.broker import BrokerConfig
     from ..contracts.api_handler import ApiHandler, AsyncApiHandler
     from ..contracts.coordinator import Coordinator, MetadataChange
     from ..contracts.services import Metric
     from ..contracts.transactions import Transactions
+    from ..machine.clock import Clock
     from ..partitions.replica import Replica
     from ..partitions.replica_manager import ReplicaManager
     from ..purgatory.timing_wheel import TimingWheel

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from ..contracts.api_handler import AS_TASK, PENDING
-from ..turnstile import SLICE_STEPS, take_turn
+from ..machine.turnstile import SLICE_STEPS, take_turn
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence

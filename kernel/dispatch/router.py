@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from ..contracts.api_handler import AS_TASK, PENDING
+from ..contracts.signatures import place_of
 from ..errors import ErrorCode, KafkaError, MalformedRequestError, PluginError
-from ..plugin_offers import broken
-from ..signatures import place_of
-from ..turnstile import run_in_slices
+from ..machine.turnstile import run_in_slices
+from ..plugin_system.offers import broken
 from ..wire.message import Message
 from ..wire.messages.api_18_api_versions import ApiVersion, ApiVersionsResponse
 from ..wire.registry import API_VERSIONS_KEY, APIS

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from ..config.keys import Scope
-from .config_changes import SCOPES
+from .image import SCOPES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

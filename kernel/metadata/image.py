@@ -15,7 +15,8 @@ from uuid import UUID
 
 import attrs
 
-from ..ids import ZERO_ID
+from ..config.keys import Scope
+from ..types import ZERO_ID
 
 if TYPE_CHECKING:
     from ..contracts.election import PartitionState
@@ -35,6 +36,15 @@ class ResourceType(IntEnum):
     BROKER_LOGGER = 8
     CLIENT_METRICS = 16
     GROUP = 32
+
+
+SCOPES: Final[Mapping[int, Scope]] = {
+    ResourceType.TOPIC: Scope.TOPIC,
+    ResourceType.BROKER: Scope.BROKER,
+    ResourceType.GROUP: Scope.GROUP,
+    ResourceType.CLIENT_METRICS: Scope.CLIENT_METRICS,
+}
+"""What configs are set on, as the metadata and as the configuration names it."""
 
 
 @attrs.frozen

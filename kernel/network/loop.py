@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-    from ..clock import Clock
+    from ..machine.clock import Clock
     from .connection import Driver, FrameReceiver
     from .settings import NetworkSettings
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Mapping
 
-    from ..clock import Clock
+    from ..machine.clock import Clock
     from .connection import FrameReceiver
     from .loop import EndpointMaker, Loop
     from .settings import ListenerSettings, NetworkSettings

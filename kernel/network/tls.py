@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, cast
 import attrs
 
 from ..errors import ConfigError
-from ..tls_keys import TLS_VERSIONS, load_key
+from ..machine.tls_keys import TLS_VERSIONS, load_key
 from .connection import MEMORY
 from .endpoint import READ, RECEIVE_BYTES_PER_TURN, SEND_BYTES_PER_TURN, Endpoint, consume, read_slice
 from .settings import ClientAuth

@@ -14,9 +14,9 @@ from .metrics import histogram_metrics, metric_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from ..dispatch.fetch_session import FetchSessionCache
     from ..dispatch.routes import Route
     from ..network.statistics import NetworkStatistics
-    from ..partitions.fetch_session import FetchSessionCache
     from ..partitions.replica import Replica
     from ..partitions.replica_manager import ReplicaManager
     from ..purgatory.purgatory import Purgatory

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from ..plugin_names import culprit_of_stack
+from ..contracts.culprits import culprit_of_stack
 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from ..plugin_names import Culprit
+    from ..contracts.culprits import Culprit
 
 log = logging.getLogger(__name__)
 

@@ -24,8 +24,8 @@ from pathlib import PurePath
 from traceback import extract_tb
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ..contracts.culprits import culprit_of_error, root_of
 from ..errors import PluginError
-from ..plugin_names import culprit_of_error, root_of
 from .log_limit import LogLimit
 
 if TYPE_CHECKING:

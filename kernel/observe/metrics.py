@@ -28,7 +28,7 @@ from ..errors import PluginError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from .histogram import Histogram
+    from ..dispatch.histogram import Histogram
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 PORTION_LINES: Final = 256

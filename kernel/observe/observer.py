@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 
     from ..contracts.services import Metric
+    from ..dispatch.fetch_session import FetchSessionCache
     from ..dispatch.routes import Route
     from ..network.statistics import NetworkStatistics
-    from ..partitions.fetch_session import FetchSessionCache
     from ..partitions.replica import Replica
     from ..partitions.replica_manager import ReplicaManager
     from ..purgatory.purgatory import Purgatory

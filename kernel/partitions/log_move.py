@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from ..disk_threads import do_on_thread
 from ..errors import ErrorCode, KafkaError, StorageError
+from ..machine.threads import do_on_thread
 from .replica import FutureLog
 
 if TYPE_CHECKING:
     from ..contracts.storage import StorageEngine
     from ..contracts.tiering import TierSettings
-    from ..throttle import Throttle
+    from ..machine.throttle import Throttle
     from .replica import Replica
     from .replica_manager import ReplicaManager, TopicReplicas
 

@@ -20,7 +20,7 @@ from .log_move import begin_move, check_serving, give_up, move_replica
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..throttle import Throttle
+    from ..machine.throttle import Throttle
     from .replica import Replica
     from .replica_manager import ReplicaManager
 

@@ -26,8 +26,8 @@ from .replica import ACKS_ALL, AppendOrigin
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
-    from ..clock import Clock
     from ..contracts.transactions import TransactionMarker
+    from ..machine.clock import Clock
     from ..purgatory.purgatory import Purgatory
     from ..types import TopicPartition
     from .replica import Replica

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from ..contracts.culprits import blame
 from ..contracts.election import NEEDS_CLUSTER, MetadataChanged, PartitionState, Role
 from ..contracts.storage import EMPTY_READ, LogRead
 from ..errors import ErrorCode, KafkaError, PluginError, StorageError
-from ..files import DiskError
-from ..plugin_names import blame
+from ..machine.files import DiskError
 from ..records.batch import assign_offset_and_epoch
 from ..records.control import ControlRecordType, EndTransactionMarker, read_control_record
 from ..types import NO_EPOCH, NO_OFFSET, READ_COMMITTED, IsolationLevel, LogOffsets, TopicIdPartition
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from ..contracts.election import Election
     from ..contracts.storage import PartitionLog
     from ..contracts.tiering import TieredLog
+    from ..machine.throttle import Throttle
     from ..records.batch import BatchHeader
     from ..records.validation import ValidationRules
-    from ..throttle import Throttle
     from ..wire.frame_template import FrameTemplate
     from .append_check import Verification
     from .producer_state import ProducedBatch, ProducerStateTable

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
 
+from ..contracts.culprits import blame, is_bug
 from ..errors import ErrorCode, KafkaError, OdradekError, PluginError, StorageError
-from ..ids import ZERO_ID
-from ..plugin_manager import failed
-from ..plugin_names import blame, is_bug
-from ..plugin_offers import plugin_of_object
-from ..types import INTERNAL_TOPICS, METADATA_TOPIC, TopicIdPartition
+from ..plugin_system.manager import failed
+from ..plugin_system.offers import plugin_of_object
+from ..types import INTERNAL_TOPICS, METADATA_TOPIC, ZERO_ID, TopicIdPartition
 from .full_disks import FullDisks
 from .replica_opener import ReplicaOpener
 from .tiers import Tiers
@@ -29,12 +28,12 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Callable, Collection, Iterator, Mapping
 
-    from ..clock import Clock
     from ..contracts.append_stage import AppendStageFactory
     from ..contracts.election import ElectionFactory, PartitionState
     from ..contracts.services import ConfigView
     from ..contracts.storage import PartitionLog, StorageEngine
     from ..contracts.tiering import Tier
+    from ..machine.clock import Clock
     from .replica import Replica
     from .topic_plan import TopicPlan
 

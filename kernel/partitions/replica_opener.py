@@ -16,9 +16,9 @@ from ..contracts.append_stage import AppendStage
 from ..contracts.election import Election, ElectionContext
 from ..contracts.storage import PartitionLog
 from ..errors import ErrorCode, KafkaError, PluginError, StorageError
-from ..ids import ZERO_ID
-from ..plugin_manager import choose_offer, failed
-from ..plugin_offers import check_made, plugin_of_object
+from ..plugin_system.manager import choose_offer, failed
+from ..plugin_system.offers import check_made, plugin_of_object
+from ..types import ZERO_ID
 from .producer_state import ProducerStateTable
 from .recovery import recover_producers
 from .replica import Replica
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from uuid import UUID
 
-    from ..clock import Clock
     from ..contracts.append_stage import AppendStageFactory
     from ..contracts.election import ElectionFactory
     from ..contracts.log_values import LogDirInfo
     from ..contracts.services import ConfigView
     from ..contracts.storage import StorageEngine
     from ..contracts.tiering import TieredLog
+    from ..machine.clock import Clock
     from ..types import TopicIdPartition, TopicPartition
     from .tiers import Tiers
     from .topic_plan import TopicPlan

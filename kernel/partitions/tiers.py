@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ..contracts.tiering import TieredLog
 from ..errors import StorageError
-from ..plugin_offers import check_made
+from ..plugin_system.offers import check_made
 
 if TYPE_CHECKING:
     from ..contracts.storage import PartitionLog

@@ -21,16 +21,16 @@ import attrs
 import trio
 
 from ..contracts.storage import NO_LIMIT
-from ..disk_threads import do_on_thread
 from ..errors import StorageError
-from ..turnstile import SLICE_STEPS, run_in_slices, take_turn
+from ..machine.threads import do_on_thread
+from ..machine.turnstile import SLICE_STEPS, run_in_slices, take_turn
 from .producer_snapshot import SNAPSHOT_KIND
 from .recovery import remove_old_snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from ..clock import Clock
+    from ..machine.clock import Clock
     from .flush_service import FlushService
     from .replica import Replica
     from .replica_manager import ReplicaManager

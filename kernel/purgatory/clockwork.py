@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 import trio
 
 if TYPE_CHECKING:
-    from ..clock import Clock
+    from ..machine.clock import Clock
     from .timing_wheel import TimingWheel
 
 TURN_SIZE: Final = 256

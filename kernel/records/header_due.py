@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from ..contracts.cleanup import NEVER_DUE
 from .key_table import digits_of, last_header, numbers_in
+from .record_view import NEVER_DUE
 from .run import HAS_COMPILED_RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..contracts.cleanup import RecordView
+    from .record_view import RecordView
     from .run import RecordRun
 
 

@@ -28,7 +28,7 @@ from .run import GOES, HAS_COMPILED_RUNS, STAYS, STAYS_FOR_NOW, compiled
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..contracts.cleanup import RecordView
+    from .record_view import RecordView
     from .run import RecordRun
 
 _HASH_BYTES: Final = 16

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, cast, overload
 
-from ..ids import ZERO_ID
+from ..types import ZERO_ID
 from .versions import NO_VERSIONS, Versions, parse_versions
 
 if TYPE_CHECKING:

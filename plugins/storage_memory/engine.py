@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.kernel.api import EngineBase, StorageError, Work
+from odradek.kernel.api import StorageError
+from odradek.storage_base import EngineBase, Work
 
 from .log import MemoryLog
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.kernel.api import EMPTY_READ, NO_LIMIT, LogBase, LogRead, SegmentRewrite, StorageError, StoredBatch
+from odradek.kernel.api import EMPTY_READ, NO_LIMIT, LogRead, SegmentRewrite, StorageError
+from odradek.storage_base import LogBase, StoredBatch
 
 from .rewriting import MemoryPlace, MemorySegment, MemorySource
 

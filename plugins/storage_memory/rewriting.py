@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from odradek.kernel.api import LogSegment, read_header
+from odradek.kernel.api import read_header
+from odradek.storage_base import LogSegment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

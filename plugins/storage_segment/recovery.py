@@ -28,7 +28,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import attrs
 
-from odradek.kernel.api import CorruptionError, EpochCache, read_file, replace_file
+from odradek.kernel.api import CorruptionError, read_file, replace_file
+from odradek.storage_base import EpochCache
 
 from .damage import refuse_loss
 from .directory import LogDirectory

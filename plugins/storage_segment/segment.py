@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from odradek.kernel.api import BatchHeader, Buffer, EpochCache, Files
+    from odradek.kernel.api import BatchHeader, Buffer, Files
+    from odradek.storage_base import EpochCache
 
 
 OFFSETS_MAX: Final = (1 << 31) - 1

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 from odradek.kernel.api import (
     EMPTY_READ,
     NO_LIMIT,
-    EpochCache,
     KafkaError,
     RecordsAreRemoteError,
     RemoteStoreError,
     SegmentInfo,
     StorageError,
 )
+from odradek.storage_base import EpochCache
 
 from .cold_reads import ColdPlace
 from .local_state import COLD_TRANSACTIONS_KIND, TIER_KIND, LocalState, decode_state, encode_state

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from odradek.kernel.client.backoff import Backoff
-from odradek.kernel.client.cluster import Cluster, Node
+from odradek.client.backoff import Backoff
+from odradek.client.cluster import Cluster, Node
 from odradek.kernel.errors import error_code
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest, MetadataRequestTopic
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from odradek.kernel.client.cluster import LEADER_MOVED
+from odradek.client.cluster import LEADER_MOVED
 from odradek.kernel.errors import ErrorCode
 
 from .answers import codes_in
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Collection, Mapping
 
-    from odradek.kernel.client.cluster import TopicInfo as KnownTopic
-    from odradek.kernel.client.offset_lists import OffsetAndTimestamp
+    from odradek.client.cluster import TopicInfo as KnownTopic
+    from odradek.client.offset_lists import OffsetAndTimestamp
     from odradek.kernel.types import TopicPartition
     from odradek.kernel.wire import Message
 
@@ -345,7 +345,7 @@ class Client:
 def _socket_connector(settings: ClientSettings) -> SocketConnector:
     context = None
     if settings.tls is not None:
-        from odradek.kernel.client.tls import client_context  # who does not use TLS does not load it
+        from odradek.client.tls import client_context  # who does not use TLS does not load it
 
         context = client_context(settings.tls)
     return SocketConnector(context, settings.send_buffer_bytes, settings.receive_buffer_bytes)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from odradek.kernel.client.cluster import COORDINATOR_MOVED, Node
+from odradek.client.cluster import COORDINATOR_MOVED, Node
 from odradek.kernel.errors import error_code
 from odradek.kernel.wire.messages.api_09_offset_fetch import OffsetFetchRequest
 from odradek.kernel.wire.messages.api_10_find_coordinator import FindCoordinatorRequest

@@ -1,6 +1,6 @@
 """Pure core: what this client's calls raise: each names where, what, and what to do about it.
 
-Those that any client knows are the kernel's (`odradek.kernel.client.errors`); those of reading a range are here.
+Those that any client knows are the kernel's (`odradek.client.errors`); those of reading a range are here.
 
 | class | when |
 | --- | --- |
@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.kernel.client.errors import (
+from odradek.client.errors import (
     BrokerError,
     ClientClosedError,
     ClientError,

@@ -15,8 +15,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-from odradek.kernel.client.cluster import Node
-from odradek.kernel.ids import ZERO_ID
+from odradek.client.cluster import Node
+from odradek.kernel.types import ZERO_ID
 from odradek.kernel.wire.messages.api_01_fetch import FetchRequest
 from odradek.kernel.wire.special_timestamps import EARLIEST_LOCAL_TIMESTAMP, EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 

@@ -24,10 +24,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import attrs
 
-from odradek.kernel.client.cluster import LEADER_MOVED
+from odradek.client.cluster import LEADER_MOVED
 from odradek.kernel.errors import ErrorCode, error_code
-from odradek.kernel.ids import ZERO_ID
-from odradek.kernel.types import CONSUMER_REPLICA_ID, IsolationLevel, TopicPartition
+from odradek.kernel.types import CONSUMER_REPLICA_ID, ZERO_ID, IsolationLevel, TopicPartition
 from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchTopic
 
 from .batches import walk_batches

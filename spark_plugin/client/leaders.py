@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
-from odradek.kernel.client.offset_lists import OffsetAndTimestamp, check_version, list_offsets_request, listed_offsets
+from odradek.client.offset_lists import OffsetAndTimestamp, check_version, list_offsets_request, listed_offsets
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.types import IsolationLevel, TopicPartition
 from odradek.kernel.wire.messages.api_02_list_offsets import ListOffsetsRequest

@@ -15,15 +15,10 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from odradek.kernel.client.consumer_settings import ADMIN_KEYS, CONSUMER_KEYS
-from odradek.kernel.client.producer_settings import PRODUCER_KEYS
-from odradek.kernel.client.refused_keys import CONSUMER_REFUSALS
-from odradek.kernel.client.settings import (
-    TlsClientSettings,
-    nearest_hint,
-    read_bootstrap,
-    read_values,
-)
+from odradek.client.consumer_settings import ADMIN_KEYS, CONSUMER_KEYS
+from odradek.client.producer_settings import PRODUCER_KEYS
+from odradek.client.refused_keys import CONSUMER_REFUSALS
+from odradek.client.settings import TlsClientSettings, nearest_hint, read_bootstrap, read_values
 from odradek.kernel.errors import ConfigError
 
 from .jaas import read_sasl
@@ -32,7 +27,7 @@ from .settings import FETCH_BYTES, ClientSettings
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from odradek.kernel.client.settings import ClientKey
+    from odradek.client.settings import ClientKey
 
 _ROWS: Final = {key.name: key for key in CONSUMER_KEYS}
 

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import attrs
 
 from odradek.kernel.errors import CorruptionError, OdradekError
-from odradek.kernel.files import READ, disk_error, read_file
-from odradek.kernel.ids import ZERO_ID, id_text
+from odradek.kernel.machine.files import READ, disk_error, read_file
 from odradek.kernel.partitions.transaction_index import decode_transaction_index
 from odradek.kernel.records.batch import HEADER_SIZE, MAGIC, CorruptRecordsError, read_header
+from odradek.kernel.types import ZERO_ID, id_text
 from odradek.plugins.storage_segment.formats import (
     INDEX_ENTRY,
     LOG,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from odradek.kernel.files import Files
+    from odradek.kernel.machine.files import Files
     from odradek.kernel.records.batch import BatchHeader
 
     from ..ranges import OffsetRange

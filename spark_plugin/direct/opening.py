@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Final
 import attrs
 
 from odradek.kernel.contracts.remote_store import RemoteStoreError
-from odradek.kernel.files import READ, OsFiles, disk_error
+from odradek.kernel.machine.files import READ, OsFiles, disk_error
 from odradek.kernel.records.batch import HEADER_SIZE, LOG_OVERHEAD, CorruptRecordsError, iterate_batches, read_header
 from odradek.kernel.types import TopicIdPartition
 from odradek.plugins.storage_segment.formats import LOG, segment_file_name
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from odradek.kernel.contracts.remote_store import ObjectStore
-    from odradek.kernel.files import Files
+    from odradek.kernel.machine.files import Files
     from odradek.kernel.types import Buffer
 
     from .pieces import DirectPiece, Piece

@@ -9,7 +9,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Final
 
-from odradek.kernel.files import OsFiles
+from odradek.kernel.machine.files import OsFiles
 from odradek.kernel.types import TopicIdPartition
 from odradek.plugins.storage_tiered.stores import store_threads
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from odradek.kernel.contracts.remote_store import ObjectStore
-    from odradek.kernel.files import Files
+    from odradek.kernel.machine.files import Files
     from odradek.kernel.types import TopicPartition
 
     from ..ranges import OffsetRange

@@ -74,7 +74,7 @@ class KeyColumn:
 
 
 def murmur2_hashes(starts: Numbers, lengths: Numbers, data: Numbers) -> Numbers:
-    """Return the murmur2 hash of each key, as `odradek.kernel.client.partitioners.murmur2` has it.
+    """Return the murmur2 hash of each key, as `odradek.client.partitioners.murmur2` has it.
 
     Args:
         starts: Where keys begin: int64.

@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from odradek.kernel.client.cluster import LEADER_MOVED
-from odradek.kernel.client.errors import BrokerError, ClientTimeoutError, ProducerFencedError, RecordTooLargeError
-from odradek.kernel.client.transactions.machine import Verdict, judge
+from odradek.client.cluster import LEADER_MOVED
+from odradek.client.errors import BrokerError, ClientTimeoutError, ProducerFencedError, RecordTooLargeError
+from odradek.client.transactions.machine import Verdict, judge
 from odradek.kernel.errors import ErrorCode, error_code
 from odradek.kernel.records.batch import HEADER_SIZE, increment_sequence
 from odradek.kernel.records.columns import encode_batch
@@ -40,7 +40,7 @@ from odradek.kernel.wire.messages.api_00_produce import PartitionProduceData, Pr
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from odradek.kernel.client.errors import ClientError
+    from odradek.client.errors import ClientError
     from odradek.kernel.records.columns import Columns
     from odradek.kernel.types import TopicPartition
     from odradek.kernel.wire.messages.api_00_produce import PartitionProduceResponse

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import attrs
 
-from odradek.kernel.client.errors import (
+from odradek.client.errors import (
     BrokerError,
     ClientError,
     ClientTimeoutError,
@@ -32,7 +32,7 @@ from odradek.kernel.client.errors import (
     TransactionAbortableError,
     TransactionFatalError,
 )
-from odradek.kernel.client.transactions.machine import Verdict, judge
+from odradek.client.transactions.machine import Verdict, judge
 from odradek.kernel.errors import ErrorCode, error_code
 from odradek.kernel.types import TopicPartition
 from odradek.kernel.wire.messages.api_09_offset_fetch import (

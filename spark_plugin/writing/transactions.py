@@ -53,7 +53,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from odradek.kernel.client.errors import (
+from odradek.client.errors import (
     BrokerError,
     ClientError,
     ClientTimeoutError,
@@ -61,7 +61,7 @@ from odradek.kernel.client.errors import (
     TransactionFatalError,
     UnsupportedVersionError,
 )
-from odradek.kernel.client.transactions.machine import Verdict, judge
+from odradek.client.transactions.machine import Verdict, judge
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.types import TopicPartition
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from odradek.kernel.client.errors import RecordTooLargeError
+from odradek.client.errors import RecordTooLargeError
 from odradek.kernel.errors import OdradekError
 from odradek.kernel.types import TopicPartition
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from odradek.kernel.client.producer_settings import ProducerSettings
+from odradek.client.producer_settings import ProducerSettings
 from odradek.kernel.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
-from odradek.kernel.client.errors import BrokerError, ClientError, ClientTimeoutError, TransactionAbortedError
+from odradek.client.errors import BrokerError, ClientError, ClientTimeoutError, TransactionAbortedError
 from odradek.kernel.errors import ConfigError, ErrorCode, error_code
-from odradek.kernel.ids import RandomIds
+from odradek.kernel.machine.ids import RandomIds
 from odradek.kernel.types import TopicPartition
 from odradek.kernel.wire.messages.api_22_init_producer_id import InitProducerIdRequest
 from odradek.kernel.wire.messages.api_26_end_txn import EndTxnRequest

@@ -12,7 +12,7 @@ from tests.waiting import PATIENCE_S
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from odradek.kernel.broker_parts import BrokerParts
+    from odradek.kernel.broker.parts import BrokerParts
 
 
 def broker_with(settings: Sequence[str]) -> Broker:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import trio
 
-from odradek.kernel.broker_options import read_broker_options
+from odradek.kernel.broker import read_broker_options
 from odradek.kernel.config.keys import Scope
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.batch import TimestampType
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
 
-    from odradek.kernel.broker_parts import BrokerParts
+    from odradek.kernel.broker.parts import BrokerParts
     from odradek.kernel.partitions.replica import Replica
 
 TOPICS: Final[Mapping[str, Mapping[str, str]]] = {

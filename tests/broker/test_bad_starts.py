@@ -13,7 +13,7 @@ import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
 
-from odradek.kernel.cli import main
+from odradek.cli import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -10,7 +10,6 @@ import pytest
 
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.builder import BatchBuilder
-from odradek.kernel.testing.running_broker import running_broker
 from odradek.kernel.wire.messages.api_08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -30,6 +29,7 @@ from odradek.kernel.wire.messages.api_19_create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from odradek.testing.running_broker import running_broker
 from tests.plugins.groups.test_groups_read_by_kafka import dump, understood
 from tests.waiting import until
 

@@ -10,7 +10,7 @@ import pytest
 
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.builder import BatchBuilder
-from odradek.kernel.testing.running_broker import running_broker
+from odradek.testing.running_broker import running_broker
 from tests.waiting import until
 
 from .broker_process import Client

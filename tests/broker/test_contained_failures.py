@@ -18,7 +18,6 @@ from odradek.kernel.dispatch.router import Router
 from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
 from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.records.batch import read_header
-from odradek.kernel.testing.running_broker import running_broker
 from odradek.kernel.wire.messages.api_19_create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -26,6 +25,7 @@ from odradek.kernel.wire.messages.api_19_create_topics import (
     CreateTopicsResponse,
 )
 from odradek.kernel.wire.messages.api_60_describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from odradek.testing.running_broker import running_broker
 
 from ..dispatch.hosted import Hosted
 from ..dispatch.memory_client import MemoryClient

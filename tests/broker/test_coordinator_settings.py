@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from odradek.kernel.errors import ErrorCode
-from odradek.kernel.testing.running_broker import running_broker
 from odradek.kernel.wire.messages.api_08_offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -14,6 +13,7 @@ from odradek.kernel.wire.messages.api_08_offset_commit import (
 from odradek.kernel.wire.messages.api_10_find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from odradek.kernel.wire.messages.api_11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from odradek.kernel.wire.messages.api_22_init_producer_id import InitProducerIdRequest
+from odradek.testing.running_broker import running_broker
 
 from ..waiting import until
 from .broker_process import Client

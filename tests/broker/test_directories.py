@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
+from odradek.kernel.controller.directory_changes import directory_of
 from odradek.kernel.errors import ErrorCode
-from odradek.kernel.metadata.directory_changes import directory_of
 from odradek.kernel.wire.messages import api_34_alter_replica_log_dirs as alter_dirs
 from odradek.kernel.wire.messages import api_35_describe_log_dirs as describe_dirs
 from odradek.kernel.wire.messages.api_19_create_topics import CreatableTopic, CreateTopicsRequest
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from uuid import UUID
 
-    from odradek.kernel.broker_parts import BrokerParts
+    from odradek.kernel.broker.parts import BrokerParts
 
 MOVE_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 TURNS = 200

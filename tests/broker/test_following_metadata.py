@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.kernel.broker_parts import BrokerParts
+from odradek.kernel.broker.parts import BrokerParts
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.partitions.topic_plan import TopicPlan
 from odradek.kernel.wire.messages.api_19_create_topics import CreatableTopic, CreateTopicsRequest

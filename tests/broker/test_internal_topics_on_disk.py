@@ -6,8 +6,8 @@ from pathlib import Path
 
 import trio
 
-from odradek.kernel.client import Admin, Consumer, NewTopic, OffsetAndMetadata, Producer, TopicPartition
-from odradek.kernel.testing.running_broker import running_broker
+from odradek.client import Admin, Consumer, NewTopic, OffsetAndMetadata, Producer, TopicPartition
+from odradek.testing.running_broker import running_broker
 from tests.waiting import PATIENCE_S
 
 from .naive_log_reader import group_metadata, offset_commit, records_of, transaction_state

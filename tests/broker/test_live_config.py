@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from odradek.kernel.clock import SystemClock
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.machine.clock import SystemClock
 from odradek.kernel.records.builder import BatchBuilder
-from odradek.kernel.testing.running_broker import running_broker
 from odradek.kernel.wire.messages.api_19_create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -28,6 +27,7 @@ from odradek.kernel.wire.messages.api_61_describe_producers import (
     DescribeProducersResponse,
     TopicRequest,
 )
+from odradek.testing.running_broker import running_broker
 
 from ..waiting import until
 from .broker_process import Client, batch_of, broker_process

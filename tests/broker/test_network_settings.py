@@ -16,11 +16,11 @@ import trio
 import trio.testing
 
 from odradek.kernel.errors import ErrorCode
-from odradek.kernel.testing.running_broker import running_broker
 from odradek.kernel.wire.headers import encode_request
 from odradek.kernel.wire.messages.api_00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.kernel.wire.messages.api_18_api_versions import ApiVersionsRequest
+from odradek.testing.running_broker import running_broker
 
 from ..waiting import PATIENCE_S, is_readable, until
 from .broker_beside import broker_with
@@ -31,7 +31,7 @@ from .test_process import create, produce
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from odradek.kernel.testing.running_broker import RunningBroker
+    from odradek.testing.running_broker import RunningBroker
 
 needs_linux = pytest.mark.skipif(sys.platform != "linux", reason="other systems do not say what a socket was given")
 

@@ -8,7 +8,6 @@ import pytest
 
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.batch import encode_batch, read_header
-from odradek.kernel.testing.running_broker import running_broker
 from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from odradek.kernel.wire.messages.api_19_create_topics import (
@@ -24,6 +23,7 @@ from odradek.kernel.wire.messages.api_75_describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
     TopicRequest,
 )
+from odradek.testing.running_broker import running_broker
 
 from ..waiting import until
 from .broker_process import Client, batch_of
@@ -170,7 +170,7 @@ COMPACTED = {"cleanup.policy": "compact"}
 def test_records_are_looked_at_as_far_as_the_operator_says(
     monkeypatch: pytest.MonkeyPatch, mode: str, has_kernel: bool, plain: ErrorCode, compacted: ErrorCode
 ) -> None:
-    monkeypatch.setattr("odradek.kernel.metadata_follower.HAS_COMPILED_KERNEL", has_kernel)
+    monkeypatch.setattr("odradek.kernel.broker.metadata_follower.HAS_COMPILED_KERNEL", has_kernel)
     batch = with_broken_records()
     with running_broker({"odradek.produce.validation": mode}) as broker, Client(broker.bootstrap) as client:
         create_topic(client, "plain")

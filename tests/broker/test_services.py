@@ -8,8 +8,8 @@ import pytest
 import trio
 import trio.testing
 
-from odradek.kernel.clock import ManualClock
-from odradek.kernel.services import FAILURES_MAX, ServiceFailedError, supervise
+from odradek.kernel.broker.supervision import FAILURES_MAX, ServiceFailedError, supervise
+from odradek.kernel.machine.clock import ManualClock
 
 
 def crashing(times: int, starts: list[int]) -> Callable[..., Awaitable[None]]:

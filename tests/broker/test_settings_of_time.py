@@ -17,7 +17,7 @@ from .test_process import produce
 from .virtual_time import NOW_MS, VirtualTime, as_client, create_topic, work_in_virtual_time
 
 if TYPE_CHECKING:
-    from odradek.kernel.broker_parts import BrokerParts
+    from odradek.kernel.broker.parts import BrokerParts
     from odradek.kernel.partitions.replica import Replica
 
 DAY_MS = 86_400_000

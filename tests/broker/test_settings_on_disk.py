@@ -21,7 +21,7 @@ from .virtual_time import NOW_MS, as_client, create_topic, work_in_virtual_time
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from odradek.kernel.broker_parts import BrokerParts
+    from odradek.kernel.broker.parts import BrokerParts
 
     from .virtual_time import VirtualTime
 

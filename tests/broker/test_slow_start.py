@@ -8,14 +8,14 @@ import pytest
 import trio
 
 from odradek.kernel.broker import Broker, read_broker_options
-from odradek.kernel.clock import ManualClock
-from odradek.kernel.files import OsFiles
+from odradek.kernel.machine.clock import ManualClock
+from odradek.kernel.machine.files import OsFiles
 from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from odradek.kernel.files import FileStat
+    from odradek.kernel.machine.files import FileStat
 
 PARTITIONS = 7
 CHECK_MS = 2000

@@ -9,7 +9,6 @@ import pytest
 
 from odradek.kernel.config.broker import ConfigSource
 from odradek.kernel.errors import ErrorCode
-from odradek.kernel.testing.running_broker import running_broker
 from odradek.kernel.wire.messages.api_03_metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -26,6 +25,7 @@ from odradek.kernel.wire.messages.api_37_create_partitions import (
     CreatePartitionsResponse,
     CreatePartitionsTopic,
 )
+from odradek.testing.running_broker import running_broker
 
 from .broker_process import Client, batch_of
 from .test_live_config import TOPIC, alter

@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.kernel.throttle import Throttle
+from odradek.kernel.machine.throttle import Throttle
 
 
 class Time:

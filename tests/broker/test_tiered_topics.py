@@ -9,7 +9,6 @@ import pytest
 
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.builder import BatchBuilder
-from odradek.kernel.testing.running_broker import running_broker
 from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from odradek.kernel.wire.messages.api_02_list_offsets import (
     ListOffsetsPartition,
@@ -30,6 +29,7 @@ from odradek.kernel.wire.messages.api_21_delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopic,
 )
+from odradek.testing.running_broker import running_broker
 from tests.waiting import names_below, until
 
 from .broker_process import Client, batch_of, broker_process

@@ -11,15 +11,15 @@ import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
 
-from odradek.kernel.testing.running_broker import running_broker
 from odradek.kernel.wire.messages.api_18_api_versions import ApiVersionsRequest
+from odradek.testing.running_broker import running_broker
 
 from .broker_process import Client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from odradek.kernel.testing.running_broker import RunningBroker
+    from odradek.testing.running_broker import RunningBroker
 
 PASSWORD = "secret"
 

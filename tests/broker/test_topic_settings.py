@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.kernel.errors import ErrorCode
-from odradek.kernel.files import OsFiles
+from odradek.kernel.machine.files import OsFiles
 from odradek.kernel.records.batch import read_header
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.compression import CompressionType
-from odradek.kernel.testing.running_broker import running_broker
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from odradek.kernel.wire.messages.api_20_delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     DeleteTopicState,
 )
+from odradek.testing.running_broker import running_broker
 
 from ..waiting import until
 from .broker_process import Client, batch_of
@@ -31,8 +31,8 @@ from .test_request_limits import create_topic, fetch_once
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from odradek.kernel.files import Files
-    from odradek.kernel.testing.running_broker import RunningBroker
+    from odradek.kernel.machine.files import Files
+    from odradek.testing.running_broker import RunningBroker
 
 EPOCH_MS = 1_700_000_000_000
 MEBIBYTE = 1 << 20

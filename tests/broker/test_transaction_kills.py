@@ -17,7 +17,7 @@ import attrs
 import pytest
 import trio
 
-from odradek.kernel.client import Consumer, TopicPartition
+from odradek.client import Consumer, TopicPartition
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.wire.messages.api_00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from odradek.kernel.wire.messages.api_09_offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic

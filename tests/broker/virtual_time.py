@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from typing import TypeVar
 
-    from odradek.kernel.broker_parts import BrokerParts
+    from odradek.kernel.broker.parts import BrokerParts
 
     T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from odradek.kernel.cleanup.log_states import Policies
 from odradek.kernel.cleanup.workers import ThreadWorker
 from odradek.kernel.contracts.cleanup import CleanupSettings
 from odradek.kernel.contracts.storage import LogConfig
-from odradek.kernel.files import Files
+from odradek.kernel.machine.files import Files
 from odradek.kernel.partitions.append_check import NOT_NEEDED
 from odradek.kernel.partitions.replica import AppendOrigin, Replica
 from odradek.kernel.records.batch import is_crc_valid, read_header

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.kernel.records.compression import CompressionType
-from odradek.kernel.testing.faults import FaultyFiles, PowerLoss
+from odradek.testing.faults import FaultyFiles, PowerLoss
 from tests.cleanup.compacted import CompactedTopic, Seen, latest
 
 KEYS = st.sampled_from([b"a", b"b", b"c", b"", b"long" * 20])

@@ -16,9 +16,9 @@ from odradek.kernel.contracts.cleanup import CleanupPlan, CleanupPolicy, Cleanup
 from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.contracts.tiering import TierSettings
 from odradek.kernel.partitions.replica import Replica
-from odradek.kernel.testing.far_tier import FarTier
 from odradek.kernel.types import IsolationLevel
 from odradek.plugins.cleanup.delete import DeletePolicy
+from odradek.testing.far_tier import FarTier
 from tests.dispatch.hosted import Hosted
 
 SMALL = LogConfig(segment_bytes=200)

@@ -27,8 +27,8 @@ from odradek.kernel.cleanup.workers import ThreadWorker
 from odradek.kernel.errors import StorageError
 from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.records.key_table import NO_VERSION, last_header, number_of
-from odradek.kernel.testing.faults import FaultyFiles, PowerLoss
 from odradek.plugins.cleanup import odradek_cleanup_policies
+from odradek.testing.faults import FaultyFiles, PowerLoss
 from tests.cleanup.compacted import CompactedTopic, Seen, Wanted
 
 VERSION, EXPIRES = "version", "odradek.expires.at"

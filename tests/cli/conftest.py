@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from odradek.kernel.cli import main
-from odradek.kernel.testing.running_broker import RunningBroker, running_broker
+from odradek.cli import main
+from odradek.testing.running_broker import RunningBroker, running_broker
 
 
 class Done(NamedTuple):

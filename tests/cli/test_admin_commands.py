@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from odradek.kernel.cli import main
-from odradek.kernel.client import BlockingProducer
-from odradek.kernel.testing.running_broker import running_broker
+from odradek.cli import main
+from odradek.client import BlockingProducer
+from odradek.testing.running_broker import running_broker
 
 
 def test_a_topic_lives_and_goes(odradek: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from odradek.kernel.cli.assign import ranges
+from odradek.cli.assign import ranges
 
 ROOT = Path(__file__).parents[2]
 CLASSIC = "topic orders 10; join a b c; leave c; join d"

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from odradek.kernel.testing.running_broker import RunningBroker
+from odradek.testing.running_broker import RunningBroker
 
 WITHOUT_BROKER = [
     "--help",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from odradek.kernel.cli import COMMANDS, build_parser
+from odradek.cli import COMMANDS, build_parser
 
 
 def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from odradek.kernel.cli import COMMANDS, innermost, report
+from odradek.cli import COMMANDS, innermost, report
 from odradek.kernel.errors import ConfigError, ErrorCode, KafkaError, PluginError, StorageError
 
-HEAVY = ("trio", "rich", "attrs", "pluggy", "importlib.metadata", "odradek.kernel.broker", "difflib")
+HEAVY = ("trio", "rich", "attrs", "pluggy", "importlib.metadata", "odradek.kernel.broker.broker", "difflib")
 ACTIONS = [
     ["topics", "list"],
     ["topics", "create"],
@@ -28,7 +28,7 @@ ACTIONS = [
 
 def test_the_help_of_all_loads_nothing_heavy() -> None:
     script = (
-        "import sys; from odradek.kernel.cli import main\n"
+        "import sys; from odradek.cli import main\n"
         "try: main(['--help'])\nexcept SystemExit: pass\n"
         "print(sorted(sys.modules), file=sys.stderr)"
     )
@@ -156,7 +156,7 @@ def test_a_reader_who_has_seen_enough_is_no_error() -> None:
 
 CLOSED = """
 import os, pathlib, sys
-from odradek.kernel.cli import main
+from odradek.cli import main
 status = main(["config", "describe", "num.partitions"])
 nowhere = [number for number in range(3) if os.fstat(number).st_rdev == os.stat(os.devnull).st_rdev]
 pathlib.Path(sys.argv[1]).write_text(f"{status} {nowhere}")

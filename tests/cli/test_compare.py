@@ -15,14 +15,14 @@ import attrs
 import pytest
 from rich.console import Console
 
-from odradek.kernel.cli import compare_text
-from odradek.kernel.cli.compare_text import Watcher, print_report
-from odradek.kernel.compare.comparison import Step
-from odradek.kernel.compare.figures import ALL
-from odradek.kernel.compare.one_run import RunResult
-from odradek.kernel.compare.workload import parse_workload
+from odradek.cli import compare_text
+from odradek.cli.compare_text import Watcher, print_report
+from odradek.lab.compare.comparison import Step
+from odradek.lab.compare.figures import ALL
+from odradek.lab.compare.one_run import RunResult
+from odradek.lab.compare.workload import parse_workload
 from tests.cli.conftest import Odradek
-from tests.compare.results import combination, figures, report, usual_report
+from tests.lab.compare.results import combination, figures, report, usual_report
 
 WORKLOAD = """
 records = 3000

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from odradek import __version__
-from odradek.kernel.cli.demo.stage import Stage
-from odradek.kernel.cli.demo.story import tell
-from odradek.kernel.compiled_parts import PARTS, missing_parts, told
+from odradek.cli.demo.stage import Stage
+from odradek.cli.demo.story import tell
+from odradek.kernel.machine.compiled_parts import PARTS, missing_parts, told
 
 if TYPE_CHECKING:
-    from odradek.kernel.cli.demo.broker_process import BrokerProcess
+    from odradek.cli.demo.broker_process import BrokerProcess
 
 SETUP = Path(__file__).parents[2] / "setup.py"
 ALL = "Not compiled: records, compaction, columns for Spark, repeated requests"
@@ -37,7 +37,7 @@ def test_every_part_that_is_built_is_known() -> None:
 def test_the_version_is_all_that_is_said_where_everything_is_compiled(
     command: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("odradek.kernel.compiled_parts.missing_parts", list)
+    monkeypatch.setattr("odradek.kernel.machine.compiled_parts.missing_parts", list)
 
     assert command.run("--version").out == f"odradek {__version__}\n"
 

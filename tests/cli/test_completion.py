@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from odradek.kernel.cli import COMMANDS, whole_parser
-from odradek.kernel.cli.completion import script
-from odradek.kernel.cli.completion_tree import nodes
+from odradek.cli import COMMANDS, whole_parser
+from odradek.cli.completion import script
+from odradek.cli.completion_tree import nodes
 
 TREE = list(nodes(whole_parser()))
 

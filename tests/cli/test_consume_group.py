@@ -15,7 +15,7 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from odradek.kernel.testing.running_broker import RunningBroker
+    from odradek.testing.running_broker import RunningBroker
 
 NUMBERS = count()
 

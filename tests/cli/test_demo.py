@@ -17,23 +17,16 @@ from typing import Any
 import attrs
 import pytest
 
-from odradek.kernel.cli.demo import group_chapter, story, transaction_chapter
-from odradek.kernel.cli.demo.broker_process import BrokerProcess
-from odradek.kernel.cli.demo.data import (
-    DemoRecord,
-    checksum,
-    first_at_or_after,
-    keys_out_of_order,
-    record_of,
-    segments_of,
-)
-from odradek.kernel.cli.demo.group_work import Act, GroupRun, Share
-from odradek.kernel.cli.demo.scene import Scene
-from odradek.kernel.cli.demo.stage import Stage
-from odradek.kernel.cli.demo.transaction_work import Moment
-from odradek.kernel.cli.demo.zones import Transition
-from odradek.kernel.cli.group_offsets import PartitionProgress
-from odradek.kernel.client.admin_group_values import GroupMemberDescription
+from odradek.cli.demo import group_chapter, story, transaction_chapter
+from odradek.cli.demo.broker_process import BrokerProcess
+from odradek.cli.demo.data import DemoRecord, checksum, first_at_or_after, keys_out_of_order, record_of, segments_of
+from odradek.cli.demo.group_work import Act, GroupRun, Share
+from odradek.cli.demo.scene import Scene
+from odradek.cli.demo.stage import Stage
+from odradek.cli.demo.transaction_work import Moment
+from odradek.cli.demo.zones import Transition
+from odradek.cli.group_offsets import PartitionProgress
+from odradek.client.admin_group_values import GroupMemberDescription
 from odradek.kernel.errors import OdradekError
 from odradek.kernel.types import TopicPartition
 

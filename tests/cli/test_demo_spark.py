@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from odradek.kernel.cli.demo import spark_chapters, spark_job, spark_process, spark_story
-from odradek.kernel.cli.demo.broker_process import BrokerProcess
-from odradek.kernel.cli.demo.data import record_of
-from odradek.kernel.cli.demo.spark_process import SparkJob, check_installed, quick_python
-from odradek.kernel.cli.demo.spark_scene import SparkScene, weeks_until
-from odradek.kernel.cli.demo.stage import Stage
-from odradek.kernel.cli.demo.zones import Transition
+from odradek.cli.demo import spark_chapters, spark_job, spark_process, spark_story
+from odradek.cli.demo.broker_process import BrokerProcess
+from odradek.cli.demo.data import record_of
+from odradek.cli.demo.spark_process import SparkJob, check_installed, quick_python
+from odradek.cli.demo.spark_scene import SparkScene, weeks_until
+from odradek.cli.demo.stage import Stage
+from odradek.cli.demo.zones import Transition
 from odradek.kernel.errors import ConfigError, OdradekError
 from tests.interop.clients import skip_or_fail
 from tests.waiting import until

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from odradek.kernel.cli.demo import tiered_story
-from odradek.kernel.cli.demo.stage import Stage
+from odradek.cli.demo import tiered_story
+from odradek.cli.demo.stage import Stage
 
 
 @pytest.fixture(scope="module")

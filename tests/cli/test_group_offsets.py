@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.kernel.cli.group_offsets import (
-    Reset,
-    parse_duration,
-    parse_partitions,
-    parse_plan,
-    progress,
-    total_lag,
-    within,
-)
-from odradek.kernel.client.admin_group_values import GroupDescription, GroupMemberDescription, classic_description
+from odradek.cli.group_offsets import Reset, parse_duration, parse_partitions, parse_plan, progress, total_lag, within
+from odradek.client.admin_group_values import GroupDescription, GroupMemberDescription, classic_description
 from odradek.kernel.errors import ConfigError
 from odradek.kernel.types import TopicPartition
 from odradek.kernel.wire.messages.api_15_describe_groups import DescribedGroup, DescribedGroupMember

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 import trio
 
-from odradek.kernel.client import Admin, NewTopic, OffsetAndMetadata, Producer, TopicPartition
-from odradek.kernel.client.admin_groups import GroupCalls
-from odradek.kernel.testing.running_broker import running_broker
+from odradek.client import Admin, NewTopic, OffsetAndMetadata, Producer, TopicPartition
+from odradek.client.admin_groups import GroupCalls
 from odradek.kernel.wire.messages.api_11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from odradek.kernel.wire.messages.api_14_sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from odradek.kernel.wire.messages.api_68_consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -22,6 +21,7 @@ from odradek.kernel.wire.messages.consumer_protocol import (
     new_assignment,
     new_subscription,
 )
+from odradek.testing.running_broker import running_broker
 
 from .conftest import Odradek
 

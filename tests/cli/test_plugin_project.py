@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from odradek.kernel.cli.plugin_hints import is_nearly_ours
-from odradek.kernel.cli.plugin_templates.project import KINDS, files_of
+from odradek.cli.plugin_hints import is_nearly_ours
+from odradek.cli.plugin_templates.project import KINDS, files_of
 
 LINE_MAX = 120
 

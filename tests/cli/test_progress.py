@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import pytest
 
-from odradek.kernel import progress
-from odradek.kernel.progress import ProgressLine
-from odradek.kernel.testing.running_broker import running_broker
+from odradek.kernel.machine import progress
+from odradek.kernel.machine.progress import ProgressLine
+from odradek.testing.running_broker import running_broker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from odradek.kernel.testing.running_broker import RunningBroker
+    from odradek.testing.running_broker import RunningBroker
 
 COUNT = 20_000
 LINE = "x" * 19 + "\n"

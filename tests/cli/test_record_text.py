@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.kernel.cli.offset_spec import OffsetSpec, Where, parse_moment, parse_offset, place
-from odradek.kernel.cli.record_format import ShownRecord, compile_format, json_line, unescape
-from odradek.kernel.cli.record_lines import DelimitedReader, JsonReader, ReadRecord
+from odradek.cli.offset_spec import OffsetSpec, Where, parse_moment, parse_offset, place
+from odradek.cli.record_format import ShownRecord, compile_format, json_line, unescape
+from odradek.cli.record_lines import DelimitedReader, JsonReader, ReadRecord
 from odradek.kernel.errors import ConfigError
 
 RECORD = ShownRecord("t", 3, 42, 1000, b"k", b"value", (("a", b"1"), ("b", None)))

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from odradek.kernel import progress
-from odradek.kernel.cli.perf import Measured
-from odradek.kernel.testing.running_broker import RunningBroker
+from odradek.cli.perf import Measured
+from odradek.kernel.machine import progress
+from odradek.testing.running_broker import RunningBroker
 
 NUMBERS = itertools.count()
 

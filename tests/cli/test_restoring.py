@@ -9,6 +9,8 @@ from uuid import UUID
 import attrs
 import pytest
 
+from odradek.cli.restoring import restore_topics
+from odradek.client import BlockingAdmin, BlockingProducer, ResourceType
 from odradek.kernel.api import (
     ConfigError,
     KafkaError,
@@ -16,10 +18,8 @@ from odradek.kernel.api import (
     RestoredSidecar,
     RestoredTopic,
 )
-from odradek.kernel.cli.restoring import restore_topics
-from odradek.kernel.client import BlockingAdmin, BlockingProducer, ResourceType
 from odradek.kernel.partitions.producer_snapshot import ProducerSnapshotEntry, encode_snapshot
-from odradek.kernel.testing.running_broker import running_broker
+from odradek.testing.running_broker import running_broker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from odradek.kernel.cli.running import run_interruptible
+from odradek.cli.running import run_interruptible
 
 
 async def add(first: int, second: int) -> int:

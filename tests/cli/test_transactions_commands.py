@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 import trio
 
-from odradek.kernel.cli.hanging import OpenTransaction, hanging, open_transactions
-from odradek.kernel.client import Admin, NewTopic, TopicPartition
-from odradek.kernel.client.admin_calls import check_item
-from odradek.kernel.client.admin_transactions import TransactionDescription
-from odradek.kernel.client.admin_values import ActiveProducer
+from odradek.cli.hanging import OpenTransaction, hanging, open_transactions
+from odradek.client import Admin, NewTopic, TopicPartition
+from odradek.client.admin_calls import check_item
+from odradek.client.admin_transactions import TransactionDescription
+from odradek.client.admin_values import ActiveProducer
 from odradek.kernel.records.builder import BatchBuilder
-from odradek.kernel.testing.running_broker import running_broker
 from odradek.kernel.wire.messages.api_00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from odradek.kernel.wire.messages.api_22_init_producer_id import InitProducerIdRequest
 from odradek.kernel.wire.messages.api_24_add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
 )
+from odradek.testing.running_broker import running_broker
 
 from .conftest import Odradek
 

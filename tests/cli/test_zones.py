@@ -8,13 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from odradek.kernel.cli.demo.zones import (
-    Transition,
-    all_transitions,
-    moment_text,
-    offset_text,
-    zone_transitions,
-)
+from odradek.cli.demo.zones import Transition, all_transitions, moment_text, offset_text, zone_transitions
 
 UNTIL = int(datetime(2026, 11, 1, tzinfo=UTC).timestamp())
 

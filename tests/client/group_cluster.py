@@ -13,8 +13,8 @@ from contextlib import contextmanager
 
 import trio
 
-from odradek.kernel.client import Admin, NewTopic, Producer
-from odradek.kernel.testing.running_broker import running_broker
+from odradek.client import Admin, NewTopic, Producer
+from odradek.testing.running_broker import running_broker
 from tests.waiting import PATIENCE_S
 
 QUICK = {

@@ -20,9 +20,9 @@ import attrs
 import trio
 import trio.testing
 
+from odradek.client import Admin, Consumer, Producer
+from odradek.client.errors import ConnectionFailedError
 from odradek.kernel import wire
-from odradek.kernel.client import Admin, Consumer, Producer
-from odradek.kernel.client.errors import ConnectionFailedError
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.wire.messages import api_00_produce as produce
 from odradek.kernel.wire.messages import api_01_fetch as fetch
@@ -38,7 +38,7 @@ from .virtual_cluster import virtually
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from odradek.kernel.clock import Clock
+    from odradek.kernel.machine.clock import Clock
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA = 0, 1, 2, 3
 FIND_COORDINATOR, API_VERSIONS, INIT_PRODUCER_ID = 10, 18, 22

@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from odradek.kernel.client.accumulator import Accumulator, ProducerBatch, record_size
+from odradek.client.accumulator import Accumulator, ProducerBatch, record_size
 from odradek.kernel.records.batch import read_header
 from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.records.reader import read_records

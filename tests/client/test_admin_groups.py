@@ -11,17 +11,8 @@ from typing import Any
 import pytest
 import trio
 
-from odradek.kernel.client import (
-    Admin,
-    BlockingAdmin,
-    BrokerError,
-    NewTopic,
-    OffsetAndMetadata,
-    Producer,
-    TopicPartition,
-)
+from odradek.client import Admin, BlockingAdmin, BrokerError, NewTopic, OffsetAndMetadata, Producer, TopicPartition
 from odradek.kernel.errors import ErrorCode
-from odradek.kernel.testing.running_broker import RunningBroker, running_broker
 from odradek.kernel.wire.messages.api_09_offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
@@ -33,6 +24,7 @@ from odradek.kernel.wire.messages.api_15_describe_groups import DescribedGroup a
 from odradek.kernel.wire.messages.api_15_describe_groups import DescribeGroupsResponse
 from odradek.kernel.wire.messages.api_69_consumer_group_describe import ConsumerGroupDescribeResponse
 from odradek.kernel.wire.messages.api_69_consumer_group_describe import DescribedGroup as ConsumerGroup
+from odradek.testing.running_broker import RunningBroker, running_broker
 
 from .fake_broker import fake_broker
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from odradek.kernel.client import BlockingAdmin, BlockingProducer, BrokerError, NewTopic, TopicPartition
+from odradek.client import BlockingAdmin, BlockingProducer, BrokerError, NewTopic, TopicPartition
 from odradek.kernel.errors import ErrorCode
-from odradek.kernel.testing.running_broker import RunningBroker, running_broker
+from odradek.testing.running_broker import RunningBroker, running_broker
 
 HERE = TopicPartition("here", 0)
 

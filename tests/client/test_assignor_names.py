@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.kernel.client import ClientError, Consumer
-from odradek.kernel.client.group.assignors import resolve_assignors
+from odradek.client import ClientError, Consumer
+from odradek.client.group.assignors import resolve_assignors
 from odradek.kernel.errors import ConfigError
-from odradek.kernel.testing.running_broker import running_broker
 from odradek.plugins.assignors.range_assignor import RangeAssignor
+from odradek.testing.running_broker import running_broker
 
 from .group_cluster import FAST, QUICK, run
 

@@ -8,13 +8,7 @@ from collections.abc import Iterator
 import pytest
 import trio
 
-from odradek.kernel.client import (
-    BlockingConsumer,
-    BlockingProducer,
-    ClientClosedError,
-    RebalanceListener,
-    TopicPartition,
-)
+from odradek.client import BlockingConsumer, BlockingProducer, ClientClosedError, RebalanceListener, TopicPartition
 
 from .group_cluster import FAST, cluster, fill, make_topic, name
 

@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 import trio
 
-from odradek.kernel.testing.running_broker import running_broker
+from odradek.testing.running_broker import running_broker
 from tests.interop.clients import import_or_skip
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

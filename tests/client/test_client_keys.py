@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.kernel.client.consumer_settings import ADMIN_KEYS, CONSUMER_KEYS, AdminSettings, ConsumerSettings
-from odradek.kernel.client.producer_settings import PRODUCER_KEYS, ProducerSettings
-from odradek.kernel.client.refused_keys import COMMON_REFUSALS, CONSUMER_REFUSALS, Refusal
+from odradek.client.consumer_settings import ADMIN_KEYS, CONSUMER_KEYS, AdminSettings, ConsumerSettings
+from odradek.client.producer_settings import PRODUCER_KEYS, ProducerSettings
+from odradek.client.refused_keys import COMMON_REFUSALS, CONSUMER_REFUSALS, Refusal
 from odradek.kernel.config.values import render
 from odradek.kernel.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from odradek.kernel.client.settings import ClientKey
+    from odradek.client.settings import ClientKey
 
 HERE: dict[str, object] = {"bootstrap.servers": "127.0.0.1:9092"}
 GOLDEN: dict[str, Any] = json.loads((Path(__file__).parent / "golden" / "client_keys.json").read_text(encoding="utf-8"))

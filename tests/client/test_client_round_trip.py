@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import trio
 
-from odradek.kernel.client import (
+from odradek.client import (
     Admin,
     BlockingAdmin,
     BlockingConsumer,
@@ -29,8 +29,8 @@ from odradek.kernel.client import (
     TopicPartition,
 )
 from odradek.kernel.errors import ErrorCode
-from odradek.kernel.testing.running_broker import RunningBroker, running_broker
 from odradek.kernel.wire.special_timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from odradek.testing.running_broker import RunningBroker, running_broker
 from tests.waiting import PATIENCE_S
 
 FAST = {"linger.ms": 0}

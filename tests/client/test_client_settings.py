@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.kernel.client import Producer
-from odradek.kernel.client.consumer_settings import (
-    ADMIN_KEYS,
-    CONSUMER_KEYS,
-    AdminSettings,
-    ConsumerSettings,
-    duration_ms,
-)
-from odradek.kernel.client.partitioners import RoundRobinPartitioner
-from odradek.kernel.client.producer_settings import PRODUCER_KEYS, ProducerSettings
+from odradek.client import Producer
+from odradek.client.consumer_settings import ADMIN_KEYS, CONSUMER_KEYS, AdminSettings, ConsumerSettings, duration_ms
+from odradek.client.partitioners import RoundRobinPartitioner
+from odradek.client.producer_settings import PRODUCER_KEYS, ProducerSettings
 from odradek.kernel.errors import ConfigError
 from odradek.kernel.records.compression import CompressionType
 
@@ -122,9 +116,7 @@ def test_codecs_and_levels(given: dict[str, object], codec: CompressionType, lev
 
 
 def test_a_class_may_be_named_by_its_path() -> None:
-    settings = ProducerSettings.read(
-        {**HERE, "partitioner.class": "odradek.kernel.client.partitioners:RoundRobinPartitioner"}
-    )
+    settings = ProducerSettings.read({**HERE, "partitioner.class": "odradek.client.partitioners:RoundRobinPartitioner"})
 
     assert isinstance(settings.partitioner, RoundRobinPartitioner)
 

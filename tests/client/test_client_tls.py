@@ -14,10 +14,10 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from odradek.kernel.client import ClientError, ConnectionFailedError, Producer
-from odradek.kernel.client.connection import connect_stream
-from odradek.kernel.client.producer_settings import ProducerSettings
-from odradek.kernel.client.tls import client_context
+from odradek.client import ClientError, ConnectionFailedError, Producer
+from odradek.client.connection import connect_stream
+from odradek.client.producer_settings import ProducerSettings
+from odradek.client.tls import client_context
 from odradek.kernel.errors import ConfigError
 from tests.tls_broker import Secured, secured_broker
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Iterator
 
-    from odradek.kernel.client.connection import Connect
-    from odradek.kernel.client.settings import ConnectionSettings
+    from odradek.client.connection import Connect
+    from odradek.client.settings import ConnectionSettings
 
 
 @pytest.fixture(scope="module", params=["auto", "portable"])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from odradek.kernel.client import Consumer, RebalanceListener, TopicPartition
+from odradek.client import Consumer, RebalanceListener, TopicPartition
 
 from .group_cluster import FAST, PROTOCOLS, cluster, fill, make_topic, name, run
 

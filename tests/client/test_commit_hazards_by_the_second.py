@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 import trio
 
-from odradek.kernel.client import Consumer, RebalanceListener, TopicPartition
+from odradek.client import Consumer, RebalanceListener, TopicPartition
 from odradek.kernel.errors import ErrorCode
 
 from .virtual_cluster import PROTOCOLS, SESSION_S, VirtualCluster, virtual_cluster, virtually

@@ -11,8 +11,8 @@ import pytest
 import trio
 import trio.testing
 
-from odradek.kernel.client import Admin, BrokerError, ClientError, ClientTimeoutError, Consumer, Producer
-from odradek.kernel.client.connection import connect_stream
+from odradek.client import Admin, BrokerError, ClientError, ClientTimeoutError, Consumer, Producer
+from odradek.client.connection import connect_stream
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.types import TopicPartition
 from odradek.kernel.wire.messages.api_03_metadata import MetadataResponse
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Awaitable, Callable
 
-    from odradek.kernel.client.settings import ConnectionSettings
+    from odradek.client.settings import ConnectionSettings
 
 QUIET = 3_600_000
 """Longer than any test."""

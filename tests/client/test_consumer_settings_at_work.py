@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from odradek.kernel.client import BrokerError, NoOffsetForPartitionError
-from odradek.kernel.clock import ManualClock
+from odradek.client import BrokerError, NoOffsetForPartitionError
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.types import TopicPartition
 
 from .scripted_brokers import FETCH, LIST_OFFSETS, METADATA, ScriptedBrokers, with_brokers
 
 if TYPE_CHECKING:
-    from odradek.kernel.client import Consumer, ConsumerRecord
+    from odradek.client import Consumer, ConsumerRecord
 
 HERE = TopicPartition("t", 0)
 

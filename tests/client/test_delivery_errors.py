@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.kernel.client import BrokerError, ClientError, ClientTimeoutError, RecordMetadata
+from odradek.client import BrokerError, ClientError, ClientTimeoutError, RecordMetadata
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.wire.messages.api_22_init_producer_id import InitProducerIdResponse
 
 from .scripted_brokers import INIT_PRODUCER_ID, PRODUCE, ScriptedBrokers, with_brokers
 
 if TYPE_CHECKING:
-    from odradek.kernel.client import Producer
+    from odradek.client import Producer
 
 
 async def _told(producer: Producer, form: str, value: str) -> ClientError | None:

@@ -6,11 +6,11 @@ import uuid
 
 import pytest
 
-from odradek.kernel.client.cluster import Cluster
-from odradek.kernel.client.consumer_settings import ConsumerSettings
-from odradek.kernel.client.errors import BrokerError, NoOffsetForPartitionError
-from odradek.kernel.client.fetched_records import FetchedRecords
-from odradek.kernel.client.fetcher import Fetcher
+from odradek.client.cluster import Cluster
+from odradek.client.consumer_settings import ConsumerSettings
+from odradek.client.errors import BrokerError, NoOffsetForPartitionError
+from odradek.client.fetched_records import FetchedRecords
+from odradek.client.fetcher import Fetcher
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.batch import CorruptRecordsError
 from odradek.kernel.records.builder import BatchBuilder

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 import trio
 
-from odradek.kernel.client import (
+from odradek.client import (
     Admin,
     BrokerError,
     ClientUsageError,

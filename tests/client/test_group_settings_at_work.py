@@ -21,7 +21,7 @@ from .virtual_cluster import PROTOCOLS, VirtualCluster, virtual_cluster, virtual
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from odradek.kernel.client import Consumer
+    from odradek.client import Consumer
 
 EVERY_PROTOCOL = pytest.mark.parametrize("protocol", PROTOCOLS)
 

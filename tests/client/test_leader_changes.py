@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import trio
 
-from odradek.kernel.client import (
+from odradek.client import (
     BufferExhaustedError,
     ClientTimeoutError,
     Consumer,

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from odradek.kernel.client.backoff import Backoff
-from odradek.kernel.client.cluster import Cluster
-from odradek.kernel.client.errors import (
+from odradek.client.backoff import Backoff
+from odradek.client.cluster import Cluster
+from odradek.client.errors import (
     BrokerError,
     ClientError,
     ClientTimeoutError,
@@ -24,12 +24,12 @@ from odradek.kernel.client.errors import (
     TransactionFatalError,
     UnsupportedVersionError,
 )
-from odradek.kernel.client.group.classic_member import ClassicMember, Phase
-from odradek.kernel.client.group.committed import commit_outcome, commit_request, fetch_outcome, fetch_request
-from odradek.kernel.client.group.consumer_member import ConsumerMember
-from odradek.kernel.client.group.consumer_member import Phase as ConsumerPhase
-from odradek.kernel.client.group.member import Assign, CallKind, GroupMetadata, GroupSettings, Rest, Send
-from odradek.kernel.client.transactions.machine import NEXT, State, TransactionMachine, Verdict, judge
+from odradek.client.group.classic_member import ClassicMember, Phase
+from odradek.client.group.committed import commit_outcome, commit_request, fetch_outcome, fetch_request
+from odradek.client.group.consumer_member import ConsumerMember
+from odradek.client.group.consumer_member import Phase as ConsumerPhase
+from odradek.client.group.member import Assign, CallKind, GroupMetadata, GroupSettings, Rest, Send
+from odradek.client.transactions.machine import NEXT, State, TransactionMachine, Verdict, judge
 from odradek.kernel.contracts.assignor import MemberAssignment
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.types import TopicPartition

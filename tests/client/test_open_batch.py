@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.kernel.client.accumulator import Accumulator, record_size
+from odradek.client.accumulator import Accumulator, record_size
 from odradek.kernel.records.batch import HEADER_SIZE
 from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.types import TopicPartition

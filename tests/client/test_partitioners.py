@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.partitioner.default import murmur2 as kafka_python_murmur2
 
-from odradek.kernel.client.cluster import Cluster, PartitionInfo, TopicInfo
-from odradek.kernel.client.partitioners import RoundRobinPartitioner, StickyPartitioner, murmur2, partition_of_key
+from odradek.client.cluster import Cluster, PartitionInfo, TopicInfo
+from odradek.client.partitioners import RoundRobinPartitioner, StickyPartitioner, murmur2, partition_of_key
 
 # From Apache Kafka's UtilsTest.testMurmur2, as signed 32-bit numbers.
 JAVA_HASHES = {

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import trio
 
-from odradek.kernel.client import (
+from odradek.client import (
     BrokerError,
     BufferExhaustedError,
     ClientClosedError,

@@ -10,13 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from odradek.kernel.client import (
-    BrokerError,
-    BufferExhaustedError,
-    ClientError,
-    ClientTimeoutError,
-    RecordTooLargeError,
-)
+from odradek.client import BrokerError, BufferExhaustedError, ClientError, ClientTimeoutError, RecordTooLargeError
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.reader import read_records
 from odradek.kernel.wire.messages.api_03_metadata import MetadataResponse

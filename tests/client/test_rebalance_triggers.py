@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from odradek.kernel.client import CommitFailedError, Consumer, TopicPartition
+from odradek.client import CommitFailedError, Consumer, TopicPartition
 from odradek.plugins.groups.classic.group import ClassicGroup
 
 from .virtual_cluster import PROTOCOLS, SESSION_S, VirtualCluster, virtual_cluster, virtually

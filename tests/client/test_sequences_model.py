@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.kernel.client.accumulator import Accumulator, ProducerBatch
-from odradek.kernel.client.sequences import EPOCH_MAX, Sequences
+from odradek.client.accumulator import Accumulator, ProducerBatch
+from odradek.client.sequences import EPOCH_MAX, Sequences
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.types import TopicPartition

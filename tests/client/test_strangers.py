@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from odradek.kernel.client import Admin, ConnectionFailedError
-from odradek.kernel.client.strangers import HANGS_UP, HANGS_UP_ON_TLS, NO_TLS, SPEAKS_HTTP, SPEAKS_TLS, who_answered
-from odradek.kernel.testing.running_broker import running_broker
+from odradek.client import Admin, ConnectionFailedError
+from odradek.client.strangers import HANGS_UP, HANGS_UP_ON_TLS, NO_TLS, SPEAKS_HTTP, SPEAKS_TLS, who_answered
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest
+from odradek.testing.running_broker import running_broker
 from tests.tls_broker import secured_broker
 
 if TYPE_CHECKING:

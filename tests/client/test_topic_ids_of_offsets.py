@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import trio
 
+from odradek.client import Admin, Consumer, NewTopic, OffsetAndMetadata, Producer, TopicPartition
+from odradek.client.connection import Connection
+from odradek.client.fetch_session import FINAL_EPOCH, FetchSession
 from odradek.kernel.broker import Broker, read_broker_options
-from odradek.kernel.client import Admin, Consumer, NewTopic, OffsetAndMetadata, Producer, TopicPartition
-from odradek.kernel.client.connection import Connection
-from odradek.kernel.client.fetch_session import FINAL_EPOCH, FetchSession
 from odradek.kernel.wire.messages.api_01_fetch import FetchResponse
 from odradek.kernel.wire.messages.api_08_offset_commit import OffsetCommitRequest
 from odradek.kernel.wire.messages.api_09_offset_fetch import OffsetFetchRequest

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 import trio
 
-from odradek.kernel.client import (
+from odradek.client import (
     BrokerError,
     ClientError,
     ClientUsageError,
@@ -22,7 +22,7 @@ from odradek.kernel.client import (
     TransactionAbortedError,
     TransactionFatalError,
 )
-from odradek.kernel.client.transactions.machine import State
+from odradek.client.transactions.machine import State
 
 from .group_cluster import FAST, cluster, fill, make_topic, name, run
 

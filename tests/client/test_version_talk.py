@@ -10,16 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek import __version__
+from odradek.client import Admin, BlockingConsumer, BlockingProducer, Producer, TopicPartition, UnsupportedVersionError
+from odradek.client.versions import common_version, decode_api_versions
 from odradek.kernel import wire
-from odradek.kernel.client import (
-    Admin,
-    BlockingConsumer,
-    BlockingProducer,
-    Producer,
-    TopicPartition,
-    UnsupportedVersionError,
-)
-from odradek.kernel.client.versions import common_version, decode_api_versions
 from odradek.kernel.wire.messages.api_00_produce import ProduceRequest
 from odradek.kernel.wire.messages.api_18_api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from odradek.kernel.wire.special_timestamps import MAX_TIMESTAMP

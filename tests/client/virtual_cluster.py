@@ -17,9 +17,9 @@ import attrs
 import trio
 import trio.testing
 
+from odradek.client import Consumer
+from odradek.client.errors import ConnectionFailedError
 from odradek.kernel import wire
-from odradek.kernel.client import Consumer
-from odradek.kernel.client.errors import ConnectionFailedError
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.types import TopicPartition
@@ -35,8 +35,8 @@ from .offered_versions import every_api
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
+    from odradek.client.settings import ConnectionSettings
     from odradek.kernel.api import RequestContext
-    from odradek.kernel.client.settings import ConnectionSettings
 
 PROTOCOLS: dict[str, dict[str, object]] = {
     "eager": {"partition.assignment.strategy": "range"},

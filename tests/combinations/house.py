@@ -22,7 +22,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from odradek.kernel.testing.running_broker import RunningBroker, running_broker
+from odradek.testing.running_broker import RunningBroker, running_broker
 from tests.waiting import PATIENCE_S, until
 
 from .table import QUICK, Combination, Storage

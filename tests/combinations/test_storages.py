@@ -14,8 +14,8 @@ from odradek.kernel.partitions.recovery import rebuild_producers, replay
 from odradek.kernel.records.batch import assign_offset_and_epoch
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.compression import CompressionType
-from odradek.kernel.testing.contracts.storage_base import PARTITION, make_context, read_bytes
 from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from odradek.testing.contracts.storage_base import PARTITION, make_context, read_bytes
 
 from ..broker.broker_process import Client
 from ..broker.test_process import produce

@@ -10,7 +10,6 @@ from typing import Any
 
 import trio
 
-from odradek.kernel.clock import ManualClock
 from odradek.kernel.config.broker import BrokerConfig, Setting
 from odradek.kernel.config.registry import Registry
 from odradek.kernel.contracts.election import PartitionState
@@ -19,8 +18,9 @@ from odradek.kernel.contracts.transactions import TransactionMarker
 from odradek.kernel.coordinator.runtime import Runtime
 from odradek.kernel.coordinator.runtimes import CoordinatorRuntimes
 from odradek.kernel.errors import ErrorCode
-from odradek.kernel.files import Files, OsFiles
-from odradek.kernel.ids import RandomIds
+from odradek.kernel.machine.clock import ManualClock
+from odradek.kernel.machine.files import Files, OsFiles
+from odradek.kernel.machine.ids import RandomIds
 from odradek.kernel.partitions.replica import AppendOrigin, Replica, TopicSettings
 from odradek.kernel.partitions.replica_manager import ReplicaManager
 from odradek.kernel.partitions.topic_plan import TopicPlan
@@ -29,10 +29,10 @@ from odradek.kernel.records.batch import read_header
 from odradek.kernel.records.reader import read_records
 from odradek.kernel.records.record import Record
 from odradek.kernel.records.validation import ValidationRules
-from odradek.kernel.testing.shard_harness import RecordingWaiter
 from odradek.plugins.election_isr.factory import IsrElectionFactory
 from odradek.plugins.storage_memory.engine import MemoryEngine
 from odradek.plugins.storage_segment.engine import SegmentEngine
+from odradek.testing.shard_harness import RecordingWaiter
 
 from .toy import CounterCoordinator, CounterShard, Result
 

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from odradek.kernel.api import NO_PRODUCER, ProducerIdentity, TopicPartition
 from odradek.kernel.coordinator.hosted_shard import HostedShard, ShardState
 from odradek.kernel.coordinator.loader import Load, LoadCounters, Loader
-from odradek.kernel.testing.shard_harness import LoggedMarker, ShardHarness
 from odradek.plugins.groups.classic.group import ClassicGroup
 from odradek.plugins.groups.consumer.group import ConsumerGroup
 from odradek.plugins.groups.shard import GroupShard
+from odradek.testing.shard_harness import LoggedMarker, ShardHarness
 from tests.cleanup.compacted import CompactedTopic
 from tests.plugins.groups.consumer.driven_consumers import DrivenConsumers, consumer_state
 from tests.plugins.groups.driven import GROUP

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.kernel.coordinator_keys import REMEMBERED_LENGTH_MAX, java_hash, partition_of_key
+from odradek.kernel.contracts.coordinator_keys import REMEMBERED_LENGTH_MAX, java_hash, partition_of_key
 
 
 @pytest.mark.parametrize(

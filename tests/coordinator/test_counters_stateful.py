@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from odradek.kernel.contracts.coordinator import ProducerIdentity
 from odradek.kernel.errors import ErrorCode
-from odradek.kernel.testing.shard_harness import RecordingWaiter
+from odradek.testing.shard_harness import RecordingWaiter
 
 from .hosting import World
 

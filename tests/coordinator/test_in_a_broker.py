@@ -15,9 +15,8 @@ from odradek.kernel.api import hookimpl
 from odradek.kernel.broker import Broker, read_broker_options
 from odradek.kernel.contracts.coordinator import TopicKeys
 from odradek.kernel.errors import ErrorCode, PluginError
-from odradek.kernel.plugin_manager import FoundPlugin
+from odradek.kernel.plugin_system.manager import FoundPlugin
 from odradek.kernel.records.builder import BatchBuilder
-from odradek.kernel.testing.shard_harness import RecordingWaiter
 from odradek.kernel.wire.codec import decode
 from odradek.kernel.wire.headers import decode_response_header, encode_request
 from odradek.kernel.wire.messages.api_00_produce import (
@@ -43,6 +42,7 @@ from odradek.kernel.wire.messages.api_75_describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
     TopicRequest,
 )
+from odradek.testing.shard_harness import RecordingWaiter
 from tests.waiting import PATIENCE_S
 
 from .toy import CounterCoordinator

@@ -18,7 +18,7 @@ from odradek.kernel.errors import CorruptionError, ErrorCode, StorageError
 from odradek.kernel.records.batch import CRC_POSITION, MAGIC_POSITION, compute_crc, iterate_batches
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.compression import CompressionType
-from odradek.kernel.testing.faults import FaultyFiles, PowerLoss
+from odradek.testing.faults import FaultyFiles, PowerLoss
 
 from .hosting import TOPIC, World
 

@@ -10,7 +10,7 @@ from odradek.kernel.contracts.coordinator import ProducerIdentity
 from odradek.kernel.coordinator.open_batch import record_size_max
 from odradek.kernel.errors import ErrorCode, KafkaError, PluginError, StorageError
 from odradek.kernel.records.batch import HEADER_SIZE, BatchHeader, iterate_batches
-from odradek.kernel.testing.shard_harness import RecordingWaiter
+from odradek.testing.shard_harness import RecordingWaiter
 
 from .hosting import RULES, TOPIC, World
 from .toy import Added, CounterCoordinator, CounterShard, Result

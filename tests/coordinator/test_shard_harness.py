@@ -8,13 +8,7 @@ import pytest
 
 from odradek.kernel.contracts.coordinator import PARKED, CoordinatorResult, ProducerIdentity
 from odradek.kernel.errors import ErrorCode, KafkaError
-from odradek.kernel.testing.shard_harness import (
-    RETRY_PAUSE_MS,
-    LoggedMarker,
-    LoggedRecord,
-    RecordingWaiter,
-    ShardHarness,
-)
+from odradek.testing.shard_harness import RETRY_PAUSE_MS, LoggedMarker, LoggedRecord, RecordingWaiter, ShardHarness
 
 from .toy import Added, CounterCoordinator, CounterShard, Result
 

@@ -5,14 +5,15 @@ import uuid
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
-from odradek.kernel.clock import Clock, ManualClock
 from odradek.kernel.config.broker import BrokerConfig
 from odradek.kernel.config.registry import Registry
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.contracts.storage import LogConfig, StorageContext, StorageEngine
 from odradek.kernel.contracts.tiering import Tier, TierSettings
-from odradek.kernel.files import Files, OsFiles
-from odradek.kernel.ids import RandomIds
+from odradek.kernel.machine.clock import Clock, ManualClock
+from odradek.kernel.machine.files import Files, OsFiles
+from odradek.kernel.machine.ids import RandomIds
+from odradek.kernel.machine.throttle import Throttle
 from odradek.kernel.partitions.append_check import NOT_NEEDED
 from odradek.kernel.partitions.replica import Replica, TopicSettings
 from odradek.kernel.partitions.replica_manager import ReplicaManager
@@ -20,7 +21,6 @@ from odradek.kernel.partitions.topic_plan import TopicPlan
 from odradek.kernel.records.batch import read_header
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.validation import ValidationRules
-from odradek.kernel.throttle import Throttle
 from odradek.plugins.election_isr.factory import IsrElectionFactory
 from odradek.plugins.storage_segment.engine import SegmentEngine
 

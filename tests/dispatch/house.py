@@ -10,14 +10,14 @@ from typing import Any
 from odradek.kernel.contracts.disk_work import DiskWork, do_now
 from odradek.kernel.contracts.tiering import Tier
 from odradek.kernel.contracts.transactions import Transactions
+from odradek.kernel.dispatch.fetch_session import FetchSessionCache
 from odradek.kernel.dispatch.handlers.api_00_produce import ProduceHandler
 from odradek.kernel.dispatch.handlers.api_01_fetch import FetchHandler
 from odradek.kernel.dispatch.handlers.api_27_write_txn_markers import WriteTxnMarkersHandler
 from odradek.kernel.dispatch.handlers.api_61_describe_producers import DescribeProducersHandler
-from odradek.kernel.dispatch.handlers.produce_admission import AdmissionSettings, ProduceAdmission
+from odradek.kernel.dispatch.produce_admission import AdmissionSettings, ProduceAdmission
 from odradek.kernel.dispatch.router import Router
 from odradek.kernel.network.connection import Connection
-from odradek.kernel.partitions.fetch_session import FetchSessionCache
 from odradek.kernel.partitions.marker_writer import LocalMarkerWriter
 from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.purgatory.delayed_operation import DelayedOperation

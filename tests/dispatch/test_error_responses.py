@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from odradek.kernel.broker import Broker, read_broker_options
-from odradek.kernel.broker_parts import BrokerParts
-from odradek.kernel.clock import ManualClock
+from odradek.kernel.broker.parts import BrokerParts
 from odradek.kernel.dispatch.request import Request
 from odradek.kernel.dispatch.routes import Route
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.wire.codec import decode, encode_bytes
 from odradek.kernel.wire.message import Message
 from tests.wire.random_messages import random_message

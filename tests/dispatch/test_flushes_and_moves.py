@@ -14,7 +14,7 @@ from odradek.kernel.contracts.disk_work import DiskWork
 from odradek.kernel.contracts.storage import NO_LIMIT, LogConfig
 from odradek.kernel.dispatch.handlers.api_35_describe_log_dirs import DescribeLogDirsHandler
 from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
-from odradek.kernel.files import OsFiles
+from odradek.kernel.machine.files import OsFiles
 from odradek.kernel.partitions.flush_service import FlushService
 from odradek.kernel.partitions.log_move import begin_move, move_replica
 from odradek.kernel.partitions.replica import Replica

@@ -13,7 +13,7 @@ import trio
 from odradek.kernel.contracts.api_handler import AS_TASK, RequestContext
 from odradek.kernel.dispatch.handlers import api_02_list_offsets
 from odradek.kernel.dispatch.handlers.api_02_list_offsets import ListOffsetsHandler
-from odradek.kernel.files import OsFiles
+from odradek.kernel.machine.files import OsFiles
 from odradek.kernel.partitions.timestamp_lookup import TimestampOffset, find_in_batch
 from odradek.kernel.records.batch import encode_batch, read_header
 from odradek.kernel.records.record import encode_record

@@ -21,12 +21,12 @@ from odradek.kernel.contracts.cleanup import CleanupSettings
 from odradek.kernel.contracts.tiering import TierSettings
 from odradek.kernel.dispatch.handlers.api_02_list_offsets import ListOffsetsHandler
 from odradek.kernel.errors import ErrorCode
-from odradek.kernel.testing.far_tier import FarLog, FarTier
 from odradek.kernel.wire.messages.api_02_list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from odradek.testing.far_tier import FarLog, FarTier
 
 from .hosted import Hosted
 

@@ -11,9 +11,9 @@ import pytest
 import trio
 
 from odradek.kernel.errors import ErrorCode, KafkaError
+from odradek.kernel.machine.throttle import Throttle
 from odradek.kernel.partitions.log_moves import LogMoves
 from odradek.kernel.partitions.replica import Replica
-from odradek.kernel.throttle import Throttle
 from tests.waiting import until_async
 
 from .hosted import Hosted, unlimited

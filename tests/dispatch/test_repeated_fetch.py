@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.kernel.dispatch.handlers import repeated_fetch
-from odradek.kernel.dispatch.handlers.repeated_fetch import ATTEMPTS, LEARNED_BYTES_MAX, RepeatedFetches
+from odradek.kernel.dispatch import repeated_fetch
+from odradek.kernel.dispatch.repeated_fetch import ATTEMPTS, LEARNED_BYTES_MAX, RepeatedFetches
 from odradek.kernel.wire.codec import decode, encode_bytes
 from odradek.kernel.wire.headers import decode_response_header, encode_request
 from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic

@@ -11,12 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.kernel.dispatch.handlers import repeated_produce
-from odradek.kernel.dispatch.handlers.repeated_produce import (
-    RepeatedProduce,
-    RepeatedProduces,
-    find_repeated_in_python,
-)
+from odradek.kernel.dispatch import repeated_produce
+from odradek.kernel.dispatch.repeated_produce import RepeatedProduce, RepeatedProduces, find_repeated_in_python
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.wire.codec import decode, encode_bytes
 from odradek.kernel.wire.messages.api_00_produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -28,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from odradek.kernel.dispatch.handlers.repeated_produce import Finder
+    from odradek.kernel.dispatch.repeated_produce import Finder
     from odradek.kernel.dispatch.router import Router
 
 KERNEL = "odradek.kernel.dispatch.handlers._repeated"

@@ -12,7 +12,6 @@ import pytest
 from odradek.kernel.contracts.cleanup import CleanupSettings
 from odradek.kernel.contracts.tiering import TierSettings
 from odradek.kernel.errors import ErrorCode, KafkaError
-from odradek.kernel.testing.far_tier import FarLog, FarTier
 from odradek.kernel.wire.messages.api_01_fetch import (
     FetchPartition,
     FetchRequest,
@@ -25,6 +24,7 @@ from odradek.kernel.wire.messages.api_27_write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
+from odradek.testing.far_tier import FarLog, FarTier
 
 from .house import House, batch, fetch_part, fetch_request, produce_request, values
 from .memory_client import MemoryClient

@@ -16,10 +16,10 @@ from typing import NamedTuple
 import odradek_template
 import pytest
 
+from odradek.cli import COMMANDS, build_parser
+from odradek.client.consumer_settings import ADMIN_KEYS, CONSUMER_KEYS
+from odradek.client.producer_settings import PRODUCER_KEYS
 from odradek.kernel import hookspecs
-from odradek.kernel.cli import COMMANDS, build_parser
-from odradek.kernel.client.consumer_settings import ADMIN_KEYS, CONSUMER_KEYS
-from odradek.kernel.client.producer_settings import PRODUCER_KEYS
 from odradek.kernel.config.keys import Scope
 from odradek.kernel.config.properties import parse_properties
 from odradek.kernel.config.registry import Registry
@@ -28,7 +28,7 @@ from odradek.kernel.config.toml_file import parse_toml
 from odradek.kernel.errors import ConfigError
 from odradek.spark_plugin.client.setting_keys import KNOWN_NAMES
 from tools.render_configuration import own_plugins
-from tools.rooms import LINKED
+from tools.rooms import LINKED, REAL
 
 ROOT = Path(__file__).parents[2]
 REGISTRY = Registry.of(
@@ -170,13 +170,13 @@ def test_decisions_are_numbered_without_gaps_and_listed() -> None:
         assert re.match(r"(Accepted|Superseded by .*), 20\d\d-\d\d\.", text_of(folder / name).splitlines()[2]), name
 
 
-def test_the_architecture_maps_everything_at_the_top_of_the_kernel() -> None:
+def test_the_architecture_maps_every_room() -> None:
     map_text = text_of(ROOT / "docs/architecture.md")
     entries = {
         f"{path.name}/" if path.is_dir() else path.name
         for path in (ROOT / "kernel").iterdir()
-        if not path.name.startswith("_")
-    }
+        if path.suffix in {"", ".py"} and not path.name.startswith("_")
+    } | {f"{name}/" for name in (*LINKED, *REAL)}
 
     assert sorted(entry for entry in entries if f"`{entry}`" not in map_text) == []
 
@@ -297,7 +297,7 @@ def is_known_key(name: str) -> bool:
 
 def test_every_key_that_is_named_is_known() -> None:
     begins = {name.split(".")[0] for keys in REGISTRY.keys.values() for name in keys} - {"odradek"}
-    own = re.compile(r"odradek\.(?!kernel|plugins|testing|toml|config\b|_)")
+    own = re.compile(r"odradek\.(?!kernel|plugins|testing|client|cli|lab|storage_base|toml|config\b|_)")
     wrong = []
     for page, span in spans():
         name = span.partition("=")[0].strip()
@@ -349,11 +349,9 @@ def test_examples_import_what_is_public_and_nothing_else() -> None:
     table = (ast.get_docstring(ast.parse(text_of(ROOT / "kernel/api.py"))) or "").splitlines()
     cells = [re.findall(r"`([\w.]+)`", line.split("|")[1]) for line in table if line.startswith("| `")]
     public = {
-        f"odradek.{name}" if not name.startswith(".") else f"odradek.kernel.testing{name}"
-        for names in cells
-        for name in names
+        f"odradek.{name}" if not name.startswith(".") else f"odradek.testing{name}" for names in cells for name in names
     }
-    of_modules = {"odradek.kernel.wire.messages", "odradek.kernel.testing.contracts"}
+    of_modules = {"odradek.kernel.wire.messages", "odradek.testing.contracts"}
     sources = {name_of(path): path.read_text(encoding="utf-8") for path in (ROOT / "examples").rglob("*.py")}
     sources |= {
         f"{name_of(block.page)}, block {number}": block.text

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
+from odradek.client import BrokerError, ClientError, Consumer, Producer
 from odradek.kernel.broker import Broker, read_broker_options
-from odradek.kernel.client import BrokerError, ClientError, Consumer, Producer
 from odradek.kernel.errors import ErrorCode, StorageError
-from odradek.kernel.testing.faults import FaultyFiles, PowerLoss
+from odradek.testing.faults import FaultyFiles, PowerLoss
 from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
     from pathlib import Path
 
-    from odradek.kernel.files import Files
+    from odradek.kernel.machine.files import Files
 
 EVERY_RECORD_IS_SYNCED = "log.flush.interval.messages=1"
 COUNT = 8

@@ -16,9 +16,9 @@ from typing import NamedTuple, TypeAlias
 
 import pytest
 
-from odradek.kernel.files import OsFiles, read_file
-from odradek.kernel.testing.faults import FaultyFiles
+from odradek.kernel.machine.files import OsFiles, read_file
 from odradek.plugins.storage_segment.engine import SegmentEngine
+from odradek.testing.faults import FaultyFiles
 from tests.cleanup.compacted import CompactedTopic, latest
 
 Contents: TypeAlias = frozenset[tuple[str, bytes | None]]

@@ -13,10 +13,10 @@ import attrs
 import pytest
 
 from odradek.kernel.api import Files, LogConfig, PartitionLog, StorageError, do_now
-from odradek.kernel.testing.batches import make_batch
-from odradek.kernel.testing.contracts.storage_base import PARTITION, make_context, read_bytes, rewrite
-from odradek.kernel.testing.faults import FaultyFiles, PowerLoss
 from odradek.plugins.storage_segment.engine import SegmentEngine
+from odradek.testing.batches import make_batch
+from odradek.testing.contracts.storage_base import PARTITION, make_context, read_bytes, rewrite
+from odradek.testing.faults import FaultyFiles, PowerLoss
 
 CONFIG = LogConfig(segment_bytes=1_000, segment_index_bytes=240, index_interval_bytes=200, file_delete_delay_ms=0)
 MANY = 10_000

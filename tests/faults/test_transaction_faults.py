@@ -18,7 +18,7 @@ from odradek.kernel.api import LogConfig, StorageError
 from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.partitions.transaction_index import TRANSACTION_INDEX_KIND, decode_transaction_index
 from odradek.kernel.records.control import ControlRecordType
-from odradek.kernel.testing.faults import FaultyFiles, PowerLoss
+from odradek.testing.faults import FaultyFiles, PowerLoss
 from tests.partitions.transactional_logs import WHERE, Broker, derived, seen
 
 CONFIG = LogConfig(

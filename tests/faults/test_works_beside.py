@@ -13,9 +13,9 @@ import attrs
 import pytest
 
 from odradek.kernel.api import DiskWork, LogConfig, PartitionLog, StorageError
-from odradek.kernel.testing.contracts.storage_base import PARTITION, all_bytes, fill, make_context
-from odradek.kernel.testing.faults import FaultyFiles, PowerLoss
 from odradek.plugins.storage_segment.engine import SegmentEngine
+from odradek.testing.contracts.storage_base import PARTITION, all_bytes, fill, make_context
+from odradek.testing.faults import FaultyFiles, PowerLoss
 
 CONFIG = LogConfig(segment_bytes=1_000, segment_index_bytes=240, index_interval_bytes=200)
 OPERATIONS_MAX = 60

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from odradek.kernel.client import Consumer, Producer
+from odradek.client import Consumer, Producer
 
 from ..broker.broker_process import broker_process
 from .brokers import SETTINGS, kafka_at

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from odradek.kernel.testing.running_broker import RunningBroker, running_broker
+from odradek.testing.running_broker import RunningBroker, running_broker
 
 from ..waiting import until
 from .clients import import_or_skip

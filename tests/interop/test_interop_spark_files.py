@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.kernel.client import NewTopic
+from odradek.client import NewTopic
 from odradek.spark_plugin.direct import SegmentPiece
 from odradek.spark_plugin.reading.batch_reader import BatchReader
 from tests.spark_plugin.test_reading_topics import FULL, rows_of

@@ -1,1 +1,1 @@
-"""Tests of the cluster metadata; a package, so that they share a controller and a table of requests."""
+"""Tests of the cluster metadata that every broker has."""

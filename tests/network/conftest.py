@@ -13,8 +13,8 @@ import pytest
 import trio
 import trustme
 
-from odradek.kernel.clock import SystemClock
 from odradek.kernel.errors import MalformedRequestError
+from odradek.kernel.machine.clock import SystemClock
 from odradek.kernel.network import reactor
 from odradek.kernel.network.connection import Connection, ReplySlot
 from odradek.kernel.network.server import NetworkServer

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from odradek.kernel.clock import SystemClock
+from odradek.kernel.machine.clock import SystemClock
 from odradek.kernel.network import reactor
 from odradek.kernel.network.endpoint import Endpoint
 from odradek.kernel.network.loop import EndpointMaker

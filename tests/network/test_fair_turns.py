@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from odradek.kernel.clock import SystemClock
+from odradek.kernel.machine.clock import SystemClock
 from odradek.kernel.network import reactor
 from odradek.kernel.network.endpoint import RECEIVE_BYTES_PER_TURN, Endpoint
 from odradek.kernel.network.settings import ListenerSettings, NetworkSettings

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import trio
 
-from odradek.kernel.clock import SystemClock
 from odradek.kernel.errors import ConfigError
+from odradek.kernel.machine.clock import SystemClock
 from odradek.kernel.network.listener import bind, plain_host, set_options
 from odradek.kernel.network.server import NetworkServer, make_loop
 from odradek.kernel.network.settings import ListenerSettings, LoopKind, NetworkSettings

@@ -16,7 +16,7 @@ import pytest
 import trio
 import trio.testing
 
-from odradek.kernel.clock import SystemClock
+from odradek.kernel.machine.clock import SystemClock
 from odradek.kernel.network import sleeper
 from odradek.kernel.network.settings import ListenerSettings, NetworkSettings
 from odradek.kernel.network.sleeper import Sleeper, epoll_that_watches, may_take_over_sleep, take_over_sleep

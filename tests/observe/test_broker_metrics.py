@@ -5,14 +5,15 @@ import uuid
 import attrs
 import pytest
 
-from odradek.kernel.clock import ManualClock
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.contracts.services import Metric
 from odradek.kernel.contracts.storage import LogConfig, StorageContext
+from odradek.kernel.dispatch.fetch_session import FetchSessionCache
 from odradek.kernel.dispatch.handlers.api_23_offset_for_leader_epoch import OffsetForLeaderEpochHandler
 from odradek.kernel.dispatch.routes import Route
-from odradek.kernel.files import OsFiles
-from odradek.kernel.ids import RandomIds
+from odradek.kernel.machine.clock import ManualClock
+from odradek.kernel.machine.files import OsFiles
+from odradek.kernel.machine.ids import RandomIds
 from odradek.kernel.network.statistics import NetworkStatistics
 from odradek.kernel.observe.broker_metrics import (
     network_metrics,
@@ -22,7 +23,6 @@ from odradek.kernel.observe.broker_metrics import (
     waiting_metrics,
 )
 from odradek.kernel.observe.idle_monitor import SAMPLES_BEFORE_WARNING, IdleMonitor
-from odradek.kernel.partitions.fetch_session import FetchSessionCache
 from odradek.kernel.partitions.replica import TopicSettings
 from odradek.kernel.partitions.replica_manager import ReplicaManager
 from odradek.kernel.partitions.topic_plan import TopicPlan

@@ -3,8 +3,8 @@ import math
 import pytest
 
 from odradek.kernel.contracts.services import Metric
+from odradek.kernel.dispatch.histogram import Histogram
 from odradek.kernel.errors import PluginError
-from odradek.kernel.observe.histogram import Histogram
 from odradek.kernel.observe.metrics import (
     PORTION_LINES,
     MetricsRegistry,

@@ -3,11 +3,11 @@ import random
 import pytest
 import trio
 
-from odradek.kernel.clock import ManualClock
 from odradek.kernel.contracts.services import Metric
+from odradek.kernel.dispatch.fetch_session import FetchSessionCache
 from odradek.kernel.errors import ConfigError, PluginError
+from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.observe.observer import Observer
-from odradek.kernel.partitions.fetch_session import FetchSessionCache
 from tests.dispatch.hosted import make_manager
 
 

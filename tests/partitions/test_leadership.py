@@ -8,8 +8,8 @@ from odradek.kernel.contracts.election import PartitionState, Ready, Role
 from odradek.kernel.partitions.producer_state import ProducerStateTable
 from odradek.kernel.partitions.replica import Replica, TopicSettings
 from odradek.kernel.records.validation import ValidationRules
-from odradek.kernel.testing.contracts.storage_base import PARTITION, SMALL, fill, make_context
 from odradek.plugins.storage_memory.engine import MemoryEngine
+from odradek.testing.contracts.storage_base import PARTITION, SMALL, fill, make_context
 
 STATE = PartitionState(leader=1, leader_epoch=5, partition_epoch=5, replicas=(1, 2, 3), isr=(1, 2, 3))
 

@@ -20,8 +20,8 @@ from odradek.kernel.partitions.transaction_index import (
 )
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.control import ControlRecordType, EndTransactionMarker, build_control_batch
-from odradek.kernel.testing.contracts.storage_base import PARTITION, make_context
 from odradek.plugins.storage_segment.engine import SegmentEngine
+from odradek.testing.contracts.storage_base import PARTITION, make_context
 
 
 class ReadLog:

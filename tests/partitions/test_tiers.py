@@ -16,8 +16,8 @@ from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.partitions.log_move import begin_move, move_replica
 from odradek.kernel.partitions.producer_snapshot import decode_snapshot
 from odradek.kernel.partitions.replica import Replica
-from odradek.kernel.testing.far_tier import FarLog, FarTier
 from odradek.kernel.types import IsolationLevel, TopicIdPartition
+from odradek.testing.far_tier import FarLog, FarTier
 from tests.dispatch.hosted import Hosted, unlimited
 
 TIERED = TierSettings(-1, -1, remote_log_copy_disable=False, cleanup=CleanupSettings())

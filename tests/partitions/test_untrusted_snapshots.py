@@ -6,8 +6,8 @@ from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.partitions.producer_snapshot import SNAPSHOT_KIND
 from odradek.kernel.partitions.producer_state import ProducerStateTable
 from odradek.kernel.partitions.recovery import recover_producers
-from odradek.kernel.testing.contracts.storage_base import PARTITION, fill, make_context
 from odradek.plugins.storage_segment.engine import SegmentEngine
+from odradek.testing.contracts.storage_base import PARTITION, fill, make_context
 
 
 def started(directory: Path) -> SegmentEngine:

@@ -16,11 +16,11 @@ from odradek.kernel.contracts.api_handler import RequestContext
 from odradek.kernel.contracts.storage import NO_LIMIT, LogConfig
 from odradek.kernel.dispatch.handlers.api_21_delete_records import DeleteRecordsHandler
 from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
+from odradek.kernel.machine.turnstile import SLICE_STEPS
 from odradek.kernel.partitions.flush_service import FlushService
 from odradek.kernel.partitions.producer_snapshot import SNAPSHOT_KIND, decode_snapshot
 from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.partitions.upkeep import Upkeep, UpkeepSettings
-from odradek.kernel.turnstile import SLICE_STEPS
 from odradek.kernel.types import NO_OFFSET
 from odradek.kernel.wire.messages.api_21_delete_records import (
     DeleteRecordsPartition,

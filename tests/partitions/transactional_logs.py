@@ -10,14 +10,14 @@ from typing import Any
 
 import attrs
 
+from odradek.client.fetched_records import FetchedRecords
 from odradek.kernel.api import Files, LogConfig
-from odradek.kernel.client.fetched_records import FetchedRecords
-from odradek.kernel.clock import ManualClock
 from odradek.kernel.config.broker import BrokerConfig
 from odradek.kernel.config.registry import Registry
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.contracts.transactions import TransactionMarker
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.partitions.marker_writer import LocalMarkerWriter
 from odradek.kernel.partitions.replica import Replica, TopicSettings
 from odradek.kernel.partitions.replica_manager import ReplicaManager
@@ -30,10 +30,10 @@ from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.control import ControlRecordType, EndTransactionMarker, read_control_record
 from odradek.kernel.records.reader import read_batch
 from odradek.kernel.records.validation import ValidationRules
-from odradek.kernel.testing.contracts.storage_base import make_context
 from odradek.kernel.types import IsolationLevel, TopicPartition
 from odradek.plugins.election_isr.factory import IsrElectionFactory
 from odradek.plugins.storage_segment.engine import SegmentEngine
+from odradek.testing.contracts.storage_base import make_context
 
 WHERE = TopicPartition("t", 0)
 TOPIC_ID = uuid.UUID(int=77)

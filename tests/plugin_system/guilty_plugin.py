@@ -14,10 +14,7 @@ from odradek.kernel.api import (
     BrokerHandle,
     CleanupPlan,
     CleanupPolicy,
-    EngineBase,
-    LogBase,
     LogConfig,
-    LogSegment,
     LogState,
     Metric,
     SegmentRewrite,
@@ -25,11 +22,10 @@ from odradek.kernel.api import (
     StorageContext,
     StorageError,
     StorageFactory,
-    StoredBatch,
     TopicIdPartition,
-    Work,
     hookimpl,
 )
+from odradek.storage_base import EngineBase, LogBase, LogSegment, StoredBatch, Work
 
 BLOCKS_S = 2.5
 

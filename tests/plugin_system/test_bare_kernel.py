@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
+from odradek.client import Admin, BrokerError, NewTopic, ResourceType
 from odradek.kernel.broker import Broker, read_broker_options
-from odradek.kernel.client import Admin, BrokerError, NewTopic, ResourceType
 from odradek.kernel.errors import ErrorCode
-from odradek.kernel.missing_roles import ROLE_OF_KEY_TYPE, missing_roles, told
+from odradek.kernel.plugin_system.missing_roles import ROLE_OF_KEY_TYPE, missing_roles, told
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from odradek.kernel.wire.messages.api_10_find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from odradek.kernel.wire.messages.api_18_api_versions import ApiVersionsRequest, ApiVersionsResponse

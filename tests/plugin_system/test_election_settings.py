@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.kernel.client import BlockingAdmin, NewTopic
-from odradek.kernel.testing.running_broker import running_broker
+from odradek.client import BlockingAdmin, NewTopic
 from odradek.kernel.types import METADATA_TOPIC
+from odradek.testing.running_broker import running_broker
 
 if TYPE_CHECKING:
     from pathlib import Path

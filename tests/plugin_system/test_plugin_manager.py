@@ -30,8 +30,7 @@ from odradek.kernel.api import (
     TopicIdPartition,
     hookimpl,
 )
-from odradek.kernel.ids import ZERO_ID
-from odradek.kernel.plugin_manager import (
+from odradek.kernel.plugin_system.manager import (
     PLUGIN_API_VERSION,
     FoundPlugin,
     PluginManager,
@@ -39,7 +38,8 @@ from odradek.kernel.plugin_manager import (
     choose_plugins,
     installed_plugins,
 )
-from odradek.kernel.plugin_offers import broken
+from odradek.kernel.plugin_system.offers import broken
+from odradek.kernel.types import ZERO_ID
 
 from ..coordinator.toy import CounterCoordinator
 

@@ -8,8 +8,8 @@ from types import FrameType
 
 import pytest
 
+from odradek.kernel.contracts.culprits import blame, culprit_of_error, culprit_of_stack, is_bug, note_plugin, plugin_of
 from odradek.kernel.errors import PluginError, StorageError
-from odradek.kernel.plugin_names import blame, culprit_of_error, culprit_of_stack, is_bug, note_plugin, plugin_of
 
 SOURCE = """
 def fail():

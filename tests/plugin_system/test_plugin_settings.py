@@ -4,13 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from odradek.kernel.broker import Broker
-from odradek.kernel.broker_options import read_broker_options
-from odradek.kernel.broker_parts import BrokerParts
-from odradek.kernel.clock import ManualClock
+from odradek.kernel.broker import Broker, read_broker_options
+from odradek.kernel.broker.parts import BrokerParts
 from odradek.kernel.config.toml_file import parse_toml
 from odradek.kernel.errors import ConfigError
-from odradek.kernel.plugin_settings import check_plugin_settings
+from odradek.kernel.machine.clock import ManualClock
+from odradek.kernel.plugin_system.settings import check_plugin_settings
 from odradek.plugins.storage_memory.engine import MemoryEngine
 
 TAKEN = {"delay": ("levels", "path"), "plain": ()}

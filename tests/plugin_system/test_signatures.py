@@ -12,9 +12,9 @@ import attrs
 import pytest
 
 from odradek.kernel import hookspecs
-from odradek.kernel.plugin_hooks import problem_with_hooks
-from odradek.kernel.plugin_offers import KINDS
-from odradek.kernel.signatures import module_of, place_of, problem_with
+from odradek.kernel.contracts.signatures import module_of, place_of, problem_with
+from odradek.kernel.plugin_system.hooks import problem_with_hooks
+from odradek.kernel.plugin_system.offers import KINDS
 
 HERE = __file__
 

@@ -3,7 +3,7 @@ import pytest
 import trio
 import trio.testing
 
-from odradek.kernel.clock import TrioClock
+from odradek.kernel.machine.clock import TrioClock
 from odradek.kernel.purgatory import clockwork
 from odradek.kernel.purgatory.timing_wheel import TimerEntry, TimingWheel
 

@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from odradek.kernel.broker import Broker, read_broker_options
-from odradek.kernel.clock import TrioClock, is_trios_own
+from odradek.kernel.machine.clock import TrioClock, is_trios_own
 
 if TYPE_CHECKING:
     from pathlib import Path

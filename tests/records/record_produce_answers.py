@@ -18,7 +18,7 @@ from typing import Any
 
 import cramjam
 
-from odradek.kernel.clock import SystemClock
+from odradek.kernel.machine.clock import SystemClock
 from odradek.kernel.records.batch import encode_batch, read_header
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.compression import CompressionType, compress

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.kernel.client.fetched_records import FetchedRecords
+from odradek.client.fetched_records import FetchedRecords
 from odradek.kernel.records.batch import HEADER_SIZE, CorruptRecordsError
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.columns import ALL_COLUMNS, Column, ColumnReader

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from odradek.kernel.contracts.cleanup import NEVER_DUE
 from odradek.kernel.records.batch import CorruptRecordsError
 from odradek.kernel.records.header_due import HeaderDue
 from odradek.kernel.records.key_table import NO_VERSION, KeyTable, Winner, number_of
 from odradek.kernel.records.record import Record, encode_record
+from odradek.kernel.records.record_view import NEVER_DUE
 from odradek.kernel.records.run import HAS_COMPILED_RUNS, Kept, RecordRun, walk_records
 
 needs_compiled = pytest.mark.skipif(not HAS_COMPILED_RUNS, reason="the compiled functions were not built")

@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from odradek.kernel.client.errors import ClientError, ConnectionFailedError
+from odradek.client.errors import ClientError, ConnectionFailedError
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.types import TopicPartition
 from odradek.spark_plugin.writing.transaction_steps import (

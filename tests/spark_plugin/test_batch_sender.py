@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import attrs
 
-from odradek.kernel.client.errors import ConnectionFailedError
+from odradek.client.errors import ConnectionFailedError
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.types import TopicPartition

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.kernel.client.errors import BrokerError, ClientError, ProducerFencedError, TransactionFatalError
+from odradek.client.errors import BrokerError, ClientError, ProducerFencedError, TransactionFatalError
 from odradek.spark_plugin.writing.transaction_steps import Pause
 from odradek.spark_plugin.writing.transactions import PartitionOfBatch, ReplayDiffersError, abort_all, commit_all
 from tests.spark_plugin.fake_queries import (

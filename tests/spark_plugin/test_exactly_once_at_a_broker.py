@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from odradek.kernel.testing.running_broker import running_broker
+from odradek.testing.running_broker import running_broker
 from tests.spark_plugin.exactly_once_life import Life
 from tests.spark_plugin.topic_kit import Kit, open_kit
 

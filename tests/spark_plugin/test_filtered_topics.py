@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.kernel.testing.running_broker import running_broker
 from odradek.spark_plugin.reading.batch_reader import BatchReader
 from odradek.spark_plugin.reading.filters import Filter
 from odradek.spark_plugin.reading.read_task import read
+from odradek.testing.running_broker import running_broker
 from tests.spark_plugin.topic_kit import Kit, Record, Write, open_kit
 
 BEGIN_MS = 1_600_000_000_000

@@ -9,9 +9,9 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the listener is a class of pyspark's: pip install '.[spark]'")
 
-from odradek.kernel.client import BlockingAdmin, NewTopic
-from odradek.kernel.testing.running_broker import running_broker
+from odradek.client import BlockingAdmin, NewTopic
 from odradek.spark_plugin.lag import GroupOffsetListener
+from odradek.testing.running_broker import running_broker
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.listener import QueryProgressEvent

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.kernel.client import BlockingAdmin, NewTopic, TopicPartition
-from odradek.kernel.testing.running_broker import running_broker
+from odradek.client import BlockingAdmin, NewTopic, TopicPartition
 from odradek.spark_plugin.offset_copy import OffsetCopy
+from odradek.testing.running_broker import running_broker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

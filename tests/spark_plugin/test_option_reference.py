@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.kernel.client.producer_settings import PRODUCER_KEYS
+from odradek.client.producer_settings import PRODUCER_KEYS
 from odradek.spark_plugin.client.setting_keys import EFFECTIVE_KEYS, KNOWN_NAMES
 from odradek.spark_plugin.options.option_reference import MOVED, WRITE_KEYS, render_page
 from odradek.spark_plugin.options.option_table import OPTIONS

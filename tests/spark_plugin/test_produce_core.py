@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.kernel.client.cluster import LEADER_MOVED
-from odradek.kernel.client.errors import (
+from odradek.client.cluster import LEADER_MOVED
+from odradek.client.errors import (
     BrokerError,
     ClientTimeoutError,
     ConnectionFailedError,
     ProducerFencedError,
     RecordTooLargeError,
 )
-from odradek.kernel.client.errors import UnsupportedVersionError as TooOldError
+from odradek.client.errors import UnsupportedVersionError as TooOldError
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.batch import read_header
 from odradek.kernel.records.columns import BinaryColumn, Columns

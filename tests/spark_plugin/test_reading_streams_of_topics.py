@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from odradek.kernel.client import TopicPartition
-from odradek.kernel.testing.running_broker import RunningBroker, running_broker
+from odradek.client import TopicPartition
 from odradek.spark_plugin.errors import AssignmentError, DataLossError, OptionError
 from odradek.spark_plugin.offsets import JsonOffsets
 from odradek.spark_plugin.reading.read_task import read
 from odradek.spark_plugin.reading.stream_reader import StreamReader
+from odradek.testing.running_broker import RunningBroker, running_broker
 from tests.spark_plugin.topic_kit import QUIET, Kit, Record, Write, open_kit
 
 EARLIEST = {"startingOffsets": "earliest"}
@@ -194,7 +194,7 @@ def test_a_new_topic_is_found_by_the_pattern(kit: Kit, topic: str) -> None:
     options = {"kafka.bootstrap.servers": kit.bootstrap, "subscribePattern": f"^{topic}(-more)?$", **EARLIEST}
     reader = StreamReader.of(options, [("partition", "int"), ("offset", "bigint")])
     first = latest(reader, reader.initial_offset())
-    from odradek.kernel.client import NewTopic
+    from odradek.client import NewTopic
 
     kit.admin.create_topic(NewTopic(f"{topic}-more", 1))
     kit.fill(f"{topic}-more", 3)

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.kernel.client import TopicPartition
+from odradek.client import TopicPartition
 from odradek.kernel.errors import OdradekError
-from odradek.kernel.testing.running_broker import RunningBroker, running_broker
 from odradek.spark_plugin.errors import AssignmentError, DataLossError, OptionError, SchemaError
 from odradek.spark_plugin.reading.batch_reader import BatchReader
 from odradek.spark_plugin.reading.read_task import ReadTask, read
+from odradek.testing.running_broker import RunningBroker, running_broker
 from tests.spark_plugin.topic_kit import COLUMNS, QUIET, Kit, Record, Row, Write, cells, open_kit, writes
 from tests.waiting import until
 
@@ -160,7 +160,7 @@ def test_a_schema_registrys_prefix_becomes_a_column(kit: Kit) -> None:
 
 
 def test_what_lies_in_an_open_transaction_is_not_read_as_committed(kit: Kit, broker: RunningBroker) -> None:
-    from odradek.kernel.client.blocking_producer import BlockingProducer
+    from odradek.client.blocking_producer import BlockingProducer
 
     topic = kit.new_topic()
     kit.fill(topic, 5)

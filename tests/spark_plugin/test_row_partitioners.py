@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.kernel.client.partitioners import murmur2, partition_of_key
+from odradek.client.partitioners import murmur2, partition_of_key
 from odradek.spark_plugin.writing.partitioners import KeyColumn, RowPartitioner, crc32_hashes, murmur2_hashes
 
 

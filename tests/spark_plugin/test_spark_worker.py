@@ -24,7 +24,17 @@ WORKER_IMPORTS = sorted(
 READING_IMPORTS = [f"odradek.spark_plugin.reading.{name}" for name in ("batch_reader", "stream_reader", "read_task")]
 """What a planner or a worker that reads from brokers begins with."""
 
-HEAVY = {"trio", "pluggy", "rich", "h11", "obstore", "pyspark", "pandas", "odradek.kernel.broker", "odradek.kernel.api"}
+HEAVY = {
+    "trio",
+    "pluggy",
+    "rich",
+    "h11",
+    "obstore",
+    "pyspark",
+    "pandas",
+    "odradek.kernel.broker.broker",
+    "odradek.kernel.api",
+}
 NEEDED_LATER = {"pyarrow.compute", "odradek.spark_plugin.options.topic_pattern", "odradek.spark_plugin.direct.opening"}
 """Slow to load, and used by few: each planner is a process of its own, so each query would pay for them."""
 

@@ -11,19 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.kernel.client.errors import (
-    BrokerError,
-    RecordTooLargeError,
-    TransactionAbortedError,
-    UnsupportedVersionError,
-)
-from odradek.kernel.client.partitioners import partition_of_key
-from odradek.kernel.testing.running_broker import RunningBroker, running_broker
+from odradek.client.errors import BrokerError, RecordTooLargeError, TransactionAbortedError, UnsupportedVersionError
+from odradek.client.partitioners import partition_of_key
 from odradek.spark_plugin.errors import OptionError, SchemaError
 from odradek.spark_plugin.writing.transaction_steps import Ask, Coordination, run_steps
 from odradek.spark_plugin.writing.transactions import WrittenPartition, is_job_over
 from odradek.spark_plugin.writing.write_rows import BadRowError
 from odradek.spark_plugin.writing.write_task import WritePlan, abort, commit, plan_write, write_partition
+from odradek.testing.running_broker import RunningBroker, running_broker
 from tests.spark_plugin.topic_kit import CODECS, Kit, Row, open_kit
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))

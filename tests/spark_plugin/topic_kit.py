@@ -14,10 +14,10 @@ from typing import Any, Final
 import attrs
 from hypothesis import strategies as st
 
-from odradek.kernel.client import BlockingAdmin, NewTopic
-from odradek.kernel.client.blocking_consumer import BlockingConsumer
-from odradek.kernel.client.blocking_producer import BlockingProducer
-from odradek.kernel.client.fetched_records import ConsumerRecord
+from odradek.client import BlockingAdmin, NewTopic
+from odradek.client.blocking_consumer import BlockingConsumer
+from odradek.client.blocking_producer import BlockingProducer
+from odradek.client.fetched_records import ConsumerRecord
 from tests.waiting import until
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")

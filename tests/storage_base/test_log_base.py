@@ -11,25 +11,20 @@ from odradek_template.sqlite_storage import SqliteEngine
 
 from odradek.kernel.api import (
     DiskWork,
-    EngineBase,
-    LogBase,
-    LogBounds,
     LogConfig,
-    LogSegment,
     StorageContext,
     StorageEngine,
     StorageError,
-    StoredBatch,
     TopicIdPartition,
-    Work,
     do_now,
 )
-from odradek.kernel.testing.batches import make_batch
-from odradek.kernel.testing.contracts.storage_base import PARTITION, SMALL, all_bytes, fill, make_context, rewrite
-from odradek.kernel.testing.contracts.storage_rewriting import StorageRewritingContract
 from odradek.plugins.storage_memory.engine import MemoryEngine
 from odradek.plugins.storage_memory.log import MemoryLog
 from odradek.plugins.storage_memory.rewriting import MemorySegment
+from odradek.storage_base import EngineBase, LogBase, LogBounds, LogSegment, StoredBatch, Work
+from odradek.testing.batches import make_batch
+from odradek.testing.contracts.storage_base import PARTITION, SMALL, all_bytes, fill, make_context, rewrite
+from odradek.testing.contracts.storage_rewriting import StorageRewritingContract
 
 
 class TestRewritingInAnotherProcess(StorageRewritingContract):

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from odradek.kernel.testing.contracts.storage_base import PARTITION, SMALL, all_bytes, fill, make_context
 from odradek.plugins.storage_memory.engine import MemoryEngine
 from odradek.plugins.storage_memory.log import MemoryLog
+from odradek.testing.contracts.storage_base import PARTITION, SMALL, all_bytes, fill, make_context
 
 
 @pytest.fixture

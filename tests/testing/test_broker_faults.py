@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from odradek.kernel.errors import ErrorCode
-from odradek.kernel.testing.running_broker import RunningBroker, running_broker
 from odradek.kernel.wire.messages.api_00_produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -26,6 +25,7 @@ from odradek.kernel.wire.messages.api_19_create_topics import (
     CreateTopicsResponse,
 )
 from odradek.kernel.wire.messages.api_22_init_producer_id import InitProducerIdRequest
+from odradek.testing.running_broker import RunningBroker, running_broker
 from tests.waiting import until
 
 from ..broker.broker_process import Client, batch_of

@@ -7,9 +7,9 @@ import threading
 import pytest
 import trio
 
-from odradek.kernel.client import BlockingAdmin, BlockingProducer, OffsetAndMetadata, TopicPartition
-from odradek.kernel.client.errors import BrokerError
-from odradek.kernel.testing.running_broker import RunningBroker, running_broker
+from odradek.client import BlockingAdmin, BlockingProducer, OffsetAndMetadata, TopicPartition
+from odradek.client.errors import BrokerError
+from odradek.testing.running_broker import RunningBroker, running_broker
 
 from ..broker.broker_process import Client, batch_of
 from ..broker.test_process import produce

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from odradek.kernel.testing.faults import FaultyFiles
-from odradek.kernel.testing.running_broker import RunningBroker, running_broker
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest
+from odradek.testing.faults import FaultyFiles
+from odradek.testing.running_broker import RunningBroker, running_broker
 from tests.waiting import is_readable
 
 from ..broker.broker_process import Client, batch_of

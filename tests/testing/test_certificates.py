@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from odradek.kernel.client import BlockingAdmin
+from odradek.client import BlockingAdmin
 from odradek.kernel.errors import ConfigError
-from odradek.kernel.testing.certificates import make_certificates
-from odradek.kernel.testing.running_broker import RunningBroker, running_broker
+from odradek.testing.certificates import make_certificates
+from odradek.testing.running_broker import RunningBroker, running_broker
 
 
 def clients_settings(broker: RunningBroker) -> dict[str, object]:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from odradek.kernel.testing.running_broker import RunningBroker
+from odradek.testing.running_broker import RunningBroker
 
-PLUGIN = "odradek.kernel.testing.pytest_plugin"
+PLUGIN = "odradek.testing.pytest_plugin"
 WITH_A_BROKER = """
 def test_there_is_a_broker(odradek_broker, fresh_odradek_broker):
     assert odradek_broker.port != fresh_odradek_broker.port
@@ -20,7 +20,7 @@ import sys
 
 def test_nothing_of_a_broker_is_imported():
     ours = {name for name in sys.modules if name.split(".")[0] in ("odradek", "trio", "attrs", "attr")}
-    assert ours <= {"odradek", "odradek.kernel", "odradek.kernel.testing", "odradek.kernel.testing.pytest_plugin"}
+    assert ours <= {"odradek", "odradek.kernel", "odradek.testing", "odradek.testing.pytest_plugin"}
 """
 
 

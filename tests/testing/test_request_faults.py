@@ -5,14 +5,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.kernel.errors import ErrorCode
-from odradek.kernel.testing.request_faults import (
-    HELPERS_CLIENT_ID,
-    Fault,
-    FaultPlan,
-    Treatment,
-    apis_named,
-    error_named,
-)
+from odradek.testing.request_faults import HELPERS_CLIENT_ID, Fault, FaultPlan, Treatment, apis_named, error_named
 
 PRODUCE, FETCH = 0, 1
 NOT_LEADER = Treatment(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from odradek.kernel.errors import ConfigError, PluginError
-from odradek.kernel.testing.running_broker import BrokerDiedError, RunningBroker, running_broker
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from odradek.kernel.wire.messages.api_32_describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResponse,
 )
+from odradek.testing.running_broker import BrokerDiedError, RunningBroker, running_broker
 
 from ..broker.broker_process import Client, batch_of
 from ..broker.test_process import create, fetch, produce
@@ -192,8 +192,8 @@ def test_a_broker_that_dies_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_test_run_that_starts_no_broker_imports_none() -> None:
-    costly = "{'trio', 'odradek.kernel.broker'}"
-    check = f"import sys, odradek.kernel.testing.pytest_plugin; assert not {costly} & {{*sys.modules}}"
+    costly = "{'trio', 'odradek.kernel.broker.broker'}"
+    check = f"import sys, odradek.testing.pytest_plugin; assert not {costly} & {{*sys.modules}}"
 
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
 

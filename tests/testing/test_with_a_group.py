@@ -3,7 +3,7 @@
 # -- snippet group --
 from kafka import KafkaConsumer, KafkaProducer
 
-from odradek.kernel.testing.running_broker import RunningBroker
+from odradek.testing.running_broker import RunningBroker
 
 
 def test_a_worker_goes_on_where_the_last_one_ended(odradek_broker: RunningBroker) -> None:

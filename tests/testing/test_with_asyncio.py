@@ -5,7 +5,7 @@ import asyncio  # noqa: TID251 - the test is somebody else's
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
-from odradek.kernel.testing.running_broker import RunningBroker
+from odradek.testing.running_broker import RunningBroker
 
 
 def test_what_is_produced_is_consumed(odradek_broker: RunningBroker) -> None:

@@ -3,7 +3,7 @@
 # -- snippet faults --
 from kafka import KafkaProducer
 
-from odradek.kernel.testing.running_broker import RunningBroker
+from odradek.testing.running_broker import RunningBroker
 
 
 def test_an_order_is_sent_although_the_broker_fails(fresh_odradek_broker: RunningBroker) -> None:

@@ -4,7 +4,7 @@
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.structs import TopicPartition
 
-from odradek.kernel.testing.running_broker import RunningBroker
+from odradek.testing.running_broker import RunningBroker
 
 
 def test_what_is_produced_is_consumed(odradek_broker: RunningBroker) -> None:

@@ -3,7 +3,7 @@
 # -- snippet tls --
 from kafka import KafkaProducer
 
-from odradek.kernel.testing.running_broker import RunningBroker
+from odradek.testing.running_broker import RunningBroker
 
 
 def test_what_is_sent_is_encrypted(odradek_tls_broker: RunningBroker) -> None:

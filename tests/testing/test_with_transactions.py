@@ -3,8 +3,8 @@
 # -- snippet transactions --
 import trio
 
-from odradek.kernel.client import Consumer, Producer
-from odradek.kernel.testing.running_broker import RunningBroker
+from odradek.client import Consumer, Producer
+from odradek.testing.running_broker import RunningBroker
 
 
 def test_what_a_failed_transaction_wrote_is_not_read(odradek_broker: RunningBroker) -> None:

@@ -3,8 +3,8 @@
 # -- snippet trio --
 import trio
 
-from odradek.kernel.client import Consumer, Producer
-from odradek.kernel.testing.running_broker import RunningBroker
+from odradek.client import Consumer, Producer
+from odradek.testing.running_broker import RunningBroker
 
 
 def test_what_is_produced_is_consumed(odradek_broker: RunningBroker) -> None:

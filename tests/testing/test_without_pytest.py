@@ -7,7 +7,7 @@ from pathlib import Path
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 
-from odradek.kernel.testing.running_broker import running_broker
+from odradek.testing.running_broker import running_broker
 
 
 def test_topics_are_there_after_a_restart() -> None:

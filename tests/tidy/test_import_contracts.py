@@ -17,26 +17,26 @@ from tools.rooms import FOLDERS, path_of
 ROOT = Path(__file__).parents[2]
 
 VIOLATIONS = {
-    "the kernel knows no plugin": ("kernel/services.py", "import odradek.plugins.storage_memory"),
+    "the kernel knows no plugin": ("kernel/broker/supervision.py", "import odradek.plugins.storage_memory"),
     "plugins do not know each other": ("plugins/election_isr/factory.py", "import odradek.plugins.storage_memory"),
     "plugins know the public API and nothing else of the kernel": (
         "plugins/storage_memory/engine.py",
-        "import odradek.kernel.clock",
+        "import odradek.kernel.machine.clock",
     ),
     "the Spark plugin knows the protocol, records and the client's pure parts; formats of files where it reads them": (
         "spark_plugin/ranges.py",
-        "import odradek.kernel.clock",
+        "import odradek.kernel.machine.clock",
     ),
     "the kernel's rooms stand in layers: above may know below, `|` separates those that do not know each other": (
         "kernel/partitions/upkeep.py",
         "import odradek.kernel.metadata.image",
     ),
     "the client knows nothing of a broker's inside": (
-        "kernel/client/__init__.py",
+        "src/odradek/client/__init__.py",
         "import odradek.kernel.partitions.replica",
     ),
     "nobody but the plugin manager, the specifications and the API touches pluggy": (
-        "kernel/metadata/rules.py",
+        "kernel/controller/rules.py",
         "import pluggy",
     ),
     "a broker that serves imports nothing that prints nicely": ("kernel/purgatory/clockwork.py", "import rich"),

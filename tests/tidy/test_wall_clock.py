@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from tools.rooms import FOLDERS
+
 ROOT = Path(__file__).parents[2]
 CLOCKS = {"clock", "_clock", "context", "_context", "SystemClock"}
 """What a clock, or who has its functions, is called where it is asked."""
@@ -17,29 +19,29 @@ TELLS = "it is told to somebody"
 HANDED_ON = "handed to who answers to this list itself"
 
 READERS = {
-    "kernel/broker.py": COMPARES,
-    "kernel/broker_parts.py": HANDED_ON,
+    "kernel/broker/broker.py": COMPARES,
+    "kernel/broker/parts.py": HANDED_ON,
     "kernel/cleanup/compactor.py": COMPARES,
     "kernel/cleanup/retention.py": COMPARES,
-    "kernel/cli/compare.py": TELLS,
-    "kernel/cli/demo/__init__.py": TELLS,
-    "kernel/cli/groups_reset.py": COMPARES,
-    "kernel/cli/perf.py": COMPARES,
-    "kernel/cli/transactions.py": COMPARES,
-    "kernel/client/fetch_loop.py": COMPARES,
-    "kernel/client/producer.py": STAMPS,
-    "kernel/clock.py": "it is the clock",
+    "kernel/controller/metadata_log.py": STAMPS,
     "kernel/coordinator/hosted_shard.py": STAMPS,
     "kernel/dispatch/handlers/api_00_produce.py": STAMPS,
     "kernel/dispatch/handlers/api_55_describe_quorum.py": TELLS,
-    "kernel/dispatch/handlers/produce_judging.py": STAMPS,
-    "kernel/metadata/metadata_log.py": STAMPS,
+    "kernel/dispatch/produce_judging.py": STAMPS,
+    "kernel/machine/clock.py": "it is the clock",
     "kernel/partitions/marker_writer.py": STAMPS,
     "kernel/partitions/replica_opener.py": COMPARES,
     "kernel/partitions/upkeep.py": COMPARES,
     "plugins/storage_memory/engine.py": STAMPS,
     "plugins/storage_tiered/passes.py": COMPARES,
     "plugins/storage_tiered/tier.py": COMPARES,
+    "src/odradek/cli/compare.py": TELLS,
+    "src/odradek/cli/demo/__init__.py": TELLS,
+    "src/odradek/cli/groups_reset.py": COMPARES,
+    "src/odradek/cli/perf.py": COMPARES,
+    "src/odradek/cli/transactions.py": COMPARES,
+    "src/odradek/client/fetch_loop.py": COMPARES,
+    "src/odradek/client/producer.py": STAMPS,
 }
 """By module, why it reads the wall clock. How long something takes, or may take, is asked of `monotonic_ms`."""
 
@@ -58,7 +60,8 @@ def wall_clock_readings(source: str) -> Iterator[int]:
 def test_every_reading_of_the_wall_clock_says_what_it_is_for() -> None:
     found = {
         str(path.relative_to(ROOT))
-        for folder in ("kernel", "plugins")
+        for folder in FOLDERS
+        if folder != "spark_plugin"  # it runs under Spark's clocks
         for path in (ROOT / folder).rglob("*.py")
         if any(wall_clock_readings(path.read_text()))
     }

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from odradek.kernel.turnstile import run_at_once
+from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.wire import DecodeError, Message, decode, encode_bytes
 from odradek.kernel.wire.codec import ELEMENTS_MAX, decoder_in_steps, encoder_in_steps
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest, MetadataRequestTopic

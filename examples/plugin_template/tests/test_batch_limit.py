@@ -7,9 +7,9 @@ import pytest
 from odradek_template.batch_limit import RECORDS_MAX, BatchLimit, make_stage
 
 from odradek.kernel.api import AppendStageFactory, ErrorCode, KafkaError
-from odradek.kernel.testing.batches import make_batch
-from odradek.kernel.testing.contracts.append_stage import AppendStageContract
-from odradek.kernel.testing.running_broker import running_broker
+from odradek.testing.batches import make_batch
+from odradek.testing.contracts.append_stage import AppendStageContract
+from odradek.testing.running_broker import running_broker
 
 
 class TestBatchLimit(AppendStageContract):

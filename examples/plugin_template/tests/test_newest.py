@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from odradek_template.newest import NEWEST_RECORDS, NewestPolicy, NewestSelection
 
 from odradek.kernel.api import CleanupPolicy, CleanupSettings
-from odradek.kernel.testing.contracts.cleanup import CleanupPolicyContract, a_record
+from odradek.testing.contracts.cleanup import CleanupPolicyContract, a_record
 
 
 class TestNewestPolicy(CleanupPolicyContract):

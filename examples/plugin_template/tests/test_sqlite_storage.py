@@ -7,8 +7,8 @@ import pytest
 from odradek_template.sqlite_storage import SqliteEngine
 
 from odradek.kernel.api import StorageContext, StorageEngine, StorageError, do_now
-from odradek.kernel.testing.contracts.storage import StorageContract
-from odradek.kernel.testing.contracts.storage_base import PARTITION, SMALL, fill, make_context, rewrite
+from odradek.testing.contracts.storage import StorageContract
+from odradek.testing.contracts.storage_base import PARTITION, SMALL, fill, make_context, rewrite
 
 
 class TestSqliteStorage(StorageContract):

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from ...contracts.api_handler import PENDING
 from ...errors import ErrorCode, KafkaError
-from ...partitions.produce_operation import ProduceOperation, WaitingPartition
 from ...purgatory.delayed_operation import Outcome
 from ...records.batch import HEADER_SIZE, TIMESTAMP_TYPE_FLAG, TRANSACTIONAL_FLAG
 from ...records.plain import take_plain
@@ -33,24 +32,25 @@ from ...wire.messages.api_00_produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from .produce_admission import NOTHING_TO_ADMIT, RefusedError, is_within_open, transactional_part
-from .produce_judging import JudgedBatch, LongJudging
-from .produce_messages import answer_template, merge_doubled, one_answer, with_records
-from .repeated_produce import RepeatedProduce, RepeatedProduces
+from ..produce_admission import NOTHING_TO_ADMIT, RefusedError, is_within_open, transactional_part
+from ..produce_judging import JudgedBatch, LongJudging
+from ..produce_messages import answer_template, merge_doubled, one_answer, with_records
+from ..produce_operation import ProduceOperation, WaitingPartition
+from ..repeated_produce import RepeatedProduce, RepeatedProduces
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...clock import Clock
     from ...contracts.api_handler import Answer, RequestContext
     from ...contracts.disk_work import DiskWork
+    from ...machine.clock import Clock
     from ...partitions.producer_state import ProducedBatch
     from ...partitions.replica import Replica
     from ...partitions.replica_manager import ReplicaManager, TopicReplicas
     from ...purgatory.purgatory import Purgatory
     from ...records.batch import BatchHeader
     from ...types import Buffer
-    from .produce_admission import Admitted, ProduceAdmission, TransactionalPart
+    from ..produce_admission import Admitted, ProduceAdmission, TransactionalPart
 
     StagedOne: TypeAlias = tuple[RequestContext, ProduceRequest, Replica, BatchHeader, ProducedBatch | None, int]
     """What the answer to a request of one partition needs once its batch is staged: see `_settle_one`."""

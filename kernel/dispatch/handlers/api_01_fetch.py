@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 
 from ...contracts.api_handler import PENDING
 from ...errors import ErrorCode, KafkaError
-from ...partitions.fetch_operation import (
+from ...types import CONSUMER_REPLICA_ID, ISOLATION_LEVELS
+from ...wire.messages.api_01_fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from ...wire.records import records_size
+from ..fetch_operation import (
     FIRST_VERSION_WITH_IDS,
     FetchLimits,
     FetchOperation,
@@ -22,22 +25,19 @@ from ...partitions.fetch_operation import (
     note_positions,
     read_targets,
 )
-from ...types import CONSUMER_REPLICA_ID, ISOLATION_LEVELS
-from ...wire.messages.api_01_fetch import FetchableTopicResponse, FetchResponse, PartitionData
-from ...wire.records import records_size
-from .repeated_fetch import RepeatedFetches
+from ..repeated_fetch import RepeatedFetches
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from uuid import UUID
 
-    from ...clock import Clock
     from ...contracts.api_handler import Answer, RequestContext
-    from ...partitions.fetch_session import FetchContext, FetchSessionCache
+    from ...machine.clock import Clock
     from ...partitions.replica_manager import ReplicaManager
     from ...purgatory.purgatory import Purgatory
     from ...wire.messages.api_01_fetch import FetchRequest
-    from .repeated_fetch import RepeatedFetch
+    from ..fetch_session import FetchContext, FetchSessionCache
+    from ..repeated_fetch import RepeatedFetch
 
 
 def _do_nothing() -> None:

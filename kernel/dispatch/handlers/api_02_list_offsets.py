@@ -20,8 +20,9 @@ from ...contracts.api_handler import AS_TASK
 from ...contracts.pieces import ListPieces
 from ...contracts.storage import NO_LIMIT
 from ...contracts.tiering import RecordsAreRemoteError
-from ...disk_threads import do_on_thread
 from ...errors import ErrorCode, KafkaError, StorageError
+from ...machine.threads import do_on_thread
+from ...machine.turnstile import take_turn
 from ...partitions.tier_offsets import NOTHING, earliest_local, earliest_pending_upload, latest_tiered
 from ...partitions.timestamp_lookup import (
     TimestampOffset,
@@ -29,7 +30,6 @@ from ...partitions.timestamp_lookup import (
     search_by_timestamp,
     search_max_timestamp,
 )
-from ...turnstile import take_turn
 from ...types import CONSUMER_REPLICA_ID, ISOLATION_LEVELS, NO_EPOCH, IsolationLevel
 from ...wire.messages.api_02_list_offsets import (
     ListOffsetsPartitionResponse,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from ...contracts.pieces import ListPieces
 from ...errors import ErrorCode, KafkaError
-from ...ids import ZERO_ID
 from ...metadata.names import is_valid_topic_name
+from ...types import ZERO_ID
 from ...wire.messages.api_03_metadata import (
     MetadataResponse,
     MetadataResponseBroker,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...contracts.pieces import ListPieces
 from ...errors import ErrorCode, KafkaError, error_code
-from ...missing_roles import ROLE_OF_KEY_TYPE
+from ...plugin_system.missing_roles import ROLE_OF_KEY_TYPE
 from ...wire.messages.api_10_find_coordinator import Coordinator, FindCoordinatorResponse
 
 if TYPE_CHECKING:

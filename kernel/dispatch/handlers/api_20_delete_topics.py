@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from ...contracts.pieces import ListPieces
 from ...errors import ErrorCode
 from ...wire.messages.api_20_delete_topics import DeletableTopicResult, DeleteTopicsResponse
-from .controller_call import Submit, message_of, submit_within
+from ..controller_call import Submit, message_of, submit_within
 
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext

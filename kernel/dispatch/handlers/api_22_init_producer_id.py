@@ -15,7 +15,7 @@ import trio
 from ...errors import ErrorCode
 from ...types import NO_EPOCH, NO_PRODUCER_ID
 from ...wire.messages.api_22_init_producer_id import InitProducerIdResponse
-from .controller_call import Submit
+from ..controller_call import Submit
 
 if TYPE_CHECKING:
     from collections.abc import Callable

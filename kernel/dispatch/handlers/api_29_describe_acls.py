@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...errors import ErrorCode
 from ...wire.messages.api_29_describe_acls import DescribeAclsResponse
-from .acls import check_known
+from ..acls import check_known
 
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ...contracts.pieces import ListPieces
 from ...errors import ErrorCode
 from ...wire.messages.api_30_create_acls import AclCreationResult, CreateAclsResponse
-from .acls import NO_AUTHORIZER, check_known
+from ..acls import NO_AUTHORIZER, check_known
 
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext

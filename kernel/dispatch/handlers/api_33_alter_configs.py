@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...contracts.pieces import ListPieces
 from ...wire.messages.api_33_alter_configs import AlterConfigsResourceResponse, AlterConfigsResponse
-from .controller_call import Submit, message_of
+from ..controller_call import Submit, message_of
 
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...contracts.pieces import ListPieces
 from ...wire.messages.api_37_create_partitions import CreatePartitionsResponse, CreatePartitionsTopicResult
-from .controller_call import Submit, message_of, submit_within
+from ..controller_call import Submit, message_of, submit_within
 
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext

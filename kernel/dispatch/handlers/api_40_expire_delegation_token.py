@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...wire.messages.api_40_expire_delegation_token import ExpireDelegationTokenResponse
-from .delegation_tokens import refusal_of
+from ..delegation_tokens import refusal_of
 
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...contracts.pieces import ListPieces
+from ...controller.partition_changes import elections_failed
 from ...errors import ErrorCode
-from ...metadata.partition_changes import elections_failed
-from .controller_call import Submit, message_of, submit_within
+from ..controller_call import Submit, message_of, submit_within
 
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext

@@ -12,7 +12,7 @@ from ...wire.messages.api_44_incremental_alter_configs import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsResponse,
 )
-from .controller_call import Submit, message_of
+from ..controller_call import Submit, message_of
 
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext

@@ -13,7 +13,7 @@ from ...wire.messages.api_45_alter_partition_reassignments import (
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
-from .controller_call import Submit, message_of, submit_within
+from ..controller_call import Submit, message_of, submit_within
 
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext

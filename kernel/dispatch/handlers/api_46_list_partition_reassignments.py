@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...contracts.pieces import ListPieces
-from ...metadata.reassignments import list_partition_reassignments
+from ...controller.reassignments import list_partition_reassignments
 from ...wire.messages.api_46_list_partition_reassignments import ListPartitionReassignmentsResponse
 
 if TYPE_CHECKING:

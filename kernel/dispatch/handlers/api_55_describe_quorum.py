@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...contracts.pieces import ListPieces
 from ...errors import ErrorCode
-from ...ids import ZERO_ID
-from ...types import METADATA_TOPIC
+from ...types import METADATA_TOPIC, ZERO_ID
 from ...wire.messages.api_55_describe_quorum import (
     DescribeQuorumResponse,
     Listener,
@@ -23,9 +22,9 @@ from ...wire.messages.api_55_describe_quorum import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...clock import Clock
     from ...contracts.api_handler import Answer, RequestContext
-    from ...metadata.metadata_log import MetadataLog
+    from ...controller.metadata_log import MetadataLog
+    from ...machine.clock import Clock
     from ...wire.messages.api_55_describe_quorum import DescribeQuorumRequest
 
 FIRST_VERSION_WITH_NODES: Final = 2

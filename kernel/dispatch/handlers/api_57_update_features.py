@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...wire.messages.api_57_update_features import UpdatableFeatureResult, UpdateFeaturesResponse
-from .controller_call import Submit, message_of, submit_within
+from ..controller_call import Submit, message_of, submit_within
 
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext

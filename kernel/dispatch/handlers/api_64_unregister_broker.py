@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...wire.messages.api_64_unregister_broker import UnregisterBrokerResponse
-from .controller_call import Submit
+from ..controller_call import Submit
 
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from odradek.kernel.api import Assignor
-from odradek.kernel.testing.contracts.assignor import AssignorContract
 from odradek.plugins.assignors import odradek_assignors
+from odradek.testing.contracts.assignor import AssignorContract
 
 
 class TestRange(AssignorContract):

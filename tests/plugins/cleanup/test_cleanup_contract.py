@@ -16,10 +16,10 @@ from odradek.kernel.api import (
     LogState,
     RecordView,
 )
-from odradek.kernel.testing.contracts.cleanup import CleanupPolicyContract
 from odradek.plugins.cleanup.compact import CompactPolicy
 from odradek.plugins.cleanup.delete import DeletePolicy
 from odradek.plugins.cleanup.ttl import TtlPolicy
+from odradek.testing.contracts.cleanup import CleanupPolicyContract
 
 
 class TestDelete(CleanupPolicyContract):

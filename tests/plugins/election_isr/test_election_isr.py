@@ -1,9 +1,9 @@
 """The in-sync set election keeps the contract, and what is its own."""
 
 from odradek.kernel.api import ElectionFactory, ElectionReason, MetadataChanged, PartitionState
-from odradek.kernel.testing.contracts.election import ElectionContract
 from odradek.plugins import election_isr
 from odradek.plugins.election_isr.factory import IsrElectionFactory
+from odradek.testing.contracts.election import ElectionContract
 
 THREE = PartitionState(leader=1, leader_epoch=0, partition_epoch=0, replicas=(1, 2, 3), isr=(1, 2, 3))
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.kernel.api import NO_PRODUCER, ErrorCode, ProducerIdentity, encode_bytes
 from odradek.kernel.errors import error_code
-from odradek.kernel.testing.shard_harness import RecordingWaiter, ShardHarness
 from odradek.kernel.wire.messages.api_08_offset_commit import OffsetCommitRequestPartition
 from odradek.kernel.wire.messages.api_11_join_group import (
     JoinGroupRequest,
@@ -23,6 +22,7 @@ from odradek.kernel.wire.messages.data_consumer_protocol import ConsumerProtocol
 from odradek.plugins.groups.coordinator import GroupCoordinator
 from odradek.plugins.groups.group import Caller
 from odradek.plugins.groups.offsets import Committer, TopicCommit
+from odradek.testing.shard_harness import RecordingWaiter, ShardHarness
 
 from .group_broker import GroupBroker
 

@@ -7,10 +7,10 @@ import uuid
 from typing import TYPE_CHECKING, Any, cast
 
 from odradek.kernel.api import LogOffsets, TopicView
-from odradek.kernel.clock import ManualClock
 from odradek.kernel.config.keys import Scope
 from odradek.kernel.config.registry import Registry
-from odradek.kernel.files import OsFiles
+from odradek.kernel.machine.clock import ManualClock
+from odradek.kernel.machine.files import OsFiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from odradek.kernel.api import PENDING, ErrorCode
-from odradek.kernel.testing.one_shard_runtime import OneShardRuntime
 from odradek.plugins.groups.handlers import group_handlers
+from odradek.testing.one_shard_runtime import OneShardRuntime
 
 from .driven import DrivenGroups
 

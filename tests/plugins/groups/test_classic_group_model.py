@@ -18,16 +18,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from odradek.kernel.api import ErrorCode, KafkaError
-from odradek.kernel.testing.shard_harness import ShardHarness
 from odradek.kernel.wire.messages.data_group_records import GroupMetadataValue
 from odradek.plugins.groups.classic.states import STABLE
+from odradek.testing.shard_harness import ShardHarness
 
 from .driven import GROUP, DrivenGroups, code_of, hard_state
 
 if TYPE_CHECKING:
-    from odradek.kernel.testing.shard_harness import RecordingWaiter
     from odradek.kernel.wire.messages.api_11_join_group import JoinGroupResponse
     from odradek.plugins.groups.records import GroupRecord
+    from odradek.testing.shard_harness import RecordingWaiter
 
 PARTITIONS = range(4)
 SESSION_MS = 10_000

@@ -23,8 +23,8 @@ from .driven import GROUP, DrivenGroups, code_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.kernel.testing.shard_harness import RecordingWaiter
     from odradek.plugins.groups.records import GroupRecord
+    from odradek.testing.shard_harness import RecordingWaiter
 
 HOUR_MS = 3_600_000
 SCRIPTS = sorted((Path(__file__).parent / "datadriven").glob("*.txt"))

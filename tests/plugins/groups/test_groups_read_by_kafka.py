@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.kernel.records.builder import BatchBuilder
-from odradek.kernel.testing.shard_harness import LoggedRecord
+from odradek.testing.shard_harness import LoggedRecord
 from tests.kafka_tools import kafka_says
 
 from .driven import DrivenGroups

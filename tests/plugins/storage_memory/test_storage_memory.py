@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from odradek.kernel.api import LogConfig, StorageContext, StorageEngine, StorageError
-from odradek.kernel.testing.contracts.storage import StorageContract
-from odradek.kernel.testing.contracts.storage_base import PARTITION, make_context
 from odradek.plugins import storage_memory
 from odradek.plugins.storage_memory.engine import MemoryEngine
+from odradek.testing.contracts.storage import StorageContract
+from odradek.testing.contracts.storage_base import PARTITION, make_context
 
 
 class TestMemoryEngine(StorageContract):

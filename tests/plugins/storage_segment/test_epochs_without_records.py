@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from odradek.kernel.api import LogConfig, PartitionLog
-from odradek.kernel.testing.contracts.storage_base import fill
 from odradek.plugins.storage_segment.engine import SegmentEngine
+from odradek.testing.contracts.storage_base import fill
 
 from .test_segment_engine import partition, started
 

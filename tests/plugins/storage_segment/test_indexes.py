@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from odradek.kernel.api import StorageError
-from odradek.kernel.testing.contracts.storage_base import PARTITION, SMALL, all_bytes, fill, make_context
 from odradek.plugins.storage_segment.engine import SegmentEngine
 from odradek.plugins.storage_segment.indexes import OffsetIndex, TimeIndex
+from odradek.testing.contracts.storage_base import PARTITION, SMALL, all_bytes, fill, make_context
 
 from .full_disk import FullDisk
 

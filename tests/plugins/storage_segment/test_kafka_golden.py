@@ -15,9 +15,9 @@ from odradek.kernel.api import (
     do_now,
     iterate_batches,
 )
-from odradek.kernel.testing.contracts.storage_base import all_bytes, make_context, read_bytes
 from odradek.plugins.storage_segment.engine import SegmentEngine
 from odradek.plugins.storage_segment.formats import decode_epochs, encode_epochs, parse_segment_file
+from odradek.testing.contracts.storage_base import all_bytes, make_context, read_bytes
 
 GOLDEN = Path(__file__).parent / "golden" / "kafka-4.3.1"
 CLUSTER_ID = "dw7P3yM4S1CkZUcnvZnxng"

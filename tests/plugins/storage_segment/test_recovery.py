@@ -11,8 +11,6 @@ from typing import NamedTuple
 import pytest
 
 from odradek.kernel.api import Files, LogConfig, OsFiles, PartitionLog, read_file
-from odradek.kernel.testing.contracts.storage_base import PARTITION, all_bytes, fill, make_context, rewrite, write_anew
-from odradek.kernel.testing.faults import FaultyFiles
 from odradek.plugins.storage_segment.engine import SegmentEngine
 from odradek.plugins.storage_segment.formats import (
     CLEAN_ENDS,
@@ -27,6 +25,8 @@ from odradek.plugins.storage_segment.formats import (
 from odradek.plugins.storage_segment.recovery import KnownState, OpenedLog, open_directory
 from odradek.plugins.storage_segment.rewriting import SwapWork
 from odradek.plugins.storage_segment.segment import Segment
+from odradek.testing.contracts.storage_base import PARTITION, all_bytes, fill, make_context, rewrite, write_anew
+from odradek.testing.faults import FaultyFiles
 
 CONFIG = LogConfig(segment_index_bytes=240, index_interval_bytes=64, file_delete_delay_ms=0)
 TXN = "txnindex"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.kernel.api import CorruptionError
-from odradek.kernel.testing.batches import make_batch
-from odradek.kernel.testing.contracts.storage_base import PARTITION, SMALL, all_bytes, fill, make_context
 from odradek.plugins.storage_segment.engine import SegmentEngine
+from odradek.testing.batches import make_batch
+from odradek.testing.contracts.storage_base import PARTITION, SMALL, all_bytes, fill, make_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable

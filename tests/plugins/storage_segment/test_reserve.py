@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from odradek.kernel.api import LogConfig, OsFiles, PartitionLog, StorageError
-from odradek.kernel.testing.batches import make_batch
-from odradek.kernel.testing.contracts.storage_base import PARTITION, all_bytes, fill, make_context
 from odradek.plugins.storage_segment.engine import SegmentEngine
 from odradek.plugins.storage_segment.formats import RESERVE
 from odradek.plugins.storage_segment.log_dir import OPENING_BYTES, RESERVE_BYTES
+from odradek.testing.batches import make_batch
+from odradek.testing.contracts.storage_base import PARTITION, all_bytes, fill, make_context
 
 BLOCK_BYTES = 4096
 METADATA = PARTITION._replace(topic="__cluster_metadata", partition=0)

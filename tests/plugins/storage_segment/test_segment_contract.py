@@ -1,9 +1,9 @@
 """Storage in segment files keeps the contract."""
 
 from odradek.kernel.api import StorageContext, StorageEngine
-from odradek.kernel.testing.contracts.storage import StorageContract
 from odradek.plugins import storage_segment
 from odradek.plugins.storage_segment.engine import SegmentEngine
+from odradek.testing.contracts.storage import StorageContract
 
 
 class TestSegmentEngine(StorageContract):

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from odradek.kernel.testing.batches import make_batch
 from odradek.plugins.storage_segment.dump import DumpRow, dump_file, is_dumpable
+from odradek.testing.batches import make_batch
 
 GOLDEN = Path(__file__).parent / "golden" / "kafka-4.3.1"
 LOG_NAME = "00000000000000000010.log"

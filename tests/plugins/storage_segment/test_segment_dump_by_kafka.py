@@ -10,8 +10,8 @@ import pytest
 from odradek.kernel.api import LogConfig, PartitionLog
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.compression import CompressionType
-from odradek.kernel.testing.contracts.storage_base import PARTITION, make_context, rewrite
 from odradek.plugins.storage_segment.engine import SegmentEngine
+from odradek.testing.contracts.storage_base import PARTITION, make_context, rewrite
 from tests.kafka_tools import damage_that_kafka_sees
 
 CONFIG = LogConfig(segment_bytes=60_000, index_interval_bytes=1_000, segment_index_bytes=1_200)

@@ -11,9 +11,9 @@ import attrs
 import pytest
 
 from odradek.kernel.api import Files, LogConfig, OsFiles, PartitionLog, StorageError, TopicIdPartition, do_now
-from odradek.kernel.testing.batches import make_batch
-from odradek.kernel.testing.contracts.storage_base import MONOTONIC_MS, PARTITION, SMALL, all_bytes, fill, make_context
 from odradek.plugins.storage_segment.engine import SegmentEngine
+from odradek.testing.batches import make_batch
+from odradek.testing.contracts.storage_base import MONOTONIC_MS, PARTITION, SMALL, all_bytes, fill, make_context
 
 from .full_disk import FullDisk
 
@@ -186,7 +186,7 @@ def test_a_directory_in_use_is_refused_to_this_process_and_others(tmp_path: Path
     with pytest.raises(StorageError, match="in use by another broker"):
         started(tmp_path)
     code = (
-        "import sys\nfrom pathlib import Path\nfrom odradek.kernel.files import OsFiles\n"
+        "import sys\nfrom pathlib import Path\nfrom odradek.kernel.machine.files import OsFiles\n"
         "try:\n    OsFiles().lock(Path(sys.argv[1]))\nexcept BlockingIOError:\n    sys.exit(7)\n"
     )
     found = subprocess.run([sys.executable, "-c", code, str(tmp_path / "logs0" / ".lock")], check=False)

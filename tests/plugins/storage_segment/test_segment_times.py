@@ -8,10 +8,10 @@ import attrs
 import pytest
 
 from odradek.kernel.api import LogConfig, do_now
-from odradek.kernel.clock import ManualClock
-from odradek.kernel.testing.batches import make_batch
-from odradek.kernel.testing.contracts.storage_base import PARTITION, SMALL, fill, make_context
+from odradek.kernel.machine.clock import ManualClock
 from odradek.plugins.storage_segment.engine import SegmentEngine
+from odradek.testing.batches import make_batch
+from odradek.testing.contracts.storage_base import PARTITION, SMALL, fill, make_context
 
 HOUR_MS = 3_600_000
 JUMPS = pytest.mark.parametrize("jump_ms", [-HOUR_MS, HOUR_MS])

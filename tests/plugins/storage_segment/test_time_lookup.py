@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.kernel.api import NO_LIMIT, OsFiles, do_now
-from odradek.kernel.testing.contracts.storage_base import PARTITION, SMALL, fill, make_context
 from odradek.plugins.storage_segment.engine import SegmentEngine
+from odradek.testing.contracts.storage_base import PARTITION, SMALL, fill, make_context
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import trio
 import trio.testing
 
-from odradek.kernel.testing.object_stores import MemoryObjectStore
 from odradek.plugins.storage_tiered.pace import Pace
+from odradek.testing.object_stores import MemoryObjectStore
 from tests.waiting import PATIENCE_S, until_async
 
 from .tiered_house import House

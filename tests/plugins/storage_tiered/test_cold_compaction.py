@@ -12,15 +12,15 @@ import trio
 from odradek.kernel.api import CleanupSettings, OsFiles, StorageError, do_now, read_batch, read_header
 from odradek.kernel.cleanup.compaction_job import CompactionDone, CompactionJob, GroupRewritten, compact
 from odradek.kernel.contracts.cleanup import LogState
+from odradek.kernel.machine.throttle import Throttle
 from odradek.kernel.records.builder import BatchBuilder
-from odradek.kernel.testing.contracts.storage_base import PARTITION
-from odradek.kernel.testing.object_stores import FaultyObjectStore, MemoryObjectStore, StoreFault
-from odradek.kernel.throttle import Throttle
 from odradek.plugins.cleanup.compact import CompactPolicy
 from odradek.plugins.storage_tiered.manifests import load_newest
 from odradek.plugins.storage_tiered.rewriting import ColdSource, StagingPlace
 from odradek.plugins.storage_tiered.store_settings import StoreSettings
 from odradek.plugins.storage_tiered.tier import StoreOpener
+from odradek.testing.contracts.storage_base import PARTITION
+from odradek.testing.object_stores import FaultyObjectStore, MemoryObjectStore, StoreFault
 from tests.plugins.storage_tiered.tiered_house import LITTLE_LOCAL, House
 
 if TYPE_CHECKING:

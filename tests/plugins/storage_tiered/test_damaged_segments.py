@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.kernel.api import HEADER_SIZE, StorageError
-from odradek.kernel.testing.object_stores import MemoryObjectStore
+from odradek.testing.object_stores import MemoryObjectStore
 from tests.plugins.storage_tiered.tiered_house import EVERYTHING_LOCAL, LITTLE_LOCAL, House
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.kernel.testing.running_broker import RunningBroker, running_broker
+from odradek.testing.running_broker import RunningBroker, running_broker
 from tests.interop.clients import import_or_skip
 from tests.waiting import until
 

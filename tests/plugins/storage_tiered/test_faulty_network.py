@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.kernel.testing.running_broker import RunningBroker, running_broker
 from odradek.plugins.storage_tiered.stores import open_store
 from odradek.plugins.storage_tiered.verify import verify_bucket
+from odradek.testing.running_broker import RunningBroker, running_broker
 from tests.interop.clients import import_or_skip
 from tests.plugins.storage_tiered.faulty_line import FaultyLine, Mode, faulty_line
 from tests.waiting import until

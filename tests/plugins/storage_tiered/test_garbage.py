@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.kernel.api import RemoteStoreError, TopicIdPartition
-from odradek.kernel.testing.object_stores import FaultyObjectStore, MemoryObjectStore, StoreFault
 from odradek.plugins.storage_tiered.bucket import StoredTopic, put_topic
 from odradek.plugins.storage_tiered.collecting import Collected, collect_deleted, collect_partition, remove_partition
 from odradek.plugins.storage_tiered.documents import CorruptDocumentError
 from odradek.plugins.storage_tiered.manifest import Manifest
 from odradek.plugins.storage_tiered.manifests import load_newest, put_next
 from odradek.plugins.storage_tiered.names import manifest_name, partition_prefix, segment_file_name
+from odradek.testing.object_stores import FaultyObjectStore, MemoryObjectStore, StoreFault
 from tests.plugins.storage_tiered.manifest_values import CLUSTER_ID, PARTITION, manifest, segment
 
 GRACE_MS = 1000

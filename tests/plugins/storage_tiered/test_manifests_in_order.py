@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.kernel.api import RemoteStoreError, StoreRefusedError
-from odradek.kernel.testing.object_stores import FaultyObjectStore, MemoryObjectStore, StoreFault
 from odradek.plugins.storage_tiered.documents import CorruptDocumentError, LaterFormatError
 from odradek.plugins.storage_tiered.manifest import encode_manifest
 from odradek.plugins.storage_tiered.manifests import (
@@ -26,6 +25,7 @@ from odradek.plugins.storage_tiered.manifests import (
 )
 from odradek.plugins.storage_tiered.names import manifest_name
 from odradek.plugins.storage_tiered.stores import open_store
+from odradek.testing.object_stores import FaultyObjectStore, MemoryObjectStore, StoreFault
 from tests.plugins.storage_tiered.manifest_values import CLUSTER_ID, PARTITION, bounds, manifest, segment
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 from odradek.kernel.api import do_now
-from odradek.kernel.testing.contracts.storage_base import PARTITION, SMALL
 from odradek.plugins.storage_segment.engine import SegmentEngine
+from odradek.testing.contracts.storage_base import PARTITION, SMALL
 from tests.plugins.storage_tiered.tiered_house import LITTLE_LOCAL, House
 
 if TYPE_CHECKING:

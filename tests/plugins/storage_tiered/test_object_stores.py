@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.kernel.api import ConfigError, ObjectMissingError, StoreRefusedError, StoreUnavailableError
-from odradek.kernel.testing.contracts.remote_store import ObjectStoreContract, names_of
-from odradek.kernel.testing.object_stores import FaultyObjectStore, MemoryObjectStore
 from odradek.plugins.storage_tiered.folder_store import UPLOADS_FOLDER, FolderStore
 from odradek.plugins.storage_tiered.store_settings import StoreSettings
 from odradek.plugins.storage_tiered.stores import open_store
+from odradek.testing.contracts.remote_store import ObjectStoreContract, names_of
+from odradek.testing.object_stores import FaultyObjectStore, MemoryObjectStore
 
 if TYPE_CHECKING:
     from odradek.kernel.api import ObjectStore

@@ -12,7 +12,6 @@ import pytest
 from crc32c import crc32c
 
 from odradek.kernel.api import RestoredTopic, TopicIdPartition, id_text
-from odradek.kernel.testing.object_stores import MemoryObjectStore
 from odradek.plugins.storage_tiered.bucket import StoredTopic, claim, put_topic
 from odradek.plugins.storage_tiered.cli import add_tiered_command
 from odradek.plugins.storage_tiered.folder_store import FolderStore
@@ -21,6 +20,7 @@ from odradek.plugins.storage_tiered.manifest import Manifest, StoredFile, Stored
 from odradek.plugins.storage_tiered.manifests import put_next
 from odradek.plugins.storage_tiered.names import segment_file_name, topic_file_name
 from odradek.plugins.storage_tiered.restore import RestoreError, read_topics
+from odradek.testing.object_stores import MemoryObjectStore
 from tests.plugins.storage_tiered.manifest_values import CLUSTER_ID
 
 if TYPE_CHECKING:

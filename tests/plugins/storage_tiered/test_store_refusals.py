@@ -13,7 +13,6 @@ import attrs
 import pytest
 
 from odradek.kernel.api import ObjectMissingError, RemoteStoreError, StoreRefusedError, StoreUnavailableError
-from odradek.kernel.testing.object_stores import FaultyObjectStore, MemoryObjectStore, StoreFault
 from odradek.plugins.storage_tiered.bucket import (
     ForeignBucketError,
     StoredTopic,
@@ -27,6 +26,7 @@ from odradek.plugins.storage_tiered.names import topic_file_name
 from odradek.plugins.storage_tiered.store_errors import explain
 from odradek.plugins.storage_tiered.store_settings import StoreSettings
 from odradek.plugins.storage_tiered.stores import open_store
+from odradek.testing.object_stores import FaultyObjectStore, MemoryObjectStore, StoreFault
 from tests.plugins.storage_tiered.faulty_line import Mode, faulty_line
 from tests.plugins.storage_tiered.manifest_values import PARTITION
 

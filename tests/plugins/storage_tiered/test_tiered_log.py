@@ -21,12 +21,12 @@ from odradek.kernel.api import (
     read_header,
 )
 from odradek.kernel.records.builder import BatchBuilder
-from odradek.kernel.testing.contracts.storage_base import PARTITION
-from odradek.kernel.testing.object_stores import FaultyObjectStore, MemoryObjectStore, StoreFault
 from odradek.plugins.storage_memory.engine import MemoryEngine
 from odradek.plugins.storage_tiered.local_state import COLD_TRANSACTIONS_KIND
 from odradek.plugins.storage_tiered.manifests import FencedError, load_newest
 from odradek.plugins.storage_tiered.names import segments_prefix
+from odradek.testing.contracts.storage_base import PARTITION
+from odradek.testing.object_stores import FaultyObjectStore, MemoryObjectStore, StoreFault
 from tests.plugins.storage_tiered.tiered_house import EVERYTHING_LOCAL, LITTLE_LOCAL, House
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from odradek.kernel.testing.contracts.tiering import TieringContract
+from odradek.testing.contracts.tiering import TieringContract
 from tests.plugins.storage_tiered.tiered_house import EVERYTHING_LOCAL, House
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from odradek.kernel.testing.contracts.tiering import TieredHost
+    from odradek.testing.contracts.tiering import TieredHost
 
 NOTHING_LOCAL = attrs.evolve(EVERYTHING_LOCAL, local_retention_bytes=0)
 

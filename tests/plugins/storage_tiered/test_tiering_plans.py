@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.kernel.api import CleanupSettings, SegmentInfo, TierSettings
-from odradek.kernel.testing.contracts.storage_base import PARTITION
 from odradek.plugins.storage_tiered.local_state import LocalState, decode_state, encode_state
 from odradek.plugins.storage_tiered.manifest import Manifest, StoredFile, StoredSegment, new_manifest
 from odradek.plugins.storage_tiered.planning import (
@@ -22,6 +21,7 @@ from odradek.plugins.storage_tiered.planning import (
     plan_uploads,
     with_upload,
 )
+from odradek.testing.contracts.storage_base import PARTITION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

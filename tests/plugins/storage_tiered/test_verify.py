@@ -12,7 +12,6 @@ import pytest
 from crc32c import crc32c
 
 from odradek.kernel.api import ConfigError, StoreUnavailableError
-from odradek.kernel.testing.object_stores import FaultyObjectStore, MemoryObjectStore, StoreFault
 from odradek.plugins.storage_tiered.bucket import StoredTopic, claim, put_topic
 from odradek.plugins.storage_tiered.cli import add_tiered_command
 from odradek.plugins.storage_tiered.folder_store import FolderStore
@@ -20,6 +19,7 @@ from odradek.plugins.storage_tiered.manifest import Manifest, StoredFile
 from odradek.plugins.storage_tiered.manifests import put_next
 from odradek.plugins.storage_tiered.names import manifest_name, segment_file_name, topic_file_name
 from odradek.plugins.storage_tiered.verify import BucketReport, verify_bucket
+from odradek.testing.object_stores import FaultyObjectStore, MemoryObjectStore, StoreFault
 from tests.plugins.storage_tiered.manifest_values import CLUSTER_ID, PARTITION, manifest, segment
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ import trio
 import trio.testing
 
 from odradek.kernel.api import OsFiles
-from odradek.kernel.testing.contracts.storage_base import PARTITION
-from odradek.kernel.testing.object_stores import FaultyObjectStore, MemoryObjectStore, StoreFault
 from odradek.plugins.storage_tiered.manifests import load_newest
 from odradek.plugins.storage_tiered.metrics import tier_metrics
 from odradek.plugins.storage_tiered.pending import PendingDeletions
 from odradek.plugins.storage_tiered.tier import TieredStorage
+from odradek.testing.contracts.storage_base import PARTITION
+from odradek.testing.object_stores import FaultyObjectStore, MemoryObjectStore, StoreFault
 from tests.plugins.storage_tiered.tiered_house import CLUSTER_ID, LITTLE_LOCAL, House
 from tests.waiting import until_async
 

@@ -11,12 +11,12 @@ import pytest
 import trio
 
 from odradek.kernel.api import ErrorCode, KafkaError
-from odradek.kernel.testing.contracts.storage_base import PARTITION, SMALL, fill
-from odradek.kernel.testing.object_stores import FaultyObjectStore, MemoryObjectStore, StoreFault
 from odradek.plugins.storage_tiered.manifests import load_newest
 from odradek.plugins.storage_tiered.names import manifest_prefix
 from odradek.plugins.storage_tiered.planning import contradiction
 from odradek.plugins.storage_tiered.tier import TieredStorage
+from odradek.testing.contracts.storage_base import PARTITION, SMALL, fill
+from odradek.testing.object_stores import FaultyObjectStore, MemoryObjectStore, StoreFault
 from tests.plugins.storage_tiered.tiered_house import LITTLE_LOCAL, House
 from tests.waiting import until_async
 

@@ -17,13 +17,13 @@ from odradek.kernel.api import (
     TierSettings,
     iterate_batches,
 )
-from odradek.kernel.clock import ManualClock
-from odradek.kernel.files import OsFiles
-from odradek.kernel.ids import RandomIds
-from odradek.kernel.testing.contracts.storage_base import NOW_MS, PARTITION, SMALL, fill, make_context, read_bytes
-from odradek.kernel.testing.object_stores import MemoryObjectStore
+from odradek.kernel.machine.clock import ManualClock
+from odradek.kernel.machine.files import OsFiles
+from odradek.kernel.machine.ids import RandomIds
 from odradek.plugins.storage_segment.engine import SegmentEngine
 from odradek.plugins.storage_tiered.tier import TieredStorage
+from odradek.testing.contracts.storage_base import NOW_MS, PARTITION, SMALL, fill, make_context, read_bytes
+from odradek.testing.object_stores import MemoryObjectStore
 from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:

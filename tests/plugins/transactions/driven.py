@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from odradek.kernel.api import ErrorCode, KafkaError, ProducerIdentity, TopicPartition
-from odradek.kernel.testing.shard_harness import RecordingWaiter, ShardHarness
 from odradek.plugins.transactions.metadata import (
     TransactionMetadata,
     TransactionRecord,
@@ -20,6 +19,7 @@ from odradek.plugins.transactions.requests import (
     TransactionSettings,
 )
 from odradek.plugins.transactions.shard import TransactionShard
+from odradek.testing.shard_harness import RecordingWaiter, ShardHarness
 
 SETTINGS = TransactionSettings(
     timeout_ms_max=900_000, abort_interval_ms=10_000, expiration_ms=604_800_000, expiration_interval_ms=3_600_000

@@ -16,10 +16,10 @@ from odradek.kernel.api import (
 )
 from odradek.kernel.config.keys import Scope
 from odradek.kernel.config.registry import Registry
-from odradek.kernel.ids import ZERO_ID
-from odradek.kernel.testing.one_shard_runtime import OneShardRuntime
-from odradek.kernel.testing.shard_harness import ShardHarness
+from odradek.kernel.types import ZERO_ID
 from odradek.plugins.transactions.coordinator import TransactionCoordinator
+from odradek.testing.one_shard_runtime import OneShardRuntime
+from odradek.testing.shard_harness import ShardHarness
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

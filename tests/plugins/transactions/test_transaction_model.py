@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from odradek.kernel.api import CoordinatorResult, ErrorCode, KafkaError, ProducerIdentity, TopicPartition
-from odradek.kernel.testing.shard_harness import LoggedRecord
 from odradek.plugins.transactions.metadata import TransactionMetadata, TransactionRecord
 from odradek.plugins.transactions.requests import EndRequest, MarkersWanted
 from odradek.plugins.transactions.states import PREPARED, PREVIOUS_STATES, TransactionState
+from odradek.testing.shard_harness import LoggedRecord
 
 from .driven import DrivenShard
 

@@ -10,7 +10,7 @@ import pytest
 
 from odradek.kernel.api import TopicPartition
 from odradek.kernel.records.builder import BatchBuilder
-from odradek.kernel.testing.shard_harness import LoggedRecord
+from odradek.testing.shard_harness import LoggedRecord
 from tests.kafka_tools import kafka_says
 
 from .driven import DrivenShard

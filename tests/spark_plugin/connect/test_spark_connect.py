@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.kernel.cli.demo.spark_process import quick_python
-from odradek.kernel.testing.running_broker import RunningBroker, running_broker
+from odradek.cli.demo.spark_process import quick_python
+from odradek.testing.running_broker import RunningBroker, running_broker
 from tests.waiting import until
 
 pytest.importorskip("grpc", reason="Spark Connect is not installed: tox -e spark-connect")
@@ -106,7 +106,7 @@ def test_the_format_may_be_registered_by_the_client(spark: SparkSession, broker:
 
 
 def test_a_listener_commits_offsets_from_the_client(spark: SparkSession, broker: RunningBroker, tmp_path: Path) -> None:
-    from odradek.kernel.client import BlockingAdmin
+    from odradek.client import BlockingAdmin
     from odradek.spark_plugin.lag import GroupOffsetListener
 
     write(spark, broker, 0, ROWS)

@@ -22,7 +22,6 @@ from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.columns import ALL_COLUMNS, BinaryColumn, ColumnReader, Columns
 from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.records.control import ControlRecordType, EndTransactionMarker, build_control_batch
-from odradek.kernel.testing.object_stores import MemoryObjectStore
 from odradek.kernel.types import TopicIdPartition, TopicPartition
 from odradek.plugins.storage_segment.formats import (
     INDEX_ENTRY,
@@ -38,6 +37,7 @@ from odradek.plugins.storage_tiered.names import segment_file_name as stored_nam
 from odradek.spark_plugin.direct import BrokerPiece, DirectSettings, PartitionFacts, Piece, PieceGoneError, Sources
 from odradek.spark_plugin.direct.opening import open_piece
 from odradek.spark_plugin.ranges import OffsetRange
+from odradek.testing.object_stores import MemoryObjectStore
 
 CLUSTER_ID: Final = "the-cluster"
 TOPIC_ID: Final = uuid.UUID(int=77 << 64)

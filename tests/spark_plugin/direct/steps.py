@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from odradek.kernel.files import OsFiles
+from odradek.kernel.machine.files import OsFiles
 
 
 class Steps:

@@ -9,9 +9,8 @@ from typing import Any
 import attrs
 import pytest
 
-from odradek.kernel.files import OsFiles
+from odradek.kernel.machine.files import OsFiles
 from odradek.kernel.records.batch import CorruptRecordsError
-from odradek.kernel.testing.object_stores import MemoryObjectStore
 from odradek.spark_plugin import direct
 from odradek.spark_plugin.direct import BrokerPiece, PieceGoneError, SegmentPiece, TierPiece
 from odradek.spark_plugin.direct import tier as tier_module
@@ -20,6 +19,7 @@ from odradek.spark_plugin.direct.gets import iterate_gets
 from odradek.spark_plugin.direct.opening import MOVES_MAX, open_piece
 from odradek.spark_plugin.direct.planning import group_pieces
 from odradek.spark_plugin.ranges import OffsetRange
+from odradek.testing.object_stores import MemoryObjectStore
 
 from .log_kit import (
     TOPIC_PARTITION,

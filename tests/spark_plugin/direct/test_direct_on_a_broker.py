@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.kernel.client import ResourceType, TopicPartition
-from odradek.kernel.testing.running_broker import RunningBroker, running_broker
+from odradek.client import ResourceType, TopicPartition
 from odradek.spark_plugin.direct import BrokerPiece, DirectReadError, SegmentPiece, TierPiece
 from odradek.spark_plugin.errors import DataLossError
 from odradek.spark_plugin.reading.batch_reader import BatchReader
 from odradek.spark_plugin.reading.read_task import ReadTask
+from odradek.testing.running_broker import RunningBroker, running_broker
 from tests.spark_plugin.test_reading_topics import FULL, rows_of
 from tests.spark_plugin.topic_kit import Kit, Record, Write, open_kit, writes
 from tests.waiting import until

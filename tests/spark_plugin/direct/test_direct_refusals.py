@@ -9,12 +9,12 @@ import attrs
 import pytest
 
 from odradek.kernel.records.batch import CorruptRecordsError, iterate_batches
-from odradek.kernel.testing.object_stores import FaultyObjectStore, MemoryObjectStore, StoreFault
 from odradek.spark_plugin.direct import BrokerPiece, DirectReadError, PartitionFacts, SegmentPiece, TierPiece
 from odradek.spark_plugin.direct.batches import Visibility
 from odradek.spark_plugin.direct.opening import open_piece
 from odradek.spark_plugin.direct.tier import store_of
 from odradek.spark_plugin.ranges import OffsetRange
+from odradek.testing.object_stores import FaultyObjectStore, MemoryObjectStore, StoreFault
 
 from .log_kit import (
     CLUSTER_ID,

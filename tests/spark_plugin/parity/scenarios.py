@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from odradek.kernel.client import BlockingAdmin, BlockingConsumer, TopicPartition
+from odradek.client import BlockingAdmin, BlockingConsumer, TopicPartition
 
 from .inputs import BATCH, STREAM
 from .observe import digest

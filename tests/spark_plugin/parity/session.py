@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from odradek.kernel.cli.demo.spark_process import quick_python
+from odradek.cli.demo.spark_process import quick_python
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

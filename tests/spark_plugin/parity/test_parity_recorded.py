@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.kernel.testing.running_broker import running_broker
+from odradek.testing.running_broker import running_broker
 
 from . import topics
 from .differences import MEANT, RECORDED, VERSIONS, applies, essence, expected, held_to

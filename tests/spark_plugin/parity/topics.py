@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.kernel.client import BlockingAdmin, BlockingProducer, NewTopic, TopicPartition
+from odradek.client import BlockingAdmin, BlockingProducer, NewTopic, TopicPartition
 
 from .inputs import FACTS, FIRST_MS, ODD, RECORDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.kernel.client import Headers
+    from odradek.client import Headers
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 SHAPES: Sequence[tuple[bytes | None, bytes | None, Headers]] = (

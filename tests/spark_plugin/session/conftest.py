@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.kernel.cli.demo.spark_process import quick_python
-from odradek.kernel.testing.running_broker import RunningBroker, running_broker
+from odradek.cli.demo.spark_process import quick_python
+from odradek.testing.running_broker import RunningBroker, running_broker
 from tests.interop.clients import skip_or_fail
 from tests.spark_plugin.topic_kit import Kit, open_kit
 

@@ -13,7 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from odradek.kernel.testing.running_broker import RunningBroker
+    from odradek.testing.running_broker import RunningBroker
 
 TOUR = Path(__file__).parents[3] / "examples/spark/tour.py"
 COUNT = 1000

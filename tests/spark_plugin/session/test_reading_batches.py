@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.kernel.testing.running_broker import RunningBroker
+from odradek.testing.running_broker import RunningBroker
 from tests.spark_plugin.topic_kit import CODECS, COLUMNS, Kit, Record, Row, Write
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from odradek.kernel.testing.running_broker import RunningBroker
+from odradek.testing.running_broker import RunningBroker
 from tests.spark_plugin.topic_kit import Kit, Record, Write
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.kernel.testing.running_broker import RunningBroker
+from odradek.testing.running_broker import RunningBroker
 from tests.spark_plugin.topic_kit import Kit, Row, open_kit
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from odradek import storage_base as base
 from odradek.kernel import api
 
 SCHEMA = """
@@ -78,12 +79,12 @@ class Database(sqlite3.Connection):
             self.rollback()
             raise
 
-    def stored(self, segment: int, offset: int) -> Iterator[api.StoredBatch]:
+    def stored(self, segment: int, offset: int) -> Iterator[base.StoredBatch]:
         """Iterate over a segment's batches."""
         with self.errors():
-            yield from map(api.StoredBatch._make, self.execute(BATCHES, (segment, offset)))
+            yield from map(base.StoredBatch._make, self.execute(BATCHES, (segment, offset)))
 
-    def write(self, batches: Iterable[tuple[int, api.StoredBatch]]) -> None:
+    def write(self, batches: Iterable[tuple[int, base.StoredBatch]]) -> None:
         """Write batches, each with its segment."""
         with self.errors():
             self.executemany("INSERT INTO batches VALUES (?, ?, ?, ?)", ((key, *batch) for key, batch in batches))
@@ -100,7 +101,7 @@ def sync(path: str) -> None:
         os.fsync(log_of_writes)
 
 
-class SqliteLog(api.LogBase[api.LogSegment]):
+class SqliteLog(base.LogBase[base.LogSegment]):
     """A log: `LogBase` decides what is to be done, and this says it to SQLite."""
 
     def __init__(
@@ -111,8 +112,8 @@ class SqliteLog(api.LogBase[api.LogSegment]):
         if not kept:
             raise api.StorageError(f"{partition} is there with another topic id: delete it first")
         ((self.key, text),) = kept
-        found, bounds = database.sql(SEGMENTS, self.key, False), api.LogBounds.decode(text)
-        end, segments = max((row[6] for row in found), default=0), [api.LogSegment(*row[:5]) for row in found]
+        found, bounds = database.sql(SEGMENTS, self.key, False), base.LogBounds.decode(text)
+        end, segments = max((row[6] for row in found), default=0), [base.LogSegment(*row[:5]) for row in found]
         super().__init__(partition, config, now_ms=now_ms, segments=segments, log_end_offset=end, bounds=bounds)
         self.log_dir = str(Path(database.path).parent)
         self.keep_bounds()  # which say that it is open
@@ -129,25 +130,25 @@ class SqliteLog(api.LogBase[api.LogSegment]):
         """See `LogStore.keep_bounds`."""
         self.database.sql("UPDATE logs SET bounds = ? WHERE id = ?", self.bounds.encode(), self.key)
 
-    def new_segment(self, base_offset: int) -> api.LogSegment:
+    def new_segment(self, base_offset: int) -> base.LogSegment:
         """See `LogStore.new_segment`."""
         now_ms = self.now_ms()
         ((key,),) = self.database.sql(NEW_SEGMENT, self.key, base_offset, now_ms, False)
-        return api.LogSegment(base_offset, now_ms, key=key)
+        return base.LogSegment(base_offset, now_ms, key=key)
 
-    def write_batches(self, batches: Sequence[tuple[api.LogSegment, api.StoredBatch]]) -> None:
+    def write_batches(self, batches: Sequence[tuple[base.LogSegment, base.StoredBatch]]) -> None:
         """See `LogStore.write_batches`."""
         self.database.write((segment.key, batch) for segment, batch in batches)
 
-    def stored(self, segment: api.LogSegment, offset: int) -> Iterator[api.StoredBatch]:
+    def stored(self, segment: base.LogSegment, offset: int) -> Iterator[base.StoredBatch]:
         """See `LogStore.stored`."""
         return self.database.stored(segment.key, offset)
 
-    def cut_segment(self, segment: api.LogSegment, offset: int) -> None:
+    def cut_segment(self, segment: base.LogSegment, offset: int) -> None:
         """See `LogStore.cut_segment`."""
         self.database.sql("DELETE FROM batches WHERE segment = ? AND last_offset >= ?", segment.key, offset)
 
-    def drop_segments(self, segments: Sequence[api.LogSegment]) -> None:
+    def drop_segments(self, segments: Sequence[base.LogSegment]) -> None:
         """See `LogStore.drop_segments`."""
         for segment in segments:
             self.database.sql("UPDATE segments SET log = 0 WHERE id = ?", segment.key)
@@ -172,24 +173,22 @@ class SqliteLog(api.LogBase[api.LogSegment]):
         else:
             self.database.sql("INSERT OR REPLACE INTO sidecars VALUES (?, ?, ?, ?)", *place, data)
 
-    def rewrite_of(self, segments: Sequence[tuple[api.LogSegment, int]]) -> api.SegmentRewrite:
+    def rewrite_of(self, segments: Sequence[tuple[base.LogSegment, int]]) -> api.SegmentRewrite:
         """See `LogStore.rewrite_of`."""
         path = self.database.path
-        sources = [
-            api.StoredSource(s.base_offset, end, s.size_bytes, partial(read, path, s.key)) for s, end in segments
-        ]
-        place = api.StoredPlace(partial(clear_rewrites, path, self.key), partial(SqliteWriter, path, self.key))
+        sources = [base.StoredSource(s.base_offset, e, s.size_bytes, partial(read, path, s.key)) for s, e in segments]
+        place = base.StoredPlace(partial(clear_rewrites, path, self.key), partial(SqliteWriter, path, self.key))
         return api.SegmentRewrite(sources, place, is_portable=True)
 
-    def take_rewritten(self, base_offset: int) -> tuple[api.LogSegment, Mapping[str, bytes]]:
+    def take_rewritten(self, base_offset: int) -> tuple[base.LogSegment, Mapping[str, bytes]]:
         """See `LogStore.take_rewritten`."""
         found = {row[0]: row for row in self.database.sql(SEGMENTS, self.key, True)}[base_offset]
-        segment = api.LogSegment(*found[:5])
+        segment = base.LogSegment(*found[:5])
         self.database.sql("UPDATE segments SET is_new = FALSE WHERE id = ?", segment.key)
         return segment, {kind: bytes.fromhex(data) for kind, data in json.loads(found[5]).items()}
 
 
-def read(path: str, segment: int, offset: int) -> Iterator[api.StoredBatch]:
+def read(path: str, segment: int, offset: int) -> Iterator[base.StoredBatch]:
     """Read batches in compaction's process; one statement sees one moment of the database."""
     with closing(Database(path)) as database:
         yield from database.stored(segment, offset)
@@ -201,7 +200,7 @@ def clear_rewrites(path: str, log: int) -> None:
         database.sql("UPDATE segments SET log = 0 WHERE log = ? AND is_new", log)
 
 
-class SqliteWriter(api.PieceWriter):
+class SqliteWriter(base.PieceWriter):
     """A segment that compaction writes in its process; the log knows nothing of it until it takes it over."""
 
     def __init__(self, path: str, log: int, base_offset: int) -> None:
@@ -209,7 +208,7 @@ class SqliteWriter(api.PieceWriter):
         self.database = Database(path)
         ((self.key,),) = self.database.sql(NEW_SEGMENT, log, base_offset, 0, True)
 
-    def write(self, batches: Sequence[api.StoredBatch]) -> None:
+    def write(self, batches: Sequence[base.StoredBatch]) -> None:
         """See `PieceWriter.write`."""
         with self.database.transaction():
             self.database.write((self.key, batch) for batch in batches)
@@ -222,7 +221,7 @@ class SqliteWriter(api.PieceWriter):
         self.database.close()
 
 
-class SqliteEngine(api.EngineBase[SqliteLog]):
+class SqliteEngine(base.EngineBase[SqliteLog]):
     """All logs of a broker in one database, in the first of its log directories."""
 
     def __init__(self, context: api.StorageContext) -> None:
@@ -270,7 +269,7 @@ class SqliteEngine(api.EngineBase[SqliteLog]):
             for log in self.logs.values():
                 if not log.is_closed:
                     log.keep_bounds()
-        return api.Work(on_thread=partial(bring_home, self.path))
+        return base.Work(on_thread=partial(bring_home, self.path))
 
     def high_watermarks(self) -> Mapping[api.TopicIdPartition, int]:
         """See `StorageEngine.high_watermarks`."""
@@ -279,7 +278,7 @@ class SqliteEngine(api.EngineBase[SqliteLog]):
     def begin_removal(self, now_ms: int) -> api.DiskWork | None:
         """See `StorageEngine.begin_removal`."""
         has_garbage = self.database.sql(f"{GARBAGE} LIMIT 1")
-        return api.Work(on_thread=partial(remove_garbage, self.path)) if has_garbage else None
+        return base.Work(on_thread=partial(remove_garbage, self.path)) if has_garbage else None
 
     def let_go(self) -> None:
         """See `EngineBase.let_go`."""

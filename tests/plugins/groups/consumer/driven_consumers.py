@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from odradek.kernel.api import MetadataChange
-from odradek.kernel.testing.shard_harness import RecordingWaiter, ShardHarness
 from odradek.kernel.wire.messages.api_11_join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from odradek.kernel.wire.messages.api_68_consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -15,6 +14,7 @@ from odradek.kernel.wire.messages.consumer_protocol import encode_subscription, 
 from odradek.plugins.assignors import odradek_assignors
 from odradek.plugins.groups.consumer.group import ConsumerGroup
 from odradek.plugins.groups.group import Caller
+from odradek.testing.shard_harness import RecordingWaiter, ShardHarness
 
 from ..driven import CLIENT, GROUP, DrivenGroups
 

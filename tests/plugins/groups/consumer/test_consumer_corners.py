@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.kernel.api import NO_PRODUCER, ErrorCode, KafkaError
-from odradek.kernel.testing.shard_harness import RecordingWaiter
 from odradek.kernel.wire.messages import data_consumer_group_records as messages
 from odradek.kernel.wire.messages.api_14_sync_group import SyncGroupRequest
 from odradek.kernel.wire.messages.consumer_protocol import (
@@ -21,6 +20,7 @@ from odradek.kernel.wire.messages.consumer_protocol import (
 from odradek.plugins.assignors import odradek_assignors
 from odradek.plugins.groups.consumer.member import MemberState
 from odradek.plugins.groups.records import GroupRecord
+from odradek.testing.shard_harness import RecordingWaiter
 
 from ..driven import GROUP
 from .driven_consumers import DrivenConsumers

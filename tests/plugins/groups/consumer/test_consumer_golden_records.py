@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from odradek.kernel.api import NO_PRODUCER
-from odradek.kernel.testing.shard_harness import LoggedRecord
 from odradek.kernel.wire.messages.data_consumer_group_records import (
     ConsumerGroupRegularExpressionValue,
     ConsumerGroupTargetAssignmentMetadataValue,
 )
 from odradek.plugins.groups.consumer.group import ConsumerGroup
 from odradek.plugins.groups.records import encode_record
+from odradek.testing.shard_harness import LoggedRecord
 
 from ..driven import CLIENT
 from .driven_consumers import DrivenConsumers

@@ -1,0 +1,39 @@
+"""The composition root: what a broker is made of, tied together, started and stopped.
+
+| module | what it holds |
+| --- | --- |
+| `broker` | `Broker`: one broker's life, in nested nurseries |
+| `options` | what it is started with |
+| `parts`, `handlers` | its parts, tied together; the table of handlers |
+| `metadata_opening`, `metadata_follower` | its metadata log; who does what the log says |
+| `supervision` | services that crash are started again, but not for ever |
+| `start_report` | what it found when it started |
+
+Names are imported when somebody asks for them: who reads options does not load a broker.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from .broker import BoundListener, Broker
+    from .options import BrokerOptions, read_broker_options
+
+_HOMES: Final = {
+    "BoundListener": "broker",
+    "Broker": "broker",
+    "BrokerOptions": "options",
+    "read_broker_options": "options",
+}
+
+__all__ = ["BoundListener", "Broker", "BrokerOptions", "read_broker_options"]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f".{home}", __name__), name)
+    return found

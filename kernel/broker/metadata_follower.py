@@ -1,0 +1,131 @@
+"""Shell: has a broker's replicas follow the committed metadata: they are opened, configured, given up and deleted.
+
+It asks nothing of whoever writes the metadata: a broker that does not lead the metadata log follows the same images.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from ..config.topic import TopicConfig
+from ..controller.rules import dynamic_config
+from ..metadata.image import ResourceType
+from ..partitions.topic_opener import TopicOpener
+from ..partitions.topic_plan import plan_topic
+from ..records.scan import HAS_COMPILED_KERNEL
+from ..records.validation import ValidationMode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from uuid import UUID
+
+    from ..config.broker import BrokerConfig
+    from ..machine.clock import Clock
+    from ..metadata.image import MetadataDelta, MetadataImage, TopicImage
+    from ..partitions.replica_manager import ReplicaManager
+    from ..partitions.topic_plan import TopicPlan
+
+log = logging.getLogger(__name__)
+
+TELL_EVERY_MS: Final = 5000
+"""So often a start that opens logs for long says how far it has come: nobody shall take it for one that hangs."""
+
+
+class MetadataFollower:
+    """Life: made, `open_topics` once the metadata was read, then `changed` for each image. Owned by the broker.
+
+    Attributes:
+        live_config: The broker's configuration, with what was set on it while it ran.
+        config_listeners: Called with each new one.
+        opener: Opens what a change brings; its `run` is a service.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        replicas: ReplicaManager,
+        stages: Iterable[str],
+        image: Callable[[], MetadataImage],
+        clock: Clock,
+        on_opened: Callable[[], None],
+    ) -> None:
+        """Make one that has seen nothing yet.
+
+        Args:
+            config: What the broker was started with.
+            replicas: Who follows.
+            stages: Names of the append stages that plugins offer, in order.
+            image: Returns the current metadata.
+            clock: Tells how long the start takes.
+            on_opened: Called when partitions were opened after the start, all of those that were to be.
+        """
+        self.live_config = config
+        self.config_listeners: list[Callable[[BrokerConfig], None]] = []
+        self.opener = TopicOpener(self._open_partitions, on_opened)
+        self._config = config
+        self._replicas = replicas
+        self._stages = tuple(stages)
+        self._image = image
+        self._clock = clock
+
+    def open_topics(self) -> None:
+        """Take what was set on this broker, and open its replicas of every topic there is."""
+        image = self._image()
+        self._take_config(dynamic_config(self._config, image, self._config.node_id))
+        total = sum(len(topic.partitions) for topic in image.topics_by_name.values())
+        opened = 0
+        told_ms = self._clock.monotonic_ms()
+        for topic in image.topics_by_name.values():
+            plan = self._plan(topic, image)
+            for index, state in enumerate(topic.partitions):
+                self._replicas.open_topic(topic.name, topic.topic_id, plan, {index: state})
+                opened += 1
+                if self._clock.monotonic_ms() - told_ms >= TELL_EVERY_MS:
+                    told_ms = self._clock.monotonic_ms()
+                    log.warning("%d of %d partitions opened so far; after a crash each log is checked", opened, total)
+        self._replicas.note_all_opened()
+
+    def changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Follow a change: open, change and delete replicas."""
+        for topic in delta.deleted_topics:
+            self._replicas.delete_topic(topic.name, len(topic.partitions))
+        has_broker_change = any(kind == ResourceType.BROKER for kind, _name in delta.changed_configs)
+        if has_broker_change:
+            self._take_config(dynamic_config(self._config, image, self._config.node_id))
+        for topic_id, indexes in delta.changed_partitions.items():
+            self.opener.open(topic_id, indexes)
+        if has_broker_change:
+            configured = set(image.topics_by_name)
+        else:
+            configured = {name for kind, name in delta.changed_configs if kind == ResourceType.TOPIC}
+        for name in configured & image.topics_by_name.keys():
+            self._replicas.reconfigure_topic(name, self._plan(image.topics_by_name[name], image))
+
+    def _take_config(self, config: BrokerConfig) -> None:
+        self.live_config = config
+        self._replicas.expire_producers_after(config.get_int("producer.id.expiration.ms"))
+        for listener in self.config_listeners:
+            listener(config)
+
+    def _open_partitions(self, topic_id: UUID, indexes: list[int]) -> None:
+        """Open partitions of a topic, as far as it is still there, and give them their state."""
+        image = self._image()
+        topic = image.topics_by_id.get(topic_id)
+        if topic is not None:
+            states = {index: topic.partitions[index] for index in indexes if index < len(topic.partitions)}
+            self._replicas.open_topic(topic.name, topic_id, self._plan(topic, image), states)
+
+    def _plan(self, topic: TopicImage, image: MetadataImage) -> TopicPlan:
+        """Return what a topic's configuration means for its replicas."""
+        config = self.live_config
+        return plan_topic(
+            TopicConfig.resolve(config, image.topic_config(topic.name)),
+            storage=topic.storage,
+            election=topic.election,
+            stages=self._stages,
+            validation=ValidationMode(config.get_text("odradek.produce.validation")),
+            has_compiled_kernel=HAS_COMPILED_KERNEL,
+            is_internal=topic.name in self._replicas.internal_topics,
+        )

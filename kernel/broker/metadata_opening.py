@@ -1,0 +1,175 @@
+"""Shell: opens the metadata log of one broker: in which storage, under which election, with which settings."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from ..config.topic import TopicConfig
+from ..contracts.election import ElectionContext
+from ..contracts.storage import LogConfig
+from ..controller.local_log import LocalLog
+from ..controller.metadata_log import MetadataLog, SnapshotSettings
+from ..controller.snapshots import newest_snapshot_end
+from ..controller.volatile_log import VolatileLog
+from ..errors import CorruptionError, StorageError
+from ..machine.files import disk_error
+from ..plugin_system.manager import choose_offer
+from ..types import METADATA_TOPIC, METADATA_TOPIC_ID, TopicIdPartition
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable, Mapping
+
+    from ..config.broker import BrokerConfig
+    from ..contracts.election import ElectionFactory
+    from ..contracts.storage import PartitionLog, StorageEngine
+    from ..controller.local_log import ReplicatedLog
+    from ..controller.rules import ControllerRules
+    from ..machine.clock import Clock
+    from ..machine.files import Files
+
+_log = logging.getLogger(__name__)
+
+LOST_AND_FOUND: Final = "lost+found"
+"""What a new file system has at its root."""
+
+METADATA_IS_DAMAGED: Final = (
+    "the metadata log is damaged and nothing was changed: restore its directory from a backup, or start on another "
+    "data directory and take this one's partitions into it by `odradek topics adopt`"
+)
+
+
+def load_metadata_log(
+    *,
+    config: BrokerConfig,
+    live_config: Callable[[], BrokerConfig],
+    engines: Mapping[str, StorageEngine],
+    elections: Mapping[str, ElectionFactory],
+    rules: ControllerRules,
+    clock: Clock,
+    files: Files,
+    random_source: random.Random,
+) -> MetadataLog:
+    """Open the metadata log and read what is in it.
+
+    Args:
+        config: The broker's, without what the metadata itself may say of it.
+        live_config: Returns the broker's as it is now, for the election.
+        engines: The storage engines by name, started.
+        elections: The elections by name.
+        rules: The controller's.
+        clock: Both clocks.
+        files: The file system, for the snapshots.
+        random_source: For the election.
+
+    Raises:
+        StorageError: Its directory cannot be used.
+        CorruptionError: It is damaged; nothing was changed.
+        ConfigError: The data is another cluster's.
+    """
+    if not engines:
+        _check_nothing_is_there(config, files)
+        return _metadata_log(
+            VolatileLog(), config, rules, clock, files, cluster_id=config.get_text("odradek.cluster.id")
+        )
+    engine = choose_offer(engines, config.storage, "storage", "odradek.storage")
+    partition = TopicIdPartition(METADATA_TOPIC_ID, METADATA_TOPIC, 0)
+    try:
+        opened = engine.open_log(
+            partition,
+            metadata_log_config(config),
+            log_dir=config.metadata_log_dir,
+            known_end=lambda directory: newest_snapshot_end(directory, files),
+        )
+        led = _led_by_this_broker(partition, opened, config, live_config, elections, random_source)
+        metadata = _metadata_log(led, config, rules, clock, files, cluster_id=engine.cluster_id)
+    except CorruptionError as error:
+        raise CorruptionError(f"{error}; {METADATA_IS_DAMAGED}") from error
+    _tell_of_another_place(opened, config)
+    return metadata
+
+
+def _metadata_log(
+    log: ReplicatedLog, config: BrokerConfig, rules: ControllerRules, clock: Clock, files: Files, *, cluster_id: str
+) -> MetadataLog:
+    metadata = MetadataLog(
+        log=log,
+        rules=rules,
+        clock=clock,
+        files=files,
+        cluster_id=cluster_id,
+        limiter=trio.CapacityLimiter(1),
+        snapshots=SnapshotSettings(
+            bytes_between=config.get_int("metadata.log.max.record.bytes.between.snapshots"),
+            interval_ms=config.get_int("metadata.log.max.snapshot.interval.ms"),
+        ),
+    )
+    metadata.load()
+    return metadata
+
+
+def _check_nothing_is_there(config: BrokerConfig, files: Files) -> None:
+    """Refuse to come up without topics beside somebody's data: to clients they would all be gone.
+
+    Raises:
+        StorageError: There is something in a log directory, and nobody who reads it.
+    """
+    for name in (*config.log_dirs, *config.reserved_dirs):
+        try:
+            found = files.listdir(Path(name))
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise disk_error(error, "list", Path(name)) from error
+        if {entry.name for entry in found} - {LOST_AND_FOUND}:
+            raise StorageError(
+                f"there is data in {name}, and no active plugin offers a storage, so nothing was changed: "
+                "install or enable the one that wrote it, such as 'storage_segment', or choose another directory"
+            )
+
+
+def _tell_of_another_place(opened: PartitionLog, config: BrokerConfig) -> None:
+    wanted = config.get_text("metadata.log.dir")
+    if wanted and opened.directory is not None and opened.directory.parent.resolve() != Path(wanted).resolve():
+        _log.warning(
+            "metadata.log.dir is %s and has no effect: the metadata log is in %s already (to move it, stop the broker "
+            "and move that directory)",
+            wanted,
+            opened.directory,
+        )
+
+
+def _led_by_this_broker(
+    partition: TopicIdPartition,
+    log: PartitionLog,
+    config: BrokerConfig,
+    live_config: Callable[[], BrokerConfig],
+    elections: Mapping[str, ElectionFactory],
+    random_source: random.Random,
+) -> LocalLog:
+    name = config.get_text("odradek.metadata.election")
+    factory = choose_offer(elections, name, "election", "odradek.metadata.election")
+    context = ElectionContext(
+        partition=partition,
+        broker_id=config.node_id,
+        log_end_offset=log.log_end_offset,
+        high_watermark=log.log_start_offset,
+        latest_epoch=log.latest_epoch,
+        hard_state=None,
+        config=live_config,
+        settings=TopicConfig.resolve(config).extra,
+        random=random_source,
+    )
+    return LocalLog(log, factory.new_election(context), config.node_id)
+
+
+def metadata_log_config(config: BrokerConfig) -> LogConfig:
+    """Return the settings of the metadata log: flushed by its own rules, rolled by `metadata.log.segment.*`."""
+    return LogConfig(
+        segment_bytes=config.get_int("metadata.log.segment.bytes"),
+        segment_ms=config.get_int("metadata.log.segment.ms"),
+    )

@@ -1,0 +1,13 @@
+"""The controller: who writes the cluster's metadata, and the log that keeps it. Everybody else reads `metadata`.
+
+| module | what it holds |
+| --- | --- |
+| `controller` | Pure core: the shard, one method an operation |
+| `topic_creation`, `topic_growth`, `topic_deletion`, `adoption` | Pure core: operations on topics |
+| `config_changes`, `feature_changes` | Pure core: operations on configs and features |
+| `brokers`, `partition_changes`, `reassignments` | Pure core: operations on brokers and on who holds and leads what |
+| `directory_changes` | Pure core: in which log directory each replica lies, as the brokers tell it |
+| `placement`, `replica_assignment`, `rules` | Pure core: planners, collaborators |
+| `metadata_log`, `local_log`, `snapshots` | Shell: group commit, the log on disk with its quorum of one, snapshots |
+| `volatile_log` | Pure core: the log in memory, where no plugin offers a storage |
+"""

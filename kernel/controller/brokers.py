@@ -1,0 +1,187 @@
+"""Pure core: brokers come and go: registration, fencing, controlled shutdown, unregistration; blocks of producer ids.
+
+*Source:* KIP-631 (registration, fencing), KIP-730 (producer ids); Kafka's `ClusterControlManager`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from ..contracts.coordinator import CoordinatorResult
+from ..contracts.election import ElectionReason
+from ..errors import ErrorCode, KafkaError
+from ..metadata.features import supported_features
+from ..metadata.image import BrokerImage, Listener
+from ..metadata.record_makers import broker_record
+from ..metadata.records import FORMAT_VERSION, FeatureRecord, FormatRecord, ProducerIdsRecord, RemoveBrokerRecord
+from ..wire.messages.api_64_unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from .partition_changes import broker_back, broker_gone
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from uuid import UUID
+
+    from ..metadata.image import MetadataImage
+    from ..metadata.records import MetadataRecord
+    from .rules import ControllerRules
+
+PRODUCER_IDS_BLOCK: Final = 1000
+"""How many producer ids a broker is given at a time (KIP-730)."""
+
+
+@attrs.frozen
+class ProducerIdBlock:
+    """Producer ids in `[first, first + count)`."""
+
+    first: int
+    count: int
+
+
+@attrs.frozen
+class Registration:
+    """What a broker says of itself when it starts.
+
+    Attributes:
+        broker_id: Its `node.id`.
+        incarnation_id: Made anew by every process.
+        listeners: With advertised addresses.
+        log_dirs: Ids of its working log directories.
+        rack: `broker.rack`, None when not set.
+        is_fenced: False for a broker that is ready at once: the one that is its own controller.
+    """
+
+    broker_id: int
+    incarnation_id: UUID
+    listeners: Sequence[Listener]
+    log_dirs: Sequence[UUID] = ()
+    rack: str | None = None
+    is_fenced: bool = True
+
+
+def format_log(image: MetadataImage, cluster_id: str) -> CoordinatorResult[MetadataRecord, None]:
+    """Write what an empty log begins with; on a log that has it, finalize features whose part was not there before.
+
+    Args:
+        image: The image as loaded.
+        cluster_id: For a new log.
+    """
+    records: list[MetadataRecord] = []
+    if image.format_version == 0:
+        records.append(FormatRecord(format_version=FORMAT_VERSION, cluster_id=cluster_id))
+    records += [
+        FeatureRecord(name=feature.name, level=feature.level_new)
+        for feature in supported_features()
+        if feature.level_new > 0 and feature.name not in image.features and feature.name not in image.disabled_features
+    ]
+    return CoordinatorResult(records, None)
+
+
+def register_broker(
+    image: MetadataImage, rules: ControllerRules, registration: Registration
+) -> CoordinatorResult[MetadataRecord, int]:
+    """Register a broker; the response is its broker epoch.
+
+    Raises:
+        KafkaError: DUPLICATE_BROKER_REGISTRATION: another process with this id is registered and not fenced, and is not
+            this controller's own node, whose earlier process cannot be alive.
+    """
+    known = image.brokers.get(registration.broker_id)
+    restarted = known is not None and known.incarnation_id != registration.incarnation_id
+    if known is not None and restarted and not known.is_fenced and registration.broker_id != rules.node_id:
+        raise KafkaError(
+            ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+            f"Another broker is registered with that broker id. If the broker {registration.broker_id} was restarted, "
+            "wait until its session is over.",
+        )
+    epoch = image.offset + 1
+    broker = BrokerImage(
+        registration.broker_id,
+        epoch,
+        registration.incarnation_id,
+        {listener.name: listener for listener in registration.listeners},
+        registration.rack,
+        tuple(registration.log_dirs),
+        registration.is_fenced,
+        in_controlled_shutdown=False,
+    )
+    records: list[MetadataRecord] = [broker_record(broker)]
+    if not registration.is_fenced:
+        records += broker_back(image, rules, broker.broker_id, restarted=restarted or known is None)
+    elif known is not None and known.is_live:
+        records += broker_gone(image, rules, broker.broker_id, ElectionReason.OFFLINE)
+    return CoordinatorResult(records, epoch)
+
+
+def change_broker(
+    image: MetadataImage, rules: ControllerRules, broker_id: int, broker_epoch: int, *, fence: bool, shutdown: bool
+) -> CoordinatorResult[MetadataRecord, None]:
+    """Fence or unfence a broker, or begin its controlled shutdown.
+
+    Args:
+        image: The current image.
+        rules: The controller's collaborators.
+        broker_id: The broker.
+        broker_epoch: Of the registration that is meant.
+        fence: Whether it is fenced from now on.
+        shutdown: Whether it is in controlled shutdown from now on.
+
+    Raises:
+        KafkaError: BROKER_ID_NOT_REGISTERED or STALE_BROKER_EPOCH.
+    """
+    known = image.brokers.get(broker_id)
+    if known is None:
+        raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker_id} is not currently registered")
+    if known.broker_epoch != broker_epoch:
+        raise KafkaError(
+            ErrorCode.STALE_BROKER_EPOCH, f"Expected broker epoch {broker_epoch}, but found {known.broker_epoch}"
+        )
+    changed = attrs.evolve(known, is_fenced=fence, in_controlled_shutdown=shutdown)
+    if changed == known:
+        return CoordinatorResult((), None)
+    records: list[MetadataRecord] = [broker_record(changed)]
+    if known.is_live and not changed.is_live:
+        reason = ElectionReason.CONTROLLED_SHUTDOWN if shutdown else ElectionReason.OFFLINE
+        records += broker_gone(image, rules, broker_id, reason)
+    elif changed.is_live and not known.is_live:
+        records += broker_back(image, rules, broker_id, restarted=False)
+    return CoordinatorResult(records, None)
+
+
+def unregister_broker(
+    image: MetadataImage, rules: ControllerRules, request: UnregisterBrokerRequest
+) -> CoordinatorResult[MetadataRecord, UnregisterBrokerResponse]:
+    """Forget a broker; its replicas stay assigned, without a leader where it was the last in sync."""
+    if request.broker_id not in image.brokers:
+        return CoordinatorResult(
+            (),
+            UnregisterBrokerResponse(
+                error_code=ErrorCode.BROKER_ID_NOT_REGISTERED,
+                error_message=f"Broker ID {request.broker_id} is not currently registered",
+            ),
+        )
+    records: list[MetadataRecord] = [
+        *broker_gone(image, rules, request.broker_id, ElectionReason.OFFLINE),
+        RemoveBrokerRecord(broker_id=request.broker_id),
+    ]
+    return CoordinatorResult(records, UnregisterBrokerResponse(error_message=None))
+
+
+def allocate_producer_ids(image: MetadataImage, broker_id: int) -> CoordinatorResult[MetadataRecord, ProducerIdBlock]:
+    """Give a broker the next block of producer ids; ids of a block that a crash left unused are lost."""
+    broker = image.brokers.get(broker_id)
+    block = ProducerIdBlock(image.next_producer_id, PRODUCER_IDS_BLOCK)
+    record = ProducerIdsRecord(
+        broker_id=broker_id,
+        broker_epoch=broker.broker_epoch if broker is not None else -1,
+        next_producer_id=block.first + block.count,
+    )
+    return CoordinatorResult((record,), block)
+
+
+def reserve_producer_ids(image: MetadataImage, end: int) -> CoordinatorResult[MetadataRecord, None]:
+    """Let no broker give out the producer ids below `end`: logs from elsewhere know producers of these ids."""
+    if end <= image.next_producer_id:
+        return CoordinatorResult((), None)
+    return CoordinatorResult((ProducerIdsRecord(broker_id=-1, broker_epoch=-1, next_producer_id=end),), None)

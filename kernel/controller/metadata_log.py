@@ -1,0 +1,365 @@
+"""Shell: the metadata log: runs the controller's operations, one after the other, and makes them durable together.
+
+    submit(operation)    from any task: waits for its answer
+        |  bounded channel
+    run                  takes all that wait, runs them, appends their records, replays them into the controller
+        |  one flush, on a worker thread
+        +- publishes image and delta to the listeners, in order
+        +- gives the answers
+
+An answer is given only when everything it rests on is flushed: an operation without records waits too, since it may
+have seen what operations before it did. A snapshot is written when the log has grown enough or the interval is over.
+
+*Source:* the form of Kafka's `QuorumController`, its event queue and `SnapshotGenerator`.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
+
+import attrs
+import trio
+
+from ..errors import ConfigError, CorruptionError, ErrorCode, KafkaError, StorageError
+from ..machine.threads import do_on_thread
+from ..metadata.image import MetadataImage
+from ..metadata.records import FormatRecord, decode_record, encode_record
+from ..types import id_text
+from .controller import Controller
+from .snapshots import SnapshotStore, check_format
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..contracts.coordinator import CoordinatorResult
+    from ..machine.clock import Clock
+    from ..machine.files import Files
+    from ..metadata.image import MetadataDelta
+    from ..metadata.records import MetadataRecord
+    from .brokers import Registration
+    from .local_log import ReplicatedLog
+    from .rules import ControllerRules
+
+R = TypeVar("R")
+
+Operation: TypeAlias = "Callable[[Controller, int], CoordinatorResult[MetadataRecord, R]]"
+"""An operation: takes the controller and the wall clock in milliseconds. Must be pure; it runs on the log's task."""
+
+Listener: TypeAlias = "Callable[[MetadataDelta, MetadataImage], None]"
+"""Told of every new image, in order, before the operations that made it are answered. Must not block or raise."""
+
+log = logging.getLogger(__name__)
+
+WAITING_OPERATIONS_MAX: Final = 1000
+"""How many operations may wait; more callers wait for their turn to wait."""
+
+_CLOSED: Final = "The metadata log is closed."
+
+GROUP_MAX: Final = 500
+"""How many operations share one flush at most."""
+
+
+@attrs.frozen
+class SnapshotSettings:
+    """When a snapshot is written: `metadata.log.max.record.bytes.between.snapshots` and `...snapshot.interval.ms`.
+
+    Attributes:
+        bytes_between: Record bytes appended since the last one, > 0.
+        interval_ms: Time since the last one, if anything was appended; 0 for never.
+    """
+
+    bytes_between: int = 20 << 20
+    interval_ms: int = 3_600_000
+
+
+class _Submission(Generic[R]):
+    """An operation on its way, and its outcome."""
+
+    __slots__ = ("done", "error", "operation", "response")
+
+    def __init__(self, operation: Operation[R]) -> None:
+        self.operation = operation
+        self.done = trio.Event()
+        self.response: Any = None
+        self.error: Exception | None = None
+
+
+class MetadataLog:
+    """The metadata log of one controller. Life: made, `load`, `run` as a task, `register`, operations; `close`.
+
+    `load`, `run` and the listeners belong to one task at a time; `submit` may be called by any.
+    Invariant: `image` holds what is flushed and nothing else; it never goes back.
+    """
+
+    def __init__(
+        self,
+        *,
+        log: ReplicatedLog,
+        rules: ControllerRules,
+        clock: Clock,
+        files: Files,
+        cluster_id: str,
+        limiter: trio.CapacityLimiter,
+        snapshots: SnapshotSettings,
+    ) -> None:
+        """Make the metadata log over its partition; reads nothing yet.
+
+        Args:
+            log: The partition `__cluster_metadata-0`.
+            rules: The controller's collaborators.
+            clock: The wall clock stamps records, the other one measures the snapshot interval.
+            files: Where snapshots are written.
+            cluster_id: The cluster that the configuration wants; empty: what the log says, or a new id.
+            limiter: Of the threads that flush and write snapshots.
+            snapshots: When to write them.
+        """
+        self._log = log
+        self._rules = rules
+        self._clock = clock
+        self._cluster_id = cluster_id
+        self._limiter = limiter
+        self._settings = snapshots
+        self._store = None if log.directory is None else SnapshotStore(directory=log.directory, files=files)
+        self._controller = Controller(image=MetadataImage(), rules=rules)
+        self._image = self._controller.image
+        self._listeners: list[Listener] = []
+        self._send: trio.MemorySendChannel[_Submission[Any]]
+        self._send, self._receive = trio.open_memory_channel[_Submission[Any]](WAITING_OPERATIONS_MAX)
+        self._failure: Exception | None = None
+        self._is_closed = False
+        self._bytes_since_snapshot = 0
+        self._snapshot_ms = clock.monotonic_ms()
+        self._broker_epoch = -1
+
+    def __repr__(self) -> str:
+        state = "failed" if self._failure else "closed" if self._is_closed else "open"
+        return f"MetadataLog({state}, {self._image!r})"
+
+    @property
+    def image(self) -> MetadataImage:
+        """The newest committed metadata. Hot: an attribute access."""
+        return self._image
+
+    @property
+    def broker_epoch(self) -> int:
+        """This broker's epoch, -1 before `register`."""
+        return self._broker_epoch
+
+    @property
+    def end_offset(self) -> int:
+        """The next offset of the log, for DescribeQuorum."""
+        return self._log.end_offset
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch in which this controller leads."""
+        return self._log.leader_epoch
+
+    def add_listener(self, listener: Listener) -> None:
+        """Tell `listener` of every image from now on; what is there already it finds in `image`."""
+        self._listeners.append(listener)
+
+    # -------------------------------------------------------------------------------------------------------- loading
+
+    def load(self) -> MetadataImage:
+        """Read the newest snapshot and what the log has after it. Blocks; once, before `run`.
+
+        Raises:
+            StorageError: It is of a newer format, or what is needed is gone.
+            CorruptionError: The log is damaged.
+            ConfigError: The log is another cluster's.
+        """
+        snapshot, problem = (None, "") if self._store is None else self._store.load_newest()
+        start = 0
+        if snapshot is not None:
+            start = snapshot.offset + 1
+            self._controller = Controller(image=snapshot, rules=self._rules)
+        if self._log.start_offset > start:
+            raise StorageError(
+                f"{self._log.directory}: the metadata log begins at offset {self._log.start_offset}, and no snapshot "
+                f"reaches that far{f' ({problem})' if problem else ''}: restore the directory from a backup"
+            )
+        if self._log.end_offset < start:
+            raise StorageError(
+                f"{self._log.directory}: the newest snapshot ends at offset {start}, the log at "
+                f"{self._log.end_offset}: the log lost records; restore the directory from a backup"
+            )
+        self._replay_log(start)
+        self._controller.take_delta()
+        self._image = self._controller.image
+        self._check_cluster()
+        return self._image
+
+    def _replay_log(self, start: int) -> None:
+        for offset, epoch, value in self._log.records(start):
+            record = decode_record(value)
+            if isinstance(record, FormatRecord):
+                check_format(record, self._log.directory)
+            elif offset == 0:
+                raise CorruptionError(f"{self._log.directory}: the metadata log does not begin with its format")
+            self._controller.replay(record)
+            self._controller.note_position(offset, epoch)
+            self._bytes_since_snapshot += len(value)
+
+    def _check_cluster(self) -> None:
+        found = self._image.cluster_id
+        if self._cluster_id and found and self._cluster_id != found:
+            raise ConfigError(
+                f"the metadata in {self._log.directory} belongs to cluster {found}, the log directories to "
+                f"{self._cluster_id}",
+                hint=f"if meta.properties was lost, and written again: it must say cluster.id={found}",
+            )
+
+    # ----------------------------------------------------------------------------------------------------- operations
+
+    async def submit(self, operation: Operation[R]) -> R:
+        """Run an operation and return its response once all it rests on is durable.
+
+        If it is cancelled, the operation may or may not take place.
+
+        Raises:
+            KafkaError: The operation refused; or NOT_CONTROLLER: the log is closed or failed.
+        """
+        if self._failure is not None or self._is_closed:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, _CLOSED)
+        submission: _Submission[R] = _Submission(operation)
+        try:
+            await self._send.send(submission)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, _CLOSED) from None
+        await submission.done.wait()
+        if submission.error is not None:
+            raise submission.error
+        response: R = submission.response
+        return response
+
+    async def register(self, registration: Registration) -> int:
+        """Write what an empty log begins with, register this broker, and return its broker epoch.
+
+        Raises:
+            KafkaError: The log is closed.
+        """
+        cluster_id = self._cluster_id or id_text(self._rules.ids.new_id())
+        await self.submit(lambda controller, _: controller.format_log(cluster_id))
+        self._broker_epoch = await self.submit(lambda controller, _: controller.register_broker(registration))
+        return self._broker_epoch
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Serve operations until `close`. If it is cancelled, what is answered is durable, the rest may be.
+
+        Raises:
+            StorageError: The log cannot be written: no operation is possible any more.
+        """
+        task_status.started()
+        try:
+            async for first in self._receive:
+                await self._serve(self._group(first))
+                await self._snapshot_if_due()
+        except StorageError as error:
+            self._failure = error
+            log.error("the metadata log failed, no more changes are possible: %s", error)
+            raise
+        finally:
+            self._is_closed = True
+            self._refuse_waiting()
+
+    def _refuse_waiting(self) -> None:
+        while True:
+            try:
+                submission = self._receive.receive_nowait()
+            except (trio.WouldBlock, trio.EndOfChannel):
+                break
+            submission.error = KafkaError(ErrorCode.NOT_CONTROLLER, _CLOSED)
+            submission.done.set()
+        self._receive.close()
+
+    async def close(self) -> None:
+        """Serve what waits, then end `run`. Cancelled: it ends all the same."""
+        self._is_closed = True
+        await self._send.aclose()
+
+    def _group(self, first: _Submission[Any]) -> list[_Submission[Any]]:
+        group = [first]
+        while len(group) < GROUP_MAX:
+            try:
+                group.append(self._receive.receive_nowait())
+            except (trio.WouldBlock, trio.EndOfChannel):
+                break
+        return group
+
+    async def _serve(self, group: list[_Submission[Any]]) -> None:
+        """Run operations, make them durable together, publish, answer; nobody gets an answer that is not durable."""
+        error = KafkaError(ErrorCode.NOT_CONTROLLER, _CLOSED)
+        is_durable = False
+        now_ms = self._clock.now_ms()
+        values: list[bytes] = []
+        try:
+            for submission in group:
+                values += self._execute(submission, now_ms, self._log.end_offset + len(values))
+            if values:
+                # One batch: whatever a crash leaves of an unfinished flush, nothing sound stands behind a torn place.
+                self._log.append(values, now_ms)
+                self._bytes_since_snapshot += sum(map(len, values))
+                await do_on_thread(self._log.begin_flush(), self._limiter)
+                self._publish()
+            is_durable = True
+        except StorageError:
+            error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "The metadata log cannot be written.")
+            raise
+        finally:
+            for submission in group:
+                submission.error = submission.error if is_durable else error
+                submission.done.set()
+
+    def _execute(self, submission: _Submission[Any], now_ms: int, offset: int) -> list[bytes]:
+        """Run one operation, whose first record gets this offset, and return its records."""
+        try:
+            result = submission.operation(self._controller, now_ms)
+            values = [encode_record(record) for record in result.records]
+        except Exception as error:  # also a record that cannot be written: nothing has changed yet
+            submission.error = error
+            return []
+        submission.response = result.response
+        for number, record in enumerate(result.records):
+            self._controller.replay(record)
+            self._controller.note_position(offset + number, self._log.leader_epoch)
+        return values
+
+    def _publish(self) -> None:
+        self._image = self._controller.image
+        delta = self._controller.take_delta()
+        for listener in self._listeners:
+            listener(delta, self._image)
+
+    # ------------------------------------------------------------------------------------------------------ snapshots
+
+    async def _snapshot_if_due(self) -> None:
+        elapsed_ms = self._clock.monotonic_ms() - self._snapshot_ms
+        interval_ms = self._settings.interval_ms
+        is_due = self._bytes_since_snapshot >= self._settings.bytes_between or (
+            0 < interval_ms <= elapsed_ms and self._bytes_since_snapshot > 0
+        )
+        if is_due and self._store is not None:
+            await self.write_snapshot()
+
+    async def write_snapshot(self) -> None:
+        """Write a snapshot of the current image and give up what it makes unnecessary; only from `run`'s task.
+
+        A snapshot that cannot be written is logged and tried again later: the log itself has everything.
+        """
+        assert self._store is not None, "only a log on a disk has snapshots"
+        self._bytes_since_snapshot = 0
+        self._snapshot_ms = self._clock.monotonic_ms()
+        image, now_ms, store = self._image, self._clock.now_ms(), self._store
+
+        def write() -> int:
+            store.write(image, now_ms)
+            return store.drop_old()
+
+        try:
+            needed_from = await trio.to_thread.run_sync(write, limiter=self._limiter)
+            if needed_from > self._log.start_offset:
+                self._log.drop_below(needed_from)
+        except StorageError as error:
+            log.error("the metadata snapshot could not be written: %s", error)

@@ -1,0 +1,185 @@
+"""Pure core: AlterPartitionReassignments and ListPartitionReassignments: a partition moves to other brokers.
+
+While it moves, the partition has the replicas that it is to have and those that it will lose; it is done when enough of
+the new ones are in sync. A change that adds nobody is done at once.
+
+*Source:* KIP-455; Kafka's `PartitionReassignmentReplicas`, as observed on 4.3.1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from ..contracts.coordinator import CoordinatorResult
+from ..contracts.election import ElectionReason
+from ..errors import ErrorCode, KafkaError
+from ..metadata.record_makers import changed_partition_record
+from ..wire.messages import api_45_alter_partition_reassignments as altering
+from ..wire.messages import api_46_list_partition_reassignments as listing
+from .partition_changes import elect, with_epochs
+from .replica_assignment import check_assignment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..contracts.election import ElectionFactory, PartitionState
+    from ..metadata.image import MetadataImage
+    from ..metadata.records import MetadataRecord
+    from .rules import ControllerRules
+
+
+def alter_partition_reassignments(
+    image: MetadataImage, rules: ControllerRules, request: altering.AlterPartitionReassignmentsRequest
+) -> CoordinatorResult[MetadataRecord, altering.AlterPartitionReassignmentsResponse]:
+    """Begin or cancel reassignments; each partition is answered by itself."""
+    records: list[MetadataRecord] = []
+    responses = []
+    for topic in request.topics:
+        answers = []
+        for partition in topic.partitions:
+            answer = altering.ReassignablePartitionResponse(
+                partition_index=partition.partition_index, error_message=None
+            )
+            may_resize = request.allow_replication_factor_change
+            try:
+                records += _alter_one(image, rules, topic.name, partition, may_resize=may_resize)
+            except KafkaError as error:
+                answer.error_code = error.code
+                # Kafka gives no text where there is nothing to cancel.
+                is_silent = error.code is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+                answer.error_message = None if is_silent else error.detail
+            answers.append(answer)
+        responses.append(altering.ReassignableTopicResponse(name=topic.name, partitions=answers))
+    return CoordinatorResult(
+        records,
+        altering.AlterPartitionReassignmentsResponse(
+            allow_replication_factor_change=request.allow_replication_factor_change,
+            # Kafka answers an empty request with an empty text, any other one with none.
+            error_message=None if request.topics else "",
+            responses=responses,
+        ),
+    )
+
+
+def _alter_one(
+    image: MetadataImage,
+    rules: ControllerRules,
+    name: str,
+    wanted: altering.ReassignablePartition,
+    *,
+    may_resize: bool,
+) -> list[MetadataRecord]:
+    index = wanted.partition_index
+    topic = image.topics_by_name.get(name)
+    if topic is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
+    if not 0 <= index < len(topic.partitions):
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
+    state = topic.partitions[index]
+    factory = rules.election(topic.election)
+    live = image.live_brokers()
+    if wanted.replicas is None:
+        changed = _cancelled(state)
+    else:
+        check_assignment(wanted.replicas, None, image, staying=state.replicas)
+        _check_size(state, wanted.replicas, may_resize=may_resize)
+        changed = _begun(state, tuple(wanted.replicas))
+    changed = complete_reassignment(changed, factory, live)
+    if changed == state:
+        return []
+    return [changed_partition_record(topic, index, with_epochs(state, changed))]
+
+
+def _check_size(state: PartitionState, replicas: Iterable[int], *, may_resize: bool) -> None:
+    settled = len(_settled(state))
+    count = len(tuple(replicas))
+    if not may_resize and count != settled:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"The replication factor is changed from {settled} to {count}",
+        )
+
+
+def _settled(state: PartitionState) -> tuple[int, ...]:
+    """Return the replicas without those that a reassignment is adding."""
+    return tuple(replica for replica in state.replicas if replica not in state.adding_replicas)
+
+
+def _begun(state: PartitionState, target: tuple[int, ...]) -> PartitionState:
+    current = _settled(state)
+    adding = tuple(replica for replica in target if replica not in current)
+    removing = tuple(replica for replica in current if replica not in target)
+    kept = target + removing
+    return attrs.evolve(
+        state,
+        replicas=kept,
+        isr=tuple(replica for replica in state.isr if replica in kept) or state.isr,
+        adding_replicas=adding,
+        removing_replicas=removing,
+    )
+
+
+def _cancelled(state: PartitionState) -> PartitionState:
+    if not state.adding_replicas and not state.removing_replicas:
+        raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+    kept = _settled(state)
+    isr = tuple(replica for replica in state.isr if replica in kept)
+    if not isr:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "The reassignment cannot be cancelled: none of the replicas from before is in sync.",
+        )
+    return attrs.evolve(state, replicas=kept, isr=isr, adding_replicas=(), removing_replicas=())
+
+
+def complete_reassignment(state: PartitionState, factory: ElectionFactory, live: Iterable[int]) -> PartitionState:
+    """Return the state without the replicas that a reassignment removes, once those that it adds are in sync.
+
+    A leader that is removed, or that no longer is a replica, is replaced.
+    """
+    if all(replica in state.isr for replica in state.adding_replicas):
+        kept = tuple(replica for replica in state.replicas if replica not in state.removing_replicas)
+        isr = tuple(replica for replica in state.isr if replica in kept)
+        if isr:
+            state = attrs.evolve(state, replicas=kept, isr=isr, adding_replicas=(), removing_replicas=())
+    if state.leader >= 0 and state.leader not in state.isr:
+        state = elect(factory, state, list(live), ElectionReason.REASSIGNMENT)
+    return state
+
+
+def list_partition_reassignments(
+    image: MetadataImage, request: listing.ListPartitionReassignmentsRequest
+) -> listing.ListPartitionReassignmentsResponse:
+    """Return the reassignments that go on among the partitions asked for, or among all."""
+    wanted: dict[str, Iterable[int]]
+    if request.topics is None:
+        wanted = {name: range(len(topic.partitions)) for name, topic in image.topics_by_name.items()}
+    else:
+        wanted = {topic.name: topic.partition_indexes for topic in request.topics}
+    topics = []
+    for name, indexes in wanted.items():
+        moving = _moving(image, name, indexes)
+        if moving:
+            topics.append(listing.OngoingTopicReassignment(name=name, partitions=moving))
+    return listing.ListPartitionReassignmentsResponse(error_message=None, topics=topics)
+
+
+def _moving(image: MetadataImage, name: str, indexes: Iterable[int]) -> list[listing.OngoingPartitionReassignment]:
+    topic = image.topics_by_name.get(name)
+    found = []
+    for index in indexes:
+        if topic is None or not 0 <= index < len(topic.partitions):
+            continue
+        state = topic.partitions[index]
+        if state.adding_replicas or state.removing_replicas:
+            found.append(
+                listing.OngoingPartitionReassignment(
+                    partition_index=index,
+                    replicas=list(state.replicas),
+                    adding_replicas=list(state.adding_replicas),
+                    removing_replicas=list(state.removing_replicas),
+                )
+            )
+    return found

@@ -1,0 +1,88 @@
+"""Pure core: what the controller asks of others: configuration, elections, ids, chance."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from ..errors import ErrorCode, KafkaError
+from ..metadata.image import ResourceType
+from ..types import ZERO_ID
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Mapping, Set
+    from uuid import UUID
+
+    from ..config.broker import BrokerConfig
+    from ..contracts.election import ElectionFactory
+    from ..machine.ids import IdSource
+    from ..metadata.image import MetadataImage
+
+
+@attrs.frozen
+class ControllerRules:
+    """The controller's collaborators, all pure.
+
+    Attributes:
+        node_id: The node that the controller runs on.
+        config: Its configuration without the dynamic layers, which the image holds.
+        elections: Election factories by name.
+        ids: Makes topic ids.
+        random: Where placements begin.
+        internal_topics: Of coordinators: they are created with the cleanup policy they need, enabled or not.
+        has_storage: Whether some plugin offers one.
+    """
+
+    node_id: int
+    config: BrokerConfig
+    elections: Mapping[str, ElectionFactory]
+    ids: IdSource
+    random: random.Random
+    internal_topics: Set[str] = frozenset()
+    has_storage: bool = True
+
+    def config_at(self, image: MetadataImage) -> BrokerConfig:
+        """Return the node's configuration with the dynamic layers of an image."""
+        return dynamic_config(self.config, image, self.node_id)
+
+    def check_storage(self) -> None:
+        """See that a topic could be kept.
+
+        Raises:
+            KafkaError: INVALID_CONFIG: no plugin offers a storage.
+        """
+        if not self.has_storage:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, "no active plugin of the broker offers a storage for topics")
+
+    def election(self, name: str) -> ElectionFactory:
+        """Return the election factory of a name.
+
+        Raises:
+            KafkaError: INVALID_CONFIG: no plugin offers it.
+        """
+        factory = self.elections.get(name)
+        if factory is None:
+            known = ", ".join(sorted(self.elections)) or "none"
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"odradek.election is {name!r}, which no enabled plugin offers; there is {known}",
+            )
+        return factory
+
+
+def dynamic_config(config: BrokerConfig, image: MetadataImage, node_id: int) -> BrokerConfig:
+    """Return a node's configuration with what the image holds for all brokers and for this one."""
+    return config.with_dynamic(
+        cluster=image.config(ResourceType.BROKER, ""), broker=image.config(ResourceType.BROKER, str(node_id))
+    )
+
+
+def replica_directories(image: MetadataImage, replicas: list[int] | tuple[int, ...]) -> list[UUID]:
+    """Return the log directory of each replica of a new partition: known where a broker has only one."""
+    directories = []
+    for replica in replicas:
+        broker = image.brokers.get(replica)
+        directories.append(broker.log_dirs[0] if broker is not None and len(broker.log_dirs) == 1 else ZERO_ID)
+    return directories

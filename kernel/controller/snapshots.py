@@ -1,0 +1,194 @@
+"""Shell: snapshots of the metadata: one file that says everything up to an offset, beside the log it shortens.
+
+A snapshot is named by the offset behind its last record and that record's leader epoch, as KRaft names them::
+
+    00000000000000001234-0000000005.checkpoint
+
+and holds record batches like a log: a format record, the facts of the image, and an end record that counts them. A file
+without a valid end is no snapshot. Two are kept, so that a damaged one costs nothing but time.
+
+*Source:* KIP-630 (names); the content is this project's own.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ..errors import CorruptionError, StorageError
+from ..machine.files import disk_error, read_file, replace_file
+from ..metadata.image import MetadataImage
+from ..metadata.image_builder import ImageBuilder
+from ..metadata.record_makers import image_records
+from ..metadata.records import FORMAT_VERSION, FormatRecord, SnapshotEndRecord, decode_record, encode_record
+from ..records.builder import BatchBuilder
+from ..records.reader import read_records
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ..machine.files import Files
+
+log = logging.getLogger(__name__)
+
+BATCH_BYTES: Final = 1 << 20
+KEPT_SNAPSHOTS: Final = 2
+
+_NAME: Final = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+_UNFINISHED: Final = ".checkpoint.tmp"
+
+
+class SnapshotId(NamedTuple):
+    """Where a snapshot ends: the first offset that is not in it, and the leader epoch of its last record."""
+
+    end_offset: int
+    epoch: int
+
+    @property
+    def file_name(self) -> str:
+        """The name of its file."""
+        return f"{self.end_offset:020d}-{self.epoch:010d}.checkpoint"
+
+
+def newest_snapshot_end(directory: Path, files: Files) -> int:
+    """Return where the newest snapshot in a directory ends, whole or not: its records were flushed; 0 without one.
+
+    Raises:
+        StorageError: The directory cannot be read.
+    """
+    newest = SnapshotStore(directory=directory, files=files).ids()[:1]
+    return newest[0].end_offset if newest else 0
+
+
+def check_format(record: FormatRecord, where: object) -> None:
+    """Check that this version reads the format.
+
+    Raises:
+        StorageError: It is a newer one.
+    """
+    if record.format_version > FORMAT_VERSION:
+        raise StorageError(
+            f"{where}: metadata of format version {record.format_version}; this version of odradek reads up to "
+            f"{FORMAT_VERSION}: start the newer version that wrote it, or give this one another data directory"
+        )
+
+
+def encode_snapshot(image: MetadataImage, now_ms: int) -> bytes:
+    """Return a snapshot file's bytes."""
+    parts: list[bytes | bytearray] = []
+    offset = 0
+    builder = BatchBuilder(base_offset=0, partition_leader_epoch=image.epoch)
+    for record in image_records(image):
+        builder.append(None, encode_record(record), timestamp=now_ms)
+        offset += 1
+        if builder.size_bytes >= BATCH_BYTES:
+            parts.append(builder.build())
+            builder = BatchBuilder(base_offset=offset, partition_leader_epoch=image.epoch)
+    end = SnapshotEndRecord(records_count=offset, last_offset=image.offset, last_epoch=image.epoch, written_ms=now_ms)
+    builder.append(None, encode_record(end), timestamp=now_ms)
+    parts.append(builder.build())
+    return b"".join(parts)
+
+
+def decode_snapshot(data: bytes, where: object, identifier: SnapshotId) -> MetadataImage:
+    """Return the image that a snapshot file holds.
+
+    Args:
+        data: All its bytes.
+        where: The file, for errors.
+        identifier: What its name says.
+
+    Raises:
+        CorruptionError: It is damaged or unfinished.
+        StorageError: It is of a newer format.
+    """
+    builder = ImageBuilder(MetadataImage())
+    count = 0
+    end: SnapshotEndRecord | None = None
+    for item in read_records(data):
+        record = decode_record(item.value or b"")
+        if end is not None or (count == 0) != isinstance(record, FormatRecord):
+            raise CorruptionError(f"{where}: a snapshot begins with one format record and ends with one end record")
+        if isinstance(record, FormatRecord):
+            check_format(record, where)
+        if isinstance(record, SnapshotEndRecord):
+            end = record
+            continue
+        builder.replay(record)
+        count += 1
+    if end is None or end.records_count != count:
+        raise CorruptionError(f"{where}: the snapshot breaks off after {count} records")
+    if (end.last_offset + 1, end.last_epoch) != identifier:
+        raise CorruptionError(f"{where}: the snapshot ends at {end.last_offset + 1}, not where its name says")
+    builder.note_position(end.last_offset, end.last_epoch)
+    return builder.build()
+
+
+class SnapshotStore:
+    """The snapshots in one directory. `write` may run on a worker thread; everything else blocks for short reads."""
+
+    def __init__(self, *, directory: Path, files: Files) -> None:
+        """Look at a directory that exists."""
+        self._directory = directory
+        self._files = files
+
+    def ids(self) -> list[SnapshotId]:
+        """Return all snapshots that are there, newest first."""
+        try:
+            names = [entry.name for entry in self._files.listdir(self._directory)]
+        except OSError as error:
+            raise disk_error(error, "list", self._directory) from error
+        found = [SnapshotId(int(match[1]), int(match[2])) for name in names if (match := _NAME.fullmatch(name))]
+        return sorted(found, reverse=True)
+
+    def load_newest(self) -> tuple[MetadataImage | None, str]:
+        """Return the newest image that can be read, None when there is none, and why newer ones cannot be used.
+
+        Raises:
+            StorageError: The newest is of a newer format, or the directory cannot be read.
+        """
+        problem = ""
+        for identifier in self.ids():
+            path = self._directory / identifier.file_name
+            try:
+                image = decode_snapshot(read_file(self._files, path), path, identifier)
+            except CorruptionError as error:
+                problem = problem or str(error)
+                log.warning("metadata snapshot cannot be used, an older one or the log itself serves: %s", error)
+            except OSError as error:
+                raise disk_error(error, "read", path) from error
+            else:
+                return image, problem
+        return None, problem
+
+    def write(self, image: MetadataImage, now_ms: int) -> SnapshotId:
+        """Write a snapshot, whole or not at all; durable on return. Blocks.
+
+        Raises:
+            StorageError: The disk is full or failing; older snapshots are as they were.
+        """
+        identifier = SnapshotId(image.offset + 1, image.epoch)
+        path = self._directory / identifier.file_name
+        try:
+            replace_file(self._files, path, encode_snapshot(image, now_ms), is_durable=True)
+        except OSError as error:
+            raise disk_error(error, "write", path) from error
+        return identifier
+
+    def drop_old(self) -> int:
+        """Remove all but the newest `KEPT_SNAPSHOTS`, and what unfinished writes left.
+
+        Returns:
+            The offset from which on the log is needed: where the oldest kept snapshot ends; 0 while there are fewer.
+        """
+        kept = self.ids()
+        try:
+            for identifier in kept[KEPT_SNAPSHOTS:]:
+                self._files.unlink(self._directory / identifier.file_name)
+            for entry in self._files.listdir(self._directory):
+                if entry.name.endswith(_UNFINISHED):
+                    self._files.unlink(self._directory / entry.name)
+        except OSError as error:
+            raise disk_error(error, "clean up snapshots in", self._directory) from error
+        return kept[KEPT_SNAPSHOTS - 1].end_offset if len(kept) >= KEPT_SNAPSHOTS else 0

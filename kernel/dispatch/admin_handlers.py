@@ -1,0 +1,80 @@
+"""Shell: the handlers of the APIs that administer a cluster, each with the parts it needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .controller_call import MetadataLogCall
+from .handlers.api_19_create_topics import CreateTopicsHandler
+from .handlers.api_20_delete_topics import DeleteTopicsHandler
+from .handlers.api_22_init_producer_id import InitProducerIdHandler
+from .handlers.api_32_describe_configs import DescribeConfigsHandler
+from .handlers.api_33_alter_configs import AlterConfigsHandler
+from .handlers.api_37_create_partitions import CreatePartitionsHandler
+from .handlers.api_43_elect_leaders import ElectLeadersHandler
+from .handlers.api_44_incremental_alter_configs import IncrementalAlterConfigsHandler
+from .handlers.api_45_alter_partition_reassignments import AlterPartitionReassignmentsHandler
+from .handlers.api_46_list_partition_reassignments import ListPartitionReassignmentsHandler
+from .handlers.api_55_describe_quorum import DescribeQuorumHandler
+from .handlers.api_57_update_features import UpdateFeaturesHandler
+from .handlers.api_60_describe_cluster import DescribeClusterHandler
+from .handlers.api_64_unregister_broker import UnregisterBrokerHandler
+from .handlers.api_74_list_config_resources import ListConfigResourcesHandler
+from .handlers.api_75_describe_topic_partitions import PARTITIONS_MAX, DescribeTopicPartitionsHandler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Set
+
+    from ..config.broker import BrokerConfig
+    from ..contracts.api_handler import ApiHandler, AsyncApiHandler
+    from ..contracts.transactions import Transactions
+    from ..controller.metadata_log import MetadataLog
+    from ..machine.clock import Clock
+    from ..metadata.image import MetadataImage
+    from .handlers.api_22_init_producer_id import ProducerIdSource
+
+
+def admin_handlers(
+    *,
+    broker_id: int,
+    metadata: Callable[[], MetadataLog],
+    config: Callable[[], BrokerConfig],
+    clock: Clock,
+    producer_ids: ProducerIdSource,
+    transactions: Callable[[], Transactions | None],
+    internal_topics: Set[str],
+) -> Iterator[ApiHandler | AsyncApiHandler]:
+    """Iterate over the handlers that the controller and the image answer.
+
+    Args:
+        broker_id: This broker.
+        metadata: Returns the metadata log; asked at each request, so it may be made later.
+        config: Returns this broker's configuration with its dynamic layers.
+        clock: For DescribeQuorum.
+        producer_ids: For InitProducerId.
+        transactions: Returns the transaction coordinator, where there is one.
+        internal_topics: To which no client writes.
+    """
+    submit = MetadataLogCall(metadata).submit
+
+    def image() -> MetadataImage:
+        return metadata().image
+
+    yield CreateTopicsHandler(submit=submit)
+    yield DeleteTopicsHandler(submit=submit)
+    yield InitProducerIdHandler(producer_ids=producer_ids, transactions=transactions)
+    yield DescribeConfigsHandler(broker_id=broker_id, image=image, config=config)
+    yield AlterConfigsHandler(submit=submit)
+    yield CreatePartitionsHandler(submit=submit)
+    yield ElectLeadersHandler(submit=submit)
+    yield IncrementalAlterConfigsHandler(submit=submit)
+    yield AlterPartitionReassignmentsHandler(submit=submit)
+    yield ListPartitionReassignmentsHandler(image=image)
+    yield DescribeQuorumHandler(broker_id=broker_id, metadata=metadata, clock=clock)
+    yield UpdateFeaturesHandler(submit=submit)
+    yield DescribeClusterHandler(broker_id=broker_id, image=image)
+    yield UnregisterBrokerHandler(submit=submit)
+    yield ListConfigResourcesHandler(image=image)
+    yield DescribeTopicPartitionsHandler(
+        image=image, partitions_max=lambda: config().get_int(PARTITIONS_MAX), internal_topics=internal_topics
+    )

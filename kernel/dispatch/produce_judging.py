@@ -1,0 +1,208 @@
+"""Shell: has a Produce request's batches judged: at once while that is brief, else on a worker thread.
+
+What a topic's append stages do is part of it, on the reactor's task, since stages are called there; a batch that one of
+them changed is judged again::
+
+    judge ──> stages ──> judged
+      ^          │ changed
+      └──────────┘
+
+A request's connection is held while it is judged elsewhere, so that nothing overtakes it. Nothing is appended before
+all its batches are judged.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from ..contracts.signatures import place_of
+from ..errors import ErrorCode, KafkaError, PluginError
+from ..plugin_system.offers import plugin_of_object
+from ..records.batch import TIMESTAMP_TYPE_FLAG, BatchHeader, TimestampType, patch_max_timestamp
+from ..records.produced import framed_header
+from ..records.validation import BRIEF_BYTES_MAX, ValidatedBatch, validate_briefly, validate_framed
+from .produce_admission import RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..contracts.append_stage import AppendStage
+    from ..machine.clock import Clock
+    from ..partitions.append_check import Verification
+    from ..partitions.replica import Replica
+
+COPIED_BYTES_MAX: Final = 64 * 1024
+"""Batches up to this size are copied before they wait: a view would keep a piece of shared memory from being used."""
+
+
+@attrs.define(eq=False)
+class JudgedBatch:
+    """The batch of one partition on its way to the log.
+
+    Attributes:
+        replica: Where it is to be appended.
+        data: The batch as it stands now.
+        header: Its header.
+        version: The request's version.
+        verified: What a transactional batch may be appended with.
+        error: Why it is refused.
+        is_taken: A stage took it away.
+        is_judged: It may be appended, is refused, or taken.
+    """
+
+    replica: Replica
+    data: memoryview
+    header: BatchHeader
+    version: int
+    verified: Verification | None = None
+    error: Exception | None = None
+    is_taken: bool = False
+    is_judged: bool = False
+    _stages_passed: int = 0
+    _changed_by: AppendStage | None = None
+
+    def judge_briefly(self, now_ms: int, bytes_max: int = BRIEF_BYTES_MAX) -> int | None:
+        """Judge it here.
+
+        Returns:
+            How many bytes of records were walked; None when that would take long: it is not judged yet.
+        """
+        replica = self.replica
+        walked_bytes = 0
+        try:
+            while not self.is_judged:
+                valid = validate_briefly(
+                    self.data,
+                    0,
+                    self.header,
+                    replica.settings.rules,
+                    now_ms=now_ms,
+                    partition_name=replica.topic_partition,
+                    bytes_max=bytes_max - walked_bytes,
+                )
+                if valid is None:
+                    return None
+                walked_bytes += valid.walked_bytes
+                self.take(valid)
+        except Exception as error:  # told to the partition it concerns
+            self.refuse(error)
+        return walked_bytes
+
+    def take(self, valid: ValidatedBatch) -> None:
+        """Go on with a valid batch: through the stages that it has not passed.
+
+        Raises:
+            Exception: A stage refuses it, or has a bug.
+        """
+        self.header = valid.header
+        self._changed_by = None
+        size_bytes = valid.header.length_bytes
+        data = self.data = self.data[:size_bytes] if valid.rewritten is None else memoryview(valid.rewritten)
+        stages = self.replica.stages
+        while self._stages_passed < len(stages):
+            stage = stages[self._stages_passed]
+            try:
+                accepted = stage.accept(data)
+            except KafkaError as error:  # its word to the producer
+                raise RefusedError(error.code, error.detail) from error
+            self._stages_passed += 1
+            if accepted is None:
+                self.is_judged = self.is_taken = True
+                return
+            if accepted is not data:
+                self._changed_by = stage
+                self.data = memoryview(bytearray(accepted))
+                self.header = framed_header(self.data, 0, len(self.data), self.version)
+                return
+        self.is_judged = True
+
+    def refuse(self, error: Exception) -> None:
+        """Take note that it is not appended, and why; what a stage made of it is the stage's fault."""
+        if self._changed_by is not None and isinstance(error, KafkaError | TypeError | ValueError):
+            told = f"its append stage at {place_of(self._changed_by)} gave no valid batch: {error}"
+            blamed = PluginError(plugin_of_object(self._changed_by), told)
+            blamed.__cause__ = error
+            error = blamed
+        self.error = error
+        self.is_judged = True
+
+    def stamp(self, now_ms: int) -> None:
+        """Give it the time of its append, where the broker's time counts: judging it elsewhere has taken a while."""
+        if self.error is None and not self.is_taken and self.header.attributes & TIMESTAMP_TYPE_FLAG:
+            patch_max_timestamp(self.data, 0, self.header, TimestampType.LOG_APPEND_TIME, now_ms)
+
+    def own(self) -> None:
+        """Keep a small batch in memory of its own."""
+        if len(self.data) <= COPIED_BYTES_MAX:
+            self.data = memoryview(bytearray(self.data))
+
+
+class LongJudging:
+    """Judges the batches of a request that could not be judged briefly. A work in two halves: see `DiskWork`."""
+
+    def __init__(
+        self,
+        batches: Sequence[JudgedBatch],
+        clock: Clock,
+        again: Callable[[LongJudging], None],
+        done: Callable[[], None],
+    ) -> None:
+        """Make it; called when some are not judged.
+
+        Args:
+            batches: All of the request.
+            clock: Both clocks.
+            again: Begins this work once more: a stage changed a batch.
+            done: Called on the reactor's task once all are judged.
+        """
+        self._batches = batches
+        self._clock = clock
+        self._again = again
+        self._done = done
+        self._now_ms = clock.now_ms()
+        self._outcomes: list[tuple[JudgedBatch, ValidatedBatch | Exception]] = []
+        for batch in batches:
+            batch.own()
+
+    def run(self) -> None:
+        """Judge each batch that is not judged yet."""
+        self._outcomes = [(batch, self._judge(batch)) for batch in self._batches if not batch.is_judged]
+
+    def _judge(self, batch: JudgedBatch) -> ValidatedBatch | Exception:
+        replica = batch.replica
+        try:
+            return validate_framed(
+                batch.data,
+                0,
+                batch.header,
+                replica.settings.rules,
+                now_ms=self._now_ms,
+                partition_name=replica.topic_partition,
+            )
+        except Exception as error:  # told to the partition it concerns
+            return error
+
+    def finish(self, error: Exception | None) -> None:
+        """Have what is valid pass the stages; go on when all is judged, or judge again what a stage changed."""
+        outcomes, self._outcomes = self._outcomes, []
+        for batch, outcome in outcomes:
+            if isinstance(outcome, Exception):
+                batch.refuse(outcome)
+                continue
+            try:
+                batch.take(outcome)
+            except Exception as reason:  # told to the partition it concerns
+                batch.refuse(reason)
+        if error is not None:  # memory ran out, or this work has a bug
+            for batch in self._batches:
+                if not batch.is_judged:
+                    batch.refuse(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, repr(error)))
+        if not all(batch.is_judged for batch in self._batches):
+            self._again(self)
+            return
+        now_ms = self._clock.now_ms()
+        for batch in self._batches:
+            batch.stamp(now_ms)
+        self._done()

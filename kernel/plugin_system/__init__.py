@@ -1,0 +1,1 @@
+"""How plugins are found, checked and asked: the idea of the microkernel."""

@@ -1,0 +1,125 @@
+"""Shell: takes the partition directories of another broker into a stopped broker's data (`odradek topics adopt`).
+
+The broker is started for it, on a port that nobody knows; it copies the logs, opens each once, and registers the
+topics last: until then a failure leaves nothing that anybody sees.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+import trio
+
+from odradek.kernel.broker import Broker
+from odradek.kernel.config.topic import TopicConfig
+from odradek.kernel.controller.adoption import FoundPartition, adopt_topics
+from odradek.kernel.errors import ConfigError
+from odradek.kernel.machine.threads import do_on_thread
+from odradek.kernel.partitions.known_producers import producer_ids_end
+from odradek.kernel.plugin_system.manager import choose_offer
+from odradek.kernel.types import METADATA_TOPIC
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from odradek.kernel.broker import BrokerOptions
+    from odradek.kernel.config.broker import BrokerConfig
+    from odradek.kernel.contracts.log_values import FoundLog
+    from odradek.kernel.contracts.storage import StorageEngine
+    from odradek.kernel.controller.adoption import AdoptedTopic
+
+
+@attrs.frozen
+class Adoption:
+    """What was done.
+
+    Attributes:
+        topics: Every topic that was found.
+        copied_count: Partitions whose files were copied; those that lay in the broker's own directory were not.
+    """
+
+    topics: Sequence[AdoptedTopic]
+    copied_count: int
+
+
+async def adopt(
+    options: BrokerOptions, directory: Path, *, only: Collection[str], on_begun: Callable[[str, int, int], None]
+) -> Adoption:
+    """Register the topics whose partitions lie in a directory.
+
+    Args:
+        options: The broker's; its listener should have a free port.
+        directory: One of the broker's own log directories, or any other, which stays as it is.
+        only: The topics that are wanted; empty for all but `__cluster_metadata`.
+        on_begun: Called before each partition that is new, with its name, its number from 1 on, and how many there are.
+
+    Raises:
+        ConfigError: The directory holds no such topic.
+        KafkaError: The topics do not fit together, or do not fit what is known; nothing was copied.
+        StorageError: The data directory is in use, or a disk fails.
+    """
+    broker = Broker(attrs.evolve(options, keeps_strays=True))
+    async with trio.open_nursery() as nursery:
+        await nursery.start(broker.run)
+        try:
+            return await _adopt(broker, directory, only, on_begun)
+        finally:
+            broker.stop()
+
+
+async def _adopt(
+    broker: Broker, directory: Path, only: Collection[str], on_begun: Callable[[str, int, int], None]
+) -> Adoption:
+    parts = broker.parts
+    assert parts is not None, "the broker serves"
+    engine = choose_offer(parts.replicas.engines, parts.config.storage, "storage", "odradek.storage")
+    found = _choose(engine.find_logs(str(directory)), directory, only)
+    # The whole plan is made once without its epochs, so that what is refused is refused before anything is copied.
+    adopt_topics(parts.image(), parts.rules, [_found_partition(log, -1) for log in found])
+    known = parts.image().topics_by_name
+    new = [log for log in found if log.partition.topic not in known]
+    is_own = _is_among(directory, parts.config.log_dirs)
+    limiter = trio.CapacityLimiter(1)
+    epochs: dict[object, int] = {}
+    ids_end = 0
+    for number, log in enumerate(new, start=1):
+        on_begun(str(log.partition), number, len(new))
+        if not is_own:
+            await do_on_thread(engine.begin_adoption(log.partition, str(directory)), limiter)
+        epochs[log.partition], known_ids_end = _look_into(engine, log, parts.config)
+        ids_end = max(ids_end, known_ids_end)
+    partitions = [_found_partition(log, epochs.get(log.partition, -1)) for log in found]
+    await parts.metadata.submit(lambda controller, _now_ms: controller.reserve_producer_ids(ids_end))
+    topics = await parts.metadata.submit(lambda controller, _now_ms: controller.adopt_topics(partitions))
+    return Adoption(topics, 0 if is_own else len(new))
+
+
+def _is_among(directory: Path, others: Sequence[str]) -> bool:
+    return directory.resolve() in {Path(other).resolve() for other in others}
+
+
+def _choose(found: Sequence[FoundLog], directory: Path, only: Collection[str]) -> list[FoundLog]:
+    names = {log.partition.topic for log in found}
+    missing = sorted(set(only) - names)
+    if missing:
+        raise ConfigError(f"no partition of topic {missing[0]} lies there", where=str(directory))
+    chosen = [log for log in found if log.partition.topic in (only or names - {METADATA_TOPIC})]
+    if not chosen:
+        raise ConfigError(
+            "no partition lies there", where=str(directory), hint="expected directories such as orders-0, with segments"
+        )
+    return chosen
+
+
+def _look_into(engine: StorageEngine, log: FoundLog, config: BrokerConfig) -> tuple[int, int]:
+    """Open a log once, which checks and repairs it; return its newest leader epoch, and where its producer ids end."""
+    opened = engine.open_log(log.partition, TopicConfig.resolve(config, {}).log_config())
+    found = opened.latest_epoch, producer_ids_end(opened)
+    opened.close()
+    return found
+
+
+def _found_partition(log: FoundLog, latest_epoch: int) -> FoundPartition:
+    return FoundPartition(log.partition.topic, log.partition.partition, log.partition.topic_id, latest_epoch)

@@ -1,0 +1,164 @@
+"""Shell: `odradek consume --group`: a member of a consumer group that writes what falls to it, and commits that.
+
+What is committed is what was written: an interruption, or the end, commits once more before the group is left. Who
+follows sees on standard error which partitions come and go.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from odradek.client import RebalanceListener
+from odradek.client.errors import ClientError
+from odradek.kernel.errors import ConfigError
+from odradek.kernel.types import TopicPartition
+
+from .assign import ranges
+from .consume import isolation_level
+from .offset_spec import Where, parse_offset
+from .record_format import ShownRecord
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Mapping, Sequence
+
+    from odradek.client import Consumer
+
+_log = logging.getLogger(__name__)
+
+POLL_MS: Final = 200
+LAST_COMMIT_S: Final = 5
+"""How long an interrupted command may take to commit."""
+EMPTY_HANDED_S: Final = 5
+"""After so long without a partition nothing will fall to a member: there are more members than partitions."""
+_RESETS: Final = {Where.BEGINNING: "earliest", Where.END: "latest"}
+
+
+def group_settings(arguments: argparse.Namespace) -> dict[str, object]:
+    """Return what the options mean for a member of a group.
+
+    Raises:
+        ConfigError: An option makes no sense for one.
+    """
+    for option, value in (("--partition", arguments.partition), ("--until", arguments.until)):
+        if value:
+            raise ConfigError(f"{option} and --group exclude each other: the group says who reads what, and from where")
+    where = parse_offset(arguments.offset).where
+    if where not in _RESETS:
+        raise ConfigError(
+            f"--offset {arguments.offset} and --group exclude each other: members go on where the group has committed",
+            hint="beginning or end says where to begin when it has committed nothing",
+        )
+    return {
+        "group_id": arguments.group,
+        "auto_offset_reset": _RESETS[where],
+        "enable_auto_commit": "false",
+        "client_id": f"odradek-{socket.gethostname()}-{os.getpid()}",  # so that members can be told from each other
+    }
+
+
+class _Teller(RebalanceListener):
+    """Tells a person of the partitions that come and go."""
+
+    def __init__(self) -> None:
+        self.is_quiet = False
+
+    def on_partitions_assigned(self, partitions: frozenset[TopicPartition]) -> None:
+        self._tell("assigned", partitions)
+
+    def on_partitions_revoked(self, partitions: frozenset[TopicPartition]) -> None:
+        self._tell("revoked", partitions)
+
+    def on_partitions_lost(self, partitions: frozenset[TopicPartition]) -> None:
+        self._tell("lost", partitions)
+
+    def _tell(self, what: str, partitions: frozenset[TopicPartition]) -> None:
+        if partitions and not self.is_quiet:
+            topic = next(iter(partitions)).topic
+            numbers = ranges(sorted(partition.partition for partition in partitions))
+            print(f"{what} {topic} {numbers}", file=sys.stderr, flush=True)
+
+
+class GroupWork:
+    """One run of the command."""
+
+    def __init__(
+        self, arguments: argparse.Namespace, consumer: Consumer, write: Callable[[ShownRecord], bytes]
+    ) -> None:
+        self._topic: str = arguments.topic
+        self._follows: bool = arguments.follow
+        self._left: int | None = arguments.count
+        self._consumer = consumer
+        self._write = write
+        self._written: dict[TopicPartition, int] = {}
+        self._teller = _Teller()
+
+    async def run(self, settings: Mapping[str, object]) -> None:
+        """Join, write, commit, leave."""
+        from .cluster_calls import reach_for_topic
+
+        async with reach_for_topic(settings, self._topic) as calls:
+            partitions = calls.partitions(self._topic, [])
+            stops = {
+                where: each.end for where, each in (await calls.offsets(partitions, isolation_level(settings))).items()
+            }
+        async with self._consumer as consumer:
+            consumer.subscribe([self._topic], listener=self._teller if self._follows else None)
+            try:
+                await self._read(consumer, stops)
+            finally:
+                self._teller.is_quiet = True  # that everything goes now is no news
+                with trio.move_on_after(LAST_COMMIT_S, shield=True):
+                    await self._commit(consumer)
+
+    async def _read(self, consumer: Consumer, stops: Mapping[TopicPartition, int]) -> None:
+        idle_since_s = trio.current_time()
+        while True:
+            records = await consumer.poll(timeout_ms=POLL_MS)
+            self._show(records)
+            if self._left == 0:
+                return
+            if records:
+                consumer.commit_nowait(dict(self._kept(consumer)))
+            if consumer.assignment or consumer.group_metadata.generation_id < 0:
+                idle_since_s = trio.current_time()
+            if not self._follows and (
+                await self._is_at_end(consumer, stops) or trio.current_time() > idle_since_s + EMPTY_HANDED_S
+            ):
+                return
+
+    async def _is_at_end(self, consumer: Consumer, stops: Mapping[TopicPartition, int]) -> bool:
+        """Say whether everything that falls to this member was read, as far as it was there at the beginning."""
+        for partition in consumer.assignment:
+            if await consumer.position(partition) < stops.get(partition, 0):
+                return False
+        return bool(consumer.assignment)
+
+    def _show(self, records: Sequence[Any]) -> None:
+        """Write records, as many as are wanted."""
+        out = sys.stdout.buffer
+        for record in records[: self._left]:
+            out.write(self._write(ShownRecord.of(record)))
+            self._written[record.topic_partition] = record.offset + 1
+            if self._left is not None:
+                self._left -= 1
+        out.flush()
+
+    def _kept(self, consumer: Consumer) -> dict[TopicPartition, int]:
+        """Return up to where records were written, of the partitions that are still this member's."""
+        return {partition: offset for partition, offset in self._written.items() if partition in consumer.assignment}
+
+    async def _commit(self, consumer: Consumer) -> None:
+        offsets = self._kept(consumer)
+        if not offsets:
+            return
+        try:
+            await consumer.commit(offsets)
+        except ClientError as error:
+            _log.warning("what was written last is not committed: %s", error)

@@ -1,0 +1,109 @@
+"""Shell: the contract kits of what one plugin offers, as classes that pytest runs: for `odradek plugins check`.
+
+Needs pytest and hypothesis. Promises of a level (durable, sticky, ...) are not asked for: which levels a plugin has is
+declared by its own tests.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from odradek.kernel.config.keys import Scope
+from odradek.kernel.config.values import ConfigType
+from odradek.kernel.contracts.cleanup import CleanupSettings
+from odradek.kernel.plugin_system.manager import PluginManager
+from odradek.testing.contracts.append_stage import PARTITION, AppendStageContract
+from odradek.testing.contracts.assignor import AssignorContract
+from odradek.testing.contracts.cleanup import CleanupPolicyContract
+from odradek.testing.contracts.storage import StorageContract
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from odradek.kernel.config.keys import ConfigKey
+    from odradek.kernel.contracts.append_stage import AppendStageFactory
+    from odradek.kernel.contracts.assignor import Assignor
+    from odradek.kernel.contracts.cleanup import CleanupPolicy
+    from odradek.kernel.contracts.storage import StorageContext, StorageEngine, StorageFactory
+    from odradek.kernel.plugin_system.manager import FoundPlugin
+
+
+def kits_of(found: FoundPlugin) -> dict[str, type]:
+    """Load a plugin, and return a class of tests for each thing that it offers, by the class's name.
+
+    Raises:
+        PluginError: The plugin cannot be used.
+    """
+    manager = PluginManager()
+    manager.load([found])
+    keys = [key for _plugin, key in manager.config_keys() if key.scope is Scope.TOPIC]
+    kits: dict[str, type] = {}
+    for name, assignor in manager.assignors().items():
+        kits[f"TestAssignor {name}"] = _assignor_kit(assignor)
+    for name, policy in manager.cleanup_policies().items():
+        kits[f"TestCleanupPolicy {name}"] = _policy_kit(name, policy, {key.name: key.default for key in keys})
+    for name, stage in manager.append_stages().items():
+        if (in_use := settings_in_use(stage, keys)) is not None:
+            kits[f"TestAppendStage {name}"] = _stage_kit(stage, in_use, {key.name: key.default for key in keys})
+    for name, storage in manager.storages().items():
+        kits[f"TestStorage {name}"] = _storage_kit(storage)
+    return kits
+
+
+def settings_in_use(factory: AppendStageFactory, keys: Iterable[ConfigKey]) -> Mapping[str, object] | None:
+    """Return settings of a topic that uses a stage: each of the plugin's keys set to something; None when none do."""
+    something: Mapping[ConfigType, object] = {
+        ConfigType.BOOLEAN: True,
+        ConfigType.STRING: "something",
+        ConfigType.LIST: ("something",),
+        ConfigType.DOUBLE: 1.0,
+    }
+    settings = {key.name: something.get(key.type, 100) for key in keys}
+    return settings if factory(PARTITION, settings) is not None else None
+
+
+def _assignor_kit(assignor: Assignor) -> type:
+    class Kit(AssignorContract):
+        gives_each_partition_once = is_balanced = is_sticky = False
+
+        def make_assignor(self) -> Assignor:
+            return assignor
+
+    return Kit
+
+
+def _policy_kit(name: str, policy: CleanupPolicy, values: Mapping[str, Any]) -> type:
+    class Kit(CleanupPolicyContract):
+        def make_policy(self) -> CleanupPolicy:
+            return policy
+
+        def settings(self) -> CleanupSettings:
+            return attrs.evolve(super().settings(), cleanup_policy=(name,), values=values)
+
+    return Kit
+
+
+def _stage_kit(factory: AppendStageFactory, in_use: Mapping[str, object], not_in_use: Mapping[str, object]) -> type:
+    class Kit(AppendStageContract):
+        def make_factory(self) -> AppendStageFactory:
+            return factory
+
+        def settings_in_use(self) -> Mapping[str, object]:
+            return in_use
+
+        def settings_not_in_use(self) -> Mapping[str, object]:
+            return not_in_use
+
+    return Kit
+
+
+def _storage_kit(factory: StorageFactory) -> type:
+    class Kit(StorageContract):
+        is_durable = recovers = shrinks = False
+
+        def make_engine(self, context: StorageContext) -> StorageEngine:
+            return factory(context)
+
+    return Kit

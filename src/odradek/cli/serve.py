@@ -1,0 +1,158 @@
+"""Shell: `odradek serve`: a broker in the foreground, until SIGTERM, SIGINT or SIGHUP."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from odradek import __version__
+from odradek.kernel.broker import Broker, read_broker_options
+from odradek.kernel.network.sleeper import take_over_sleep
+from odradek.kernel.observe.logs import ROOT, configure_logging
+
+from .options import CommandParser, directory, document
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from odradek.kernel.broker import BoundListener
+
+log = logging.getLogger(f"{ROOT}.serve")
+
+GC_THRESHOLDS: Final = (50_000, 20, 1_000)
+"""Rare collections: with the defaults the worst pause of a growing heap is 60-90 ms, with these 3-4 ms."""
+
+OF_OTHER_SERVERS: Final = {
+    **dict.fromkeys(("--port", "--host", "--bind", "--address", "--listeners"), "--listen HOST:PORT"),
+    **dict.fromkeys(("--log-level", "--debug", "--loglevel"), "-v; twice: everything"),
+    **dict.fromkeys(("--override", "--define"), "--set KEY=VALUE"),
+    **dict.fromkeys(("--dir", "--data", "--log-dirs"), "--data-dir DIR"),
+}
+"""Options of other servers to what to write here."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's options."""
+    document(
+        parser,
+        "Run a broker in the foreground until SIGTERM or SIGINT (Ctrl-C); a second one does not wait for clients. "
+        "Without any option: one durable broker on 127.0.0.1:9092, its data in the user's data directory.\n\n"
+        "Once it serves it prints `ready HOST:PORT` on standard output, a line for each listener; everything else "
+        "goes to standard error. Settings are Kafka's: --set beats the environment (ODRADEK_NUM_PARTITIONS=4), which "
+        "beats the file, which beats the defaults. `odradek config describe` explains them all.",
+        [
+            ("serve", "clients find it on 127.0.0.1:9092"),
+            ("serve --listen 127.0.0.1:0 --data-dir ./data", "on a free port, which `ready` names"),
+            ("serve --config server.properties", "with Kafka's own file as it is"),
+            ("serve --set num.partitions=4 --set odradek.http.listener=127.0.0.1:8080", "with settings, and /metrics"),
+        ],
+        exit_status="0 ended by a signal and cleanly, 1 it failed, 2 wrong usage or configuration",
+    )
+    if isinstance(parser, CommandParser):
+        parser.meant = OF_OTHER_SERVERS
+    parser.add_argument("--config", type=Path, metavar="FILE", help="odradek.toml, or Kafka's own server.properties")
+    parser.add_argument(
+        "--listen",
+        action="append",
+        default=[],
+        metavar="HOST:PORT",
+        help="where clients connect; port 0 takes a free one; may be given several times (default 127.0.0.1:9092)",
+    )
+    parser.add_argument("--data-dir", type=directory, metavar="DIR", help="where records are kept")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", dest="options", help="one setting of the broker"
+    )
+    parser.add_argument("-v", "--verbose", action="count", default=0, help="log more; twice: everything")
+    parser.add_argument(
+        "--log-format", choices=("text", "json"), default="text", help="log lines for people (text), or JSON objects"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until a signal ends it; return 0 after a clean end."""
+    is_json = arguments.log_format == "json"
+    configure_logging(arguments.verbose, as_json=is_json)
+    log.setLevel(min(logging.INFO, logging.getLogger(ROOT).level))  # however quiet the others are
+    gc.set_threshold(*GC_THRESHOLDS)
+    raise_file_limit()
+    broker = Broker(
+        read_broker_options(
+            config=arguments.config,
+            environment=os.environ,
+            options=arguments.options,
+            listen=arguments.listen,
+            data_dir=arguments.data_dir,
+        )
+    )
+    trio.run(_serve, broker, log.info if is_json else _say)
+    return 0
+
+
+def _say(text: str) -> None:
+    print(f"odradek: {text}", file=sys.stderr, flush=True)
+
+
+def raise_file_limit() -> None:
+    """Let the process open as many files as the system allows: every partition in use holds a few."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+async def _serve(broker: Broker, say: Callable[[str], None]) -> None:
+    take_over_sleep()
+    with trio.open_signal_receiver(*stop_signals()) as signals:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_stop_on_signal, broker, signals, nursery.cancel_scope, say)
+            listeners: tuple[BoundListener, ...] = await nursery.start(broker.run)
+            gc.freeze()  # without a collection: there is next to no garbage, and looking for it takes 12 ms
+            _tell_start(broker)
+            with contextlib.suppress(BrokenPipeError):  # who waited for the first line may be gone: serve all the same
+                for listener in listeners:
+                    print(f"ready {listener.advertised}", flush=True)
+            await broker.wait_stopped()
+            nursery.cancel_scope.cancel()
+
+
+def stop_signals() -> list[signal.Signals]:
+    """Return the signals that end a broker: as with Kafka the end of its terminal, too, unless `nohup` forbade that."""
+    hangup = getattr(signal, "SIGHUP", None)  # Windows has none
+    signals = [signal.SIGTERM, signal.SIGINT]
+    return signals if hangup is None or signal.getsignal(hangup) is signal.SIG_IGN else [*signals, hangup]
+
+
+def _tell_start(broker: Broker) -> None:
+    """Say what serves where, and what it found."""
+    config, found = broker.options.config, broker.found
+    places = {"listeners": ",".join(map(str, broker.listeners)), "data": ",".join(config.log_dirs)}
+    if broker.http_address is not None:
+        places["http"] = "{}:{}".format(*broker.http_address)
+    log.info("odradek %s serves", __version__, extra={"node_id": broker.node_id, **places})
+    log.info("%s", found, extra={"topics": found.topics_count, "partitions": found.partitions_count})
+
+
+async def _stop_on_signal(
+    broker: Broker, signals: AsyncIterator[int], life_scope: trio.CancelScope, say: Callable[[str], None]
+) -> None:
+    """End a broker that serves when it has answered its clients; one that starts, or is asked again, without that."""
+    async for number in signals:
+        name = signal.Signals(number).name
+        if broker.is_serving:
+            say(f"stopping ({name}); again: without waiting for clients")
+            broker.stop()
+        else:
+            say(f"stopping at once ({name})")
+            life_scope.cancel()

@@ -1,0 +1,210 @@
+"""Shell: what consumers have in common, in a group or not: positions, and offsets of any partition.
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import trio
+
+from odradek.kernel.machine.clock import SystemClock
+from odradek.kernel.types import TopicPartition
+from odradek.kernel.wire.special_timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+
+from .backoff import Backoff
+from .consumer_settings import ConsumerSettings
+from .errors import ClientClosedError, ClientTimeoutError, ClientUsageError
+from .offset_lists import OffsetAndTimestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from odradek.kernel.machine.clock import Clock
+
+    from .brokers import Brokers
+    from .cluster import TopicInfo
+    from .fetch_loop import FetchLoop
+    from .fetched_records import ConsumerRecord
+    from .fetcher import Fetcher
+
+
+def as_partition(given: TopicPartition | tuple[str, int]) -> TopicPartition:
+    """Read a partition that a user names; one that cannot be would be waited for in vain.
+
+    Raises:
+        ClientUsageError: It is no pair of a topic's name and a partition's number.
+    """
+    match given:
+        case (str() as topic, int() as number) if topic and number >= 0:
+            return TopicPartition(topic, number)
+    raise ClientUsageError(f"{given!r} is no pair of a topic's name and a partition's number")
+
+
+class PositionedConsumer:
+    """The part of a consumer that knows where it reads; see `Consumer` for its life."""
+
+    def __init__(
+        self, settings: Mapping[str, object], *, clock: Clock | None, random_source: random.Random | None
+    ) -> None:
+        """Read the settings; arguments and errors as `Consumer`."""
+        self._settings = ConsumerSettings.read(settings)
+        self._clock: Clock = SystemClock() if clock is None else clock
+        self._random = random.SystemRandom() if random_source is None else random_source
+        connection = self._settings.connection
+        self._backoff = Backoff(connection.retry_backoff_ms, connection.retry_backoff_max_ms, self._random)
+        self._brokers: Brokers | None = None
+        self._fetcher: Fetcher | None = None
+        self._loop: FetchLoop | None = None
+        self._iterated: list[ConsumerRecord] = []
+
+    def _opened(self) -> tuple[Brokers, Fetcher]:
+        if self._brokers is None or self._fetcher is None:
+            raise ClientClosedError("the consumer is not open: use it inside its `async with`")
+        return self._brokers, self._fetcher
+
+    def _look_again(self) -> None:
+        if self._loop is not None:
+            self._loop.wake()
+
+    def announce(self) -> None:
+        """Have a poll that waits look again; for the membership only."""
+        if self._loop is not None:
+            self._loop.announce()
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The assigned partitions."""
+        return self._opened()[1].assignment
+
+    @property
+    def paused(self) -> frozenset[TopicPartition]:
+        """Those of them that polls pass over."""
+        return self._opened()[1].paused
+
+    def seek(self, partition: TopicPartition | tuple[str, int], offset: int) -> None:
+        """Go on from this offset; if the log does not have it, `auto.offset.reset` decides when it is read.
+
+        Raises:
+            ClientUsageError: The partition is not assigned, or the offset negative.
+        """
+        wanted = as_partition(partition)
+        self._opened()[1].seek(wanted, offset)
+        self._forget_iterated((wanted,))
+        self._look_again()
+
+    def seek_to_beginning(self, *partitions: TopicPartition | tuple[str, int]) -> None:
+        """Go on from the first record; of all assigned partitions when none is named."""
+        self._seek_to(partitions, EARLIEST_TIMESTAMP)
+
+    def seek_to_end(self, *partitions: TopicPartition | tuple[str, int]) -> None:
+        """Go on after the last record; of all assigned partitions when none is named."""
+        self._seek_to(partitions, LATEST_TIMESTAMP)
+
+    def _seek_to(self, partitions: Iterable[TopicPartition | tuple[str, int]], timestamp: int) -> None:
+        fetcher = self._opened()[1]
+        wanted = [as_partition(partition) for partition in partitions] or list(fetcher.assignment)
+        for partition in wanted:
+            fetcher.seek_to(partition, timestamp)
+        self._forget_iterated(wanted)
+        self._look_again()
+
+    def _forget_iterated(self, partitions: Iterable[TopicPartition]) -> None:
+        sought = set(partitions)
+        self._iterated = [record for record in self._iterated if record.topic_partition not in sought]
+
+    def pause(self, *partitions: TopicPartition | tuple[str, int]) -> None:
+        """Have polls pass these over."""
+        for partition in partitions:
+            self._opened()[1].pause(as_partition(partition), True)
+
+    def resume(self, *partitions: TopicPartition | tuple[str, int]) -> None:
+        """Have polls return records of these again."""
+        for partition in partitions:
+            self._opened()[1].pause(as_partition(partition), False)
+        self._look_again()
+        self.announce()
+
+    async def position(self, partition: TopicPartition | tuple[str, int]) -> int:
+        """Return the offset of the next record to be polled, looking it up if need be.
+
+        Raises:
+            NoOffsetForPartitionError: There is none, and `auto.offset.reset` is `none`.
+            ClientTimeoutError: It could not be looked up within `default.api.timeout.ms`.
+        """
+        fetcher = self._opened()[1]
+        wanted = as_partition(partition)
+        with trio.move_on_after(self._settings.api_timeout_ms / 1_000):
+            while True:
+                fetcher.raise_error(wanted)
+                found = fetcher.position(wanted)
+                if found is not None:
+                    await trio.lowlevel.checkpoint()
+                    return found
+                assert self._loop is not None
+                arrived = self._loop.arrived
+                self._look_again()
+                await arrived.wait()
+        raise ClientTimeoutError(f"no position of {wanted} within {self._settings.api_timeout_ms} ms")
+
+    def high_watermark(self, partition: TopicPartition | tuple[str, int]) -> int:
+        """Return up to where the partition could be read at the last fetch; -1 before the first."""
+        return self._opened()[1].high_watermark(as_partition(partition))
+
+    # Offsets of any partition.
+
+    async def beginning_offsets(
+        self, partitions: Iterable[TopicPartition | tuple[str, int]]
+    ) -> dict[TopicPartition, int]:
+        """Return the offsets of the first records.
+
+        Raises:
+            ClientError: A leader refused, or none answered within `default.api.timeout.ms`.
+        """
+        return await self._special_offsets(partitions, EARLIEST_TIMESTAMP)
+
+    async def end_offsets(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> dict[TopicPartition, int]:
+        """Return the offsets after the last records that a consumer of this isolation level may read.
+
+        Raises:
+            ClientError: As `beginning_offsets`.
+        """
+        return await self._special_offsets(partitions, LATEST_TIMESTAMP)
+
+    async def _special_offsets(
+        self, partitions: Iterable[TopicPartition | tuple[str, int]], timestamp: int
+    ) -> dict[TopicPartition, int]:
+        wanted = {as_partition(partition): timestamp for partition in partitions}
+        found = await self._list(wanted)
+        return {partition: found[partition].offset for partition in wanted}
+
+    async def offsets_for_times(
+        self, timestamps: Mapping[TopicPartition, int] | Mapping[tuple[str, int], int]
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """Return the first record of each partition that is as late as a timestamp, or None where there is none.
+
+        Args:
+            timestamps: Milliseconds since the Unix epoch, >= 0.
+
+        Raises:
+            ClientError: As `beginning_offsets`.
+        """
+        if any(timestamp < 0 for timestamp in timestamps.values()):
+            raise ClientUsageError("timestamps are not negative; see beginning_offsets and end_offsets")
+        found = await self._list({as_partition(partition): at for partition, at in timestamps.items()})
+        return {partition: answer if answer.offset >= 0 else None for partition, answer in found.items()}
+
+    async def _list(self, timestamps: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndTimestamp]:
+        self._opened()
+        assert self._loop is not None
+        return await self._loop.list(timestamps)
+
+    async def partitions_for(self, topic: str) -> TopicInfo:
+        """Return what is known of a topic.
+
+        Raises:
+            ClientTimeoutError: It did not become known within `default.api.timeout.ms`.
+        """
+        return await self._opened()[0].topic(topic, timeout_ms=self._settings.api_timeout_ms)

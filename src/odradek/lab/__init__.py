@@ -1,0 +1,1 @@
+"""Where designs are tried and compared: brokers side by side under one workload."""

@@ -1,0 +1,217 @@
+"""Shell: runs one broker on one thread, once: from its start to a clean stop, or to a death like that of a process.
+
+| a process | here |
+| --- | --- |
+| SIGTERM | `stop` |
+| SIGKILL | `kill`: clients are let go unanswered, from then on nothing reaches the disk, and the run is cancelled |
+| SIGSTOP, SIGCONT | `pause`, `resume`: the thread waits; the system goes on to accept connections |
+
+Owned by the thread of the test. What the broker consists of is imported when one is started.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from odradek.kernel.errors import OdradekError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import trio
+
+    from odradek.kernel.broker import BoundListener, Broker
+    from odradek.kernel.network.server import NetworkServer
+
+    from .killable_files import KillableFiles
+
+START_TIMEOUT_S: Final = 30.0
+
+
+class BrokerDiedError(OdradekError):
+    """The broker of a test ended by itself; the cause says why.
+
+    .. versionadded:: 0.1
+    """
+
+
+class BrokerThread:
+    """Runs one broker on one thread; hands over what happened there."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._is_ready = threading.Event()
+        self._token: trio.lowlevel.TrioToken | None = None
+        self._scope: trio.CancelScope | None = None
+        self._failure: BaseException | None = None
+        self._is_killed = False
+        self._held_calls: queue.SimpleQueue[Callable[[], None] | None] | None = None
+        self.listeners: tuple[BoundListener, ...] = ()
+        self._thread = threading.Thread(target=self._run, name="odradek broker", daemon=True)
+
+    def start(self) -> None:
+        """Start it and wait until it serves.
+
+        Raises:
+            OdradekError: It cannot start: as `odradek serve` says it.
+        """
+        self._thread.start()
+        if not self._is_ready.wait(START_TIMEOUT_S):
+            raise TimeoutError(f"the broker did not start within {START_TIMEOUT_S} s")
+        if isinstance(self._failure, OdradekError):  # a setting, a plugin, a directory
+            raise self._failure
+        self.check()
+
+    def _run(self) -> None:
+        import trio
+
+        try:
+            trio.run(self._serve)
+        except BaseException as error:  # handed to the test's thread, whatever it is
+            while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+                error = error.exceptions[0]
+            self._failure = None if self._is_killed else error
+        finally:
+            self._is_ready.set()
+
+    async def _serve(self) -> None:
+        import trio
+
+        from odradek.kernel.network.sleeper import take_over_sleep
+
+        take_over_sleep()
+        self._token = trio.lowlevel.current_trio_token()
+        with trio.CancelScope() as self._scope:
+            async with trio.open_nursery() as nursery:
+                self.listeners = await nursery.start(self._broker.run)
+                self._is_ready.set()
+
+    def check(self) -> None:
+        """Do nothing unless it ended by itself.
+
+        Raises:
+            BrokerDiedError: It did.
+        """
+        if self._failure is not None:
+            reason = str(self._failure) or type(self._failure).__name__
+            raise BrokerDiedError(f"the broker of this test ended by itself: {reason}") from self._failure
+
+    # ------------------------------------------------------------------------------------------------ from outside
+
+    def call(self, function: Callable[[], Any]) -> Any:
+        """Run a function on the broker's thread, between two of its steps, also while it is paused.
+
+        Raises:
+            BrokerDiedError: It ended by itself.
+        """
+        outcome: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
+
+        def run() -> None:
+            try:
+                outcome.put((function(), None))
+            except BaseException as error:  # raised where it was asked for
+                outcome.put((None, error))
+
+        if self._held_calls is not None:
+            self._held_calls.put(run)
+        else:
+            self._run_soon(run)
+        while True:
+            try:
+                result, failure = outcome.get(timeout=0.1)
+            except queue.Empty:
+                if not self._thread.is_alive() and outcome.empty():
+                    self.check()
+                    raise BrokerDiedError("the broker of this test has ended") from None
+                continue
+            if failure is not None:
+                raise failure
+            return result
+
+    def _run_soon(self, function: Callable[[], None]) -> None:
+        import trio
+
+        assert self._token is not None, "only what was started is called"
+        with suppress(trio.RunFinishedError):  # it ended by itself; `check` says why
+            self._token.run_sync_soon(function)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether its thread waits."""
+        return self._held_calls is not None
+
+    def pause(self) -> None:
+        """Have its thread wait; return when it does. Nothing happens when it waits already."""
+        if self._held_calls is not None:
+            return
+        calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        is_held = threading.Event()
+
+        def hold() -> None:
+            is_held.set()
+            while (call := calls.get()) is not None:
+                call()
+
+        self._run_soon(hold)
+        while not is_held.wait(0.1):
+            if not self._thread.is_alive():
+                self.check()
+                return
+        self._held_calls = calls
+
+    def resume(self) -> None:
+        """Let its thread go on; nothing happens when it does."""
+        calls, self._held_calls = self._held_calls, None
+        if calls is not None:
+            calls.put(None)
+
+    def drop_connections(self) -> None:
+        """Close every connection at once."""
+        self.call(lambda: self._network.close_connections("dropped by its test"))
+
+    @property
+    def _network(self) -> NetworkServer:
+        assert self._broker.network is not None, "a broker that has started has a network"
+        return self._broker.network
+
+    def stop(self, release: Callable[[], None]) -> None:
+        """End it cleanly, and wait for that.
+
+        Args:
+            release: Called on its thread first.
+
+        Raises:
+            BrokerDiedError: It had ended by itself, or its stop failed.
+        """
+
+        def end() -> None:
+            release()
+            self._broker.stop()
+
+        self.resume()
+        self._run_soon(end)
+        self._thread.join()
+        self.check()
+
+    def kill(self, files: KillableFiles) -> None:
+        """End it as the system ends a process that is killed, and wait for that.
+
+        Args:
+            files: What it keeps goes through them.
+        """
+
+        def die() -> None:
+            self._is_killed = True
+            assert self._scope is not None
+            self._network.close()
+            self._network.close_connections("killed by its test")
+            files.kill()
+            self._scope.cancel()
+
+        self.check()
+        self.call(die)
+        self.resume()
+        self._thread.join()

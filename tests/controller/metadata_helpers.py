@@ -1,0 +1,96 @@
+"""A controller as these tests want it: one broker, the in-tree election, ids and chance from a seed."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, TypeVar
+
+from odradek.kernel.config.broker import BrokerConfig, Setting
+from odradek.kernel.config.registry import Registry
+from odradek.kernel.contracts.election import ElectionContext
+from odradek.kernel.controller.brokers import Registration
+from odradek.kernel.controller.controller import Controller
+from odradek.kernel.controller.rules import ControllerRules
+from odradek.kernel.machine.ids import RandomIds
+from odradek.kernel.metadata.image import Listener, MetadataImage
+from odradek.plugins import election_isr
+
+if TYPE_CHECKING:
+    from odradek.kernel.contracts.coordinator import CoordinatorResult
+    from odradek.kernel.contracts.storage import PartitionLog
+    from odradek.kernel.metadata.records import MetadataRecord
+
+R = TypeVar("R")
+
+CLUSTER_ID = "Odradek-cluster-000001"
+
+
+def make_rules(seed: int = 1, **settings: str) -> ControllerRules:
+    """Rules with settings given as `num_partitions="4"`."""
+    static = {name.replace("_", "."): Setting(text, "test") for name, text in settings.items()}
+    return ControllerRules(
+        node_id=1,
+        config=BrokerConfig(Registry.of(), static=static),
+        elections=dict(election_isr.odradek_elections()),
+        ids=RandomIds(random.Random(seed)),
+        random=random.Random(seed),
+    )
+
+
+def registration(
+    broker_id: int = 1, *, seed: int = 7, rack: str | None = None, is_fenced: bool = False
+) -> Registration:
+    ids = RandomIds(random.Random(seed * 1000 + broker_id))
+    return Registration(
+        broker_id=broker_id,
+        incarnation_id=ids.new_id(),
+        listeners=[Listener("PLAINTEXT", "localhost", 9090 + broker_id)],
+        log_dirs=[ids.new_id()],
+        rack=rack,
+        is_fenced=is_fenced,
+    )
+
+
+class DrivenController:
+    """A controller whose records are replayed at once, and kept."""
+
+    def __init__(self, *, brokers: int = 1, seed: int = 1, **settings: str) -> None:
+        self.rules = make_rules(seed, **settings)
+        self.controller = Controller(image=MetadataImage(), rules=self.rules)
+        self.records: list[MetadataRecord] = []
+        self.apply(self.controller.format_log(CLUSTER_ID))
+        for broker_id in range(1, brokers + 1):
+            self.register(registration(broker_id))
+
+    @property
+    def image(self) -> MetadataImage:
+        return self.controller.image
+
+    def apply(self, result: CoordinatorResult[MetadataRecord, R]) -> R:
+        for record in result.records:
+            self.controller.replay(record)
+            self.records.append(record)
+            self.controller.note_position(len(self.records) - 1, 0)
+        return result.response
+
+    def register(self, wanted: Registration) -> int:
+        """Register a broker and let it serve."""
+        epoch = self.apply(self.controller.register_broker(wanted))
+        if not wanted.is_fenced:
+            self.apply(self.controller.change_broker(wanted.broker_id, epoch, fence=False))
+        return epoch
+
+
+def context_of(log: PartitionLog) -> ElectionContext:
+    """What an election gets to know of a log that it is made for; settings are as by default."""
+    return ElectionContext(
+        partition=log.partition,
+        broker_id=1,
+        log_end_offset=log.log_end_offset,
+        high_watermark=log.log_start_offset,
+        latest_epoch=log.latest_epoch,
+        hard_state=None,
+        config=lambda: BrokerConfig(Registry.of()),
+        settings={},
+        random=random.Random(0),
+    )

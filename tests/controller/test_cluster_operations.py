@@ -1,0 +1,160 @@
+"""Elections, reassignments, registration and producer ids in a cluster of three brokers."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from odradek.kernel.contracts.election import PartitionState
+from odradek.kernel.controller.reassignments import complete_reassignment, list_partition_reassignments
+from odradek.kernel.errors import KafkaError
+from odradek.kernel.metadata.image import TopicImage
+from odradek.kernel.metadata.record_makers import changed_partition_record
+from odradek.kernel.wire.messages.api_64_unregister_broker import UnregisterBrokerRequest
+
+from .controller_requests import (
+    BROKER,
+    alter_configs,
+    create_topics,
+    delete_topics,
+    elect_leaders,
+    list_reassignments,
+    reassign_partitions,
+    topic,
+)
+from .metadata_helpers import DrivenController, registration
+
+
+def three_brokers() -> DrivenController:
+    driven = DrivenController(brokers=3)
+    driven.apply(driven.controller.create_topics(create_topics(topic("t", -1, -1, {0: [1, 2]}))))
+    return driven
+
+
+def topic_of(driven: DrivenController) -> TopicImage:
+    return driven.image.topics_by_name["t"]
+
+
+def state_of(driven: DrivenController) -> PartitionState:
+    return topic_of(driven).partitions[0]
+
+
+def fence(driven: DrivenController, broker_id: int, *, shutdown: bool = False) -> None:
+    epoch = driven.image.brokers[broker_id].broker_epoch
+    driven.apply(driven.controller.change_broker(broker_id, epoch, fence=not shutdown, shutdown=shutdown))
+
+
+@pytest.mark.parametrize("shutdown", [True, False])
+def test_another_in_sync_replica_leads_when_the_leader_goes(shutdown: bool) -> None:
+    driven = three_brokers()
+    fence(driven, 1, shutdown=shutdown)
+
+    assert (*attrs.astuple(state_of(driven))[:3], state_of(driven).isr) == (2, 1, 1, (2,))
+
+
+def test_the_last_in_sync_replica_leads_again_when_it_is_back() -> None:
+    driven = three_brokers()
+    fence(driven, 1)
+    fence(driven, 2)
+    assert (state_of(driven).leader, state_of(driven).isr) == (-1, (2,))
+
+    driven.register(registration(1, seed=8))
+    assert state_of(driven).leader == -1
+
+    driven.register(registration(2, seed=8))
+    assert (state_of(driven).leader, state_of(driven).isr) == (2, (2,))
+
+
+def test_a_preferred_election_needs_the_preferred_leader_in_sync() -> None:
+    driven = three_brokers()
+    fence(driven, 1)
+    driven.register(registration(1, seed=8))
+    response = driven.apply(driven.controller.elect_leaders(elect_leaders(0, [("t", [0])])))
+    assert response.replica_election_results[0].partition_result[0].error_code == 80
+
+    caught_up = attrs.evolve(state_of(driven), isr=(2, 1))
+    driven.controller.replay(changed_partition_record(topic_of(driven), 0, caught_up))
+    response = driven.apply(driven.controller.elect_leaders(elect_leaders(0, None)))
+
+    assert response.replica_election_results[0].partition_result[0].error_code == 0
+    assert state_of(driven).leader == 1
+
+
+def test_a_reassignment_keeps_the_old_replicas_until_the_new_ones_are_in_sync() -> None:
+    driven = three_brokers()
+    driven.apply(driven.controller.alter_partition_reassignments(reassign_partitions(("t", 0, [3, 2]))))
+    moving = state_of(driven)
+    listed = list_partition_reassignments(driven.image, list_reassignments(None)).topics[0].partitions[0]
+
+    assert (moving.replicas, moving.adding_replicas, moving.removing_replicas) == ((3, 2, 1), (3,), (1,))
+    assert (listed.replicas, listed.adding_replicas, listed.removing_replicas) == ([3, 2, 1], [3], [1])
+
+    factory = driven.rules.election("isr")
+    done = complete_reassignment(attrs.evolve(moving, isr=(1, 2, 3)), factory, [1, 2, 3])
+
+    assert (done.replicas, done.adding_replicas, done.removing_replicas) == ((3, 2), (), ())
+    assert done.leader in (2, 3)
+
+
+def test_a_reassignment_can_be_cancelled() -> None:
+    driven = three_brokers()
+    driven.apply(driven.controller.alter_partition_reassignments(reassign_partitions(("t", 0, [3, 2]))))
+    response = driven.apply(driven.controller.alter_partition_reassignments(reassign_partitions(("t", 0, None))))
+
+    assert response.responses[0].partitions[0].error_code == 0
+    assert ({1, 2}, ()) == (set(state_of(driven).replicas), state_of(driven).adding_replicas)
+
+
+def test_a_smaller_replication_factor_takes_effect_at_once() -> None:
+    driven = three_brokers()
+    driven.apply(driven.controller.alter_partition_reassignments(reassign_partitions(("t", 0, [2]))))
+
+    assert (state_of(driven).leader, state_of(driven).replicas, state_of(driven).isr) == (2, (2,), (2,))
+
+
+def test_a_restart_of_the_only_broker_raises_the_leader_epoch() -> None:
+    driven = DrivenController()
+    driven.apply(driven.controller.create_topics(create_topics(topic("t"))))
+    first = driven.image.brokers[1].broker_epoch
+    second = driven.register(registration(1, seed=8))
+
+    assert first < second
+    assert (state_of(driven).leader, state_of(driven).leader_epoch) == (1, 1)
+
+
+def test_a_living_broker_of_the_same_id_is_refused_and_a_stale_epoch_too() -> None:
+    driven = three_brokers()
+    with pytest.raises(KafkaError, match="Another broker is registered"):
+        driven.controller.register_broker(registration(2, seed=8))
+    with pytest.raises(KafkaError, match="Expected broker epoch"):
+        driven.controller.change_broker(2, 10_000, fence=True)
+    with pytest.raises(KafkaError, match="not currently registered"):
+        driven.controller.change_broker(9, 1, fence=True)
+
+
+def test_an_unregistered_broker_is_forgotten_and_leads_nothing() -> None:
+    driven = three_brokers()
+    driven.apply(driven.controller.unregister_broker(UnregisterBrokerRequest(broker_id=1)))
+
+    assert sorted(driven.image.brokers) == [2, 3]
+    assert state_of(driven).leader == 2
+
+
+def test_blocks_of_producer_ids_never_overlap() -> None:
+    driven = three_brokers()
+    blocks = [driven.apply(driven.controller.allocate_producer_ids(broker)) for broker in (1, 2, 1)]
+
+    assert [block.first for block in blocks] == [0, 1000, 2000]
+
+
+def test_topics_are_not_deleted_where_that_is_disabled() -> None:
+    driven = DrivenController(delete_topic_enable="false")
+    with pytest.raises(KafkaError):
+        driven.controller.delete_topics(delete_topics("t"))
+
+
+def test_another_brokers_configs_are_kept_under_its_id() -> None:
+    driven = three_brokers()
+    driven.apply(driven.controller.alter_configs(alter_configs(BROKER, "02", log_cleaner_threads="2")))
+
+    assert dict(driven.image.config(BROKER, "2")) == {"log.cleaner.threads": "2"}

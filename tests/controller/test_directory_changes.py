@@ -1,0 +1,46 @@
+"""The directories of replicas, as their brokers tell them to the controller."""
+
+from __future__ import annotations
+
+import random
+
+from odradek.kernel.controller.directory_changes import directory_of
+from odradek.kernel.machine.ids import RandomIds
+from odradek.kernel.metadata.image import UNASSIGNED_DIRECTORY
+
+from .controller_requests import create_topics, topic
+from .metadata_helpers import DrivenController
+
+NEW_ID = RandomIds(random.Random(3)).new_id
+
+
+def two_brokers() -> DrivenController:
+    driven = DrivenController(brokers=2)
+    driven.apply(
+        driven.controller.create_topics(create_topics(topic("t", -1, -1, {0: [1, 2]}), topic("u", -1, -1, {0: [2]})))
+    )
+    return driven
+
+
+def test_a_brokers_replica_moves_and_nothing_else_changes() -> None:
+    driven = two_brokers()
+    before = driven.image.topics_by_name["t"]
+    here, other = NEW_ID(), directory_of(driven.image, before.topic_id, 0, 2)
+    driven.apply(driven.controller.assign_directories(1, {(before.topic_id, 0): here}))
+    after = driven.image.topics_by_name["t"]
+
+    assert after.directories[0] == (here, other)
+    assert after.partitions[0].partition_epoch == before.partitions[0].partition_epoch + 1
+    assert after.partitions[0].leader_epoch == before.partitions[0].leader_epoch
+    assert directory_of(driven.image, after.topic_id, 0, 1) == here
+
+
+def test_what_is_known_already_or_gone_or_anothers_makes_no_record() -> None:
+    driven = two_brokers()
+    topic_id, others = driven.image.topics_by_name["t"].topic_id, driven.image.topics_by_name["u"].topic_id
+    known = directory_of(driven.image, topic_id, 0, 1)
+    told = {(topic_id, 0): known, (others, 0): NEW_ID(), (topic_id, 7): NEW_ID(), (NEW_ID(), 0): NEW_ID()}
+
+    assert list(driven.controller.assign_directories(1, told).records) == []
+    assert directory_of(driven.image, topic_id, 9, 1) == UNASSIGNED_DIRECTORY
+    assert directory_of(driven.image, others, 0, 1) == UNASSIGNED_DIRECTORY

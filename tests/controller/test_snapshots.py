@@ -1,0 +1,137 @@
+"""Snapshots of the metadata: large ones, damaged ones, and disks that fail."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from odradek.kernel.controller.snapshots import SnapshotId, SnapshotStore, decode_snapshot, encode_snapshot
+from odradek.kernel.errors import CorruptionError, StorageError
+from odradek.kernel.machine.files import DiskError, OsFiles
+from odradek.kernel.metadata.image import MetadataImage
+from odradek.kernel.metadata.image_builder import ImageBuilder
+from odradek.kernel.metadata.records import (
+    FORMAT_VERSION,
+    ConfigRecord,
+    FormatRecord,
+    MetadataRecord,
+    SnapshotEndRecord,
+    encode_record,
+)
+from odradek.kernel.records.batch import iterate_batches
+from odradek.kernel.records.builder import BatchBuilder
+from odradek.testing.faults import FaultyFiles
+
+from .metadata_helpers import CLUSTER_ID
+
+FORMAT = FormatRecord(format_version=FORMAT_VERSION, cluster_id=CLUSTER_ID)
+
+
+def image_of(*records: MetadataRecord, offset: int = 7, epoch: int = 2) -> MetadataImage:
+    builder = ImageBuilder(MetadataImage())
+    for record in (FORMAT, *records):
+        builder.replay(record)
+    builder.note_position(offset, epoch)
+    return builder.build()
+
+
+def bytes_of(*records: MetadataRecord) -> bytes:
+    builder = BatchBuilder()
+    for record in records:
+        builder.append(None, encode_record(record), timestamp=0)
+    return bytes(builder.build())
+
+
+def end(count: int, last_offset: int = 7) -> SnapshotEndRecord:
+    return SnapshotEndRecord(records_count=count, last_offset=last_offset, last_epoch=2, written_ms=0)
+
+
+def test_a_large_snapshot_is_several_batches_and_says_the_same() -> None:
+    text = "x" * 32_000
+    configs = [ConfigRecord(resource_type=4, resource_name=str(n), name="broker.rack", value=text) for n in range(70)]
+    image = image_of(*configs)
+    data = encode_snapshot(image, 5)
+    found = decode_snapshot(data, "here", SnapshotId(8, 2))
+
+    assert len(list(iterate_batches(memoryview(data)))) == 3
+    assert encode_snapshot(found, 5) == data
+    assert (found.offset, found.epoch) == (7, 2)
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (bytes_of(end(0)), "begins with one format record"),
+        (bytes_of(FORMAT, FORMAT, end(2)), "begins with one format record"),
+        (bytes_of(FORMAT, end(1), end(1)), "ends with one end record"),
+        (bytes_of(FORMAT), "breaks off after 1 records"),
+        (bytes_of(FORMAT, end(5)), "breaks off after 1 records"),
+        (bytes_of(FORMAT, end(1, last_offset=9)), "not where its name says"),
+        (b"", "breaks off after 0 records"),
+    ],
+)
+def test_what_is_no_whole_snapshot_is_refused(data: bytes, says: str) -> None:
+    with pytest.raises(CorruptionError, match=says):
+        decode_snapshot(data, "here", SnapshotId(8, 2))
+
+
+def test_a_snapshot_cut_off_anywhere_is_refused() -> None:
+    data = encode_snapshot(image_of(), 5)
+    for size in range(len(data)):
+        with pytest.raises(CorruptionError):
+            decode_snapshot(data[:size], "here", SnapshotId(8, 2))
+
+
+def test_a_snapshot_of_a_newer_format_stops_the_start(tmp_path: Path) -> None:
+    newer = FormatRecord(format_version=FORMAT_VERSION + 1, cluster_id=CLUSTER_ID)
+    (tmp_path / SnapshotId(8, 2).file_name).write_bytes(bytes_of(newer, end(1)))
+    with pytest.raises(StorageError, match="start the newer version that wrote it"):
+        SnapshotStore(directory=tmp_path, files=OsFiles()).load_newest()
+
+
+def test_a_disk_that_fails_is_named_with_the_file(tmp_path: Path) -> None:
+    missing = SnapshotStore(directory=tmp_path / "gone", files=OsFiles())
+    with pytest.raises(DiskError, match=r"cannot list .*gone"):
+        missing.ids()
+    with pytest.raises(DiskError, match=r"cannot write .*checkpoint"):
+        missing.write(image_of(), 5)
+    folder = tmp_path / SnapshotId(8, 2).file_name
+    folder.mkdir()
+    with pytest.raises(DiskError, match=r"cannot read .*00008-0000000002\.checkpoint"):
+        SnapshotStore(directory=tmp_path, files=OsFiles()).load_newest()
+
+
+def test_a_full_disk_leaves_older_snapshots_as_they_were(tmp_path: Path) -> None:
+    store = SnapshotStore(directory=tmp_path, files=OsFiles())
+    first = store.write(image_of(), 5)
+    full = SnapshotStore(
+        directory=tmp_path, files=FaultyFiles(tmp_path, fail_at=1, error=errno.ENOSPC, is_full_after=True)
+    )
+    with pytest.raises(DiskError) as caught:
+        full.write(image_of(offset=9), 5)
+
+    assert caught.value.errno == errno.ENOSPC
+    assert store.ids() == [first]
+    assert store.load_newest()[1] == ""
+
+
+def test_only_the_newest_are_kept_and_nothing_unfinished(tmp_path: Path) -> None:
+    store = SnapshotStore(directory=tmp_path, files=OsFiles())
+    written = [store.write(image_of(offset=offset), 5) for offset in (7, 8, 9)]
+    (tmp_path / "00000000000000000011-0000000002.checkpoint.tmp").write_bytes(b"unfinished")
+
+    assert store.drop_old() == written[1].end_offset
+    assert sorted(path.name for path in tmp_path.iterdir()) == [each.file_name for each in written[1:]]
+
+
+def test_a_clean_up_that_fails_is_told(tmp_path: Path) -> None:
+    store = SnapshotStore(directory=tmp_path, files=OsFiles())
+    for offset in (7, 8, 9):
+        store.write(image_of(offset=offset), 5)
+    oldest = tmp_path / SnapshotId(8, 2).file_name
+    oldest.unlink()
+    oldest.mkdir()
+    with pytest.raises(DiskError, match="cannot clean up snapshots in"):
+        store.drop_old()

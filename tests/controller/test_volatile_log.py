@@ -1,0 +1,21 @@
+"""The metadata partition of a broker without a storage: as the one on a disk, but for what is left of it."""
+
+from __future__ import annotations
+
+from odradek.kernel.contracts.disk_work import do_now
+from odradek.kernel.controller.local_log import FIRST_EPOCH, LoggedRecord, ReplicatedLog
+from odradek.kernel.controller.volatile_log import VolatileLog
+
+
+def test_what_is_appended_is_there_to_be_replayed() -> None:
+    log: ReplicatedLog = VolatileLog()
+
+    assert log.append([b"a", b"b"], 0) == 0
+    assert log.append([b"c"], 0) == 2
+
+    do_now(log.begin_flush())
+    log.drop_below(2)
+
+    assert (log.directory, log.start_offset, log.end_offset, log.leader_epoch) == (None, 0, 3, FIRST_EPOCH)
+    assert list(log.records(1)) == [LoggedRecord(1, FIRST_EPOCH, b"b"), LoggedRecord(2, FIRST_EPOCH, b"c")]
+    assert repr(log) == "VolatileLog([0, 3))"
