@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from odradek.client.backoff import Backoff
 from odradek.client.cluster import Cluster, Node
 from odradek.kernel.errors import error_code
+from odradek.kernel.peers.backoff import Backoff
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest, MetadataRequestTopic
 
 from .connection import Connection

@@ -345,7 +345,7 @@ class Client:
 def _socket_connector(settings: ClientSettings) -> SocketConnector:
     context = None
     if settings.tls is not None:
-        from odradek.client.tls import client_context  # who does not use TLS does not load it
+        from odradek.kernel.peers.tls import client_context  # who does not use TLS does not load it
 
         context = client_context(settings.tls)
     return SocketConnector(context, settings.send_buffer_bytes, settings.receive_buffer_bytes)

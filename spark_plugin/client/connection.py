@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from odradek.client.strangers import who_answered
-from odradek.client.versions import common_version, decode_api_versions
 from odradek.kernel import wire
+from odradek.kernel.peers.strangers import who_answered
+from odradek.kernel.peers.versions import common_version, decode_api_versions
 from odradek.kernel.wire.registry import API_VERSIONS_KEY
 
 from .errors import ClientError, ConnectionFailedError, RequestTimeoutError, UnsupportedVersionError

@@ -1,6 +1,6 @@
 """Pure core: what this client's calls raise: each names where, what, and what to do about it.
 
-Those that any client knows are the kernel's (`odradek.client.errors`); those of reading a range are here.
+Those that any client knows are those of `odradek.client`; those of reading a range are here.
 
 | class | when |
 | --- | --- |
@@ -22,15 +22,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.client.errors import (
-    BrokerError,
-    ClientClosedError,
-    ClientError,
-    ClientTimeoutError,
-    ConnectionFailedError,
-    RequestTimeoutError,
-    UnsupportedVersionError,
-)
+from odradek.client.errors import BrokerError, ClientClosedError, ClientTimeoutError
+from odradek.kernel.peers.errors import ClientError, ConnectionFailedError, RequestTimeoutError, UnsupportedVersionError
 
 if TYPE_CHECKING:
     import uuid

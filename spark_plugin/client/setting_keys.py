@@ -18,7 +18,7 @@ import attrs
 from odradek.client.consumer_settings import ADMIN_KEYS, CONSUMER_KEYS
 from odradek.client.producer_settings import PRODUCER_KEYS
 from odradek.client.refused_keys import CONSUMER_REFUSALS
-from odradek.client.settings import TlsClientSettings, nearest_hint, read_bootstrap, read_values
+from odradek.client.settings import nearest_hint, read_bootstrap, read_values, tls_settings
 from odradek.kernel.errors import ConfigError
 
 from .jaas import read_sasl
@@ -132,7 +132,7 @@ def read_settings(options: Mapping[str, object]) -> ClientSettings:
         fetch_wait_ms=values["fetch.max.wait.ms"],
         is_read_committed=level == "read_committed",
         checks_crcs=values["check.crcs"],
-        tls=TlsClientSettings.of(values) if protocol.endswith("SSL") else None,
+        tls=tls_settings(values) if protocol.endswith("SSL") else None,
         sasl=read_sasl(values) if protocol.startswith("SASL") else None,
         given=tuple(sorted((name, str(value)) for name, value in given.items())),
     )

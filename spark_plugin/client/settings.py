@@ -17,7 +17,7 @@ import attrs
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from odradek.client.settings import TlsClientSettings
+    from odradek.kernel.peers.settings import TlsClientSettings
 
 FETCH_BYTES: Final = 4 * 1024 * 1024
 """What one fetch asks for unless `max.partition.fetch.bytes` says otherwise: a round trip costs little beside it."""

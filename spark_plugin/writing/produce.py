@@ -40,7 +40,7 @@ from odradek.kernel.wire.messages.api_00_produce import PartitionProduceData, Pr
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from odradek.client.errors import ClientError
+    from odradek.kernel.peers.errors import ClientError
     from odradek.kernel.records.columns import Columns
     from odradek.kernel.types import TopicPartition
     from odradek.kernel.wire.messages.api_00_produce import PartitionProduceResponse

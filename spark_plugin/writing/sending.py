@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from odradek.client.errors import ClientError, ConnectionFailedError
+from odradek.kernel.peers.errors import ClientError, ConnectionFailedError
 from odradek.kernel.wire.messages.api_00_produce import ProduceRequest
 
 from .produce import VERSION_MAX, VERSION_MAX_OF_TRANSACTIONS_1

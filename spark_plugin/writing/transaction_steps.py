@@ -26,7 +26,6 @@ import attrs
 
 from odradek.client.errors import (
     BrokerError,
-    ClientError,
     ClientTimeoutError,
     ProducerFencedError,
     TransactionAbortableError,
@@ -34,6 +33,7 @@ from odradek.client.errors import (
 )
 from odradek.client.transactions.machine import Verdict, judge
 from odradek.kernel.errors import ErrorCode, error_code
+from odradek.kernel.peers.errors import ClientError
 from odradek.kernel.types import TopicPartition
 from odradek.kernel.wire.messages.api_09_offset_fetch import (
     OffsetFetchRequest,

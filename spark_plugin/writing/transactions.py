@@ -53,16 +53,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from odradek.client.errors import (
-    BrokerError,
-    ClientError,
-    ClientTimeoutError,
-    ProducerFencedError,
-    TransactionFatalError,
-    UnsupportedVersionError,
-)
+from odradek.client.errors import BrokerError, ClientTimeoutError, ProducerFencedError, TransactionFatalError
 from odradek.client.transactions.machine import Verdict, judge
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.peers.errors import ClientError, UnsupportedVersionError
 from odradek.kernel.types import TopicPartition
 
 from .transaction_steps import CommittedOffset

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import attrs
 
-from odradek.client.errors import BrokerError, ClientError, ClientTimeoutError, TransactionAbortedError
+from odradek.client.errors import BrokerError, ClientTimeoutError, TransactionAbortedError
 from odradek.kernel.errors import ConfigError, ErrorCode, error_code
 from odradek.kernel.machine.ids import RandomIds
+from odradek.kernel.peers.errors import ClientError
 from odradek.kernel.types import TopicPartition
 from odradek.kernel.wire.messages.api_22_init_producer_id import InitProducerIdRequest
 from odradek.kernel.wire.messages.api_26_end_txn import EndTxnRequest

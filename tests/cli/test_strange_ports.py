@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.client.test_strangers import server
+from tests.peers.test_strangers import server
 from tests.tls_broker import secured_broker
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ import trio
 import trio.testing
 
 from odradek.client import Admin, Consumer, Producer
-from odradek.client.errors import ConnectionFailedError
 from odradek.kernel import wire
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.peers.errors import ConnectionFailedError
 from odradek.kernel.wire.messages import api_00_produce as produce
 from odradek.kernel.wire.messages import api_01_fetch as fetch
 from odradek.kernel.wire.messages import api_02_list_offsets as offsets

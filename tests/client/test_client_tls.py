@@ -15,18 +15,18 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from odradek.client import ClientError, ConnectionFailedError, Producer
-from odradek.client.connection import connect_stream
 from odradek.client.producer_settings import ProducerSettings
-from odradek.client.tls import client_context
 from odradek.kernel.errors import ConfigError
+from odradek.kernel.peers.connection import connect_stream
+from odradek.kernel.peers.tls import client_context
 from tests.tls_broker import Secured, secured_broker
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Iterator
 
-    from odradek.client.connection import Connect
-    from odradek.client.settings import ConnectionSettings
+    from odradek.kernel.peers.connection import Connect
+    from odradek.kernel.peers.settings import ConnectionSettings
 
 
 @pytest.fixture(scope="module", params=["auto", "portable"])

@@ -8,11 +8,11 @@ from typing import Any
 
 import trio
 
-from odradek.client.backoff import Backoff
 from odradek.client.group.committed import OffsetAndMetadata
 from odradek.client.group.committing import Committer
 from odradek.client.group.member import GroupMetadata
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.peers.backoff import Backoff
 from odradek.kernel.types import TopicPartition
 from odradek.kernel.wire.messages.api_09_offset_fetch import (
     OffsetFetchResponse,

@@ -12,8 +12,8 @@ import trio
 import trio.testing
 
 from odradek.client import Admin, BrokerError, ClientError, ClientTimeoutError, Consumer, Producer
-from odradek.client.connection import connect_stream
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.peers.connection import connect_stream
 from odradek.kernel.types import TopicPartition
 from odradek.kernel.wire.messages.api_03_metadata import MetadataResponse
 from odradek.kernel.wire.messages.api_10_find_coordinator import FindCoordinatorResponse
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Awaitable, Callable
 
-    from odradek.client.settings import ConnectionSettings
+    from odradek.kernel.peers.settings import ConnectionSettings
 
 QUIET = 3_600_000
 """Longer than any test."""

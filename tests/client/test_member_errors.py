@@ -9,20 +9,16 @@ from typing import Any
 
 import pytest
 
-from odradek.client.backoff import Backoff
 from odradek.client.cluster import Cluster
 from odradek.client.errors import (
     BrokerError,
-    ClientError,
     ClientTimeoutError,
     ClientUsageError,
     CommitFailedError,
-    ConnectionFailedError,
     ProducerFencedError,
     RebalanceInProgressError,
     TransactionAbortableError,
     TransactionFatalError,
-    UnsupportedVersionError,
 )
 from odradek.client.group.classic_member import ClassicMember, Phase
 from odradek.client.group.committed import commit_outcome, commit_request, fetch_outcome, fetch_request
@@ -32,6 +28,8 @@ from odradek.client.group.member import Assign, CallKind, GroupMetadata, GroupSe
 from odradek.client.transactions.machine import NEXT, State, TransactionMachine, Verdict, judge
 from odradek.kernel.contracts.assignor import MemberAssignment
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.peers.backoff import Backoff
+from odradek.kernel.peers.errors import ClientError, ConnectionFailedError, UnsupportedVersionError
 from odradek.kernel.types import TopicPartition
 from odradek.kernel.wire.messages.api_08_offset_commit import (
     OffsetCommitResponse,

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from odradek.client.backoff import Backoff
 from odradek.client.cluster import Cluster
-from odradek.client.errors import ConnectionFailedError
 from odradek.client.group.assigning import assign
 from odradek.client.group.classic_member import ClassicMember, Phase
 from odradek.client.group.consumer_member import ConsumerMember
 from odradek.client.group.member import Assign, Call, GroupSettings, Send
+from odradek.kernel.peers.backoff import Backoff
+from odradek.kernel.peers.errors import ConnectionFailedError
 from odradek.kernel.types import TopicPartition
 from odradek.kernel.wire.messages.api_03_metadata import (
     MetadataResponse,

@@ -11,10 +11,8 @@ import pytest
 import trio
 
 from odradek.client import Admin, Consumer, NewTopic, OffsetAndMetadata, Producer, TopicPartition
-from odradek.client.connection import Connection
-from odradek.client.fetch_session import FINAL_EPOCH, FetchSession
 from odradek.kernel.broker import Broker, read_broker_options
-from odradek.kernel.wire.messages.api_01_fetch import FetchResponse
+from odradek.kernel.peers.connection import Connection
 from odradek.kernel.wire.messages.api_08_offset_commit import OffsetCommitRequest
 from odradek.kernel.wire.messages.api_09_offset_fetch import OffsetFetchRequest
 from tests.waiting import PATIENCE_S
@@ -122,15 +120,3 @@ def test_a_consumer_that_is_closed_leaves_no_fetch_session(tmp_path: Path) -> No
             assert trio.current_time() < before_s + 5
 
     run(test)
-
-
-def test_a_session_ends_once_and_only_if_there_is_one() -> None:
-    session = FetchSession()
-    assert session.end() is None
-    session.plan({})
-    session.answered(FetchResponse(session_id=5, responses=[]))
-    request = session.end()
-
-    assert request is not None
-    assert (request.session_id, request.session_epoch, request.topics, request.max_wait_ms) == (5, FINAL_EPOCH, [], 0)
-    assert session.end() is None

@@ -18,9 +18,9 @@ import trio
 import trio.testing
 
 from odradek.client import Consumer
-from odradek.client.errors import ConnectionFailedError
 from odradek.kernel import wire
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.peers.errors import ConnectionFailedError
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.types import TopicPartition
 from odradek.kernel.wire.messages import api_01_fetch as fetch
@@ -35,8 +35,8 @@ from .offered_versions import every_api
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
-    from odradek.client.settings import ConnectionSettings
     from odradek.kernel.api import RequestContext
+    from odradek.kernel.peers.settings import ConnectionSettings
 
 PROTOCOLS: dict[str, dict[str, object]] = {
     "eager": {"partition.assignment.strategy": "range"},

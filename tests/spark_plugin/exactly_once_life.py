@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from odradek.client.errors import ClientError
+from odradek.kernel.peers.errors import ClientError
 from odradek.spark_plugin.client import Client
 from odradek.spark_plugin.client.clock import SystemPausingClock
 from odradek.spark_plugin.worker import TaskIdentity

@@ -5,8 +5,8 @@ from typing import Any, TypeAlias
 
 import attrs
 
-from odradek.client.errors import ClientError, ConnectionFailedError
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.peers.errors import ClientError, ConnectionFailedError
 from odradek.kernel.types import TopicPartition
 from odradek.spark_plugin.writing.transaction_steps import (
     Ask,

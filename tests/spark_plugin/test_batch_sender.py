@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import attrs
 
-from odradek.client.errors import ConnectionFailedError
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.peers.errors import ConnectionFailedError
 from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.types import TopicPartition
 from odradek.kernel.wire.messages.api_00_produce import (

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.client.errors import BrokerError, ClientError, ProducerFencedError, TransactionFatalError
+from odradek.client.errors import BrokerError, ProducerFencedError, TransactionFatalError
+from odradek.kernel.peers.errors import ClientError
 from odradek.spark_plugin.writing.transaction_steps import Pause
 from odradek.spark_plugin.writing.transactions import PartitionOfBatch, ReplayDiffersError, abort_all, commit_all
 from tests.spark_plugin.fake_queries import (

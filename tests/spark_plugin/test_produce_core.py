@@ -10,15 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.client.cluster import LEADER_MOVED
-from odradek.client.errors import (
-    BrokerError,
-    ClientTimeoutError,
-    ConnectionFailedError,
-    ProducerFencedError,
-    RecordTooLargeError,
-)
-from odradek.client.errors import UnsupportedVersionError as TooOldError
+from odradek.client.errors import BrokerError, ClientTimeoutError, ProducerFencedError, RecordTooLargeError
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.peers.errors import ConnectionFailedError
+from odradek.kernel.peers.errors import UnsupportedVersionError as TooOldError
 from odradek.kernel.records.batch import read_header
 from odradek.kernel.records.columns import BinaryColumn, Columns
 from odradek.kernel.records.compression import CompressionType

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.client.errors import BrokerError, RecordTooLargeError, TransactionAbortedError, UnsupportedVersionError
+from odradek.client.errors import BrokerError, RecordTooLargeError, TransactionAbortedError
 from odradek.client.partitioners import partition_of_key
+from odradek.kernel.peers.errors import UnsupportedVersionError
 from odradek.spark_plugin.errors import OptionError, SchemaError
 from odradek.spark_plugin.writing.transaction_steps import Ask, Coordination, run_steps
 from odradek.spark_plugin.writing.transactions import WrittenPartition, is_job_over

@@ -23,7 +23,7 @@ VIOLATIONS = {
         "plugins/storage_memory/engine.py",
         "import odradek.kernel.machine.clock",
     ),
-    "the Spark plugin knows the protocol, records and the client's pure parts; formats of files where it reads them": (
+    "the Spark plugin knows the protocol, records, and the asking end's pure parts; formats where it reads files": (
         "spark_plugin/ranges.py",
         "import odradek.kernel.machine.clock",
     ),

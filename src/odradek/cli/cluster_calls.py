@@ -16,9 +16,9 @@ import trio
 
 from odradek.client import Admin, BrokerError, ConnectionFailedError, NewTopic, TopicPartition
 from odradek.client.consumer_settings import ADMIN_KEYS
-from odradek.client.errors import NotABrokerError
-from odradek.client.lifetime import single_error
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.peers.errors import NotABrokerError
+from odradek.kernel.peers.lifetime import single_error
 from odradek.kernel.types import IsolationLevel
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest
 from odradek.kernel.wire.special_timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP

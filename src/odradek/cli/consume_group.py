@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from odradek.client import RebalanceListener
-from odradek.client.errors import ClientError
 from odradek.kernel.errors import ConfigError
+from odradek.kernel.peers.errors import ClientError
 from odradek.kernel.types import TopicPartition
 
 from .assign import ranges

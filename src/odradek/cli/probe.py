@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from odradek.client.strangers import SPEAKS_TLS, who_answered
+from odradek.kernel.peers.strangers import SPEAKS_TLS, who_answered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

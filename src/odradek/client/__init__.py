@@ -11,12 +11,12 @@
 | `group` | what a consumer does as a member of a group |
 | `transactions` | what a producer does with a `transactional.id` |
 | `accumulator`, `sequences`, `partitioners`, `partition_choice`, `serializing` | a producer's pure cores |
-| `fetcher`, `fetched_records`, `positions`, `fetch_session` | a consumer's |
+| `fetcher`, `fetched_records`, `positions` | a consumer's |
 | `admin_values`, `admin_group_values` | an admin's: what its calls take and give |
-| `cluster`, `versions`, `strangers`, `offset_lists`, `backoff` | pure cores of both |
+| `cluster`, `offset_lists` | pure cores of both |
 | `sender`, `delivery`, `fetch_loop`, `consumer_positions` | the shells around a producer and a consumer |
 | `admin_calls`, `admin_groups`, `admin_transactions` | the shells around an admin |
-| `brokers`, `connection`, `offsets`, `tls`, `lifetime` | the shells of all |
+| `brokers`, `offsets` | the shells of all, upon `odradek.kernel.peers`: connections, versions, pauses, TLS |
 
 Names are imported when somebody asks for them: the command line does not pay for a consumer it does not use.
 
@@ -29,6 +29,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from odradek.kernel.peers.errors import (
+        ClientError,
+        ConnectionFailedError,
+        RequestTimeoutError,
+        UnsupportedVersionError,
+    )
     from odradek.kernel.types import TopicPartition
 
     from .admin import Admin
@@ -42,23 +48,19 @@ if TYPE_CHECKING:
         BrokerError,
         BufferExhaustedError,
         ClientClosedError,
-        ClientError,
         ClientTimeoutError,
         ClientUsageError,
         CommitFailedError,
-        ConnectionFailedError,
         DeserializationError,
         LogTruncationError,
         NoOffsetForPartitionError,
         ProducerFencedError,
         RebalanceInProgressError,
         RecordTooLargeError,
-        RequestTimeoutError,
         SerializationError,
         TransactionAbortableError,
         TransactionAbortedError,
         TransactionFatalError,
-        UnsupportedVersionError,
     )
     from .fetched_records import ConsumerRecord
     from .group.committed import OffsetAndMetadata
@@ -77,12 +79,12 @@ _HOMES: Final = {
     "BrokerError": "errors",
     "BufferExhaustedError": "errors",
     "ClientClosedError": "errors",
-    "ClientError": "errors",
+    "ClientError": "odradek.kernel.peers.errors",
     "ClientTimeoutError": "errors",
     "ClientUsageError": "errors",
     "CommitFailedError": "errors",
     "ConfigOperation": "admin_values",
-    "ConnectionFailedError": "errors",
+    "ConnectionFailedError": "odradek.kernel.peers.errors",
     "Consumer": "consumer",
     "ConsumerRecord": "fetched_records",
     "Delivery": "delivery",
@@ -101,7 +103,7 @@ _HOMES: Final = {
     "RebalanceListener": "group.listener",
     "RecordMetadata": "delivery",
     "RecordTooLargeError": "errors",
-    "RequestTimeoutError": "errors",
+    "RequestTimeoutError": "odradek.kernel.peers.errors",
     "ResourceType": "admin_values",
     "SerializationError": "errors",
     "Subscription": "group.subscription",
@@ -109,7 +111,7 @@ _HOMES: Final = {
     "TransactionAbortableError": "errors",
     "TransactionAbortedError": "errors",
     "TransactionFatalError": "errors",
-    "UnsupportedVersionError": "errors",
+    "UnsupportedVersionError": "odradek.kernel.peers.errors",
 }
 
 __all__ = [

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from odradek.kernel.errors import ErrorCode, error_code
+from odradek.kernel.peers.backoff import Backoff
+from odradek.kernel.peers.connection import connect_stream
+from odradek.kernel.peers.errors import ClientError
 
 from .admin_values import ConfigSource
-from .backoff import Backoff
 from .brokers import Brokers, now_ms, open_brokers
-from .connection import connect_stream
 from .consumer_settings import AdminSettings
-from .errors import BrokerError, ClientClosedError, ClientError, ClientTimeoutError, ClientUsageError
+from .errors import BrokerError, ClientClosedError, ClientTimeoutError, ClientUsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -25,10 +26,10 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from odradek.kernel.peers.connection import Connect
     from odradek.kernel.types import TopicPartition
     from odradek.kernel.wire import Message
 
-    from .connection import Connect
     from .group.coordinator import CoordinatorLink
 
 

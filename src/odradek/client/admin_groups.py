@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from odradek.kernel.errors import ErrorCode, error_code
+from odradek.kernel.peers.errors import UnsupportedVersionError
 from odradek.kernel.types import TopicPartition
 from odradek.kernel.wire.messages.api_15_describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from odradek.kernel.wire.messages.api_16_list_groups import ListGroupsRequest, ListGroupsResponse
@@ -38,7 +39,7 @@ from .admin_group_values import (
     consumer_description,
     no_such_group,
 )
-from .errors import BrokerError, UnsupportedVersionError
+from .errors import BrokerError
 from .group.committed import VERSION_WITHOUT_IDS, commit_request, fetch_outcome, fetch_request
 from .group.coordinator import CoordinatorLink, KeyType
 from .group.member import GroupMetadata

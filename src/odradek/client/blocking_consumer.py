@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Self
 
+    from odradek.kernel.peers.errors import ClientError
     from odradek.kernel.types import TopicPartition
 
-    from .errors import ClientError
     from .fetched_records import ConsumerRecord
     from .group.committed import OffsetAndMetadata
     from .group.member import GroupMetadata

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
+from odradek.kernel.peers.errors import ClientError
+
 from .blocking import Blocking
-from .errors import BufferExhaustedError, ClientClosedError, ClientError, ClientUsageError
+from .errors import BufferExhaustedError, ClientClosedError, ClientUsageError
 from .producer import Producer
 
 if TYPE_CHECKING:

@@ -15,13 +15,14 @@ import attrs
 import trio
 
 from odradek.kernel.errors import ErrorCode, error_code
+from odradek.kernel.peers.backoff import Backoff
+from odradek.kernel.peers.connection import Connect, Connection, connect_stream, open_connection
+from odradek.kernel.peers.errors import ClientError, ConnectionFailedError, UnsupportedVersionError
+from odradek.kernel.peers.lifetime import Crew, open_crew
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
-from .backoff import Backoff
 from .cluster import Cluster, Node, TopicInfo
-from .connection import Connect, Connection, connect_stream, open_connection
-from .errors import BrokerError, ClientError, ClientTimeoutError, ConnectionFailedError, UnsupportedVersionError
-from .lifetime import Crew, open_crew
+from .errors import BrokerError, ClientTimeoutError
 
 if TYPE_CHECKING:
     import random
@@ -29,9 +30,8 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import AsyncIterator, Callable, Iterable
 
+    from odradek.kernel.peers.settings import ConnectionSettings
     from odradek.kernel.wire import Message
-
-    from .settings import ConnectionSettings
 
 _BOOTSTRAP_ID: Final = -2
 """Bootstrap servers, whose ids are not known yet, count down from here."""
@@ -491,7 +491,7 @@ async def open_brokers(
     """
     context = None
     if settings.tls is not None:
-        from .tls import client_context  # who does not use TLS does not load it
+        from odradek.kernel.peers.tls import client_context  # who does not use TLS does not load it
 
         context = client_context(settings.tls)
     async with open_crew() as crew:

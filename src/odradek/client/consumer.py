@@ -30,10 +30,11 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import trio
 
+from odradek.kernel.peers.connection import connect_stream
+from odradek.kernel.peers.lifetime import open_crew
 from odradek.kernel.types import TopicPartition
 
 from .brokers import Brokers, open_brokers
-from .connection import connect_stream
 from .consumer_positions import PositionedConsumer, as_partition
 from .errors import ClientUsageError
 from .fetch_loop import FetchLoop
@@ -43,7 +44,6 @@ from .group.committed import OffsetAndMetadata
 from .group.member import GroupMetadata
 from .group.session import GroupSession
 from .group.subscription import Subscription
-from .lifetime import open_crew
 
 if TYPE_CHECKING:
     import re
@@ -53,9 +53,9 @@ if TYPE_CHECKING:
     from typing import Self
 
     from odradek.kernel.machine.clock import Clock
+    from odradek.kernel.peers.connection import Connect
+    from odradek.kernel.peers.errors import ClientError
 
-    from .connection import Connect
-    from .errors import ClientError
     from .group.listener import RebalanceListener
 
 _log = logging.getLogger(__name__)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import trio
 
 from odradek.kernel.machine.clock import SystemClock
+from odradek.kernel.peers.backoff import Backoff
 from odradek.kernel.types import TopicPartition
 from odradek.kernel.wire.special_timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 
-from .backoff import Backoff
 from .consumer_settings import ConsumerSettings
 from .errors import ClientClosedError, ClientTimeoutError, ClientUsageError
 from .offset_lists import OffsetAndTimestamp

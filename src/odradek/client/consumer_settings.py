@@ -14,6 +14,7 @@ import attrs
 
 from odradek.kernel.config.values import AtLeast, Between, ConfigType, InvalidValueError, NotEmpty, OneOf, OneOfAnyCase
 from odradek.kernel.errors import ConfigError
+from odradek.kernel.peers.settings import ConnectionSettings
 from odradek.kernel.types import IsolationLevel
 
 from .group.member import GroupSettings
@@ -23,9 +24,9 @@ from .settings import (
     COMMON_KEYS,
     INT_MAX,
     ClientKey,
-    ConnectionSettings,
     as_serializer,
     check_methods,
+    connection_settings,
     read_values,
 )
 
@@ -215,7 +216,7 @@ class ConsumerSettings:
         check_methods("interceptor.classes", values["interceptor.classes"], "on_consume")
         is_committed = values["isolation.level"] == "read_committed"
         return cls(
-            connection=ConnectionSettings.of(given, values, "odradek-consumer"),
+            connection=connection_settings(given, values, "odradek-consumer"),
             api_timeout_ms=values["default.api.timeout.ms"],
             key_deserializer=as_serializer("key.deserializer", values["key.deserializer"], "deserialize"),
             value_deserializer=as_serializer("value.deserializer", values["value.deserializer"], "deserialize"),
@@ -292,7 +293,7 @@ class AdminSettings:
         if given.get("default.api.timeout.ms") is None:
             api_ms = max(api_ms, values["request.timeout.ms"])
         return cls(
-            connection=ConnectionSettings.of(given, values, "odradek-admin"),
+            connection=connection_settings(given, values, "odradek-admin"),
             api_timeout_ms=api_ms,
             retries=values["retries"],
         )

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import trio
 
-from .errors import ClientError, ClientUsageError
+from odradek.kernel.peers.errors import ClientError
+
+from .errors import ClientUsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -22,6 +22,8 @@ others are fatal for the call: repeating it brings the same answer.
 | `TransactionAbortedError` | the record's transaction was aborted before it was sent |
 | `ClientClosedError`, `ClientUsageError` | the call came too late, or is wrong in itself |
 
+The root, and what comes of a connection alone, are `odradek.kernel.peers.errors`: brokers raise these among themselves.
+
 *Source:* `org.apache.kafka.common.errors`: the division by `RetriableException`.
 
 .. versionadded:: 0.1
@@ -29,18 +31,9 @@ others are fatal for the call: repeating it brings the same answer.
 
 from __future__ import annotations
 
-from odradek.kernel.errors import ErrorCode, KafkaError, OdradekError
+from odradek.kernel.errors import ErrorCode, KafkaError
+from odradek.kernel.peers.errors import ClientError
 from odradek.kernel.types import TopicPartition
-
-
-class ClientError(OdradekError):
-    """Root of what a client's calls raise, but for `ConfigError`.
-
-    Attributes:
-        retriable: Whether the same call may succeed later.
-    """
-
-    retriable: bool = False
 
 
 class BrokerError(ClientError, KafkaError):
@@ -55,23 +48,6 @@ class BrokerError(ClientError, KafkaError):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.code.name}, {self.detail!r})"
-
-
-class ConnectionFailedError(ClientError):
-    """There is no connection, or it broke before the answer came: whether the request was done is unknown."""
-
-    retriable = True
-
-
-class NotABrokerError(ConnectionFailedError):
-    """Who answers there is no Kafka broker, or one that speaks TLS where this client does not, or the other way round.
-
-    .. versionadded:: 0.1
-    """
-
-
-class RequestTimeoutError(ConnectionFailedError):
-    """No answer came within `request.timeout.ms`; the connection was closed, as Kafka's clients do."""
 
 
 class ClientTimeoutError(ClientError):
@@ -104,10 +80,6 @@ class DeserializationError(ClientError):
         super().__init__(f"record {offset} of {topic_partition} cannot be deserialized: {detail}")
         self.topic_partition = topic_partition
         self.offset = offset
-
-
-class UnsupportedVersionError(ClientError):
-    """Client and broker share no version of an API, or the broker has no such API."""
 
 
 class NoOffsetForPartitionError(ClientError):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from odradek.kernel.errors import ErrorCode, error_code
+from odradek.kernel.peers.errors import ClientError, UnsupportedVersionError
 from odradek.kernel.types import CONSUMER_REPLICA_ID, TopicPartition
 from odradek.kernel.wire.messages.api_23_offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -21,16 +22,15 @@ from odradek.kernel.wire.messages.api_23_offset_for_leader_epoch import (
 from odradek.kernel.wire.special_timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 
 from .brokers import coordinator_link, now_ms
-from .errors import ClientError, UnsupportedVersionError
 from .offsets import list_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from odradek.kernel.machine.clock import Clock
+    from odradek.kernel.peers.backoff import Backoff
     from odradek.kernel.wire.messages.api_01_fetch import FetchRequest, FetchResponse
 
-    from .backoff import Backoff
     from .brokers import Brokers
     from .consumer_settings import ConsumerSettings
     from .fetcher import Fetch, Fetcher

@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING, Final, cast
 import attrs
 
 from odradek.kernel.errors import ErrorCode, error_code
+from odradek.kernel.peers.errors import ClientError
+from odradek.kernel.peers.fetch_session import FetchSession, Wish
 from odradek.kernel.records.batch import CorruptRecordsError
 from odradek.kernel.types import CONSUMER_REPLICA_ID, ZERO_ID, IsolationLevel, TopicPartition
 from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchTopic
 
 from .cluster import LEADER_MOVED, Node
-from .errors import BrokerError, ClientError, DeserializationError
-from .fetch_session import FetchSession, Wish
+from .errors import BrokerError, DeserializationError
 from .fetched_records import ConsumerRecord, FetchedRecords
 from .positions import PartitionState, Positions
 

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from odradek.kernel.errors import ErrorCode, error_code
+from odradek.kernel.peers.errors import UnsupportedVersionError
 from odradek.kernel.types import CONSUMER_REPLICA_ID, NO_EPOCH, IsolationLevel, TopicPartition
 from odradek.kernel.wire.messages.api_02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from odradek.kernel.wire.special_timestamps import FIRST_VERSIONS
-
-from .errors import UnsupportedVersionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -14,17 +14,19 @@ import attrs
 import trio
 
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.peers.errors import ClientError, ConnectionFailedError
 from odradek.kernel.types import IsolationLevel, TopicPartition
 from odradek.kernel.wire.messages.api_02_list_offsets import ListOffsetsRequest, ListOffsetsResponse
 
 from .brokers import now_ms
-from .errors import BrokerError, ClientError, ClientTimeoutError, ConnectionFailedError
+from .errors import BrokerError, ClientTimeoutError
 from .offset_lists import OffsetAndTimestamp, check_version, list_offsets_request, listed_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .backoff import Backoff
+    from odradek.kernel.peers.backoff import Backoff
+
     from .brokers import Brokers
 
 

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import attrs
 
+from odradek.kernel.peers.errors import ClientError
 from odradek.kernel.types import NO_EPOCH, TopicPartition
 
-from .errors import ClientError, ClientUsageError, LogTruncationError, NoOffsetForPartitionError
+from .errors import ClientUsageError, LogTruncationError, NoOffsetForPartitionError
 from .group.committed import OffsetAndMetadata
 
 if TYPE_CHECKING:

@@ -41,21 +41,15 @@ import attrs
 import trio
 
 from odradek.kernel.machine.clock import SystemClock
+from odradek.kernel.peers.connection import connect_stream
+from odradek.kernel.peers.errors import ClientError
+from odradek.kernel.peers.lifetime import open_crew
 from odradek.kernel.types import TopicPartition
 
 from .accumulator import Accumulator, record_size
 from .brokers import Brokers, now_ms, open_brokers
-from .connection import connect_stream
 from .delivery import Delivery, ProducerRecord, RecordMetadata, call_back, wait_done
-from .errors import (
-    BufferExhaustedError,
-    ClientClosedError,
-    ClientError,
-    ClientTimeoutError,
-    ClientUsageError,
-    RecordTooLargeError,
-)
-from .lifetime import open_crew
+from .errors import BufferExhaustedError, ClientClosedError, ClientTimeoutError, ClientUsageError, RecordTooLargeError
 from .partition_choice import PartitionChoice
 from .producer_settings import ProducerSettings
 from .sender import Sender, SenderCounts
@@ -69,9 +63,9 @@ if TYPE_CHECKING:
     from typing import Self, TypeAlias
 
     from odradek.kernel.machine.clock import Clock
+    from odradek.kernel.peers.connection import Connect
 
     from .cluster import TopicInfo
-    from .connection import Connect
     from .delivery import Headers, OnDelivery
 
     _Prepared: TypeAlias = tuple[TopicPartition, TopicInfo | None, bytes | None, bytes | None, Headers, int, int]

@@ -13,10 +13,11 @@ import attrs
 
 from odradek.kernel.config.values import AtLeast, Between, ConfigType, NotEmpty, OneOf
 from odradek.kernel.errors import ConfigError
+from odradek.kernel.peers.settings import ConnectionSettings
 from odradek.kernel.records.compression import CODECS, CompressionType
 
 from .refused_keys import COMMON_REFUSALS
-from .settings import COMMON_KEYS, INT_MAX, ClientKey, ConnectionSettings, as_serializer, check_methods, read_values
+from .settings import COMMON_KEYS, INT_MAX, ClientKey, as_serializer, check_methods, connection_settings, read_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -207,7 +208,7 @@ class ProducerSettings:
             raise ConfigError("Invalid value 0 for configuration compression.gzip.level: 1 to 9, or -1")
         acks = -1 if values["acks"] == "all" else int(values["acks"])
         return cls(
-            connection=ConnectionSettings.of(given, values, "odradek-producer"),
+            connection=connection_settings(given, values, "odradek-producer"),
             key_serializer=as_serializer("key.serializer", values["key.serializer"], "serialize"),
             value_serializer=as_serializer("value.serializer", values["value.serializer"], "serialize"),
             acks=acks,

@@ -19,6 +19,8 @@ import attrs
 import trio
 
 from odradek.kernel.errors import ErrorCode, error_code
+from odradek.kernel.peers.backoff import Backoff
+from odradek.kernel.peers.errors import ClientError, ConnectionFailedError, UnsupportedVersionError
 from odradek.kernel.types import NO_SEQUENCE, ZERO_ID, TopicPartition
 from odradek.kernel.wire.messages.api_00_produce import (
     PartitionProduceData,
@@ -29,26 +31,19 @@ from odradek.kernel.wire.messages.api_00_produce import (
 )
 from odradek.kernel.wire.messages.api_22_init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
-from .backoff import Backoff
 from .brokers import now_ms
 from .cluster import LEADER_MOVED, Node
-from .errors import (
-    BrokerError,
-    ClientClosedError,
-    ClientError,
-    ClientTimeoutError,
-    ConnectionFailedError,
-    UnsupportedVersionError,
-)
+from .errors import BrokerError, ClientClosedError, ClientTimeoutError
 from .sequences import Sequences
 
 if TYPE_CHECKING:
     import random
     import uuid
 
+    from odradek.kernel.peers.connection import Connection, Pending
+
     from .accumulator import Accumulator, ProducerBatch
     from .brokers import Brokers
-    from .connection import Connection, Pending
     from .producer_settings import ProducerSettings
     from .transactions.machine import TransactionMachine
 

@@ -27,6 +27,7 @@ from odradek.kernel.config.values import (
     render,
 )
 from odradek.kernel.errors import ConfigError
+from odradek.kernel.peers.settings import ConnectionSettings, TlsClientSettings
 
 from .refused_keys import SASL
 
@@ -270,101 +271,56 @@ def read_bootstrap(entries: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
     return tuple(found)
 
 
-@attrs.frozen(kw_only=True, repr=False)
-class TlsClientSettings:
-    """How to speak TLS to brokers (`ssl.*`); kept out of reprs, since it holds keys.
+def connection_settings(
+    given: Mapping[str, object], values: Mapping[str, Any], default_client_id: str
+) -> ConnectionSettings:
+    """Return how brokers are reached, from parsed values.
 
-    Attributes:
-        truststore_location: PEM file; None with no certificates either: the system's authorities.
-        truststore_certificates: PEM text.
-        keystore_location: PEM file with key and chain.
-        keystore_certificate_chain: PEM text.
-        keystore_key: PEM text.
-        key_password: What the key is encrypted with.
-        is_host_checked: Whether the certificate must carry the broker's host name.
-        enabled_protocols: `TLSv1.2`, `TLSv1.3`.
+    Args:
+        given: The user's settings.
+        values: Every key's value, given or default.
+        default_client_id: For who gave no `client.id`.
+
+    Raises:
+        ConfigError: `bootstrap.servers` or `security.protocol` cannot be used.
     """
+    # As in Java: who sets the first pause alone wants it, however long, and not the default of the longest.
+    is_constant = given.get("reconnect.backoff.ms") is not None and given.get("reconnect.backoff.max.ms") is None
+    protocol = values["security.protocol"].upper()
+    if protocol.startswith("SASL"):
+        raise ConfigError(f"security.protocol={protocol} is refused: {SASL.reason}", hint=SASL.instead)
+    return ConnectionSettings(
+        bootstrap=read_bootstrap(values["bootstrap.servers"]),
+        client_id=values["client.id"] or default_client_id,
+        request_timeout_ms=values["request.timeout.ms"],
+        retry_backoff_ms=values["retry.backoff.ms"],
+        retry_backoff_max_ms=values["retry.backoff.max.ms"],
+        reconnect_backoff_ms=values["reconnect.backoff.ms"],
+        reconnect_backoff_max_ms=values["reconnect.backoff.ms" if is_constant else "reconnect.backoff.max.ms"],
+        metadata_max_age_ms=values["metadata.max.age.ms"],
+        rebootstraps=values["metadata.recovery.strategy"].lower() == "rebootstrap",
+        rebootstrap_trigger_ms=values["metadata.recovery.rebootstrap.trigger.ms"],
+        connections_max_idle_ms=values["connections.max.idle.ms"],
+        setup_timeout_ms=values["socket.connection.setup.timeout.ms"],
+        setup_timeout_max_ms=values["socket.connection.setup.timeout.max.ms"],
+        send_buffer_bytes=values["send.buffer.bytes"],
+        receive_buffer_bytes=values["receive.buffer.bytes"],
+        tls=tls_settings(values) if protocol == "SSL" else None,
+    )
 
-    truststore_location: str | None = None
-    truststore_certificates: str | None = None
-    keystore_location: str | None = None
-    keystore_certificate_chain: str | None = None
-    keystore_key: str | None = None
-    key_password: str | None = None
-    is_host_checked: bool = True
-    enabled_protocols: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
 
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> TlsClientSettings:
-        """Pick these settings from parsed values."""
-        return cls(
-            truststore_location=values["ssl.truststore.location"],
-            truststore_certificates=values["ssl.truststore.certificates"],
-            keystore_location=values["ssl.keystore.location"],
-            keystore_certificate_chain=values["ssl.keystore.certificate.chain"],
-            keystore_key=values["ssl.keystore.key"],
-            key_password=values["ssl.key.password"],
-            is_host_checked=values["ssl.endpoint.identification.algorithm"] == "https",
-            enabled_protocols=tuple(values["ssl.enabled.protocols"]),
-        )
-
-
-@attrs.frozen(kw_only=True)
-class ConnectionSettings:
-    """What every client needs to reach a cluster; times in milliseconds."""
-
-    bootstrap: tuple[tuple[str, int], ...]
-    client_id: str
-    request_timeout_ms: int = 30_000
-    retry_backoff_ms: int = 100
-    retry_backoff_max_ms: int = 1_000
-    reconnect_backoff_ms: int = 50
-    reconnect_backoff_max_ms: int = 1_000
-    metadata_max_age_ms: int = 300_000
-    rebootstraps: bool = True
-    rebootstrap_trigger_ms: int = 300_000
-    connections_max_idle_ms: int = 540_000
-    setup_timeout_ms: int = 10_000
-    setup_timeout_max_ms: int = 30_000
-    send_buffer_bytes: int = 131_072
-    receive_buffer_bytes: int = 65_536
-    tls: TlsClientSettings | None = None
-
-    @classmethod
-    def of(cls, given: Mapping[str, object], values: Mapping[str, Any], default_client_id: str) -> ConnectionSettings:
-        """Pick these settings from parsed values.
-
-        Args:
-            given: The user's settings.
-            values: Every key's value, given or default.
-            default_client_id: For who gave no `client.id`.
-
-        Raises:
-            ConfigError: `bootstrap.servers` or `security.protocol` cannot be used.
-        """
-        # As in Java: who sets the first pause alone wants it, however long, and not the default of the longest.
-        is_constant = given.get("reconnect.backoff.ms") is not None and given.get("reconnect.backoff.max.ms") is None
-        protocol = values["security.protocol"].upper()
-        if protocol.startswith("SASL"):
-            raise ConfigError(f"security.protocol={protocol} is refused: {SASL.reason}", hint=SASL.instead)
-        return cls(
-            bootstrap=read_bootstrap(values["bootstrap.servers"]),
-            client_id=values["client.id"] or default_client_id,
-            request_timeout_ms=values["request.timeout.ms"],
-            retry_backoff_ms=values["retry.backoff.ms"],
-            retry_backoff_max_ms=values["retry.backoff.max.ms"],
-            reconnect_backoff_ms=values["reconnect.backoff.ms"],
-            reconnect_backoff_max_ms=values["reconnect.backoff.ms" if is_constant else "reconnect.backoff.max.ms"],
-            metadata_max_age_ms=values["metadata.max.age.ms"],
-            rebootstraps=values["metadata.recovery.strategy"].lower() == "rebootstrap",
-            rebootstrap_trigger_ms=values["metadata.recovery.rebootstrap.trigger.ms"],
-            connections_max_idle_ms=values["connections.max.idle.ms"],
-            setup_timeout_ms=values["socket.connection.setup.timeout.ms"],
-            setup_timeout_max_ms=values["socket.connection.setup.timeout.max.ms"],
-            send_buffer_bytes=values["send.buffer.bytes"],
-            receive_buffer_bytes=values["receive.buffer.bytes"],
-            tls=TlsClientSettings.of(values) if protocol == "SSL" else None,
-        )
+def tls_settings(values: Mapping[str, Any]) -> TlsClientSettings:
+    """Return how TLS is spoken, from parsed values."""
+    return TlsClientSettings(
+        truststore_location=values["ssl.truststore.location"],
+        truststore_certificates=values["ssl.truststore.certificates"],
+        keystore_location=values["ssl.keystore.location"],
+        keystore_certificate_chain=values["ssl.keystore.certificate.chain"],
+        keystore_key=values["ssl.keystore.key"],
+        key_password=values["ssl.key.password"],
+        is_host_checked=values["ssl.endpoint.identification.algorithm"] == "https",
+        enabled_protocols=tuple(values["ssl.enabled.protocols"]),
+    )
 
 
 def check_methods(name: str, objects: Iterable[object], *methods: str) -> None:

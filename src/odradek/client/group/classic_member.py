@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final, cast
 import attrs
 
 from odradek.kernel.errors import ErrorCode, error_code
+from odradek.kernel.peers.errors import ClientError
 from odradek.kernel.types import TopicPartition
 from odradek.kernel.wire import DecodeError
 from odradek.kernel.wire.messages.api_11_join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
@@ -35,7 +36,7 @@ from odradek.kernel.wire.messages.api_14_sync_group import (
 from odradek.kernel.wire.messages.consumer_protocol import PROTOCOL_TYPE
 
 from ..cluster import COORDINATOR_MOVED
-from ..errors import BrokerError, ClientError, ClientUsageError
+from ..errors import BrokerError, ClientUsageError
 from .assigning import decode_given, encode_given, group_members, subscription_bytes
 from .member import (
     NEVER,
@@ -57,9 +58,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from odradek.kernel.contracts.assignor import Assignor, MemberAssignment
+    from odradek.kernel.peers.backoff import Backoff
     from odradek.kernel.wire import Message
 
-    from ..backoff import Backoff
     from ..cluster import Cluster
 
 _JOIN_MARGIN_MS: Final = 5_000

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from odradek.kernel.errors import ErrorCode, error_code
+from odradek.kernel.peers.errors import ClientError
 from odradek.kernel.types import NO_EPOCH, ZERO_ID, TopicPartition
 from odradek.kernel.wire.messages.api_08_offset_commit import (
     OffsetCommitRequest,
@@ -40,7 +41,7 @@ from odradek.kernel.wire.messages.api_09_offset_fetch import (
 )
 
 from ..cluster import COORDINATOR_MOVED
-from ..errors import BrokerError, ClientError, CommitFailedError, RebalanceInProgressError
+from ..errors import BrokerError, CommitFailedError, RebalanceInProgressError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -16,16 +16,10 @@ import attrs
 import trio
 
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.peers.errors import ClientError
 
 from ..brokers import now_ms
-from ..errors import (
-    BrokerError,
-    ClientClosedError,
-    ClientError,
-    ClientTimeoutError,
-    CommitFailedError,
-    RebalanceInProgressError,
-)
+from ..errors import BrokerError, ClientClosedError, ClientTimeoutError, CommitFailedError, RebalanceInProgressError
 from .committed import (
     MEMBERSHIP_REFUSALS,
     VERSION_WITHOUT_IDS,
@@ -44,9 +38,9 @@ if TYPE_CHECKING:
     from typing import TypeAlias
     from uuid import UUID
 
+    from odradek.kernel.peers.backoff import Backoff
     from odradek.kernel.types import TopicPartition
 
-    from ..backoff import Backoff
     from .coordinator import CoordinatorLink
     from .member import GroupSettings, Member
 

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import attrs
 
 from odradek.kernel.errors import ErrorCode, error_code
+from odradek.kernel.peers.errors import ClientError
 from odradek.kernel.types import TopicPartition
 from odradek.kernel.wire.messages.api_68_consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -31,7 +32,7 @@ from odradek.kernel.wire.messages.api_68_consumer_group_heartbeat import (
 )
 
 from ..cluster import COORDINATOR_MOVED
-from ..errors import BrokerError, ClientError
+from ..errors import BrokerError
 from .member import NEVER, Action, Call, CallKind, GroupMetadata, GroupSettings, Ownership, Rest, Send, by_topic
 
 if TYPE_CHECKING:
@@ -39,9 +40,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from odradek.kernel.contracts.assignor import MemberAssignment
+    from odradek.kernel.peers.backoff import Backoff
     from odradek.kernel.wire import Message
 
-    from ..backoff import Backoff
     from ..cluster import Cluster
 
 JOIN_EPOCH: Final = 0

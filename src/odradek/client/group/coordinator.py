@@ -16,16 +16,17 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from odradek.kernel.errors import ErrorCode, error_code
+from odradek.kernel.peers.errors import ClientError, ConnectionFailedError
 from odradek.kernel.wire.messages.api_10_find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
 from ..brokers import coordinator_link
 from ..cluster import Node
-from ..errors import BrokerError, ClientError, ConnectionFailedError
+from ..errors import BrokerError
 
 if TYPE_CHECKING:
+    from odradek.kernel.peers.backoff import Backoff
     from odradek.kernel.wire import Message
 
-    from ..backoff import Backoff
     from ..brokers import Brokers
 
 _VERSION_WITH_ONE_KEY: Final = 3

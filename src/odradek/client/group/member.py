@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from odradek.kernel.contracts.assignor import Assignor, GroupMember, MemberAssignment
+    from odradek.kernel.peers.errors import ClientError
     from odradek.kernel.types import TopicPartition
     from odradek.kernel.wire import Message
-
-    from ..errors import ClientError
 
 NEVER: Final = float("inf")
 NO_GENERATION: Final = -1

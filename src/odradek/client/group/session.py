@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Protocol
 import trio
 
 from odradek.kernel.machine.ids import RandomIds
+from odradek.kernel.peers.errors import ClientError
 from odradek.kernel.types import id_text
 
 from ..brokers import now_ms
-from ..errors import ClientError
 from .assigning import assign
 from .assignors import resolve_assignors
 from .classic_member import ClassicMember
@@ -31,10 +31,10 @@ from .member import Assign, Call, CallKind, Rest, Send
 if TYPE_CHECKING:
     import random
 
+    from odradek.kernel.peers.backoff import Backoff
     from odradek.kernel.types import TopicPartition
     from odradek.kernel.wire import Message
 
-    from ..backoff import Backoff
     from ..brokers import Brokers
     from .committed import OffsetAndMetadata
     from .member import GroupSettings, Member

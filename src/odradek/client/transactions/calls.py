@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from ..backoff import Backoff
-from ..errors import ClientClosedError, ClientError, ClientUsageError
+from odradek.kernel.peers.backoff import Backoff
+from odradek.kernel.peers.errors import ClientError
+
+from ..errors import ClientClosedError, ClientUsageError
 from .coordination import Transactions
 from .machine import TransactionMachine
 

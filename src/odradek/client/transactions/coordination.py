@@ -12,6 +12,7 @@ import attrs
 import trio
 
 from odradek.kernel.errors import ErrorCode, error_code
+from odradek.kernel.peers.errors import ClientError
 from odradek.kernel.wire.messages.api_22_init_producer_id import InitProducerIdRequest
 from odradek.kernel.wire.messages.api_24_add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from odradek.kernel.wire.messages.api_25_add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -23,7 +24,7 @@ from odradek.kernel.wire.messages.api_28_txn_offset_commit import (
 )
 
 from ..brokers import now_ms
-from ..errors import ClientError, ClientTimeoutError
+from ..errors import ClientTimeoutError
 from ..group.coordinator import CoordinatorLink, KeyType
 from ..group.member import by_topic
 from .machine import State, TransactionMachine, Verdict, judge
@@ -31,10 +32,10 @@ from .machine import State, TransactionMachine, Verdict, judge
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from odradek.kernel.peers.backoff import Backoff
     from odradek.kernel.types import TopicPartition
     from odradek.kernel.wire import Message
 
-    from ..backoff import Backoff
     from ..brokers import Brokers
     from ..group.committed import OffsetAndMetadata
     from ..group.member import GroupMetadata

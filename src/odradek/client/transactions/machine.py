@@ -34,11 +34,11 @@ from typing import Final
 import attrs
 
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.peers.errors import ClientError
 from odradek.kernel.types import NO_EPOCH, NO_PRODUCER_ID, TopicPartition
 
 from ..errors import (
     BrokerError,
-    ClientError,
     ClientUsageError,
     ProducerFencedError,
     TransactionAbortableError,

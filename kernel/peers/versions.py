@@ -9,18 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.kernel import wire
-from odradek.kernel.errors import ErrorCode
-from odradek.kernel.wire.messages.api_18_api_versions import ApiVersionsResponse
-
+from .. import wire
+from ..errors import ErrorCode
+from ..wire.messages.api_18_api_versions import ApiVersionsResponse
 from .errors import UnsupportedVersionError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from odradek.kernel.types import Buffer
-    from odradek.kernel.wire import Message
-    from odradek.kernel.wire.versions import Versions
+    from ..types import Buffer
+    from ..wire import Message
+    from ..wire.versions import Versions
 
 
 def common_version(

@@ -22,12 +22,12 @@ import attrs
 import trio
 
 from odradek import __version__
-from odradek.kernel import wire
-from odradek.kernel.errors import ErrorCode
-from odradek.kernel.wire.messages.api_18_api_versions import ApiVersionsRequest, ApiVersionsResponse
-from odradek.kernel.wire.registry import API_VERSIONS_KEY
-from odradek.kernel.wire.versions import Versions
 
+from .. import wire
+from ..errors import ErrorCode
+from ..wire.messages.api_18_api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ..wire.registry import API_VERSIONS_KEY
+from ..wire.versions import Versions
 from . import strangers
 from .errors import ClientError, ConnectionFailedError, NotABrokerError, RequestTimeoutError, UnsupportedVersionError
 from .lifetime import single_error
@@ -36,8 +36,7 @@ from .versions import common_version, decode_api_versions
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
-    from odradek.kernel.wire import Message
-
+    from ..wire import Message
     from .settings import ConnectionSettings
 
 R = TypeVar("R", bound="wire.Message")

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from odradek.kernel.errors import ErrorCode, error_code
-from odradek.kernel.types import CONSUMER_REPLICA_ID, TopicPartition
-from odradek.kernel.wire.messages.api_01_fetch import FetchRequest, ForgottenTopic
+from ..errors import ErrorCode, error_code
+from ..types import CONSUMER_REPLICA_ID, TopicPartition
+from ..wire.messages.api_01_fetch import FetchRequest, ForgottenTopic
 
 if TYPE_CHECKING:
     import uuid
     from collections.abc import Mapping
 
-    from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchResponse
+    from ..wire.messages.api_01_fetch import FetchPartition, FetchResponse
 
 NO_SESSION: Final = 0
 FIRST_EPOCH: Final = 0

@@ -8,8 +8,8 @@ from __future__ import annotations
 import ssl
 from typing import TYPE_CHECKING
 
-from odradek.kernel.errors import ConfigError
-from odradek.kernel.machine.tls_keys import TLS_VERSIONS, load_key
+from ..errors import ConfigError
+from ..machine.tls_keys import TLS_VERSIONS, load_key
 
 if TYPE_CHECKING:
     from .settings import TlsClientSettings

@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from odradek.client import Admin, ConnectionFailedError
-from odradek.client.strangers import HANGS_UP, HANGS_UP_ON_TLS, NO_TLS, SPEAKS_HTTP, SPEAKS_TLS, who_answered
+from odradek.kernel.peers.strangers import HANGS_UP, HANGS_UP_ON_TLS, NO_TLS, SPEAKS_HTTP, SPEAKS_TLS, who_answered
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest
 from odradek.testing.running_broker import running_broker
 from tests.tls_broker import secured_broker
