@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 import attrs
 
 from ..errors import MalformedRequestError
-from .receive_memory import ARENA_BYTES, WINDOW_BYTES, WINDOW_BYTES_MIN, block_capacity
+from .receive_memory import ARENA_BYTES, WINDOW_BYTES, WINDOW_BYTES_MIN, beyond_free, block_capacity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -261,12 +261,14 @@ class Connection:
         """Return memory to receive into, at least one byte; call only while `wants_input`."""
         if self._input is not None:
             return self._input[self._filled :]
-        memory = self._memory
+        memory, window_bytes = self._memory, self.expected_bytes or WINDOW_BYTES
         position = memory.arena_position
-        if position > ARENA_BYTES - (self.expected_bytes or WINDOW_BYTES_MIN):
+        if window_bytes > memory.window_bytes:
+            window_bytes = memory.window_bytes
+        if position > ARENA_BYTES - (window_bytes if self.expected_bytes else WINDOW_BYTES_MIN):
             memory.next_arena()
             position = 0
-        return memory.arena_view[position : position + (self.expected_bytes or WINDOW_BYTES)]
+        return memory.arena_view[position : position + window_bytes]
 
     def received(self, window: memoryview, size_bytes: int, receiver: FrameReceiver) -> int:
         """Take the first `size_bytes` of `window`, given by `writable` last, and give every whole frame to `receiver`.
@@ -373,13 +375,13 @@ class Connection:
         if self._block is not None and (len(data) - self._taken >= needed_bytes or self._filled < len(data)):
             return
         room_bytes = min(needed_bytes, max(FIRST_BLOCK_BYTES_MAX, self._trusted_bytes, GROWTH * rest_bytes))
-        own_bytes = self._lent_bytes
+        own_bytes = beyond_free(self.begun_block_bytes) if self._is_owed else self.begun_block_bytes
         block = self._memory.lend(room_bytes, instead_of_bytes=own_bytes, is_beyond_limit=is_beyond_limit)
         if block is not None:
             self._move_to(block, room_bytes, data, is_owed=False)
             return
         self.waits_for_memory = True
-        self._memory.waiting_bytes += own_bytes
+        self._memory.waiting_bytes += self._lent_bytes
         self._update_stopped()
         if self._block is None:
             # What is here must stay somewhere, also while the frame's room is not granted.
@@ -393,11 +395,7 @@ class Connection:
         self._block, self._input, self._filled, self._is_owed = block, view, rest_bytes, is_owed
 
     def retry_memory(self, *, is_beyond_limit: bool = False) -> bool:
-        """Ask again for the room of the frame begun; return whether it was granted.
-
-        Args:
-            is_beyond_limit: See `ReceiveMemory.lend`.
-        """
+        """Ask again for the room of the frame begun, see `ReceiveMemory.lend`; return whether it was granted."""
         if self.waits_for_memory and self._input is not None:
             self.waits_for_memory = False
             self._memory.waiting_bytes -= self._lent_bytes

@@ -40,6 +40,12 @@ COPIED_BYTES_MAX: Final = 16 * 1024
 """So much of files is copied between what surrounds it: one system call and one segment instead of three."""
 LOW_WATER_BYTES_MAX: Final = 128 * 1024
 """How much of a large frame may gather in the socket before it is read: half of that is worth a wake-up no more."""
+STALL_MS_MAX: Final = 30_000
+"""How long a frame that others wait for memory for may stand still before its connection is closed.
+
+It is closed earlier where it lost its room for standing still, got it anew, and stands still again within that time:
+what came of it may be beyond the limit, and as long as it is kept, nobody else gets on.
+"""
 _LOW_WATER_BYTES_MIN: Final = 8 * 1024
 _HAS_LOW_WATER: Final = hasattr(socket, "MSG_MORE")
 _BUFFERS_PER_SEND_MAX: Final = 512
@@ -91,6 +97,7 @@ class Endpoint:
     _is_plain: ClassVar[bool] = True
     _low_water_bytes: int = attrs.field(default=1, init=False)
     _is_at_eof: bool = attrs.field(default=False, init=False)
+    _stalled_ms: int | None = attrs.field(default=None, init=False)
     _is_reading_ahead: bool = attrs.field(default=False, init=False)
     _slice: SliceProgress | None = attrs.field(default=None, init=False)
 
@@ -224,6 +231,13 @@ class Endpoint:
             return self.has_input or bool(self.socket.recv(1, socket.MSG_PEEK))
         except OSError:
             return False
+
+    def stalled(self, now_ms: int) -> str:
+        """Take note that the room of its frame was taken back; return why it is to be closed, empty if it is not."""
+        before_ms, self._stalled_ms = self._stalled_ms, now_ms
+        if before_ms is not None and now_ms - before_ms < STALL_MS_MAX:
+            return "a request that stalls again while others wait for its memory"
+        return ""
 
     def memory_granted(self, now_ms: int) -> None:
         """Be ready to read again after a wait for memory, which was not the client's silence if it has sent more."""

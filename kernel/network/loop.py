@@ -18,7 +18,7 @@ import attrs
 import trio
 
 from .connection import Connection, Turn
-from .endpoint import READ, Endpoint, SliceProgress, read_into_cache
+from .endpoint import READ, STALL_MS_MAX, Endpoint, SliceProgress, read_into_cache
 from .receive_memory import ReceiveMemory
 from .statistics import NetworkStatistics
 
@@ -38,8 +38,6 @@ TURN_SECONDS_MAX: Final = 0.001
 SWEEP_SECONDS_MAX: Final = 1.0
 IDLE_LENDER_MS: Final = 1000
 """How long a frame may stand still before it loses the room that was lent beyond what came, where others wait."""
-STALL_MS_MAX: Final = 30_000
-"""How long a frame that others wait for memory for may stand still before its connection is closed."""
 
 _READ_AHEAD_TASKS: Final = 4
 
@@ -389,6 +387,7 @@ class Loop(ABC):
                 reason = "a request that stalls while others wait for its memory"
             elif is_memory_short and quiet_ms >= IDLE_LENDER_MS and endpoint.connection.give_room_back():
                 self.wait_for_memory(endpoint)
+                reason = endpoint.stalled(now_ms)
             # Who has sent more, and is not read because memory is short, waits for its turn.
             if reason and not (endpoint.connection.waits_for_memory and endpoint.has_unread()):
                 self._idle_closed_count += 1

@@ -22,7 +22,7 @@ import trio
 from .connection import LARGE_FRAME_BYTES
 from .endpoint import READ, Endpoint
 from .loop import TURN_SECONDS_MAX, Loop
-from .receive_memory import WINDOW_BYTES, WINDOW_BYTES_MIN
+from .receive_memory import WINDOW_BYTES_MIN
 from .sleeper import Sleeper, may_take_over_sleep
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ if sys.platform == "linux":
                 self._plain,
                 memory.arena_view,
                 memory.arena_position,
-                WINDOW_BYTES,
+                memory.window_bytes,
                 WINDOW_BYTES_MIN,
                 LARGE_FRAME_BYTES,
             )

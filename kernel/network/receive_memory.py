@@ -10,6 +10,13 @@ Whoever keeps a view on received bytes keeps the memory under it alive: memory i
 left (a `bytearray` with views refuses to be resized, which is how that is asked). So a kept view is never overwritten,
 it only costs an arena or a block.
 
+What all connections hold together is counted, whatever they hold it for: room lent for a frame to come, bytes that
+came for one that waits for room or for its turn, whole frames that are kept until they are judged or decoded. Each
+has `FREE_BYTES` that nobody counts. Once the limit is reached, nobody receives more than that at once, so nothing
+that comes unasked is counted any more, and the count stays within
+
+    the limit  +  an arena, for what was received before that was seen  +  one block: whose, see `lend`
+
 .. versionadded:: 0.1
 """
 
@@ -25,6 +32,9 @@ WINDOW_BYTES: Final = 128 * 1024
 ARENA_BYTES: Final = 512 * 1024
 WINDOW_BYTES_MIN: Final = 16 * 1024
 """What an arena must have left to be received into."""
+
+FREE_BYTES: Final = WINDOW_BYTES_MIN
+"""How much a connection may hold that is not counted: what one read brings where memory is short."""
 
 _SPARE_ARENAS_MAX: Final = 2
 _BLOCK_BYTES_MIN: Final = 4 * 1024
@@ -46,14 +56,19 @@ def block_capacity(size_bytes: int) -> int:
     return -(-size_bytes // step) * step
 
 
+def beyond_free(size_bytes: int) -> int:
+    """Return how much is counted of what a connection holds without having been lent it."""
+    return max(0, size_bytes - FREE_BYTES)
+
+
 @attrs.define
 class ReceiveMemory:
     """The receive memory of one loop; used by that loop's task alone.
 
-    Invariants: `block_bytes` is the sum of the capacities of all blocks lent by `lend` and not yet given back; it stays
-    within `limit_bytes`, but for one of them: whatever that one's size, the others are within, so somebody always gets
-    on. `waiting_bytes` is the part of it whose frames wait for more. `owed_bytes` is the same of `lend_owed`: what one
-    read brings for each connection that waits, and all that came for one whose room was taken back as it stalled.
+    Invariants: `block_bytes` is the sum of the capacities of all blocks lent by `lend` and not yet given back, and
+    `waiting_bytes` the part of it whose frames wait for more. `owed_bytes` is the same of `lend_owed`: what one read
+    brings for each connection that waits, and all that came for one whose room was taken back as it stalled.
+    `counted_bytes` is what these and kept frames come to, without what is free; it is bounded as the module says.
 
     Attributes:
         limit_bytes: How many bytes of blocks all connections together may hold.
@@ -62,6 +77,8 @@ class ReceiveMemory:
         waiting_bytes: How many of these belong to frames that wait for a larger block; their connections keep count.
         owed_bytes: How many bytes of blocks keep what came for whom there was no room.
         kept_bytes: How many bytes of frames are kept beyond their turn.
+        counted_bytes: How much counts against the limit.
+        window_bytes: How much is received at once: less where the limit is reached.
         has_room_again: Some of them were let go; whoever tries again for those that wait takes the mark away.
         arena_view: The arena that is received into; `Connection.writable` cuts its windows from it.
         arena_position: Where its free part begins.
@@ -74,6 +91,8 @@ class ReceiveMemory:
     waiting_bytes: int = attrs.field(default=0, init=False)
     owed_bytes: int = attrs.field(default=0, init=False)
     kept_bytes: int = attrs.field(default=0, init=False)
+    counted_bytes: int = attrs.field(default=0, init=False)
+    window_bytes: int = attrs.field(default=WINDOW_BYTES, init=False)
     has_room_again: bool = attrs.field(default=False, init=False)
     _arena: bytearray = attrs.field(init=False, factory=lambda: bytearray(ARENA_BYTES))
     arena_view: memoryview = attrs.field(init=False)
@@ -109,35 +128,45 @@ class ReceiveMemory:
         """Whether nothing will be given back by itself: all frames that memory is lent to wait for more."""
         return self.waiting_bytes == self.block_bytes and not self.kept_bytes
 
+    def _count(self, more_bytes: int) -> None:
+        self.counted_bytes += more_bytes
+        self.window_bytes = WINDOW_BYTES if self.counted_bytes < self.limit_bytes else FREE_BYTES
+
     def lend(self, size_bytes: int, *, instead_of_bytes: int = 0, is_beyond_limit: bool = False) -> bytearray | None:
         """Return a block of at least `size_bytes`, > 0; None while the limit leaves no room.
 
         Args:
             size_bytes: How much is needed.
-            instead_of_bytes: The size of a block that was lent and is given back for this one.
-            is_beyond_limit: It is enough that the others are within the limit: for one of those that are stuck.
+            instead_of_bytes: How much is counted of a block that is given back for this one.
+            is_beyond_limit: It is enough that the others are within the limit, or an arena beyond it: for one of those
+                that are stuck. There always is one: who got the block that is beyond the limit, if nobody else.
         """
         capacity = block_capacity(size_bytes)
-        lent_bytes = self.block_bytes + self.kept_bytes - instead_of_bytes
-        wanted_bytes = lent_bytes if is_beyond_limit else lent_bytes + capacity
-        if lent_bytes and wanted_bytes > self.limit_bytes:
+        others_bytes = self.counted_bytes - instead_of_bytes
+        is_granted = others_bytes <= self.limit_bytes + ARENA_BYTES if is_beyond_limit else not others_bytes
+        if not is_granted and others_bytes + capacity > self.limit_bytes:
             return None
         self.block_bytes += capacity
+        self._count(capacity)
         return self._take(capacity)
 
     def keep(self, size_bytes: int) -> None:
-        """Count a frame's memory as lent though its block was given back: somebody reads it beyond its turn."""
+        """Count a frame's memory as held though its block was given back: somebody reads it beyond its turn."""
         self.kept_bytes += size_bytes
+        self._count(beyond_free(size_bytes))
 
     def let_go(self, size_bytes: int) -> None:
         """Count it no longer."""
         self.kept_bytes -= size_bytes
+        self._count(-beyond_free(size_bytes))
         self.has_room_again = True
 
     def lend_owed(self, size_bytes: int) -> bytearray:
-        """Return a block for bytes that arrived already and must be kept: the limit does not count."""
-        self.owed_bytes += block_capacity(size_bytes)
-        return self._take(block_capacity(size_bytes))
+        """Return a block for bytes that arrived already and must be kept, whatever the limit says."""
+        capacity = block_capacity(size_bytes)
+        self.owed_bytes += capacity
+        self._count(beyond_free(capacity))
+        return self._take(capacity)
 
     def _take(self, capacity: int) -> bytearray:
         spares = self._spare_blocks.get(capacity)
@@ -148,10 +177,13 @@ class ReceiveMemory:
 
     def give_back(self, block: bytearray, *, is_owed: bool) -> None:
         """Return a block that `lend` or `lend_owed` gave; used again once nobody views it (`reclaim` looks)."""
+        capacity = len(block)
         if is_owed:
-            self.owed_bytes -= len(block)
+            self.owed_bytes -= capacity
+            self._count(-beyond_free(capacity))
         else:
-            self.block_bytes -= len(block)
+            self.block_bytes -= capacity
+            self._count(-capacity)
         self.returned.append(block)
 
     def reclaim(self) -> None:

@@ -17,7 +17,7 @@ from odradek.kernel.network.connection import (
     ReplySlot,
     Turn,
 )
-from odradek.kernel.network.receive_memory import WINDOW_BYTES, ReceiveMemory
+from odradek.kernel.network.receive_memory import ARENA_BYTES, FREE_BYTES, WINDOW_BYTES, ReceiveMemory, block_capacity
 
 from .conftest import framed
 
@@ -447,24 +447,115 @@ def test_a_client_that_kept_its_word_is_trusted_with_as_much_again() -> None:
 
 
 def test_an_idle_lender_gives_back_what_it_does_not_use() -> None:
-    memory = ReceiveMemory(950_000)
+    memory = ReceiveMemory(1_050_000)
     idle, busy = connect(memory, Wakes()), connect(memory, Wakes())
     receiver = Recorder(answers=False)
     body = bytes(900_000)
     idle.receive_data(framed(body)[:WINDOW_BYTES], receiver)
-    busy.receive_data(framed(body)[:10], receiver)
+    busy.receive_data(framed(body)[:WINDOW_BYTES], receiver)
     assert busy.waits_for_memory
 
     assert idle.give_room_back()
     assert not idle.give_room_back(), "there is nothing left to give"
     assert busy.retry_memory()
-    busy.receive_data(framed(body)[10:], receiver)
+    busy.receive_data(framed(body)[WINDOW_BYTES:], receiver)
     assert not takes_input(idle)
     assert idle.retry_memory()
     idle.receive_data(framed(body)[WINDOW_BYTES:], receiver)
 
     assert receiver.frames == [body, body]
     assert memory.block_bytes == memory.owed_bytes == 0
+
+
+def feed(connection: Connection, data: bytes, receiver: Recorder) -> int:
+    """Have `data` received as far as the connection takes it; return how much that was."""
+    given = 0
+    while given < len(data) and takes_input(connection):
+        window = connection.writable()
+        size_bytes = min(len(window), len(data) - given)
+        window[:size_bytes] = data[given : given + size_bytes]
+        connection.received(window, size_bytes, receiver)
+        given += size_bytes
+    return given
+
+
+def help_one(waiting: list[Connection]) -> Connection | None:
+    """Do what a loop does where nobody gets on by itself; return who was helped."""
+    for connection in waiting:
+        if connection.retry_memory():
+            return connection
+    return next((connection for connection in waiting if connection.retry_memory(is_beyond_limit=True)), None)
+
+
+@pytest.mark.parametrize("is_beyond_limit", [False, True], ids=["within", "beyond"])
+def test_however_many_stall_what_they_hold_stays_within_the_limit_and_one_block(is_beyond_limit: bool) -> None:
+    limit_bytes = 2_000_000
+    memory = ReceiveMemory(limit_bytes)
+    receiver = Recorder(answers=False)
+    frame = framed(bytes(600_000))
+    most = 0
+    for _ in range(60):
+        connection = connect(memory, Wakes())
+        taken = feed(connection, frame[:500_000], receiver)
+        if is_beyond_limit and memory.is_stuck and connection.retry_memory(is_beyond_limit=True):
+            feed(connection, frame[taken:500_000], receiver)
+        connection.give_room_back()
+        most = max(most, memory.block_bytes + memory.owed_bytes)
+
+    bound_bytes = limit_bytes + 60 * FREE_BYTES + ARENA_BYTES
+    assert most <= bound_bytes + is_beyond_limit * block_capacity(len(frame))
+
+
+def test_who_pipelines_without_reading_answers_holds_no_more_than_the_limit() -> None:
+    limit_bytes = 1_000_000
+    memory = ReceiveMemory(limit_bytes)
+    requests = framed(bytes(1000)) * 150
+    for _ in range(100):
+        connection = connect(memory, Wakes())
+        window = connection.writable()
+        size_bytes = min(len(window), len(requests))
+        window[:size_bytes] = requests[:size_bytes]
+        connection.received(window, size_bytes, Recorder(holds=True))
+
+    assert memory.owed_bytes <= limit_bytes + 100 * FREE_BYTES + WINDOW_BYTES
+
+
+def test_when_all_memory_is_with_frames_that_stalled_each_of_them_still_gets_on() -> None:
+    memory = ReceiveMemory(2_000_000)
+    receiver = Recorder(answers=False)
+    frames = [framed(bytes([number]) * 600_000) for number in range(12)]
+    connections = [connect(memory, Wakes()) for _ in frames]
+    taken = {}
+    for connection, frame in zip(connections, frames, strict=True):
+        taken[connection] = feed(connection, frame[:500_000], receiver)
+        connection.give_room_back()
+    assert memory.is_stuck
+
+    waiting = list(connections)
+    while waiting:
+        helped = help_one(waiting)
+        assert helped is not None, f"{waiting} wait for good"
+        frame = frames[connections.index(helped)]
+        while taken[helped] < len(frame) and takes_input(helped):
+            taken[helped] += feed(helped, frame[taken[helped] :], receiver)
+        if taken[helped] == len(frame):
+            waiting.remove(helped)
+
+    assert sorted(frame[4:] for frame in frames) == sorted(receiver.frames)
+    assert memory.counted_bytes == memory.owed_bytes == memory.block_bytes == memory.waiting_bytes == 0
+
+
+def test_small_requests_are_served_whatever_memory_is_held() -> None:
+    memory = ReceiveMemory(1_000_000)
+    memory.keep(1_000_000 + FREE_BYTES)
+    connection, receiver = connect(memory, Wakes()), Recorder(answers=False)
+
+    assert feed(connection, framed(bytes(FREE_BYTES - 4)) * 3, receiver) == 3 * FREE_BYTES
+    assert [len(frame) for frame in receiver.frames] == [FREE_BYTES - 4] * 3
+    assert len(connection.writable()) == FREE_BYTES
+
+    memory.let_go(1_000_000 + FREE_BYTES)
+    assert len(connection.writable()) == WINDOW_BYTES
 
 
 def test_a_frame_larger_than_the_memory_limit_is_received_when_it_is_alone() -> None:

@@ -14,9 +14,9 @@ import trio
 import trio.testing
 
 from odradek.kernel.network import endpoint
-from odradek.kernel.network.endpoint import READ_AHEAD_BYTES
-from odradek.kernel.network.loop import IDLE_LENDER_MS, STALL_MS_MAX
-from odradek.kernel.network.receive_memory import block_capacity
+from odradek.kernel.network.endpoint import READ_AHEAD_BYTES, STALL_MS_MAX
+from odradek.kernel.network.loop import IDLE_LENDER_MS
+from odradek.kernel.network.receive_memory import ARENA_BYTES, FREE_BYTES, block_capacity
 from odradek.kernel.network.settings import LoopKind
 
 from .conftest import Service, Slice, framed
@@ -611,6 +611,41 @@ def test_who_stalls_gives_its_room_to_who_waits(serve: Any, loop_kind: LoopKind)
             assert await serving.answer(busy) == body
             await idle.send_all(framed(body)[200_000:])
             assert await serving.answer(idle) == body
+
+    trio.run(main)
+
+
+def test_who_stalls_after_most_of_a_frame_takes_no_memory_beyond_the_limit(serve: Any, loop_kind: LoopKind) -> None:
+    limit_bytes, body = 700_000, b"e" + bytes(600_000)
+
+    async def send(client: trio.SocketStream, data: bytes) -> None:
+        with suppress(trio.BrokenResourceError):
+            await client.send_all(data)
+
+    async def main() -> None:
+        async with serve(loop_kind, request_memory_bytes=limit_bytes) as serving, trio.open_nursery() as nursery:
+            stalling = [await serving.connect() for _ in range(5)]
+            for client in stalling:
+                nursery.start_soon(send, client, framed(body)[:500_000])
+            await serving.until(lambda: len(serving.service.opened) == len(stalling))
+            (loop,) = {endpoint.loop for endpoint in serving.server._loop.endpoints.values()}
+            await serving.until(lambda: len(loop._waiting_for_memory) == len(stalling) - 1)
+            honest = await serving.connect()
+            nursery.start_soon(send, honest, framed(body))
+            most = 0
+            while not serving.service.frames:
+                for _ in range(1000):  # who has its room receives what was sent
+                    await trio.lowlevel.checkpoint()
+                for endpoint in loop.endpoints.values():
+                    if not endpoint.has_unread():
+                        endpoint.last_active_ms -= IDLE_LENDER_MS
+                loop.sweep(loop.clock.monotonic_ms())
+                most = max(most, loop.memory.block_bytes + loop.memory.owed_bytes)
+            nursery.cancel_scope.cancel()
+        for client in [*stalling, honest]:
+            await client.aclose()
+
+        assert most <= limit_bytes + block_capacity(len(body)) + ARENA_BYTES + (len(stalling) + 1) * FREE_BYTES
 
     trio.run(main)
 

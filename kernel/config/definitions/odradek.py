@@ -58,7 +58,8 @@ odradek.network.loop
     What serves the sockets: `epoll` (Linux, fastest), `portable` (everywhere), `auto` takes epoll where there is one.
 
 odradek.network.memory.bytes
-    How many bytes of requests and answers may be in flight over all connections; beyond it, reading pauses.
+    How many bytes of requests may be in memory over all connections, whole or not; beyond it, who needs more waits. Not
+    counted are 16 KiB of each connection; where everybody would wait, one request more is received, and 512 KiB.
 
 odradek.http.listener
     Where `/healthz`, `/readyz` and `/metrics` are served over HTTP, as HOST:PORT; empty serves none.
