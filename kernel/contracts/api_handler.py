@@ -78,6 +78,14 @@ class ConnectionInfo(Protocol):
         """Take no further request of it, and close it once all answers have left."""
         ...
 
+    def keep_memory(self, size_bytes: int) -> None:
+        """Count so much of a request that is kept beyond its turn as lent, until `let_memory_go`."""
+        ...
+
+    def let_memory_go(self, size_bytes: int) -> None:
+        """Say that it is kept no longer; also when the connection is gone."""
+        ...
+
 
 class RequestContext(Protocol):
     """One request on its way: who asks, in which version, and where the answer goes."""

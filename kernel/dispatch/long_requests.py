@@ -16,6 +16,7 @@ import trio
 
 from ..contracts.api_handler import AS_TASK, PENDING
 from ..machine.turnstile import SLICE_STEPS, take_turn
+from ..network.receive_memory import WINDOW_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -129,9 +130,13 @@ class LongFrame:
     __slots__ = ("_connection", "_frame", "_position", "_size_bytes")
 
     def __init__(self, connection: Connection, frame: memoryview, position: int) -> None:
-        """Keep a frame, whose body begins at `position`, beyond its turn: its memory counts as lent."""
+        """Keep a frame, whose body begins at `position`, beyond its turn: its memory counts as lent.
+
+        One that came in a window is copied: a view would keep an arena, many times as large, from being used.
+        """
         self._connection = connection
-        self._frame: memoryview | None = frame
+        is_small = len(frame) <= WINDOW_BYTES
+        self._frame: memoryview | None = memoryview(bytearray(frame)) if is_small else frame
         self._position = position
         self._size_bytes = len(frame)
         connection.keep_memory(self._size_bytes)

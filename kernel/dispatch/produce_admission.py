@@ -1,7 +1,8 @@
 """Shell: whether a Produce request's transactional batches may be appended: the transaction coordinator is asked.
 
 Only for the first batch of a transaction in a partition; while it is open there, nobody is asked. All partitions of a
-request are asked for together, and its connection is held meanwhile, so that no later batch overtakes::
+request are asked for together, and its connection is held meanwhile, so that no later batch overtakes; its memory
+counts as lent::
 
     begin a verification in each partition --> Transactions.admit --> append what was admitted, refuse the rest
                                                     |         ^
@@ -198,7 +199,8 @@ class ProduceAdmission:
         asking = _Asking(
             self, transactions, settings, context, self._admission(request, parts[0], verified, may_add), append
         )
-        return asking.start(verified, refused)
+        size_bytes = sum(len(part.records or b"") for topic in request.topic_data for part in topic.partition_data)
+        return asking.start(verified, refused, size_bytes)
 
     @staticmethod
     def _admission(
@@ -213,9 +215,9 @@ class ProduceAdmission:
             may_add=may_add,
         )
 
-    def after(self, delay_ms: int, owner: object, action: Callable[[], None]) -> None:
-        """Call `action` after a pause, unless the owner is gone by then."""
-        self._purgatory.watch(_Pause(self.now_ms() + delay_ms, owner, action), ())
+    def after(self, delay_ms: int, owner: object, action: Callable[[], None], give_up: Callable[[], None]) -> None:
+        """Call `action` after a pause, or `give_up` if the owner is gone by then."""
+        self._purgatory.watch(_Pause(self.now_ms() + delay_ms, owner, action, give_up), ())
 
     def now_ms(self) -> int:
         """Return the monotonic clock."""
@@ -225,15 +227,20 @@ class ProduceAdmission:
 class _Pause(DelayedOperation):
     """Calls something when its time is over."""
 
-    __slots__ = ("_action",)
+    __slots__ = ("_action", "_give_up")
 
-    def __init__(self, deadline_ms: int, owner: object, action: Callable[[], None]) -> None:
+    def __init__(
+        self, deadline_ms: int, owner: object, action: Callable[[], None], give_up: Callable[[], None]
+    ) -> None:
         super().__init__(deadline_ms, owner)
         self._action = action
+        self._give_up = give_up
 
     def finish(self, outcome: Outcome) -> None:
         """Go on, unless the connection is gone: then nobody waits, and the producer has to begin anew."""
-        if outcome is not Outcome.CANCELLED:
+        if outcome is Outcome.CANCELLED:
+            self._give_up()
+        else:
             self._action()
 
 
@@ -248,6 +255,7 @@ class _Asking:
         "_context",
         "_give_up_ms",
         "_is_starting",
+        "_kept_bytes",
         "_pause_ms",
         "_refused",
         "_settings",
@@ -272,19 +280,34 @@ class _Asking:
         self._append = append
         self._give_up_ms = admitting.now_ms() + settings.retry_ms_max
         self._is_starting = True
+        self._kept_bytes = 0
         self._pause_ms = min(FIRST_PAUSE_MS, settings.retry_pause_ms)
         self._answer: Answer = PENDING
         self._verified: dict[Replica, Verification] = {}
         self._refused: dict[Replica, RefusedError] = {}
 
-    def start(self, verified: dict[Replica, Verification], refused: dict[Replica, RefusedError]) -> Answer:
-        """Ask; return the answer where it is known at once."""
+    def start(
+        self, verified: dict[Replica, Verification], refused: dict[Replica, RefusedError], size_bytes: int
+    ) -> Answer:
+        """Ask; return the answer where it is known at once.
+
+        Args:
+            verified: What is asked about.
+            refused: What is refused already.
+            size_bytes: How much memory the request's batches take.
+        """
         self._verified, self._refused = verified, refused
+        self._kept_bytes = size_bytes
+        self._context.connection.keep_memory(size_bytes)
         self._ask()
         self._is_starting = False
         if self._answer is PENDING:
             self._context.hold()
         return self._answer
+
+    def _let_memory_go(self) -> None:
+        self._context.connection.let_memory_go(self._kept_bytes)
+        self._kept_bytes = 0
 
     def _ask(self) -> None:
         self._transactions.admit(self._admission, self._done)
@@ -292,7 +315,7 @@ class _Asking:
     def _done(self, codes: Mapping[TopicPartition, ErrorCode]) -> None:
         is_busy = self._admission.may_add and ErrorCode.CONCURRENT_TRANSACTIONS in codes.values()
         if is_busy and self._admitting.now_ms() < self._give_up_ms:
-            self._admitting.after(self._pause_ms, self._context.connection, self._ask)
+            self._admitting.after(self._pause_ms, self._context.connection, self._ask, self._let_memory_go)
             self._pause_ms = min(2 * self._pause_ms, self._settings.retry_pause_ms)
             return
         admitted: dict[Replica, Verification] = {}
@@ -302,6 +325,7 @@ class _Asking:
                 self._refused[replica] = refusal(code, self._context.api_version)
             else:
                 admitted[replica] = verification
+        self._let_memory_go()
         answer = self._append(Admitted(admitted, self._refused))
         if self._is_starting:
             self._answer = answer

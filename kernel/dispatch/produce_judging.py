@@ -7,8 +7,8 @@ them changed is judged again::
       ^          │ changed
       └──────────┘
 
-A request's connection is held while it is judged elsewhere, so that nothing overtakes it. Nothing is appended before
-all its batches are judged.
+A request's connection is held while it is judged elsewhere, so that nothing overtakes it, and its memory counts as
+lent. Nothing is appended before all its batches are judged.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import attrs
 
 from ..contracts.signatures import place_of
 from ..errors import ErrorCode, KafkaError, PluginError
+from ..network.receive_memory import WINDOW_BYTES
 from ..plugin_system.offers import plugin_of_object
 from ..records.batch import TIMESTAMP_TYPE_FLAG, BatchHeader, TimestampType, patch_max_timestamp
 from ..records.produced import framed_header
@@ -28,12 +29,13 @@ from .produce_admission import RefusedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ..contracts.api_handler import ConnectionInfo
     from ..contracts.append_stage import AppendStage
     from ..machine.clock import Clock
     from ..partitions.append_check import Verification
     from ..partitions.replica import Replica
 
-COPIED_BYTES_MAX: Final = 64 * 1024
+COPIED_BYTES_MAX: Final = WINDOW_BYTES
 """Batches up to this size are copied before they wait: a view would keep a piece of shared memory from being used."""
 
 
@@ -145,6 +147,7 @@ class LongJudging:
     def __init__(
         self,
         batches: Sequence[JudgedBatch],
+        connection: ConnectionInfo,
         clock: Clock,
         again: Callable[[LongJudging], None],
         done: Callable[[], None],
@@ -153,6 +156,7 @@ class LongJudging:
 
         Args:
             batches: All of the request.
+            connection: Who sent them; gets their memory back.
             clock: Both clocks.
             again: Begins this work once more: a stage changed a batch.
             done: Called on the reactor's task once all are judged.
@@ -165,6 +169,9 @@ class LongJudging:
         self._outcomes: list[tuple[JudgedBatch, ValidatedBatch | Exception]] = []
         for batch in batches:
             batch.own()
+        self._connection = connection
+        self._kept_bytes = sum(len(batch.data) for batch in batches)
+        connection.keep_memory(self._kept_bytes)
 
     def run(self) -> None:
         """Judge each batch that is not judged yet."""
@@ -205,4 +212,5 @@ class LongJudging:
         now_ms = self._clock.now_ms()
         for batch in self._batches:
             batch.stamp(now_ms)
+        self._connection.let_memory_go(self._kept_bytes)
         self._done()

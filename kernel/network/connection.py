@@ -424,7 +424,7 @@ class Connection:
         self._memory.keep(size_bytes)
 
     def let_memory_go(self, size_bytes: int) -> None:
-        """Say that a frame that was kept is kept no longer."""
+        """Say that a frame that was kept is kept no longer; also when the connection is gone."""
         self._memory.let_go(size_bytes)
 
     # -- answering ---------------------------------------------------------------------------------------------------

@@ -100,6 +100,26 @@ def test_what_comes_behind_it_on_its_connection_is_appended_behind_it(house: Hou
     assert values(fetch_part(MemoryClient(house.router).ask(fetch_request(MANY), 12))) == [b"later"]
 
 
+def test_the_memory_of_a_request_counts_as_lent_until_it_is_judged(house: House) -> None:
+    memory = house.client._memory
+    begin(house, (0, batch(b"small")), (1, LONG))
+    assert memory.kept_bytes >= len(LONG)
+
+    end(house)
+    assert memory.kept_bytes == 0
+    assert memory.has_room_again
+
+
+def test_the_memory_of_a_client_that_left_counts_as_lent_until_its_request_is_judged(house: House) -> None:
+    memory = house.client._memory
+    begin(house, (0, LONG))
+    house.client.leave()
+    assert memory.kept_bytes >= len(LONG)
+
+    house.do_long_work()
+    assert memory.kept_bytes == 0
+
+
 def test_only_what_takes_long_of_a_request_goes_elsewhere_and_all_is_appended_together(house: House) -> None:
     begin(house, (0, batch(b"a")), (1, LONG))
     assert replica_of(house).log.log_end_offset == 0

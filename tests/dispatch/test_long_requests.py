@@ -231,6 +231,19 @@ def test_the_memory_of_a_frame_that_waits_counts_as_lent() -> None:
     play(scenario)
 
 
+def test_a_frame_that_waits_keeps_no_arena_from_being_used() -> None:
+    async def scenario(scene: Scene) -> None:
+        memory = scene.client._memory
+        arena = memory.arena_view.obj
+        scene.client.send(find(), 4)
+        memory.next_arena()
+        memory.next_arena()
+
+        assert memory.arena_view.obj is arena
+
+    play(scenario)
+
+
 @pytest.mark.parametrize("cut", [1, 3000])
 def test_a_long_request_that_ends_too_early_closes_its_connection(cut: int) -> None:
     async def scenario(scene: Scene) -> None:

@@ -131,6 +131,33 @@ def test_the_first_batch_waits_for_the_coordinator_and_the_next_ones_do_not(
     assert coordinator.asked == [Admission("x", 5, 0, [TopicPartition("t", 0)], may_add=True)]
 
 
+@pytest.mark.parametrize(
+    ("codes", "is_kept"),
+    [([], True), ([ErrorCode.CONCURRENT_TRANSACTIONS, NONE], True), ([NONE], False)],
+    ids=["later", "after a pause", "at once"],
+)
+def test_the_memory_of_a_request_counts_as_lent_until_the_coordinator_answered(
+    house: House, coordinator: Coordinator, codes: list[ErrorCode], is_kept: bool
+) -> None:
+    memory, data = house.client._memory, transactional(0)
+    coordinator.codes = codes
+    house.client.send(request_of((0, data)), 12)
+    assert memory.kept_bytes == is_kept * len(data)
+
+    house.pass_time(1)
+    if not codes:
+        coordinator.answer()
+    assert memory.kept_bytes == 0
+
+
+def test_the_memory_of_a_client_that_left_is_let_go_with_its_question(house: House, coordinator: Coordinator) -> None:
+    coordinator.codes = [ErrorCode.CONCURRENT_TRANSACTIONS]
+    house.client.send(request_of((0, transactional(0))), 12)
+    house.client.leave()
+
+    assert house.client._memory.kept_bytes == 0
+
+
 def test_the_partitions_of_a_request_are_admitted_together(house: House, coordinator: Coordinator) -> None:
     coordinator.codes = [NONE]
     parts = ask(house, request_of((0, transactional(0)), (2, transactional(0)), (7, transactional(0))))

@@ -268,6 +268,7 @@ class ProduceHandler:
                 self._begin_long_work(
                     LongJudging(
                         batches,
+                        context.connection,
                         self._clock,
                         again=self._begin_long_work,
                         done=lambda: self._go_on(request, context, parts),
