@@ -37,7 +37,6 @@ first unstable offset is hidden from read_committed consumers::
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import deque
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -47,6 +46,7 @@ import attrs
 from ..errors import ErrorCode, KafkaError
 from ..records.batch import SEQUENCE_MAX, TRANSACTIONAL_FLAG
 from ..types import NO_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
+from .aborted_transactions import AbortedTransactions
 from .append_check import Verification, check_epoch, is_open, judge
 from .producer_snapshot import ProducerSnapshotEntry
 from .producer_steps import SnapshotInSteps, snapshot_entry
@@ -144,7 +144,7 @@ class ProducerStateTable:
         self._states: dict[int, ProducerState] = {}
         # Open transactions, and ended ones that were not at the front yet when the high watermark passed them.
         self._unstable: deque[Transaction] = deque()
-        self._aborted: list[AbortedTransaction] = []
+        self._aborted = AbortedTransactions()
         self._log_start_offset = 0
         self._taking: SnapshotInSteps | None = None
         self._verifications: dict[int, Verification] = {}
@@ -372,22 +372,12 @@ class ProducerStateTable:
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """Return the aborted transactions that reach into `[start_offset, end_offset)`, as a Fetch answers them."""
-        aborted = self._aborted
-        if not aborted or aborted[-1].last_offset < start_offset:
-            return []
-        found: list[AbortedTransaction] = []
-        for index in range(bisect_left(aborted, start_offset, key=_LAST_OFFSET), len(aborted)):
-            transaction = aborted[index]
-            if transaction.first_offset < end_offset:
-                found.append(transaction)
-            if transaction.last_stable_offset >= end_offset:
-                break  # whatever was aborted later began at or above this offset
-        return found
+        return self._aborted.reaching_into(start_offset, end_offset)
 
     def advance_log_start(self, log_start_offset: int) -> None:
         """Forget the aborted transactions below; the producers stay, as in Kafka."""
         self._log_start_offset = max(self._log_start_offset, log_start_offset)
-        del self._aborted[: bisect_left(self._aborted, log_start_offset, key=_LAST_OFFSET)]
+        self._aborted.forget_below(log_start_offset)
 
     # ------------------------------------------------------------------------------------------------------------ life
 
@@ -420,7 +410,7 @@ class ProducerStateTable:
         """Forget everything: before a rebuild, after a truncation."""
         self._states.clear()
         self._unstable.clear()
-        self._aborted.clear()
+        self._aborted = AbortedTransactions()
         self._verifications.clear()
         self._log_start_offset = 0
 
@@ -430,11 +420,11 @@ class ProducerStateTable:
 
     def aborted(self) -> Sequence[AbortedTransaction]:
         """Return all aborted transactions, in the order of their markers: what the transaction index holds."""
-        return tuple(self._aborted)
+        return self._aborted.all()
 
     def replace_aborted(self, aborted: Iterable[AbortedTransaction]) -> None:
         """Take note of all aborted transactions that compaction left; one too many would hide later records."""
-        self._aborted = sorted(aborted, key=_LAST_OFFSET)
+        self._aborted = AbortedTransactions(aborted)
 
     # ------------------------------------------------------------------------------------------------------- snapshots
 
@@ -470,11 +460,8 @@ class ProducerStateTable:
             if state.transaction is not None:
                 self._unstable.append(state.transaction)
         self._unstable = deque(sorted(self._unstable, key=attrgetter("first_offset")))
-        self._aborted = sorted(aborted, key=_LAST_OFFSET)
+        self._aborted = AbortedTransactions(aborted)
         self.remove_expired(now_ms)
-
-
-_LAST_OFFSET: Final = attrgetter("last_offset")
 
 
 def _state_of(entry: ProducerSnapshotEntry) -> ProducerState:
