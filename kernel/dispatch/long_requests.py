@@ -21,6 +21,7 @@ from ..network.receive_memory import WINDOW_BYTES
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
+    from ..contracts.api_handler import ConnectionInfo, RequestContext
     from ..contracts.pieces import ListPieces
     from ..network.connection import Connection
     from .request import Request
@@ -44,13 +45,13 @@ class PieceContext:
         "response",
     )
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: RequestContext) -> None:
         self._request = request
         self._answered = trio.Event()
         self.api_key = request.api_key
         self.api_version = request.api_version
         self.client_id = request.client_id
-        self.connection = request.connection
+        self.connection: ConnectionInfo = request.connection
         self.correlation_id = request.correlation_id
         self.response: Any = None
         self.failure = ""

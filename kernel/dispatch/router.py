@@ -229,7 +229,7 @@ class Router:
 
     async def _run_one(self, request: Request, body: Any, limiter: trio.Semaphore) -> None:
         try:
-            if request.connection.is_open:
+            if request.connection.is_open or request.route.is_done_without_client:
                 with self._long.watch(request.connection):
                     if type(body) is LongFrame:
                         async with self._long.limiter:

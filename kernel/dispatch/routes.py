@@ -70,6 +70,7 @@ class Route:
         "first_flexible_version",
         "handler",
         "is_async",
+        "is_done_without_client",
         "latency_ms",
         "long_frame_bytes",
         "max_version",
@@ -98,6 +99,7 @@ class Route:
         self.first_flexible_version = api.flexible.lowest if api.flexible != NO_VERSIONS else 1 << 15
         self.handler: Any = handler
         self.is_async = not hasattr(handler, "handle")
+        self.is_done_without_client: bool = getattr(handler, "is_done_without_client", False)
         self.repeats: RepeatedRequests | None = getattr(handler, "repeats", None)
         self.elements_max: int = getattr(handler, "elements_max", ELEMENTS_MAX)
         self.long_frame_bytes = long_frame_bytes_of(handler)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from ...contracts.api_handler import PENDING
+from ...contracts.api_handler import AS_TASK, PENDING
 from ...errors import ErrorCode, KafkaError
 from ...purgatory.delayed_operation import Outcome
 from ...records.batch import HEADER_SIZE, TIMESTAMP_TYPE_FLAG, TRANSACTIONAL_FLAG
@@ -37,6 +37,7 @@ from ..produce_judging import JudgedBatch, LongJudging
 from ..produce_messages import answer_template, merge_doubled, one_answer, with_records
 from ..produce_operation import ProduceOperation, WaitingPartition
 from ..repeated_produce import RepeatedProduce, RepeatedProduces
+from ..wide_produce import AT_ONCE_MAX, produce_in_slices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from ...records.batch import BatchHeader
     from ...types import Buffer
     from ..produce_admission import Admitted, ProduceAdmission, TransactionalPart
+    from ..wide_produce import Refusal
 
     StagedOne: TypeAlias = tuple[RequestContext, ProduceRequest, Replica, BatchHeader, ProducedBatch | None, int]
     """What the answer to a request of one partition needs once its batch is staged: see `_settle_one`."""
@@ -87,6 +89,7 @@ class ProduceHandler:
 
     api_key = 0
     elements_max = 10_000
+    is_done_without_client = True
 
     def __init__(
         self,
@@ -114,7 +117,13 @@ class ProduceHandler:
             answer = self._handle_one(request, topics[0].partition_data[0].records, context)
             if answer is not None:
                 return answer
-        return self._handle_many(request, context)
+        if sum([len(topic.partition_data) for topic in topics]) > AT_ONCE_MAX:
+            return AS_TASK
+        return self.stage(request, context)
+
+    async def handle_async(self, request: ProduceRequest, context: RequestContext) -> Answer:
+        """Stage a request for very many partitions."""
+        return await produce_in_slices(self, request, context)
 
     def handle_repeated(self, repeated: RepeatedProduce, records: memoryview, context: RequestContext) -> Answer:
         """Stage the batch of a request that was recognised; None when it must be decoded, and nothing was done yet."""
@@ -124,7 +133,7 @@ class ProduceHandler:
         return self._handle_one(request, records, context)
 
     def _handle_one(self, request: ProduceRequest, records: Buffer | None, context: RequestContext) -> Answer:
-        """Stage the only batch of a request: what almost every Produce is. Anything odd is left to `_handle_many`.
+        """Stage the only batch of a request: what almost every Produce is. Anything odd is left to `stage`.
 
         Returns:
             None when it is odd: nothing was done.
@@ -212,8 +221,20 @@ class ProduceHandler:
         waiting = [WaitingPartition(replica, required_offset, answer)]
         self._settle(self._operation(request, context, one_answer(topic, answer), waiting))
 
-    def _handle_many(self, request: ProduceRequest, context: RequestContext) -> Answer:
+    def stage(self, request: ProduceRequest, context: RequestContext) -> Answer:
         """Have what is transactional admitted, then stage every batch of a request."""
+        parts, refusal = self.look_at(request, context.api_version)
+        refusal = refusal or self.refusal_of(parts)
+        if refusal is not None:
+            return self.refuse_all(request, context, refusal)
+        if not parts:
+            return self._stage_all(request, context, NOTHING_TO_ADMIT)
+        return self._admission.admit(
+            request, context, parts, lambda admitted: self._stage_all(request, context, admitted)
+        )
+
+    def look_at(self, request: ProduceRequest, version: int) -> tuple[list[TransactionalPart], Refusal | None]:
+        """Return the sound transactional batches of partitions that are here, and why the whole request is refused."""
         try:
             needs_admission = any(
                 part.records is not None and is_transactional(part.records)
@@ -221,20 +242,17 @@ class ProduceHandler:
                 for part in topic.partition_data
             )
         except InvalidBatchError as error:
-            return self._refuse_all(request, context, error.code, error.error_message)
-        if not needs_admission:
-            return self._stage_all(request, context, NOTHING_TO_ADMIT)
-        if request.transactional_id is None:
-            return self._refuse_all(request, context, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, None)
-        parts = self._transactional_parts(request, context.api_version)
-        if not parts:
-            return self._stage_all(request, context, NOTHING_TO_ADMIT)
+            return [], (error.code, error.error_message)
+        if needs_admission and request.transactional_id is None:
+            return [], (ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, None)
+        return self._transactional_parts(request, version) if needs_admission else [], None
+
+    def refusal_of(self, parts: list[TransactionalPart]) -> Refusal | None:
+        """Return why a request's transactional batches are refused together."""
         if len({(part.producer_id, part.producer_epoch) for part in parts}) > 1:
             detail = "Transactional records contained more than one producer ID"
-            return self._refuse_all(request, context, ErrorCode.INVALID_PRODUCER_ID_MAPPING, detail)
-        return self._admission.admit(
-            request, context, parts, lambda admitted: self._stage_all(request, context, admitted)
-        )
+            return ErrorCode.INVALID_PRODUCER_ID_MAPPING, detail
+        return None
 
     def _transactional_parts(self, request: ProduceRequest, version: int) -> list[TransactionalPart]:
         """Return the sound transactional batches of partitions that are here; the others are refused when staged."""
@@ -449,10 +467,11 @@ class ProduceHandler:
 
     def error_response(self, request: ProduceRequest, context: RequestContext, code: ErrorCode, detail: str) -> Answer:
         """Return the response that gives every partition this error."""
-        return self._refuse_all(request, context, code, detail or code.text)
+        return self.refuse_all(request, context, (code, detail or code.text))
 
-    @staticmethod
-    def _refuse_all(request: ProduceRequest, context: RequestContext, code: ErrorCode, message: str | None) -> Answer:
+    def refuse_all(self, request: ProduceRequest, context: RequestContext, refusal: Refusal) -> Answer:
+        """Return the response that refuses every partition; with acks=0 the connection is closed instead."""
+        code, message = refusal
         if request.acks == 0:
             context.connection.close(f"a Produce with acks=0 failed: {code.name}")
             return None

@@ -1,0 +1,131 @@
+"""Shell: a Produce for very many partitions: looked at, staged and written a slice at a time.
+
+Each partition costs some ten microseconds and a write of its own, and 10,000 fit into a megabyte. So the router runs
+such a request as a task, which cuts it into requests for a few partitions each. All are looked at before the first is
+staged, since what is wrong with one batch may refuse the whole request; all are staged before the first answer is
+waited for, so that acks=all waits once::
+
+    look at | ... | look at | stage | (turn: write) | stage | (turn: write) | ... | wait for all | answer
+
+Between two slices stands the turnstile. The connection takes no further request meanwhile, and the records count as
+lent memory.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+
+import trio
+
+from ..contracts.api_handler import PENDING
+from ..contracts.pieces import ListPieces
+from ..errors import ErrorCode, KafkaError
+from ..machine.turnstile import take_turn
+from .long_requests import PieceContext
+from .produce_messages import merge_doubled
+
+if TYPE_CHECKING:
+    from ..contracts.api_handler import Answer, RequestContext
+    from ..wire.messages.api_00_produce import ProduceRequest, ProduceResponse
+    from .produce_admission import TransactionalPart
+
+    Refusal: TypeAlias = tuple[ErrorCode, str | None]
+    """What every partition of a request is answered."""
+
+AT_ONCE_MAX: Final = 100
+"""How many partitions a request may have to be staged in the turn in which it came."""
+PARTITIONS_PER_SLICE: Final = 50
+STAGING_S_MAX: Final = 30.0
+"""How long staging may take where nobody waits for it any more, as the client or the broker goes."""
+PIECES: Final = ListPieces(
+    "topic_data.partition_data", answers=["responses.partition_responses"], items_max=PARTITIONS_PER_SLICE
+)
+
+
+class Producing(Protocol):
+    """The handler of Produce, as far as it takes part."""
+
+    def look_at(self, request: ProduceRequest, version: int) -> tuple[list[TransactionalPart], Refusal | None]:
+        """Return what is transactional of a request, and why all of it is refused."""
+        ...
+
+    def refusal_of(self, parts: list[TransactionalPart]) -> Refusal | None:
+        """Return why the transactional parts of a request cannot stand together."""
+        ...
+
+    def refuse_all(self, request: ProduceRequest, context: RequestContext, refusal: Refusal) -> Answer:
+        """Return what a request is answered that is refused."""
+        ...
+
+    def stage(self, request: ProduceRequest, context: RequestContext) -> Answer:
+        """Have what is transactional admitted, then stage every batch."""
+        ...
+
+
+async def produce_in_slices(handler: Producing, request: ProduceRequest, context: RequestContext) -> Answer:
+    """Stage a request slice by slice, and return its answer, or `PENDING` if there is none.
+
+    What came is staged also if the client leaves: with acks=0 it has no reason to stay. Cancelled: the batches are
+    staged, and nobody is answered.
+
+    Raises:
+        KafkaError: The broker ends, and has no time for it.
+    """
+    size_bytes = sum(len(part.records or b"") for topic in request.topic_data for part in topic.partition_data)
+    context.connection.keep_memory(size_bytes)
+    try:
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + STAGING_S_MAX) as staging:
+            merged = copy(request)
+            merged.topic_data = merge_doubled(request.topic_data)
+            pieces, refusal = await _look_at(handler, merged, context.api_version)
+            if refusal is not None:
+                return handler.refuse_all(request, context, refusal)
+            staged = await _stage(handler, pieces, context)
+    finally:
+        context.connection.let_memory_go(size_bytes)
+    if staging.cancelled_caught:
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+    return await _join(staged, context)
+
+
+async def _look_at(
+    handler: Producing, request: ProduceRequest, version: int
+) -> tuple[list[ProduceRequest], Refusal | None]:
+    pieces: list[ProduceRequest] = []
+    parts: list[TransactionalPart] = []
+    for piece in PIECES.split(request):
+        if piece is None:
+            continue
+        await take_turn()
+        found, refusal = handler.look_at(piece, version)
+        if refusal is not None:
+            return [], refusal
+        pieces.append(piece)
+        parts += found
+    return pieces, handler.refusal_of(parts)
+
+
+async def _stage(
+    handler: Producing, pieces: list[ProduceRequest], context: RequestContext
+) -> list[tuple[Answer, PieceContext]]:
+    staged = []
+    for piece in pieces:
+        await take_turn()
+        part = PieceContext(context)
+        staged.append((handler.stage(piece, part), part))
+    return staged
+
+
+async def _join(staged: list[tuple[Answer, PieceContext]], context: RequestContext) -> Answer:
+    whole: ProduceResponse | None = None
+    for answer, part in staged:
+        found = await part.wait() if answer is PENDING else answer
+        if part.failure:
+            context.fail(part.failure)
+            return PENDING
+        if whole is None:
+            whole = found
+        elif found is not None:
+            PIECES.join(whole, found)
+    return whole
