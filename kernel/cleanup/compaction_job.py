@@ -183,11 +183,10 @@ def _note(job: CompactionJob, compaction: Compaction, selection: RunSelection, t
     for source in job.rewrite.sources:
         if source.next_offset <= start:
             continue
-        for run, header in _live_runs(job, source, start, transactions, throttle):
+        for run, _ in _live_runs(job, source, start, transactions, throttle):
             full_at = selection.note_run(run, start)
             if full_at is not None:
-                return max(noted_end, full_at)
-            noted_end = max(noted_end, header.next_offset)
+                return full_at
         noted_end = source.next_offset
     return noted_end
 

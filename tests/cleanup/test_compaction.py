@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from odradek.kernel.partitions.transaction_index import (
+    TRANSACTION_INDEX_KIND,
+    AbortedTransaction,
+    decode_transaction_index,
+)
 from odradek.kernel.records.batch import read_header
 from odradek.kernel.records.compression import CompressionType
 from tests.cleanup.compacted import CompactedTopic, latest
@@ -128,6 +134,64 @@ def test_aborted_records_go_and_their_marker_stays_until_nothing_of_them_is_left
     topic.compact_again()
     assert [read_header(batch).base_offset for batch in topic.batches()] == [0, 3, 4, 5]
     assert latest(topic.committed()) == before
+
+
+def put_aborted(topic: CompactedTopic, *producer_ids: int) -> list[AbortedTransaction]:
+    """Fill a segment for each producer, with a transaction that it aborts, and go on; return the index."""
+    for producer_id in producer_ids:
+        topic.put([(b"key", b"kept by %d" % producer_id)])
+        topic.put([(b"key", b"aborted")], producer_id=producer_id, is_transactional=True)
+        topic.end(producer_id, is_commit=False)
+        topic.roll()
+    for producer_id in producer_ids:
+        topic.put([(b"%d" % producer_id, b"later")], producer_id=producer_id, is_transactional=True)
+        topic.end(producer_id, is_commit=True)
+    aborted = list(topic.replica.producers.aborted())
+    assert len(aborted) == len(producer_ids)
+    return aborted
+
+
+def indexed(topic: CompactedTopic) -> dict[int, list[AbortedTransaction]]:
+    """Return what each segment's transaction index holds."""
+    log = topic.replica.log
+    return {
+        offset: decode_transaction_index(log.read_sidecar(offset, TRANSACTION_INDEX_KIND))
+        for offset in log.sidecars(TRANSACTION_INDEX_KIND)
+    }
+
+
+def test_where_segments_are_merged_each_aborted_transaction_of_theirs_stays_once_and_as_long_as_it_is_needed(
+    topic: CompactedTopic,
+) -> None:
+    aborted = put_aborted(topic, 5, 6, 7)
+    before = topic.committed()
+    topic.compact()
+
+    assert bases(topic) == [0, 9], "three segments are one"
+    assert list(topic.replica.producers.aborted()) == aborted
+    assert indexed(topic) == {0: aborted}
+    assert latest(topic.committed()) == latest(before)
+
+    topic.compact_again()
+    assert topic.replica.producers.aborted() == ()
+    assert indexed(topic) == {}
+
+
+def test_segments_that_are_not_merged_have_the_aborted_transactions_of_their_own_markers(tmp_path: Path) -> None:
+    topic = CompactedTopic(tmp_path, segment_bytes=600)
+    try:
+        aborted = put_aborted(topic, *range(6))
+        topic.compact()
+
+        found = indexed(topic)
+        assert len(found) > 1
+        assert list(topic.replica.producers.aborted()) == aborted
+        assert sorted(itertools.chain(*found.values()), key=lambda each: each.last_offset) == aborted
+        ends = [*sorted(found)[1:], topic.replica.log.log_end_offset]
+        for (base_offset, each), end in zip(sorted(found.items()), ends, strict=True):
+            assert all(base_offset <= transaction.last_offset < end for transaction in each)
+    finally:
+        topic.hosted.replicas.close()
 
 
 def test_a_committed_transaction_after_an_aborted_one_that_is_clean_is_noted(topic: CompactedTopic) -> None:
