@@ -145,6 +145,8 @@ def open_directory(files: Files, path: Path, config: LogConfig, discard: Discard
     first_unsafe = len(directory.segments) if is_clean else directory.floor(recovery_point)
     _recover(directory, config, entries, epochs, known, first_unsafe=first_unsafe)
     log_end_offset = directory.segments[-1].find_next_offset()
+    # What was cut after a clean shutdown took what stands beside the log with it, as the snapshots of its producers.
+    is_clean = is_clean and log_end_offset >= recovery_point
     if log_end_offset < (known.flushed_end or 0):
         raise CorruptionError(
             f"{path}: ends at offset {log_end_offset}, and was flushed up to offset {known.flushed_end}"

@@ -48,7 +48,9 @@ def opened(directory: Path) -> tuple[SegmentEngine, PartitionLog]:
 def append(log: PartitionLog, **producer: int) -> None:
     builder = BatchBuilder(**producer)  # type: ignore[arg-type] # tests pass what fits
     builder.append(None, b"v", timestamp=1)
-    log.append(memoryview(builder.build()), 0, 0, 1)
+    batch, offset = bytearray(builder.build()), log.log_end_offset
+    batch[:8] = offset.to_bytes(8, "big")
+    log.append(memoryview(batch), offset, offset, 1)
     log.write_pending()
 
 
@@ -87,6 +89,30 @@ def test_a_crash_forgets_no_producer(tmp_path: Path) -> None:
     recover_producers(again, producers, 0)
 
     assert len(producers) == 1
+
+
+def test_a_log_that_lost_its_end_after_a_clean_stop_forgets_no_producer_of_what_is_left(tmp_path: Path) -> None:
+    """Its snapshots were of its old end; without the producer what is sent again would be appended again."""
+    engine, log = opened(tmp_path)
+    append(log, producer_id=5, producer_epoch=0, base_sequence=0)
+    append(log, producer_id=5, producer_epoch=0, base_sequence=1)
+    log.roll()
+    append(log, producer_id=5, producer_epoch=0, base_sequence=2)
+    log.write_sidecar(3, SNAPSHOT_KIND, encode_snapshot([]))
+    assert log.directory is not None
+    path = log.directory / f"{0:020}.log"
+    engine.close({})
+    path.with_suffix(".index").unlink()
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    _, again = opened(tmp_path)
+    producers = ProducerStateTable(1 << 40)
+
+    recover_producers(again, producers, 0)
+
+    (state,) = producers.states()
+    assert (again.log_end_offset, state.last_sequence) == (1, 0)
 
 
 def test_an_index_forgets_transactions_whose_markers_were_deleted(tmp_path: Path) -> None:

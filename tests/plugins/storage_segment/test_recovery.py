@@ -15,9 +15,11 @@ from odradek.plugins.storage_segment.engine import SegmentEngine
 from odradek.plugins.storage_segment.formats import (
     CLEAN_ENDS,
     CLEANED,
+    EPOCH_CHECKPOINT,
     HIGH_WATERMARKS,
     LOG,
     LOG_START_OFFSETS,
+    OFFSET_INDEX,
     RECOVERY_POINTS,
     SWAP,
     segment_file_name,
@@ -204,6 +206,48 @@ def test_a_damaged_end_after_a_clean_stop_is_cut(tmp_path: Path, caplog: pytest.
 
     assert (log.log_end_offset, all_bytes(log)) == (5, batches)
     assert "it is checked" in caplog.text
+
+
+def test_a_log_that_was_cut_after_a_clean_stop_was_not_clean(tmp_path: Path) -> None:
+    """So its producers are read from what is left: their snapshots were of its old end."""
+    batches = stopped(tmp_path)
+    folder = tmp_path / "logs0" / "orders-3"
+    (folder / segment_file_name(0, OFFSET_INDEX)).unlink()
+    data = bytearray((folder / segment_file_name(0, LOG)).read_bytes())
+    data[-1] ^= 1
+    (folder / segment_file_name(0, LOG)).write_bytes(data)
+    log = reopened(tmp_path)
+
+    assert (log.log_end_offset, all_bytes(log)) == (2, batches[:2])
+    assert (log.was_clean, log.recovery_point) == (False, 2)
+
+
+def test_epochs_that_cannot_be_read_after_a_clean_stop_are_found_in_the_log(tmp_path: Path) -> None:
+    engine = SegmentEngine(make_context(tmp_path))
+    engine.start()
+    log = engine.open_log(PARTITION, CONFIG)
+    log.assign_epoch(1, 0)
+    fill(log, 0, 3, epoch=1)
+    log.assign_epoch(4, 3)
+    fill(log, 3, 5, epoch=4)
+    engine.close({PARTITION: 5})
+    (tmp_path / "logs0" / "orders-3" / EPOCH_CHECKPOINT).write_text("0\n2\nnonsense\n")
+    log = reopened(tmp_path)
+
+    assert list(log.epoch_entries()) == [(1, 0), (4, 3)]
+    assert not log.was_clean
+
+
+@pytest.mark.parametrize("known_end", [None, 0])
+def test_a_log_of_which_a_clean_stop_wrote_nothing_down_is_checked(tmp_path: Path, known_end: int | None) -> None:
+    stopped(tmp_path)
+    known = KnownState(is_clean=True, recovery_point=None, log_start_offset=0, known_end=known_end)
+    path = tmp_path / "logs0" / "orders-3"
+    opened = open_directory(OsFiles(), path, CONFIG, lambda path, delay_ms: None, known)
+    for segment in opened.directory.segments:
+        segment.forget()
+
+    assert (opened.was_clean, opened.recovery_point) == (False, 0)
 
 
 def test_what_compaction_left_of_a_log_stays_when_the_recovery_point_is_lost(tmp_path: Path) -> None:
