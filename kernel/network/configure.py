@@ -59,14 +59,19 @@ def _tls(config: BrokerConfig, listener_name: str) -> TlsSettings:
     def value(key: str) -> str:
         return config.get_text(name(key))
 
+    def value_if_set(key: str) -> str | None:
+        return value(key) if config.is_set(name(key)) else None
+
     return TlsSettings(
-        keystore_type=value("ssl.keystore.type"),
+        keystore_type=value_if_set("ssl.keystore.type"),
         keystore_location=value("ssl.keystore.location") or None,
+        keystore_password=value("ssl.keystore.password") or None,
         keystore_certificate_chain=value("ssl.keystore.certificate.chain") or None,
         keystore_key=value("ssl.keystore.key") or None,
         key_password=value("ssl.key.password") or None,
-        truststore_type=value("ssl.truststore.type"),
+        truststore_type=value_if_set("ssl.truststore.type"),
         truststore_location=value("ssl.truststore.location") or None,
+        truststore_password=value("ssl.truststore.password") or None,
         truststore_certificates=value("ssl.truststore.certificates") or None,
         client_auth=ClientAuth(value("ssl.client.auth")),
         enabled_protocols=config.get_list(name("ssl.enabled.protocols")),

@@ -100,7 +100,7 @@ class NetworkServer:
             raise ConfigError(
                 f"listener {listener.name} is to speak TLS but has no certificate",
                 where="listeners",
-                hint="set ssl.keystore.type=PEM and ssl.keystore.location",
+                hint="set ssl.keystore.location",
             )
         return tls_endpoint_maker(server_context(listener.tls), self.settings.handshake_timeout_ms)
 

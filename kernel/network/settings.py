@@ -47,25 +47,29 @@ class TlsSettings:
     """Kafka's `ssl.*` keys, as they stand in the configuration; `tls.server_context` makes a context of them.
 
     Attributes:
-        keystore_type: `ssl.keystore.type`; PEM is the only one that Python can read.
-        keystore_location: `ssl.keystore.location`: a PEM file with the certificate chain and the private key.
+        keystore_type: `ssl.keystore.type`, where the operator set it; else the file's content tells.
+        keystore_location: `ssl.keystore.location`: a file with the certificate chain and the private key.
+        keystore_password: `ssl.keystore.password`.
         keystore_certificate_chain: `ssl.keystore.certificate.chain`: the chain itself, PEM, instead of a file.
         keystore_key: `ssl.keystore.key`: the private key itself, PEM, instead of a file.
         key_password: `ssl.key.password`.
-        truststore_type: `ssl.truststore.type`.
-        truststore_location: `ssl.truststore.location`: a PEM file with the authorities that sign clients.
+        truststore_type: `ssl.truststore.type`, as `keystore_type`.
+        truststore_location: `ssl.truststore.location`: a file with the authorities that sign clients.
+        truststore_password: `ssl.truststore.password`.
         truststore_certificates: `ssl.truststore.certificates`: those authorities themselves, PEM.
         client_auth: `ssl.client.auth`.
         enabled_protocols: `ssl.enabled.protocols`, such as TLSv1.2.
     """
 
-    keystore_type: str = "JKS"
+    keystore_type: str | None = None
     keystore_location: str | None = None
+    keystore_password: str | None = attrs.field(default=None, repr=False)
     keystore_certificate_chain: str | None = None
     keystore_key: str | None = attrs.field(default=None, repr=False)
     key_password: str | None = attrs.field(default=None, repr=False)
-    truststore_type: str = "JKS"
+    truststore_type: str | None = None
     truststore_location: str | None = None
+    truststore_password: str | None = attrs.field(default=None, repr=False)
     truststore_certificates: str | None = None
     client_auth: ClientAuth = ClientAuth.NONE
     enabled_protocols: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")

@@ -10,13 +10,12 @@ from __future__ import annotations
 import logging
 import ssl
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 import attrs
 
 from ..errors import ConfigError
-from ..machine.tls_keys import TLS_VERSIONS, load_key
+from ..machine.tls_keys import TLS_VERSIONS, load_key, load_trusted
 from .connection import MEMORY
 from .endpoint import READ, RECEIVE_BYTES_PER_TURN, SEND_BYTES_PER_TURN, Endpoint, consume, read_slice
 from .settings import ClientAuth
@@ -35,10 +34,6 @@ _VERIFY_MODES: Final = {
     ClientAuth.REQUESTED: ssl.CERT_OPTIONAL,
     ClientAuth.REQUIRED: ssl.CERT_REQUIRED,
 }
-_CONVERT: Final = (
-    "convert it once: `keytool -importkeystore -srckeystore OLD -destkeystore new.p12 -deststoretype PKCS12`, then "
-    "`openssl pkcs12 -in new.p12 -out new.pem`, and set {kind}.type=PEM and {kind}.location=new.pem"
-)
 _CIPHERTEXT_BYTES: Final = 64 * 1024
 _PLAINTEXT_BYTES: Final = 256 * 1024
 
@@ -47,24 +42,26 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
     """Return the context of a listener.
 
     Raises:
-        ConfigError: A store has a type that Python cannot read, is missing, or does not fit; says what to do.
+        ConfigError: A store or text is missing, contradicts another setting, or cannot be used; says what to do.
     """
-    _check_type("ssl.keystore", settings.keystore_type)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     versions = sorted(_version(name) for name in settings.enabled_protocols)
     if not versions:
         raise ConfigError("no TLS version is enabled", where="ssl.enabled.protocols", hint="TLSv1.2,TLSv1.3")
     context.minimum_version = versions[0]
     context.maximum_version = versions[-1]
-    try:
-        _load_key(context, settings)
-    except (OSError, ValueError) as error:
+    if not load_key(context, settings):
         raise ConfigError(
-            f"the certificate or key of the TLS listener cannot be used: {_key_trouble(settings, error)}",
+            "neither ssl.keystore.location nor ssl.keystore.certificate.chain with ssl.keystore.key is set",
             where="ssl.keystore.location",
-            hint="a PEM file with the private key and the certificate chain; ssl.key.password if it is encrypted",
-        ) from error
-    _load_authorities(context, settings)
+            hint="a listener that speaks TLS needs a certificate",
+        )
+    if not load_trusted(context, settings) and settings.client_auth is not ClientAuth.NONE:
+        raise ConfigError(
+            "clients are asked for certificates, but no authority is trusted",
+            where="ssl.client.auth",
+            hint="set ssl.truststore.location",
+        )
     context.verify_mode = _VERIFY_MODES[settings.client_auth]
     return context
 
@@ -78,66 +75,6 @@ def _version(name: str) -> ssl.TLSVersion:
             hint=f"known are {', '.join(TLS_VERSIONS)}",
         )
     return version
-
-
-def _check_type(kind: str, store_type: str) -> None:
-    if store_type.upper() != "PEM":
-        raise ConfigError(
-            f"stores of type {store_type} cannot be read: Python's TLS takes PEM only",
-            where=f"{kind}.type",
-            hint=_CONVERT.format(kind=kind),
-        )
-
-
-def _load_key(context: ssl.SSLContext, settings: TlsSettings) -> None:
-    if not load_key(context, settings):
-        raise ValueError(
-            "neither ssl.keystore.location nor ssl.keystore.certificate.chain with ssl.keystore.key is set"
-        )
-
-
-def _key_trouble(settings: TlsSettings, error: OSError | ValueError) -> str:
-    """Return what is wrong with the key and the certificates: OpenSSL's own words name lines of its source."""
-    if isinstance(error, ssl.SSLError):
-        location = settings.keystore_location
-        pem = Path(location).read_bytes() if location else (settings.keystore_key or "").encode()
-        if b"PRIVATE KEY-----" not in pem:
-            reason = "there is no private key in it"
-        elif b"ENCRYPTED" in pem:
-            given = "does not decrypt it" if settings.key_password else "is not set"
-            reason = f"the private key is encrypted, and ssl.key.password {given}"
-        elif location and b"BEGIN CERTIFICATE-----" not in pem:
-            reason = "there is no certificate in it"
-        else:
-            reason = error.reason.lower().replace("_", " ") if error.reason else "it cannot be parsed"
-    else:
-        reason = getattr(error, "strerror", None) or str(error)
-    return f"{settings.keystore_location}: {reason}" if settings.keystore_location else reason
-
-
-def _load_authorities(context: ssl.SSLContext, settings: TlsSettings) -> None:
-    if settings.truststore_certificates is None and settings.truststore_location is None:
-        if settings.client_auth is not ClientAuth.NONE:
-            raise ConfigError(
-                "clients are asked for certificates, but no authority is trusted",
-                where="ssl.client.auth",
-                hint="set ssl.truststore.type=PEM and ssl.truststore.location",
-            )
-        return
-    _check_type("ssl.truststore", settings.truststore_type)
-    try:
-        context.load_verify_locations(cafile=settings.truststore_location, cadata=settings.truststore_certificates)
-    except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"the trusted certificates cannot be read: {_authorities_trouble(settings, error)}",
-            where="ssl.truststore.location",
-            hint="a PEM file with the certificates of the authorities",
-        ) from error
-
-
-def _authorities_trouble(settings: TlsSettings, error: OSError | ValueError) -> str:
-    reason = "there is no certificate in it" if isinstance(error, ssl.SSLError) else getattr(error, "strerror", "")
-    return f"{settings.truststore_location or 'ssl.truststore.certificates'}: {reason or error}"
 
 
 @attrs.define(eq=False, repr=False)

@@ -13,9 +13,13 @@ class TlsClientSettings:
     """How to speak TLS to brokers (`ssl.*`); kept out of reprs, since it holds keys.
 
     Attributes:
-        truststore_location: PEM file; None with no certificates either: the system's authorities.
+        truststore_type: JKS, PKCS12 or PEM; None: the file's content tells.
+        truststore_location: A file; None with no certificates either: the system's authorities.
+        truststore_password: Of that file, if it is not PEM.
         truststore_certificates: PEM text.
-        keystore_location: PEM file with key and chain.
+        keystore_type: As `truststore_type`.
+        keystore_location: A file with key and chain.
+        keystore_password: Of that file, if it is not PEM.
         keystore_certificate_chain: PEM text.
         keystore_key: PEM text.
         key_password: What the key is encrypted with.
@@ -23,9 +27,13 @@ class TlsClientSettings:
         enabled_protocols: `TLSv1.2`, `TLSv1.3`.
     """
 
+    truststore_type: str | None = None
     truststore_location: str | None = None
+    truststore_password: str | None = None
     truststore_certificates: str | None = None
+    keystore_type: str | None = None
     keystore_location: str | None = None
+    keystore_password: str | None = None
     keystore_certificate_chain: str | None = None
     keystore_key: str | None = None
     key_password: str | None = None

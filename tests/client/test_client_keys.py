@@ -35,8 +35,8 @@ READERS: dict[str, Callable[[Mapping[str, object]], object]] = {
 
 OUR_DEFAULTS = {
     "enable.metrics.push": ("false", "client telemetry is not built yet, so nothing is pushed"),
-    "ssl.keystore.type": ("PEM", "the only type that Python's TLS reads"),
-    "ssl.truststore.type": ("PEM", "the only type that Python's TLS reads"),
+    "ssl.keystore.type": (None, "the file's content tells, also of PEM"),
+    "ssl.truststore.type": (None, "the file's content tells, also of PEM"),
     "partition.assignment.strategy": ("", "without it the same two assignors, which plugins offer by name"),
 }
 """Defaults that differ from Kafka's, and why."""
@@ -48,8 +48,8 @@ OUR_LIMITS = {
     "transaction.timeout.ms": "brokers refuse 0 or less",
     "socket.connection.setup.timeout.ms": "nothing connects in 0 ms or less",
     "socket.connection.setup.timeout.max.ms": "nothing connects in 0 ms or less",
-    "ssl.keystore.type": "PEM only",
-    "ssl.truststore.type": "PEM only",
+    "ssl.keystore.type": "there are no providers of others",
+    "ssl.truststore.type": "there are no providers of others",
     "ssl.endpoint.identification.algorithm": "Java knows LDAP too",
     "ssl.enabled.protocols": "older versions are not safe",
     "compression.gzip.level": "0 is refused together with the codec",

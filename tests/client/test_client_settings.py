@@ -60,7 +60,7 @@ def test_several_bootstrap_servers_and_ipv6() -> None:
         ({"interceptor.classes": [object()]}, "has no method on_send or on_acknowledgement"),
         ({"value.serializer": 5}, "neither callable"),
         ({"security.protocol": "sasl_ssl"}, "SASL is not built yet"),
-        ({"ssl.truststore.type": "JKS"}, "String must be one of: PEM"),
+        ({"ssl.truststore.type": "JCEKS"}, "one of (case insensitive): JKS, PKCS12, PEM"),
     ],
 )
 def test_what_cannot_be_is_refused_with_a_reason(given: dict[str, object], part_of_the_error: str) -> None:

@@ -157,6 +157,7 @@ LAYERED = PLAIN | {
     "log.retention.minutes": "10",
     "log.roll.ms": "500000",
     "log.roll.hours": "3",
+    "ssl.keystore.password": "secret",
     "log.cleaner.min.cleanable.ratio": "0.25",
     "group.consumer.session.timeout.ms": "45500",
     "listener.name.plaintext.ssl.client.auth": "required",
@@ -209,8 +210,7 @@ def test_layers_are_described_as_kafka_does() -> None:
     )
     # Kafka takes unknown names; we do not. Once a dynamic synonym is set, it shows the static ones at their defaults,
     # though they stay what they were: we show what they are.
-    # Nor do we take a password for a key store, which is PEM here.
-    unknown = {"foo.bar", "ssl.keystore.password"}
+    unknown = {"foo.bar"}
     but = frozenset({"log.retention.hours", "log.retention.minutes", "log.roll.hours"})
 
     broker = [row for row in kept("describe_layers:broker") if row[0] not in unknown]

@@ -197,15 +197,15 @@ def test_keys_may_stand_in_the_settings_themselves(certificates: Certificates) -
 @pytest.mark.parametrize(
     ("change", "where", "says"),
     [
-        ({"keystore_type": "JKS"}, "ssl.keystore.type", "keytool"),
-        ({"keystore_type": "PKCS12"}, "ssl.keystore.type", "openssl pkcs12"),
+        ({"keystore_type": "JKS"}, "ssl.keystore.type", "say PEM"),
+        ({"keystore_type": "JCEKS"}, "ssl.keystore.type", "keytool"),
         ({"keystore_location": "/nowhere/server.pem"}, "ssl.keystore.location", "PEM file"),
         ({"keystore_location": None}, "ssl.keystore.location", "neither"),
         ({"enabled_protocols": ("TLSv1",)}, "ssl.enabled.protocols", "TLSv1.2"),
         ({"enabled_protocols": ()}, "ssl.enabled.protocols", "no TLS version"),
         ({"client_auth": ClientAuth.REQUIRED}, "ssl.client.auth", "truststore"),
-        ({"truststore_location": "x.jks"}, "ssl.truststore.type", "keytool"),
-        ({"truststore_type": "PEM", "truststore_certificates": "no"}, "ssl.truststore.location", "authorities"),
+        ({"truststore_location": "/nowhere/trust.jks"}, "ssl.truststore.location", "No such file"),
+        ({"truststore_type": "PEM", "truststore_certificates": "no"}, "ssl.truststore.certificates", "authorities"),
     ],
 )
 def test_settings_that_cannot_be_used_say_what_to_do(

@@ -76,16 +76,16 @@ ssl.enabled.protocols
     The TLS versions that are spoken.
 
 ssl.keystore.type
-    The format of the key store; a broker without a JVM reads PEM.
+    The format of the key store: `JKS`, `PKCS12` (each reads the other too) or `PEM`; unless it is set the file tells.
 
 ssl.keystore.location
     The file with the private key and the certificate chain.
 
 ssl.keystore.password
-    The password of the key store file.
+    The password of a key store that is not PEM.
 
 ssl.key.password
-    The password of the private key.
+    The password of the private key; of a JKS or PKCS12 key store it is the store's unless it is set.
 
 ssl.keystore.key
     The private key itself, as PEM text.
@@ -94,13 +94,13 @@ ssl.keystore.certificate.chain
     The certificate chain itself, as PEM text.
 
 ssl.truststore.type
-    The format of the trust store; a broker without a JVM reads PEM.
+    The format of the trust store: `JKS`, `PKCS12` or `PEM`, as for the key store.
 
 ssl.truststore.location
     The file with the certificates that clients' certificates are checked against.
 
 ssl.truststore.password
-    The password of the trust store file.
+    The password of a trust store that is not PEM; without it nobody looks whether a JKS store is whole.
 
 ssl.truststore.certificates
     The trusted certificates themselves, as PEM text.
@@ -126,8 +126,6 @@ ssl.engine.factory.class
 
 _REFUSED: Final = {
     "ssl.protocol": "ssl.enabled.protocols alone decides which versions are spoken",
-    "ssl.keystore.password": "key stores are PEM here, whose private key has ssl.key.password",
-    "ssl.truststore.password": "trust stores are PEM here, which have no password",
     "ssl.engine.factory.class": "its Java class cannot run here, and whom it keeps out would come in",
     "ssl.cipher.suites": "Java's names of cipher suites mean nothing to the TLS library here",
 }

@@ -59,7 +59,7 @@ _COMMON: Final = (
     (
         Refusal(
             "it only means something in a JVM: TLS is Python's here",
-            "PEM files as ssl.truststore.location and ssl.keystore.location are all it needs",
+            "files as ssl.truststore.location and ssl.keystore.location are all it needs",
         ),
         """
         security.providers ssl.engine.factory.class ssl.keymanager.algorithm ssl.provider
@@ -77,8 +77,6 @@ _COMMON: Final = (
         ),
         "ssl.cipher.suites",
     ),
-    (Refusal("key stores are PEM here", "ssl.key.password opens the private key in it"), "ssl.keystore.password"),
-    (Refusal("trust stores are PEM here, which have no password", "leave it out"), "ssl.truststore.password"),
     (
         Refusal(
             "it names Java classes that look values up", "look them up yourself: settings are a mapping of Python's"

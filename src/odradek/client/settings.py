@@ -45,6 +45,8 @@ _LIST: Final = ConfigType.LIST
 _PASSWORD: Final = ConfigType.PASSWORD
 INT_MAX: Final = 2**31 - 1
 _INTERCEPTORS: Final = "interceptor.classes"
+_STORE_TYPES: Final = OneOfAnyCase(("JKS", "PKCS12", "PEM"))
+_STORE_TYPE_DOC: Final = "JKS, PKCS12 (each also reads the other) or PEM; without it the file's content tells."
 
 
 @attrs.frozen
@@ -131,14 +133,16 @@ COMMON_KEYS: Final = (
         "PLAINTEXT, or SSL for TLS.",
         OneOfAnyCase(("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")),
     ),
-    ClientKey("ssl.truststore.type", _TEXT, "PEM", "PEM is the only type that Python's TLS reads.", OneOf(("PEM",))),
-    ClientKey("ssl.truststore.location", _TEXT, None, "PEM file of trusted authorities; the system's without it."),
+    ClientKey("ssl.truststore.type", _TEXT, None, _STORE_TYPE_DOC, _STORE_TYPES),
+    ClientKey("ssl.truststore.location", _TEXT, None, "File of trusted authorities; the system's without it."),
+    ClientKey("ssl.truststore.password", _PASSWORD, None, "What a JKS or PKCS12 trust store is opened with."),
     ClientKey("ssl.truststore.certificates", _PASSWORD, None, "The same as PEM text."),
-    ClientKey("ssl.keystore.type", _TEXT, "PEM", "PEM is the only type that Python's TLS reads.", OneOf(("PEM",))),
-    ClientKey("ssl.keystore.location", _TEXT, None, "PEM file of the client's key and certificate chain."),
+    ClientKey("ssl.keystore.type", _TEXT, None, _STORE_TYPE_DOC, _STORE_TYPES),
+    ClientKey("ssl.keystore.location", _TEXT, None, "File of the client's key and certificate chain."),
+    ClientKey("ssl.keystore.password", _PASSWORD, None, "What a JKS or PKCS12 key store is opened with."),
     ClientKey("ssl.keystore.certificate.chain", _PASSWORD, None, "The client's certificate chain as PEM text."),
     ClientKey("ssl.keystore.key", _PASSWORD, None, "The client's private key as PEM text."),
-    ClientKey("ssl.key.password", _PASSWORD, None, "What the private key is encrypted with."),
+    ClientKey("ssl.key.password", _PASSWORD, None, "What the private key itself is encrypted with."),
     ClientKey(
         "ssl.endpoint.identification.algorithm",
         _TEXT,
@@ -312,9 +316,13 @@ def connection_settings(
 def tls_settings(values: Mapping[str, Any]) -> TlsClientSettings:
     """Return how TLS is spoken, from parsed values."""
     return TlsClientSettings(
+        truststore_type=values["ssl.truststore.type"],
         truststore_location=values["ssl.truststore.location"],
+        truststore_password=values["ssl.truststore.password"],
         truststore_certificates=values["ssl.truststore.certificates"],
+        keystore_type=values["ssl.keystore.type"],
         keystore_location=values["ssl.keystore.location"],
+        keystore_password=values["ssl.keystore.password"],
         keystore_certificate_chain=values["ssl.keystore.certificate.chain"],
         keystore_key=values["ssl.keystore.key"],
         key_password=values["ssl.key.password"],

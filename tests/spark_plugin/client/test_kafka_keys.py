@@ -55,7 +55,7 @@ def test_a_text_of_the_settings_is_the_servers() -> None:
         ("request.timeout.ms", "soon", "request.timeout.ms"),
         ("isolation.level", "read_all", "isolation.level"),
         ("security.protocol", "TLS", "security.protocol"),
-        ("ssl.truststore.type", "JKS", "PEM"),
+        ("ssl.truststore.type", "JCEKS", "PKCS12"),
         ("fetch.max.wait.ms", "-1", "at least 0"),
     ],
 )

@@ -1,0 +1,118 @@
+"""Pure core: PKCS12, which Java writes since 9, read by the package cryptography, which is imported here alone.
+
+*Source:* RFC 7292; `sun.security.pkcs12.PKCS12KeyStore` of OpenJDK 17.
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from .values import ONE_KEY, PrivateKeyEntry, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
+    from cryptography.x509 import Certificate
+
+INSTALL: Final = "pip install 'odradek[pkcs12]'"
+_KEY_BAG: Final = bytes.fromhex("060b2a864886f70d010c0a0102")
+"""What a protected private key begins with, 1.2.840.113549.1.12.10.1.2 as DER; it is not encrypted itself."""
+
+
+def open_key(data: bytes, password: str, key_password: str | None) -> PrivateKeyEntry:
+    """Return the only private key, and its chain.
+
+    Args:
+        data: The file.
+        password: Of the store, and of the key: keytool knows no other.
+        key_password: `ssl.key.password`; None where it is not set.
+
+    Raises:
+        StoreError: A password is wrong, the file damaged, it holds no key or several, or cryptography is not installed.
+    """
+    if key_password not in {None, password}:
+        raise StoreError(
+            "key.password",
+            "the private key of a PKCS12 store has the store's password, and ssl.key.password is another",
+            "leave ssl.key.password out",
+        )
+    found = _opened(data, password)
+    if data.count(_KEY_BAG) > 1:  # cryptography takes the first
+        raise StoreError("location", f"there are {data.count(_KEY_BAG)} private keys in it", ONE_KEY)
+    if found.key is None:
+        raise StoreError("location", "there is no private key in it", ONE_KEY)
+    if found.cert is None:
+        raise StoreError("location", "its private key has no certificate", "import it with keytool")
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    chain = _chain(found.cert.certificate, [one.certificate for one in found.additional_certs])
+    return PrivateKeyEntry(
+        found.key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption()),
+        [one.public_bytes(Encoding.DER) for one in chain],
+    )
+
+
+def anchors(data: bytes, password: str | None) -> list[bytes]:
+    """Return what a trust store trusts: all of its certificates, DER.
+
+    Java marks in the file which certificates are trusted, and cryptography does not tell; so in a file that holds a key
+    as well nobody knows which of them belong to the key alone.
+
+    Raises:
+        StoreError: The password is wrong, the file damaged, it holds a key, or cryptography is not installed.
+    """
+    found = _opened(data, password)
+    if found.key is not None:
+        raise StoreError(
+            "location",
+            "it holds a private key: which certificates are trusted cannot be told from those of the key",
+            "make a store of them alone: `keytool -exportcert -rfc`, then `keytool -importcert` into a new one",
+        )
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    return [one.certificate.public_bytes(Encoding.DER) for one in found.additional_certs]
+
+
+def _opened(data: bytes, password: str | None) -> PKCS12KeyAndCertificates:
+    try:
+        from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
+    except ImportError:
+        raise StoreError("location", "to read PKCS12 the package cryptography is needed", INSTALL) from None
+    from cryptography.exceptions import UnsupportedAlgorithm
+
+    try:
+        return load_pkcs12(data, None if password is None else password.encode())
+    except ValueError:
+        if password is None:
+            reason = "the store cannot be opened without its password, or it is damaged"
+        else:
+            reason = "the password of the store is wrong, or the store is damaged"
+        raise StoreError("password", reason, "try it with `keytool -list`") from None
+    except UnsupportedAlgorithm as error:
+        raise StoreError(
+            "location",
+            f"it is encrypted in a way that cannot be read: {error}",
+            "convert it: `keytool -importkeystore`",
+        ) from None
+
+
+def _chain(own: Certificate, others: Sequence[Certificate]) -> list[Certificate]:
+    """Return a certificate and those that signed it, each the one before; a store may hold others too."""
+    chain, left = [own], list(others)
+    while issuer := next((one for one in left if _has_signed(one, chain[-1])), None):
+        left.remove(issuer)
+        chain.append(issuer)
+    return chain
+
+
+def _has_signed(issuer: Certificate, certificate: Certificate) -> bool:
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        certificate.verify_directly_issued_by(issuer)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
