@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
     from cryptography.x509 import Certificate
 
-INSTALL: Final = "pip install 'odradek[pkcs12]'"
+INSTALL: Final = "pip install cryptography"
 _KEY_BAG: Final = bytes.fromhex("060b2a864886f70d010c0a0102")
 """What a protected private key begins with, 1.2.840.113549.1.12.10.1.2 as DER; it is not encrypted itself."""
 
