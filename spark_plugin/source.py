@@ -78,15 +78,10 @@ class DefaultSource(DataSource):
         return FilteringTopicReader(reader) if is_pushing_filters_down() else TopicReader(reader)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Return what reads a stream; raises as `reader` does.
-
-        Errors keep their traceback: Spark then stops the reader that it has not got, and that mistake of its own is
-        the last error. Only what stands above it tells of ours.
-        """
-        from .reading.stream_reader import StreamReader
+        """Return what reads a stream; its first call raises what `reader` does."""
         from .source_stream import TopicStreamReader
 
-        return TopicStreamReader(StreamReader.of(self.options, columns_of(schema)))
+        return TopicStreamReader(self.options, schema)
 
     @plain_errors()
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:

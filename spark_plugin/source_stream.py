@@ -9,6 +9,7 @@ Were it imported there, an older Spark would find no data source of anybody's: o
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -20,22 +21,34 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from .source import TaskPartition, read_partition
+from .source import TaskPartition, columns_of, read_partition
 from .worker import plain_errors, settle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     import pyarrow as pa
+    from pyspark.sql.types import StructType
 
     from .reading.stream_reader import StreamReader
 
 
 class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A stream of topics: one process on the driver keeps it for the whole run of a query."""
+    """A stream of topics: one process on the driver keeps it for the whole run of a query.
 
-    def __init__(self, reader: StreamReader) -> None:
-        self._reader = reader
+    What is wrong with options and schema is told by the first call and not when it is made: where that fails Spark
+    stops the reader that it has not got, and shows the error which that is.
+    """
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        self._options = options
+        self._schema = schema
+
+    @cached_property
+    def _reader(self) -> StreamReader:
+        from .reading.stream_reader import StreamReader
+
+        return StreamReader.of(self._options, columns_of(self._schema))
 
     @plain_errors()
     def initialOffset(self) -> dict[str, Any]:
@@ -43,6 +56,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         settle(freezes=self._reader.options.gc_freeze)
         return self._reader.initial_offset()
 
+    @plain_errors()
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return what the options say; Spark may choose another limit, as the trigger demands."""
         options = self._reader.options
@@ -57,6 +71,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return where the next micro-batch ends; `start` itself when there is nothing for one."""
         return self._reader.latest_offset(start, is_limited=not isinstance(limit, ReadAllAvailable))
 
+    @plain_errors()
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """Return the ends of the partitions, for the query's progress."""
         return self._reader.known_ends()
@@ -70,6 +85,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Read what one task reads."""
         return read_partition(partition)
 
+    @plain_errors()
     def commit(self, end: dict[str, Any]) -> None:
         """Take note that Spark is done with everything before `end`."""
         self._reader.commit(end)

@@ -28,6 +28,9 @@ HIDE_TRACEBACK: Final = "SPARK_HIDE_TRACEBACK"
 PUSHDOWN_MODULE: Final = "pyspark.sql.worker.data_source_pushdown_filters"
 """The program of a planner that is asked to push filters down, and of none else."""
 
+ENDING_MODULE: Final = "pyspark.sql.worker.python_streaming_sink_runner"
+"""The program that commits or aborts a micro-batch, and none else."""
+
 _frozen: list[bool] = []
 
 
@@ -69,6 +72,14 @@ def is_pushing_filters_down() -> bool:
     default. A Spark that names its program otherwise gets a reader without it: slower, and right.
     """
     return PUSHDOWN_MODULE in sys.modules
+
+
+def is_ending_a_batch() -> bool:
+    """Say whether this process has Spark commit or abort micro-batches: it asks no broker unless there is a reason.
+
+    A Spark that names its program otherwise asks once too often.
+    """
+    return ENDING_MODULE in sys.modules
 
 
 @attrs.frozen

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from ..first_contact import first_client
-from ..worker import plain_errors
+from ..worker import is_ending_a_batch, plain_errors
 from .write_task import abort, commit, plan_write, write_partition
 
 if TYPE_CHECKING:
@@ -103,8 +103,13 @@ def open_stream_writer(options: Mapping[str, str], schema: StructType, overwrite
     """Return what writes micro-batches; raises as `open_writer`.
 
     Output mode `complete` comes as `overwrite`: each time the whole result is appended, as the connector does.
+    Spark plans the micro-batches of a query in one process as long as they follow each other within a minute, so that
+    it is only the first that has to meet the brokers soon; later ones are as patient as tasks.
     """
-    return TopicStreamWriter(plan_write(options, _columns(schema), is_stream=True, is_overwriting=overwrite))
+    plan = plan_write(options, _columns(schema), is_stream=True, is_overwriting=overwrite)
+    if not is_ending_a_batch():
+        first_client(plan.client)
+    return TopicStreamWriter(plan)
 
 
 def _columns(schema: StructType) -> list[tuple[str, str]]:

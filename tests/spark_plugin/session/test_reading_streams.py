@@ -95,5 +95,10 @@ def test_a_stream_without_news_ends_without_a_batch(
 def test_ending_options_are_refused_when_a_stream_starts(
     read_stream: Callable[..., DataFrame], run: Callable[..., StreamingQuery], kit: Kit
 ) -> None:
-    with pytest.raises(Exception, match="not valid in streaming queries"):
+    with pytest.raises(Exception, match="not valid in streaming queries") as caught:
         run(read_stream(kit.new_topic(), {"endingOffsets": "latest"}), Batches())
+
+    text = str(caught.value)
+    assert "not valid in streaming queries" in text.splitlines()[0]
+    assert "Traceback" not in text
+    assert "UnboundLocalError" not in text  # Spark's own, where no reader is made

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import io
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -21,12 +22,14 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
-from pyspark.sql.types import BinaryType, LongType, StructField, StructType, TimestampType
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType, TimestampType
 
-from odradek.spark_plugin import worker
+from odradek.spark_plugin import first_contact, worker
 from odradek.spark_plugin.arrow import schema_of
+from odradek.spark_plugin.client.errors import ConnectionFailedError
 from odradek.spark_plugin.errors import OptionError, SchemaError
 from odradek.spark_plugin.source import DefaultSource
+from tests.spark_plugin.client.scripted import Network
 from tests.spark_plugin.topic_kit import Kit
 
 PROJECTED = StructType([StructField("offset", LongType()), StructField("value", BinaryType())])
@@ -161,6 +164,48 @@ def test_limits_are_those_of_the_options(kit: Kit, topic: str) -> None:
 def test_a_column_that_is_said_to_be_never_null_is_refused(kit: Kit, topic: str) -> None:
     with pytest.raises(SchemaError, match="offset is never null"):
         source_of(kit, topic).reader(StructType([StructField("offset", LongType(), nullable=False)]))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda reader: reader.initialOffset(),
+        lambda reader: reader.getDefaultReadLimit(),
+        lambda reader: reader.latestOffset({}, ReadAllAvailable()),
+        lambda reader: reader.partitions({}, {}),
+        lambda reader: reader.prepareForTriggerAvailableNow(),
+    ],
+)
+def test_what_is_wrong_with_a_stream_is_told_by_the_first_call_whichever_it_is(
+    kit: Kit, topic: str, monkeypatch: pytest.MonkeyPatch, call: Callable[[Any], object]
+) -> None:
+    monkeypatch.setenv(worker.HIDE_TRACEBACK, "0")
+    reader = through_pickle(source_of(kit, topic, endingOffsets="latest").streamReader(PROJECTED))
+
+    with pytest.raises(OptionError, match="not valid in streaming queries"):
+        call(reader)
+
+    assert os.environ[worker.HIDE_TRACEBACK] == "1"
+
+
+@pytest.mark.parametrize("is_ending", [False, True])
+def test_a_planner_of_micro_batches_meets_the_brokers_and_who_ends_them_does_not(
+    monkeypatch: pytest.MonkeyPatch, is_ending: bool
+) -> None:
+    monkeypatch.setattr(worker, "ENDING_MODULE", __name__ if is_ending else "not.loaded")
+    client = Network().client(bootstrap_servers="dead:1")
+    monkeypatch.setattr(first_contact, "client_for", lambda _settings: client)
+    options = CaseInsensitiveDict({"kafka.bootstrap.servers": "dead:1", "topic": "t"})
+    schema = StructType([StructField("value", StringType())])
+
+    def opened() -> object:
+        return DefaultSource(options).streamWriter(schema, False)
+
+    if is_ending:
+        assert opened()
+    else:
+        with pytest.raises(ConnectionFailedError, match=r"option 'kafka\.bootstrap\.servers': .*dead:1"):
+            opened()
 
 
 def test_what_is_wrong_is_told_when_spark_asks_for_the_schema(kit: Kit) -> None:

@@ -97,3 +97,19 @@ def test_a_stream_is_written_exactly_once_through_a_restart(
     assert len(before) == 100
     assert len(after) == 110
     assert sorted(row[1] for row in after) == sorted(row[1] for row in kit.consumed(source))
+
+
+def test_a_stream_to_brokers_that_all_refuse_fails_with_the_option_in_the_first_line(
+    read_stream: Callable[..., Any], kit: Kit, tmp_path: Path
+) -> None:
+    source = kit.new_topic()
+    kit.fill(source, 3)
+    frame = read_stream(source, {"startingOffsets": "earliest"})
+    sink = frame.select("value").writeStream.format("odradek").trigger(availableNow=True)
+    options = {"topic": "t", "kafka.bootstrap.servers": "127.0.0.1:1", "checkpointLocation": str(tmp_path)}
+
+    with pytest.raises(Exception, match=r"127\.0\.0\.1:1") as caught:
+        sink.options(**options).start().awaitTermination(120)
+
+    first = str(caught.value).splitlines()[0]
+    assert "option 'kafka.bootstrap.servers': no broker answered" in first
