@@ -1,0 +1,51 @@
+"""Shell: trio's scheduling, made to depend on a seed alone.
+
+trio runs what is runnable in batches, and turns every other batch round, so that nobody relies on an order. What of
+that and of trio's other bookkeeping could differ between two runs of one seed, and what is done about it:
+
+| in trio | what differs | here |
+| --- | --- | --- |
+| order of a batch | a random reversal, by a source of trio's own | `_ALLOW_DETERMINISTIC_SCHEDULING`: sorted by age of task, then shuffled by our source |
+| tasks woken by one `Event`, children that are cancelled | kept in sets: by address in memory | all of them become runnable in the same batch, which is sorted |
+| deadlines of one moment | expire in the order of addresses | as above: what they wake is sorted |
+| where trio's own clock begins | random | the clock is ours |
+| worker threads, signals, sockets | the machine | none: `threads.py`, `network.py` |
+
+Both names are private to trio. `tests/lab/simulator/test_scheduling.py` fails when a version of trio has them no more,
+or when they no longer do what is said here.
+"""
+
+from __future__ import annotations
+
+import importlib
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Iterator
+
+MODULE: Final = "trio._core._run"
+SWITCH: Final = "_ALLOW_DETERMINISTIC_SCHEDULING"
+SOURCE: Final = "_r"
+
+
+@contextmanager
+def deterministic_scheduling(source: random.Random) -> Iterator[None]:
+    """Have every trio run that begins in the block take its order of tasks from `source`.
+
+    Raises:
+        RuntimeError: This version of trio does not have what is needed.
+    """
+    run: Any = importlib.import_module(MODULE)
+    missing = [name for name in (SWITCH, SOURCE) if not hasattr(run, name)]
+    if missing:
+        raise RuntimeError(f"this version of trio cannot be simulated with: {MODULE} has no {', '.join(missing)}")
+    before = {name: getattr(run, name) for name in (SWITCH, SOURCE)}
+    setattr(run, SWITCH, True)
+    setattr(run, SOURCE, source)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(run, name, value)
