@@ -8,7 +8,7 @@ import random
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import trio
@@ -81,10 +81,10 @@ def test_a_shuffled_batch_has_first_been_sorted_by_trio() -> None:
     """Or sets, ordered by where objects lie, would show through."""
 
     class Watching(random.Random):
-        batches: list[list[int]] = []
+        batches: ClassVar[list[list[int]]] = []
 
-        def shuffle(self, batch: Any) -> None:
-            self.batches.append([task._counter for task in batch])
+        def shuffle(self, x: Any) -> None:
+            self.batches.append([task._counter for task in x])
 
     async def main() -> None:
         event = trio.Event()
@@ -153,7 +153,7 @@ def test_a_run_in_which_nothing_can_happen_any_more_fails() -> None:
 
 def test_a_run_that_outlasts_its_time_fails() -> None:
     async def main() -> None:
-        while True:
+        while True:  # noqa: ASYNC110 - nothing is waited for
             await trio.sleep(1)
 
     with pytest.raises(SimulationError, match="did not end within 61 s of virtual time"):

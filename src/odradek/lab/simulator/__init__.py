@@ -7,4 +7,10 @@
 | `world` | virtual time and the queue of events |
 | `scheduling` | trio's order of tasks, made to depend on the seed |
 | `running` | a trio run on virtual time |
+| `network` | hosts, links, and streams of bytes between them |
+| `sockets` | sockets and what watches them, as a program has them |
+| `stream` | a client's connection, as a stream of trio |
+| `disk` | a file system that knows what has reached the disk |
+| `files` | what one process sees of a disk |
+| `threads` | worker threads as events |
 """

@@ -140,7 +140,6 @@ def run_in_world(world: World, main: Callable[[], Awaitable[T]], *, limit_ns: in
 @contextmanager
 def _collecting_by_count() -> Iterator[None]:
     was_enabled = gc.isenabled()
-    gc.collect()
     gc.disable()
     try:
         yield

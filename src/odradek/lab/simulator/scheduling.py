@@ -5,14 +5,15 @@ that and of trio's other bookkeeping could differ between two runs of one seed, 
 
 | in trio | what differs | here |
 | --- | --- | --- |
-| order of a batch | a random reversal, by a source of trio's own | `_ALLOW_DETERMINISTIC_SCHEDULING`: sorted by age of task, then shuffled by our source |
-| tasks woken by one `Event`, children that are cancelled | kept in sets: by address in memory | all of them become runnable in the same batch, which is sorted |
+| order of a batch | a random reversal | the switch: sorted by age of task, then shuffled by our source |
+| tasks of one `Event`, of a cancelled scope | kept in sets, by address | they run in the same batch, which is sorted |
 | deadlines of one moment | expire in the order of addresses | as above: what they wake is sorted |
 | where trio's own clock begins | random | the clock is ours |
 | worker threads, signals, sockets | the machine | none: `threads.py`, `network.py` |
 
-Both names are private to trio. `tests/lab/simulator/test_scheduling.py` fails when a version of trio has them no more,
-or when they no longer do what is said here.
+The switch, `_ALLOW_DETERMINISTIC_SCHEDULING`, and the source, `_r`, are private to trio.
+`tests/lab/simulator/test_scheduling.py` fails when a version of trio has them no more, or when they no longer do what
+is said here.
 """
 
 from __future__ import annotations
