@@ -108,7 +108,7 @@ class LogDir:
             StorageError: Another broker holds it.
             OSError: The disk fails.
         """
-        for missing in [p for p in (*reversed(self.path.parents), self.path) if not p.exists()]:
+        for missing in [p for p in (*reversed(self.path.parents), self.path) if not self._is_there(p)]:
             self._files.mkdir(missing)
             self._files.fsync_directory(missing.parent)
         try:
@@ -126,6 +126,13 @@ class LogDir:
         except CorruptionError as exc:
             advice = "start the version that wrote it, or give the broker another directory in log.dirs"
             raise CorruptionError(f"{path}: {exc}: {advice}") from exc
+
+    def _is_there(self, path: Path) -> bool:
+        try:
+            self._files.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
 
     def claim(self, meta: MetaProperties) -> None:
         """Write the directory's identity."""
