@@ -103,7 +103,8 @@ class LogWriter:
         self._cuts_count = self._replacements_count = 0
         self._epochs_version, self._durable_epochs = int(opened.has_new_epochs), 0
         self._has_unsaved_epoch = self._is_epoch_file_behind = False
-        self._durable_entries = 0
+        # Nobody knows what the process that made the directory had synced of it, its own name included.
+        self._durable_entries = -1
         self._sidecars_begun = 0
         self._grown_sidecars: set[Path] = set()
         self._places: dict[int, tuple[Segment, int]] = {}

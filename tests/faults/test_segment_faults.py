@@ -205,6 +205,31 @@ def test_a_loss_of_power_leaves_a_prefix_with_all_that_was_flushed(config: LogCo
     loop([*range(7, 800, 43), MANY], lambda d, n: lose_power(d, n, styles=PowerLoss, config=config))
 
 
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_a_log_that_an_earlier_process_made_is_there_after_a_loss_of_power_once_flushed(
+    tmp_path: Path, is_killed: bool
+) -> None:
+    """Nothing was flushed in that process, the name of the log's directory neither."""
+    before, left = tmp_path / "before", tmp_path / "left"
+    before.mkdir()
+    left.mkdir()
+    files, ledger = FaultyFiles(before), Ledger()
+    engine = SegmentEngine(make_context(before, files=files))
+    engine.start()
+    engine.open_log(PARTITION, CONFIG)
+    engine.abandon() if is_killed else engine.close({})
+    engine = SegmentEngine(make_context(before, files=files))
+    engine.start()
+    log = engine.open_log(PARTITION, CONFIG)
+    append(log, ledger, 3, epoch=1)
+    flush(log, ledger)
+    engine.abandon()
+    files.crash()
+    files.after_power_loss(left, PowerLoss.LOST, random.Random(1))
+
+    check(left, ledger, ledger.flushed)
+
+
 @pytest.mark.sweep
 @pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC, errno.EMFILE, errno.EACCES])
 def test_no_failing_operation_loses_anything_that_was_written(error: int) -> None:
