@@ -10,19 +10,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ...contracts.api_handler import AS_TASK
 from ...contracts.pieces import ListPieces
 from ...errors import ErrorCode, KafkaError
 from ...metadata.names import is_valid_topic_name
 from ...types import ZERO_ID
+from ...turnstile import run_at_once, run_in_slices
 from ...wire.messages.api_03_metadata import (
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from .at_once import are_many
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Set
+    from collections.abc import Callable, Generator, Iterable, Set
 
     from ...contracts.api_handler import Answer, RequestContext
     from ...contracts.election import PartitionState
@@ -72,20 +75,38 @@ class MetadataHandler:
         self._internal_topics = internal_topics
 
     def handle(self, request: MetadataRequest, context: RequestContext) -> Answer:
-        """Answer with the topics asked for, or all."""
+        """Answer with the topics asked for, or all; at once unless they have many partitions."""
+        image = self._image()
+        if _asks_for_all(request, context.api_version):
+            is_long = are_many(len(topic.partitions) for topic in image.topics_by_name.values())
+        else:
+            is_long = are_many(_partitions_count(image, wanted) for wanted in request.topics or ())
+        return AS_TASK if is_long else run_at_once(self._answer_in_steps(request, context))
+
+    async def handle_async(self, request: MetadataRequest, context: RequestContext) -> Answer:
+        """Answer what is long. Cancelled: nobody waits for it any more."""
+        return await run_in_slices(self._answer_in_steps(request, context))
+
+    def _answer_in_steps(
+        self, request: MetadataRequest, context: RequestContext
+    ) -> Generator[None, None, MetadataResponse]:
         image = self._image()
         version = context.api_version
         listener = context.connection.listener_name
         live = frozenset(image.live_brokers())
         operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NO_OPERATIONS
-        if request.topics is None or (not request.topics and version < FIRST_VERSION_WITH_EMPTY_LIST):
-            topics = [self._topic(topic, live, operations) for topic in image.topics_by_name.values()]
-        elif any(wanted.topic_id != ZERO_ID or wanted.name is None for wanted in request.topics):
-            topics = self._topics_by_id(request.topics, image, live, operations, version)
+        wanted_topics = request.topics
+        if wanted_topics is None or _asks_for_all(request, version):
+            topics = []
+            for topic in image.topics_by_name.values():
+                topics.append((yield from self._topic(topic, live, operations)))
+                yield
+        elif any(wanted.topic_id != ZERO_ID or wanted.name is None for wanted in wanted_topics):
+            topics = yield from self._topics_by_id(wanted_topics, image, live, operations, version)
         else:
-            names = dict.fromkeys(wanted.name or "" for wanted in request.topics)
+            names = dict.fromkeys(wanted.name or "" for wanted in wanted_topics)
             may_create = version < FIRST_VERSION_WITH_CREATION_FLAG or request.allow_auto_topic_creation
-            topics = self._topics_by_name(names, image, live, operations, may_create=may_create)
+            topics = yield from self._topics_by_name(names, image, live, operations, may_create=may_create)
         return MetadataResponse(
             brokers=_brokers(image, listener),
             cluster_id=image.cluster_id,
@@ -98,7 +119,7 @@ class MetadataHandler:
 
     def _topics_by_name(
         self, names: Iterable[str], image: MetadataImage, live: frozenset[int], operations: int, *, may_create: bool
-    ) -> list[MetadataResponseTopic]:
+    ) -> Generator[None, None, list[MetadataResponseTopic]]:
         """Return the topics that exist, in the order asked, then the others."""
         known: list[MetadataResponseTopic] = []
         unknown: list[MetadataResponseTopic] = []
@@ -106,7 +127,7 @@ class MetadataHandler:
         for name in names:
             topic = image.topics_by_name.get(name)
             if topic is not None:
-                known.append(self._topic(topic, live, operations))
+                known.append((yield from self._topic(topic, live, operations)))
             else:
                 unknown.append(self._missing_topic(name, missing, operations, may_create=may_create))
         if missing:
@@ -135,7 +156,7 @@ class MetadataHandler:
         live: frozenset[int],
         operations: int,
         version: int,
-    ) -> list[MetadataResponseTopic]:
+    ) -> Generator[None, None, list[MetadataResponseTopic]]:
         """Return the unknown ids, then the topics that exist; entries without an id are not looked at.
 
         Raises:
@@ -152,19 +173,25 @@ class MetadataHandler:
         for topic_id in ids:
             topic = image.topics_by_id.get(topic_id)
             if topic is not None:
-                known.append(self._topic(topic, live, operations))
+                known.append((yield from self._topic(topic, live, operations)))
             else:
                 unknown.append(
                     MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
                 )
         return unknown + known
 
-    def _topic(self, topic: TopicImage, live: frozenset[int], operations: int) -> MetadataResponseTopic:
+    def _topic(
+        self, topic: TopicImage, live: frozenset[int], operations: int
+    ) -> Generator[None, None, MetadataResponseTopic]:
+        partitions = []
+        for index, state in enumerate(topic.partitions):
+            partitions.append(_partition(index, state, live))
+            yield
         return MetadataResponseTopic(
             name=topic.name,
             topic_id=topic.topic_id,
             is_internal=topic.name in self._internal_topics,
-            partitions=[_partition(index, state, live) for index, state in enumerate(topic.partitions)],
+            partitions=partitions,
             topic_authorized_operations=operations,
         )
 
@@ -177,6 +204,15 @@ class MetadataHandler:
                 for topic in request.topics or ()
             ],
         )
+
+
+def _asks_for_all(request: MetadataRequest, version: int) -> bool:
+    return request.topics is None or (not request.topics and version < FIRST_VERSION_WITH_EMPTY_LIST)
+
+
+def _partitions_count(image: MetadataImage, wanted: MetadataRequestTopic) -> int:
+    topic = image.topics_by_name.get(wanted.name or "") or image.topics_by_id.get(wanted.topic_id)
+    return 0 if topic is None else len(topic.partitions)
 
 
 def _brokers(image: MetadataImage, listener_name: str) -> list[MetadataResponseBroker]:

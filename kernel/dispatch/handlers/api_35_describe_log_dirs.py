@@ -9,15 +9,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...contracts.api_handler import AS_TASK
 from ...errors import ErrorCode
+from ...turnstile import run_at_once, run_in_slices
 from ...wire.messages.api_35_describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsResponse,
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from .at_once import are_many
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from ...contracts.api_handler import Answer, RequestContext
     from ...contracts.log_values import LogDirInfo
     from ...partitions.replica import FutureLog, Replica
@@ -34,8 +39,20 @@ class DescribeLogDirsHandler:
         self._replicas = replicas
 
     def handle(self, request: DescribeLogDirsRequest, context: RequestContext) -> Answer:
-        """List every directory of every storage."""
-        found = self._topics_by_dir(request)
+        """List every directory of every storage; at once unless there are many partitions in them."""
+        topics = self._replicas.topics
+        if request.topics is None:
+            is_long = are_many(len(topic.partitions) for topic in topics.values())
+        else:
+            is_long = are_many(len(topic.partitions) for topic in request.topics)
+        return AS_TASK if is_long else run_at_once(self._answer_in_steps(request))
+
+    async def handle_async(self, request: DescribeLogDirsRequest, context: RequestContext) -> Answer:
+        """Answer what is long. Cancelled: nobody waits for it any more."""
+        return await run_in_slices(self._answer_in_steps(request))
+
+    def _answer_in_steps(self, request: DescribeLogDirsRequest) -> Generator[None, None, DescribeLogDirsResponse]:
+        found = yield from self._topics_by_dir(request)
         results = [
             _describe(log_dir, found.get(log_dir.path, []))
             for engine in self._replicas.engines.values()
@@ -43,15 +60,19 @@ class DescribeLogDirsHandler:
         ]
         return DescribeLogDirsResponse(results=results)
 
-    def _topics_by_dir(self, request: DescribeLogDirsRequest) -> dict[str, list[DescribeLogDirsTopic]]:
-        """Return the wanted topics of each directory."""
+    def _topics_by_dir(
+        self, request: DescribeLogDirsRequest
+    ) -> Generator[None, None, dict[str, list[DescribeLogDirsTopic]]]:
+        """Return the wanted topics of each directory; what changes meanwhile is told as it is when its turn comes."""
         wanted = None if request.topics is None else {topic.topic: set(topic.partitions) for topic in request.topics}
         found: dict[str, list[DescribeLogDirsTopic]] = {}
-        for topic in self._replicas.topics.values():
+        for topic in list(self._replicas.topics.values()):
+            yield
             if wanted is not None and topic.name not in wanted:
                 continue
             by_dir: dict[str, list[DescribeLogDirsPartition]] = {}
-            for index, replica in topic.partitions.items():
+            for index, replica in list(topic.partitions.items()):
+                yield
                 if replica.offline_reason is not None or (wanted is not None and index not in wanted[topic.name]):
                     continue
                 part = DescribeLogDirsPartition(

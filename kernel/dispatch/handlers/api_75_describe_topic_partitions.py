@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ...contracts.api_handler import AS_TASK
 from ...errors import ErrorCode, KafkaError
 from ...metadata.names import is_valid_topic_name
+from ...turnstile import run_at_once, run_in_slices
 from ...wire.messages.api_75_describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponsePartition,
@@ -18,9 +20,10 @@ from ...wire.messages.api_75_describe_topic_partitions import (
     ResponseCursor,
 )
 from .api_03_metadata import TOPIC_OPERATIONS
+from .at_once import ITEMS_AT_ONCE, are_many
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Set
+    from collections.abc import Callable, Generator, Set
 
     from ...contracts.api_handler import Answer, RequestContext
     from ...contracts.election import PartitionState
@@ -54,7 +57,26 @@ class DescribeTopicPartitionsHandler:
         self._internal_topics = internal_topics
 
     def handle(self, request: DescribeTopicPartitionsRequest, context: RequestContext) -> Answer:
-        """Answer at once."""
+        """Answer at once unless the page is large."""
+        topics = self._image().topics_by_name
+        if not request.topics:
+            has_many = are_many(len(topic.partitions) for topic in topics.values())
+            is_long = has_many and self._limit(request) > ITEMS_AT_ONCE
+        else:
+            found = (topics.get(wanted.name) for wanted in request.topics)
+            is_long = are_many(0 if each is None else len(each.partitions) for each in found)
+        return AS_TASK if is_long else run_at_once(self._answer_in_steps(request))
+
+    async def handle_async(self, request: DescribeTopicPartitionsRequest, context: RequestContext) -> Answer:
+        """Answer what is long. Cancelled: nobody waits for it any more."""
+        return await run_in_slices(self._answer_in_steps(request))
+
+    def _limit(self, request: DescribeTopicPartitionsRequest) -> int:
+        return max(min(request.response_partition_limit, self._partitions_max()), 1)
+
+    def _answer_in_steps(
+        self, request: DescribeTopicPartitionsRequest
+    ) -> Generator[None, None, DescribeTopicPartitionsResponse]:
         image = self._image()
         names = sorted({topic.name for topic in request.topics}) or sorted(image.topics_by_name)
         first = 0
@@ -64,8 +86,7 @@ class DescribeTopicPartitionsHandler:
             first = request.cursor.partition_index if names[:1] == [request.cursor.topic_name] else 0
         elif "" in names:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka, which then looks for a cursor
-        limit = max(min(request.response_partition_limit, self._partitions_max()), 1)
-        return _page(image, names, first, limit, self._internal_topics)
+        return (yield from _page(image, names, first, self._limit(request), self._internal_topics))
 
     def error_response(
         self, request: DescribeTopicPartitionsRequest, context: RequestContext, code: ErrorCode, detail: str
@@ -85,10 +106,11 @@ def _check_cursor(cursor: Cursor, names: list[str], *, asked_for_all: bool) -> N
 
 def _page(
     image: MetadataImage, names: list[str], first: int, limit: int, internal_topics: Set[str]
-) -> DescribeTopicPartitionsResponse:
+) -> Generator[None, None, DescribeTopicPartitionsResponse]:
     topics: list[DescribeTopicPartitionsResponseTopic] = []
     live = frozenset(image.live_brokers())
     for name in names:
+        yield
         if limit == 0:
             return DescribeTopicPartitionsResponse(
                 topics=topics, next_cursor=ResponseCursor(topic_name=name, partition_index=0)
@@ -98,7 +120,7 @@ def _page(
             topics.append(_missing(name, internal_topics))
         else:
             end = min(len(topic.partitions), first + limit)
-            topics.append(_topic(topic, range(first, end), live, internal_topics))
+            topics.append((yield from _topic(topic, range(first, end), live, internal_topics)))
             if end < len(topic.partitions):
                 return DescribeTopicPartitionsResponse(
                     topics=topics, next_cursor=ResponseCursor(topic_name=name, partition_index=end)
@@ -120,12 +142,16 @@ def _missing(name: str, internal_topics: Set[str]) -> DescribeTopicPartitionsRes
 
 def _topic(
     topic: TopicImage, indexes: range, live: frozenset[int], internal_topics: Set[str]
-) -> DescribeTopicPartitionsResponseTopic:
+) -> Generator[None, None, DescribeTopicPartitionsResponseTopic]:
+    partitions = []
+    for index in indexes:
+        partitions.append(_partition(index, topic.partitions[index], live))
+        yield
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in internal_topics,
-        partitions=[_partition(index, topic.partitions[index], live) for index in indexes],
+        partitions=partitions,
         topic_authorized_operations=TOPIC_OPERATIONS,
     )
 
