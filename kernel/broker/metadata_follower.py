@@ -1,6 +1,7 @@
 """Shell: has a broker's replicas follow the committed metadata: they are opened, configured, given up and deleted.
 
 It asks nothing of whoever writes the metadata: a broker that does not lead the metadata log follows the same images.
+A change is followed in steps, as it may concern thousands of replicas: clients are served in between.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..config.topic import TopicConfig
 from ..controller.rules import dynamic_config
+from ..machine.turnstile import run_at_once
 from ..metadata.image import ResourceType
 from ..partitions.topic_opener import TopicOpener
 from ..partitions.topic_plan import plan_topic
@@ -17,7 +19,7 @@ from ..records.scan import HAS_COMPILED_KERNEL
 from ..records.validation import ValidationMode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Generator, Iterable
     from uuid import UUID
 
     from ..config.broker import BrokerConfig
@@ -73,7 +75,7 @@ class MetadataFollower:
     def open_topics(self) -> None:
         """Take what was set on this broker, and open its replicas of every topic there is."""
         image = self._image()
-        self._take_config(dynamic_config(self._config, image, self._config.node_id))
+        run_at_once(self._take_config(dynamic_config(self._config, image, self._config.node_id)))
         total = sum(len(topic.partitions) for topic in image.topics_by_name.values())
         opened = 0
         told_ms = self._clock.monotonic_ms()
@@ -87,25 +89,25 @@ class MetadataFollower:
                     log.warning("%d of %d partitions opened so far; after a crash each log is checked", opened, total)
         self._replicas.note_all_opened()
 
-    def changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Follow a change: open, change and delete replicas."""
+    def changed(self, delta: MetadataDelta, image: MetadataImage) -> Generator[None, None, None]:
+        """Follow a change in steps: open, change and delete replicas."""
         for topic in delta.deleted_topics:
-            self._replicas.delete_topic(topic.name, len(topic.partitions))
+            yield from self._replicas.delete_topic_in_steps(topic.name, len(topic.partitions))
         has_broker_change = any(kind == ResourceType.BROKER for kind, _name in delta.changed_configs)
         if has_broker_change:
-            self._take_config(dynamic_config(self._config, image, self._config.node_id))
+            yield from self._take_config(dynamic_config(self._config, image, self._config.node_id))
         for topic_id, indexes in delta.changed_partitions.items():
-            self.opener.open(topic_id, indexes)
+            yield from self.opener.open_in_steps(topic_id, indexes)
         if has_broker_change:
             configured = set(image.topics_by_name)
         else:
             configured = {name for kind, name in delta.changed_configs if kind == ResourceType.TOPIC}
         for name in configured & image.topics_by_name.keys():
-            self._replicas.reconfigure_topic(name, self._plan(image.topics_by_name[name], image))
+            yield from self._replicas.reconfigure_topic_in_steps(name, self._plan(image.topics_by_name[name], image))
 
-    def _take_config(self, config: BrokerConfig) -> None:
+    def _take_config(self, config: BrokerConfig) -> Generator[None, None, None]:
         self.live_config = config
-        self._replicas.expire_producers_after(config.get_int("producer.id.expiration.ms"))
+        yield from self._replicas.expire_producers_in_steps(config.get_int("producer.id.expiration.ms"))
         for listener in self.config_listeners:
             listener(config)
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ..metadata.image import MetadataImage
     from ..metadata.records import MetadataRecord
-    from .rules import ControllerRules
+    from .rules import ControllerRules, Steps
 
 PRODUCER_IDS_BLOCK: Final = 1000
 """How many producer ids a broker is given at a time (KIP-730)."""
@@ -78,9 +78,7 @@ def format_log(image: MetadataImage, cluster_id: str) -> CoordinatorResult[Metad
     return CoordinatorResult(records, None)
 
 
-def register_broker(
-    image: MetadataImage, rules: ControllerRules, registration: Registration
-) -> CoordinatorResult[MetadataRecord, int]:
+def register_broker(image: MetadataImage, rules: ControllerRules, registration: Registration) -> Steps[int]:
     """Register a broker; the response is its broker epoch.
 
     Raises:
@@ -108,15 +106,15 @@ def register_broker(
     )
     records: list[MetadataRecord] = [broker_record(broker)]
     if not registration.is_fenced:
-        records += broker_back(image, rules, broker.broker_id, restarted=restarted or known is None)
+        records += yield from broker_back(image, rules, broker.broker_id, restarted=restarted or known is None)
     elif known is not None and known.is_live:
-        records += broker_gone(image, rules, broker.broker_id, ElectionReason.OFFLINE)
+        records += yield from broker_gone(image, rules, broker.broker_id, ElectionReason.OFFLINE)
     return CoordinatorResult(records, epoch)
 
 
 def change_broker(
     image: MetadataImage, rules: ControllerRules, broker_id: int, broker_epoch: int, *, fence: bool, shutdown: bool
-) -> CoordinatorResult[MetadataRecord, None]:
+) -> Steps[None]:
     """Fence or unfence a broker, or begin its controlled shutdown.
 
     Args:
@@ -143,15 +141,15 @@ def change_broker(
     records: list[MetadataRecord] = [broker_record(changed)]
     if known.is_live and not changed.is_live:
         reason = ElectionReason.CONTROLLED_SHUTDOWN if shutdown else ElectionReason.OFFLINE
-        records += broker_gone(image, rules, broker_id, reason)
+        records += yield from broker_gone(image, rules, broker_id, reason)
     elif changed.is_live and not known.is_live:
-        records += broker_back(image, rules, broker_id, restarted=False)
+        records += yield from broker_back(image, rules, broker_id, restarted=False)
     return CoordinatorResult(records, None)
 
 
 def unregister_broker(
     image: MetadataImage, rules: ControllerRules, request: UnregisterBrokerRequest
-) -> CoordinatorResult[MetadataRecord, UnregisterBrokerResponse]:
+) -> Steps[UnregisterBrokerResponse]:
     """Forget a broker; its replicas stay assigned, without a leader where it was the last in sync."""
     if request.broker_id not in image.brokers:
         return CoordinatorResult(
@@ -161,10 +159,8 @@ def unregister_broker(
                 error_message=f"Broker ID {request.broker_id} is not currently registered",
             ),
         )
-    records: list[MetadataRecord] = [
-        *broker_gone(image, rules, request.broker_id, ElectionReason.OFFLINE),
-        RemoveBrokerRecord(broker_id=request.broker_id),
-    ]
+    records = yield from broker_gone(image, rules, request.broker_id, ElectionReason.OFFLINE)
+    records.append(RemoveBrokerRecord(broker_id=request.broker_id))
     return CoordinatorResult(records, UnregisterBrokerResponse(error_message=None))
 
 

@@ -23,10 +23,12 @@ from ..wire.messages import api_33_alter_configs as replacing
 from ..wire.messages import api_44_incremental_alter_configs as incremental
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from ..config.broker import BrokerConfig
     from ..metadata.image import MetadataImage
     from ..metadata.records import MetadataRecord
-    from .rules import ControllerRules
+    from .rules import ControllerRules, Steps
 
 Change: TypeAlias = "Sequence[Alteration] | Mapping[str, str | None]"
 """What is to become of a resource: single alterations, or a mapping that replaces everything set on it."""
@@ -38,12 +40,12 @@ Alter: TypeAlias = "Callable[[ControllerRules, MetadataImage, str, Change], dict
 
 def alter_configs(
     image: MetadataImage, rules: ControllerRules, request: replacing.AlterConfigsRequest
-) -> CoordinatorResult[MetadataRecord, replacing.AlterConfigsResponse]:
+) -> Steps[replacing.AlterConfigsResponse]:
     """Replace all that is set on resources; each is answered by itself."""
     changes: list[tuple[int, str, Change]] = [
         (item.resource_type, item.resource_name, _replacement(item.configs)) for item in request.resources
     ]
-    records, errors = _alter_all(image, rules, changes)
+    records, errors = yield from _alter_all(image, rules, changes)
     responses = [
         replacing.AlterConfigsResourceResponse(
             error_code=code, error_message=detail, resource_type=kind, resource_name=name
@@ -65,7 +67,7 @@ def _replacement(configs: Sequence[replacing.AlterableConfig]) -> Change:
 
 def incremental_alter_configs(
     image: MetadataImage, rules: ControllerRules, request: incremental.IncrementalAlterConfigsRequest
-) -> CoordinatorResult[MetadataRecord, incremental.IncrementalAlterConfigsResponse]:
+) -> Steps[incremental.IncrementalAlterConfigsResponse]:
     """Change single keys of resources; each resource is answered by itself."""
     changes: list[tuple[int, str, Change]] = [
         (
@@ -75,7 +77,7 @@ def incremental_alter_configs(
         )
         for item in request.resources
     ]
-    records, errors = _alter_all(image, rules, changes)
+    records, errors = yield from _alter_all(image, rules, changes)
     responses = [
         incremental.AlterConfigsResourceResponse(
             error_code=code, error_message=detail, resource_type=kind, resource_name=name
@@ -89,7 +91,7 @@ def incremental_alter_configs(
 
 def _alter_all(
     image: MetadataImage, rules: ControllerRules, changes: Sequence[tuple[int, str, Change]]
-) -> tuple[list[MetadataRecord], list[tuple[int, str | None]]]:
+) -> Generator[None, None, tuple[list[MetadataRecord], list[tuple[int, str | None]]]]:
     """Return the records of all possible changes, and (error code, detail) of each."""
     counts = Counter((kind, name) for kind, name, _ in changes)
     records: list[MetadataRecord] = []
@@ -101,6 +103,7 @@ def _alter_all(
             errors.append((error.code, error.detail))
         else:
             errors.append((ErrorCode.NONE, None))
+        yield
     return records, errors
 
 

@@ -1,8 +1,9 @@
 """Pure core: the controller: a replicated shard whose operations turn requests into metadata records.
 
 One method an operation; each takes the request as decoded and returns records with the answer to be given once they are
-committed. State changes in `replay` and nowhere else; operations see everything replayed so far, committed or not, so
-many can wait for one flush. The rules of each family of operations live in modules of their own.
+committed: at once, or as `Steps` where it may be long, between which nothing is replayed. State changes in `replay` and
+nowhere else; operations see everything replayed so far, committed or not, so many can wait for one flush. The rules of
+each family of operations live in modules of their own.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from ..wire.messages.api_64_unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
     from .adoption import AdoptedTopic, FoundPartition
     from .brokers import ProducerIdBlock, Registration
-    from .rules import ControllerRules
+    from .rules import ControllerRules, Steps
 
 
 class Controller:
@@ -88,19 +89,15 @@ class Controller:
         """Write what a new log begins with; see `brokers.format_log`."""
         return brokers.format_log(self.image, cluster_id)
 
-    def register_broker(self, registration: Registration) -> CoordinatorResult[MetadataRecord, int]:
+    def register_broker(self, registration: Registration) -> Steps[int]:
         """Register a broker; see `brokers.register_broker`."""
         return brokers.register_broker(self.image, self._rules, registration)
 
-    def change_broker(
-        self, broker_id: int, broker_epoch: int, *, fence: bool, shutdown: bool = False
-    ) -> CoordinatorResult[MetadataRecord, None]:
+    def change_broker(self, broker_id: int, broker_epoch: int, *, fence: bool, shutdown: bool = False) -> Steps[None]:
         """Fence or unfence a broker, or begin its controlled shutdown; see `brokers.change_broker`."""
         return brokers.change_broker(self.image, self._rules, broker_id, broker_epoch, fence=fence, shutdown=shutdown)
 
-    def unregister_broker(
-        self, request: UnregisterBrokerRequest
-    ) -> CoordinatorResult[MetadataRecord, UnregisterBrokerResponse]:
+    def unregister_broker(self, request: UnregisterBrokerRequest) -> Steps[UnregisterBrokerResponse]:
         """Answer UnregisterBroker."""
         return brokers.unregister_broker(self.image, self._rules, request)
 
@@ -114,17 +111,15 @@ class Controller:
 
     # --------------------------------------------------------------------------------------------------------- topics
 
-    def create_topics(self, request: CreateTopicsRequest) -> CoordinatorResult[MetadataRecord, CreateTopicsResponse]:
+    def create_topics(self, request: CreateTopicsRequest) -> Steps[CreateTopicsResponse]:
         """Answer CreateTopics."""
         return topic_creation.create_topics(self.image, self._rules, request)
 
-    def create_partitions(
-        self, request: CreatePartitionsRequest
-    ) -> CoordinatorResult[MetadataRecord, CreatePartitionsResponse]:
+    def create_partitions(self, request: CreatePartitionsRequest) -> Steps[CreatePartitionsResponse]:
         """Answer CreatePartitions."""
         return topic_growth.create_partitions(self.image, self._rules, request)
 
-    def delete_topics(self, request: DeleteTopicsRequest) -> CoordinatorResult[MetadataRecord, DeleteTopicsResponse]:
+    def delete_topics(self, request: DeleteTopicsRequest) -> Steps[DeleteTopicsResponse]:
         """Answer DeleteTopics.
 
         Raises:
@@ -140,31 +135,29 @@ class Controller:
 
     # ----------------------------------------------------------------------------------------------------- partitions
 
-    def elect_leaders(self, request: ElectLeadersRequest) -> CoordinatorResult[MetadataRecord, ElectLeadersResponse]:
+    def elect_leaders(self, request: ElectLeadersRequest) -> Steps[ElectLeadersResponse]:
         """Answer ElectLeaders."""
         return partition_changes.elect_leaders(self.image, self._rules, request)
 
     def alter_partition_reassignments(
         self, request: AlterPartitionReassignmentsRequest
-    ) -> CoordinatorResult[MetadataRecord, AlterPartitionReassignmentsResponse]:
+    ) -> Steps[AlterPartitionReassignmentsResponse]:
         """Answer AlterPartitionReassignments."""
         return reassignments.alter_partition_reassignments(self.image, self._rules, request)
 
-    def assign_directories(
-        self, broker_id: int, directories: Mapping[tuple[UUID, int], UUID]
-    ) -> CoordinatorResult[MetadataRecord, None]:
+    def assign_directories(self, broker_id: int, directories: Mapping[tuple[UUID, int], UUID]) -> Steps[None]:
         """Take note of where a broker's replicas lie; see `directory_changes.assign_directories`."""
         return directory_changes.assign_directories(self.image, broker_id, directories)
 
     # ------------------------------------------------------------------------------------------- configs and features
 
-    def alter_configs(self, request: AlterConfigsRequest) -> CoordinatorResult[MetadataRecord, AlterConfigsResponse]:
+    def alter_configs(self, request: AlterConfigsRequest) -> Steps[AlterConfigsResponse]:
         """Answer AlterConfigs."""
         return config_changes.alter_configs(self.image, self._rules, request)
 
     def incremental_alter_configs(
         self, request: IncrementalAlterConfigsRequest
-    ) -> CoordinatorResult[MetadataRecord, IncrementalAlterConfigsResponse]:
+    ) -> Steps[IncrementalAlterConfigsResponse]:
         """Answer IncrementalAlterConfigs."""
         return config_changes.incremental_alter_configs(self.image, self._rules, request)
 

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
     from ..metadata.image import MetadataImage
     from ..metadata.records import MetadataRecord
+    from .rules import Steps
 
 
 def assign_directories(
     image: MetadataImage, broker_id: int, directories: Mapping[tuple[UUID, int], UUID]
-) -> CoordinatorResult[MetadataRecord, None]:
+) -> Steps[None]:
     """Take note of the directories of a broker's replicas.
 
     Args:
@@ -35,6 +36,7 @@ def assign_directories(
     """
     records: list[MetadataRecord] = []
     for (topic_id, index), directory in directories.items():
+        yield
         topic = image.topics_by_id.get(topic_id)
         if topic is None or index >= len(topic.partitions):
             continue

@@ -20,7 +20,7 @@ from ..records.builder import BatchBuilder
 from ..records.reader import read_batch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
     from pathlib import Path
 
     from ..contracts.disk_work import DiskWork
@@ -66,7 +66,7 @@ class ReplicatedLog(Protocol):
         """The epoch that appended records get."""
         ...
 
-    def append(self, values: Sequence[bytes], now_ms: int) -> int:
+    def append_in_steps(self, values: Sequence[bytes], now_ms: int) -> Generator[None, None, int]:
         """Append records as one batch, all or none of which survive a crash; return the first one's offset."""
         ...
 
@@ -181,8 +181,8 @@ class LocalLog:
         """The epoch that appended records get."""
         return self._leader_epoch
 
-    def append(self, values: Sequence[bytes], now_ms: int) -> int:
-        """Append records as one batch and return the first one's offset.
+    def append_in_steps(self, values: Sequence[bytes], now_ms: int) -> Generator[None, None, int]:
+        """Append records as one batch and return the first one's offset; nothing is appended before the last step.
 
         Raises:
             StorageError: The disk is full or failing; the log is offline.
@@ -192,6 +192,7 @@ class LocalLog:
         builder = BatchBuilder(base_offset=base_offset, partition_leader_epoch=self._leader_epoch)
         for value in values:
             builder.append(None, value, timestamp=now_ms)
+            yield
         self._log.assign_epoch(self._leader_epoch, base_offset)
         self._log.append(builder.build(), base_offset, base_offset + len(values) - 1, now_ms)
         self._log.write_pending()

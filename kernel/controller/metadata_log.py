@@ -7,6 +7,9 @@
         +- publishes image and delta to the listeners, in order
         +- gives the answers
 
+All of it is done in slices, as it may be about thousands of partitions: clients are served in between, and see the
+image of before. The next operation begins when the one before it has ended, so none sees half of another.
+
 An answer is given only when everything it rests on is flushed: an operation without records waits too, since it may
 have seen what operations before it did. A snapshot is written when the log has grown enough or the interval is over.
 
@@ -16,6 +19,7 @@ have seen what operations before it did. A snapshot is written when the log has 
 from __future__ import annotations
 
 import logging
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 import attrs
@@ -23,6 +27,7 @@ import trio
 
 from ..errors import ConfigError, CorruptionError, ErrorCode, KafkaError, StorageError
 from ..machine.threads import do_on_thread
+from ..machine.turnstile import Slices
 from ..metadata.image import MetadataImage
 from ..metadata.records import FormatRecord, decode_record, encode_record
 from ..types import id_text
@@ -30,7 +35,7 @@ from .controller import Controller
 from .snapshots import SnapshotStore, check_format
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ..contracts.coordinator import CoordinatorResult
     from ..machine.clock import Clock
@@ -39,15 +44,18 @@ if TYPE_CHECKING:
     from ..metadata.records import MetadataRecord
     from .brokers import Registration
     from .local_log import ReplicatedLog
-    from .rules import ControllerRules
+    from .rules import ControllerRules, Steps
 
 R = TypeVar("R")
 
-Operation: TypeAlias = "Callable[[Controller, int], CoordinatorResult[MetadataRecord, R]]"
+Operation: TypeAlias = "Callable[[Controller, int], CoordinatorResult[MetadataRecord, R] | Steps[R]]"
 """An operation: takes the controller and the wall clock in milliseconds. Must be pure; it runs on the log's task."""
 
-Listener: TypeAlias = "Callable[[MetadataDelta, MetadataImage], None]"
-"""Told of every new image, in order, before the operations that made it are answered. Must not block or raise."""
+Listener: TypeAlias = "Callable[[MetadataDelta, MetadataImage], Generator[None, None, None] | None]"
+"""Told of every new image, in order, before the operations that made it are answered. Must not block or raise.
+
+One that may have much to do returns it as steps.
+"""
 
 log = logging.getLogger(__name__)
 
@@ -58,6 +66,12 @@ _CLOSED: Final = "The metadata log is closed."
 
 GROUP_MAX: Final = 500
 """How many operations share one flush at most."""
+
+STEPS_PER_SLICE: Final = 50
+"""How many steps are made before others come: a partition's state chosen, a record replayed, a topic's configs checked.
+
+They take ten microseconds to a hundred.
+"""
 
 
 @attrs.frozen
@@ -294,15 +308,16 @@ class MetadataLog:
         is_durable = False
         now_ms = self._clock.now_ms()
         values: list[bytes] = []
+        slices = Slices(STEPS_PER_SLICE)
         try:
             for submission in group:
-                values += self._execute(submission, now_ms, self._log.end_offset + len(values))
+                values += await self._execute(submission, now_ms, self._log.end_offset + len(values), slices)
             if values:
                 # One batch: whatever a crash leaves of an unfinished flush, nothing sound stands behind a torn place.
-                self._log.append(values, now_ms)
+                await slices.run(self._log.append_in_steps(values, now_ms))
                 self._bytes_since_snapshot += sum(map(len, values))
                 await do_on_thread(self._log.begin_flush(), self._limiter)
-                self._publish()
+                await self._publish()
             is_durable = True
         except StorageError:
             error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "The metadata log cannot be written.")
@@ -312,25 +327,35 @@ class MetadataLog:
                 submission.error = submission.error if is_durable else error
                 submission.done.set()
 
-    def _execute(self, submission: _Submission[Any], now_ms: int, offset: int) -> list[bytes]:
-        """Run one operation, whose first record gets this offset, and return its records."""
+    async def _execute(self, submission: _Submission[Any], now_ms: int, offset: int, slices: Slices) -> list[bytes]:
+        """Run one operation, whose first record gets this offset, and return its records. Cancelled: nobody is told."""
         try:
-            result = submission.operation(self._controller, now_ms)
-            values = [encode_record(record) for record in result.records]
+            decided = submission.operation(self._controller, now_ms)
+            result = await slices.run(decided) if isinstance(decided, Generator) else decided
+            values = await slices.run(_encode_in_steps(result.records))
         except Exception as error:  # also a record that cannot be written: nothing has changed yet
             submission.error = error
             return []
         submission.response = result.response
-        for number, record in enumerate(result.records):
-            self._controller.replay(record)
-            self._controller.note_position(offset + number, self._log.leader_epoch)
+        await slices.run(self._replay_in_steps(result.records, offset))
         return values
 
-    def _publish(self) -> None:
+    def _replay_in_steps(self, records: Sequence[MetadataRecord], offset: int) -> Generator[None, None, None]:
+        for number, record in enumerate(records):
+            self._controller.replay(record)
+            self._controller.note_position(offset + number, self._log.leader_epoch)
+            yield
+
+    async def _publish(self) -> None:
+        """Have the listeners follow. Cancelled: all the same, as what is committed is so; they wait for nobody."""
         self._image = self._controller.image
         delta = self._controller.take_delta()
-        for listener in self._listeners:
-            listener(delta, self._image)
+        slices = Slices(STEPS_PER_SLICE)
+        with trio.CancelScope(shield=True):
+            for listener in self._listeners:
+                steps = listener(delta, self._image)
+                if steps is not None:
+                    await slices.run(steps)
 
     # ------------------------------------------------------------------------------------------------------ snapshots
 
@@ -363,3 +388,11 @@ class MetadataLog:
                 self._log.drop_below(needed_from)
         except StorageError as error:
             log.error("the metadata snapshot could not be written: %s", error)
+
+
+def _encode_in_steps(records: Sequence[MetadataRecord]) -> Generator[None, None, list[bytes]]:
+    values: list[bytes] = []
+    for record in records:
+        values.append(encode_record(record))
+        yield
+    return values

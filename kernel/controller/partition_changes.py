@@ -24,13 +24,13 @@ from ..wire.messages.api_43_elect_leaders import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Generator, Iterator
 
     from ..config.broker import BrokerConfig
     from ..contracts.election import ElectionFactory, PartitionState
     from ..metadata.image import MetadataImage, TopicImage
     from ..metadata.records import MetadataRecord
-    from .rules import ControllerRules
+    from .rules import ControllerRules, Steps
 
 NO_LEADER: Final = -1
 
@@ -70,7 +70,7 @@ def elect(
 
 def elect_leaders(
     image: MetadataImage, rules: ControllerRules, request: ElectLeadersRequest
-) -> CoordinatorResult[MetadataRecord, ElectLeadersResponse]:
+) -> Steps[ElectLeadersResponse]:
     """Elect leaders for partitions, or for all that need it."""
     if request.topic_partitions == []:
         return CoordinatorResult((), ElectLeadersResponse())  # whatever the type is: nobody asks for it
@@ -83,6 +83,7 @@ def elect_leaders(
     records: list[MetadataRecord] = []
     results = {topic.topic: ReplicaElectionResult(topic=topic.topic) for topic in request.topic_partitions or ()}
     for name, partition in _wanted(image, request):
+        yield
         result = results.setdefault(name, ReplicaElectionResult(topic=name))
         answer = PartitionResult(partition_id=partition, error_message=None)
         try:
@@ -149,8 +150,10 @@ def _elect_one(
 
 def broker_gone(
     image: MetadataImage, rules: ControllerRules, broker_id: int, reason: ElectionReason
-) -> list[MetadataRecord]:
+) -> Generator[None, None, list[MetadataRecord]]:
     """Return records that take a broker out of the leadership and the in-sync replicas of all its partitions.
+
+    Yields after each partition.
 
     Args:
         image: The image with the broker still alive or not.
@@ -169,13 +172,15 @@ def broker_gone(
         changed = elect(factory, without, live, reason) if state.leader == broker_id else without
         return None if changed == state else with_epochs(state, changed)
 
-    return _change_all(image, rules, broker_id, change)
+    return (yield from _change_all(image, rules, broker_id, change))
 
 
 def broker_back(
     image: MetadataImage, rules: ControllerRules, broker_id: int, *, restarted: bool
-) -> list[MetadataRecord]:
+) -> Generator[None, None, list[MetadataRecord]]:
     """Return records that give leaders to partitions which had none and a replica on this broker.
+
+    Yields after each partition.
 
     Args:
         image: The image before the broker is back.
@@ -194,7 +199,7 @@ def broker_back(
         chosen = factory.choose_leader(state, live, ElectionReason.OFFLINE)
         return None if chosen is None or chosen.leader == NO_LEADER else with_epochs(state, chosen)
 
-    return _change_all(image, rules, broker_id, change)
+    return (yield from _change_all(image, rules, broker_id, change))
 
 
 def _change_all(
@@ -202,7 +207,7 @@ def _change_all(
     rules: ControllerRules,
     broker_id: int,
     change: Callable[[ElectionFactory, PartitionState], PartitionState | None],
-) -> list[MetadataRecord]:
+) -> Generator[None, None, list[MetadataRecord]]:
     """Return the records of what `change` makes of each partition with a replica on a broker, by topic name.
 
     A topic whose election no active plugin offers stays as it is: its brokers keep it offline.
@@ -211,7 +216,7 @@ def _change_all(
     for _, topic in sorted(image.topics_by_name.items()):
         factory = rules.elections.get(topic.election)
         if factory is not None:
-            records += _change_topic(topic, broker_id, factory, change)
+            records += yield from _change_topic(topic, broker_id, factory, change)
     return records
 
 
@@ -220,9 +225,10 @@ def _change_topic(
     broker_id: int,
     factory: ElectionFactory,
     change: Callable[[ElectionFactory, PartitionState], PartitionState | None],
-) -> list[MetadataRecord]:
+) -> Generator[None, None, list[MetadataRecord]]:
     records: list[MetadataRecord] = []
     for index, state in enumerate(topic.partitions):
+        yield
         if broker_id in state.replicas:
             changed = change(factory, state)
             if changed is not None:

@@ -16,7 +16,7 @@ from ..errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Iterable
+    from collections.abc import Generator, Iterable
 
     from ..metadata.image import BrokerImage
 
@@ -48,8 +48,8 @@ def _rotated(brokers: list[int], turn: int) -> list[int]:
 
 def place_replicas(
     brokers: Iterable[BrokerImage], partitions_count: int, replication_factor: int, random_source: random.Random
-) -> list[list[int]]:
-    """Return the replicas of each new partition, the preferred leader first.
+) -> Generator[None, None, list[list[int]]]:
+    """Return the replicas of each new partition, the preferred leader first; yields after each.
 
     Args:
         brokers: All registered ones.
@@ -71,6 +71,7 @@ def place_replicas(
             for rack in racks:
                 rack.shuffle(random_source)
         placed.append(_place(racks, number % len(racks), replication_factor))
+        yield
     return placed
 
 

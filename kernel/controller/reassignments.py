@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from ..contracts.election import ElectionFactory, PartitionState
     from ..metadata.image import MetadataImage
     from ..metadata.records import MetadataRecord
-    from .rules import ControllerRules
+    from .rules import ControllerRules, Steps
 
 
 def alter_partition_reassignments(
     image: MetadataImage, rules: ControllerRules, request: altering.AlterPartitionReassignmentsRequest
-) -> CoordinatorResult[MetadataRecord, altering.AlterPartitionReassignmentsResponse]:
+) -> Steps[altering.AlterPartitionReassignmentsResponse]:
     """Begin or cancel reassignments; each partition is answered by itself."""
     records: list[MetadataRecord] = []
     responses = []
@@ -51,6 +51,7 @@ def alter_partition_reassignments(
                 is_silent = error.code is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
                 answer.error_message = None if is_silent else error.detail
             answers.append(answer)
+            yield
         responses.append(altering.ReassignableTopicResponse(name=topic.name, partitions=answers))
     return CoordinatorResult(
         records,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import attrs
 
@@ -12,13 +12,20 @@ from ..types import ZERO_ID
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Mapping, Set
+    from collections.abc import Generator, Mapping, Set
     from uuid import UUID
 
     from ..config.broker import BrokerConfig
+    from ..contracts.coordinator import CoordinatorResult
     from ..contracts.election import ElectionFactory
     from ..machine.ids import IdSource
     from ..metadata.image import MetadataImage
+    from ..metadata.records import MetadataRecord
+
+R = TypeVar("R")
+
+Steps: TypeAlias = "Generator[None, None, CoordinatorResult[MetadataRecord, R]]"
+"""An operation that may be long: yields after each partition, topic or the like, so that others come in between."""
 
 
 @attrs.frozen

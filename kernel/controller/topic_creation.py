@@ -35,12 +35,12 @@ from .replica_assignment import check_assignment, check_some_live
 from .rules import replica_directories
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from ..config.broker import BrokerConfig
     from ..metadata.image import MetadataImage
     from ..metadata.records import MetadataRecord
-    from .rules import ControllerRules
+    from .rules import ControllerRules, Steps
 
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
 """How many partitions one request may make; their records go into one batch."""
@@ -59,7 +59,7 @@ class _Creation:
 
 def create_topics(
     image: MetadataImage, rules: ControllerRules, request: CreateTopicsRequest
-) -> CoordinatorResult[MetadataRecord, CreateTopicsResponse]:
+) -> Steps[CreateTopicsResponse]:
     """Create topics; each is answered by itself, all that succeed come into being together."""
     creation = _Creation(image, rules, rules.config_at(image), image.live_brokers(), Collisions(image.topics_by_name))
     records: list[MetadataRecord] = []
@@ -71,12 +71,13 @@ def create_topics(
         return CoordinatorResult((), CreateTopicsResponse(topics=results + refused))
     for topic in wanted:
         try:
-            made, result = _create(creation, topic)
+            made, result = yield from _create(creation, topic)
         except KafkaError as error:
             result = _failed(topic.name, error)
         else:
             records += made
         results.append(result)
+        yield
     return CoordinatorResult(() if request.validate_only else records, CreateTopicsResponse(topics=results + refused))
 
 
@@ -111,7 +112,9 @@ def _partitions_count(topics: Sequence[CreatableTopic], config: BrokerConfig) ->
     )
 
 
-def _create(creation: _Creation, topic: CreatableTopic) -> tuple[list[MetadataRecord], CreatableTopicResult]:
+def _create(
+    creation: _Creation, topic: CreatableTopic
+) -> Generator[None, None, tuple[list[MetadataRecord], CreatableTopicResult]]:
     image = creation.image
     check_topic_name(topic.name)
     colliding = creation.collisions.find(topic.name)
@@ -122,13 +125,16 @@ def _create(creation: _Creation, topic: CreatableTopic) -> tuple[list[MetadataRe
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{topic.name}' collides with existing topic: {colliding}"
         )
     creation.rules.check_storage()
+    yield
     wanted = _overrides(topic, creation.config)
     check_topic(creation.config, wanted, _chosen_by_coordinator(creation, topic.name, wanted))
     overrides = expand_storage(creation.config, wanted, topic.name)
     check_topic(creation.config, overrides, _chosen_by_coordinator(creation, topic.name, overrides))
+    yield
     chosen = TopicConfig.resolve(creation.config, overrides)
     election = creation.rules.election(chosen.odradek_election)
-    replica_lists = _by_hand(creation, topic) if topic.assignments else _placed(creation, topic)
+    place = _by_hand if topic.assignments else _placed
+    replica_lists = yield from place(creation, topic)
     topic_id = creation.rules.ids.new_id()
     records: list[MetadataRecord] = [
         TopicRecord(
@@ -138,6 +144,7 @@ def _create(creation: _Creation, topic: CreatableTopic) -> tuple[list[MetadataRe
     for index, replicas in enumerate(replica_lists):
         state = election.initial_state(replicas, creation.live)
         records.append(partition_record(topic_id, index, state, replica_directories(image, state.replicas)))
+        yield
     records += config_records(ResourceType.TOPIC, topic.name, {}, overrides)
     # What is short for something else is told as that.
     written = {item.name: item.value for item in topic.configs if overrides[item.name] == wanted[item.name]}
@@ -187,7 +194,7 @@ def _described(
     ]
 
 
-def _by_hand(creation: _Creation, topic: CreatableTopic) -> list[list[int]]:
+def _by_hand(creation: _Creation, topic: CreatableTopic) -> Generator[None, None, list[list[int]]]:
     if topic.replication_factor != -1:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
@@ -211,6 +218,7 @@ def _by_hand(creation: _Creation, topic: CreatableTopic) -> list[list[int]]:
         check_some_live(index, assignment.broker_ids, creation.live)
         replication_factor = len(assignment.broker_ids)
         by_index[index] = assignment.broker_ids
+        yield
     if sorted(by_index) != list(range(len(by_index))):
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions should be a consecutive 0-based integer sequence"
@@ -218,7 +226,7 @@ def _by_hand(creation: _Creation, topic: CreatableTopic) -> list[list[int]]:
     return [by_index[index] for index in range(len(by_index))]
 
 
-def _placed(creation: _Creation, topic: CreatableTopic) -> list[list[int]]:
+def _placed(creation: _Creation, topic: CreatableTopic) -> Generator[None, None, list[list[int]]]:
     if topic.replication_factor < -1 or topic.replication_factor == 0:
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -229,4 +237,4 @@ def _placed(creation: _Creation, topic: CreatableTopic) -> list[list[int]]:
     config = creation.config
     partitions = topic.num_partitions if topic.num_partitions > 0 else config.get_int("num.partitions")
     factor = topic.replication_factor if topic.replication_factor > 0 else config.get_int("default.replication.factor")
-    return place_replicas(creation.image.brokers.values(), partitions, factor, creation.rules.random)
+    return (yield from place_replicas(creation.image.brokers.values(), partitions, factor, creation.rules.random))

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
     from ..metadata.image import MetadataImage, TopicImage
     from ..metadata.records import MetadataRecord
-    from .rules import ControllerRules
+    from .rules import ControllerRules, Steps
 
 
 def delete_topics(
     image: MetadataImage, rules: ControllerRules, request: DeleteTopicsRequest
-) -> CoordinatorResult[MetadataRecord, DeleteTopicsResponse]:
+) -> Steps[DeleteTopicsResponse]:
     """Delete topics; each is answered by itself.
 
     Raises:
@@ -59,6 +59,7 @@ def delete_topics(
         else:
             records.append(RemoveTopicRecord(topic_id=found.topic_id))
         results.setdefault((result.name, result.topic_id), result)
+        yield
     return CoordinatorResult(records, DeleteTopicsResponse(responses=[*refused, *results.values()]))
 
 

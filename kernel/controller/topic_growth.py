@@ -23,15 +23,17 @@ from .rules import replica_directories
 from .topic_creation import PARTITIONS_PER_REQUEST_MAX
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from ..config.broker import BrokerConfig
     from ..metadata.image import MetadataImage, TopicImage
     from ..metadata.records import MetadataRecord
-    from .rules import ControllerRules
+    from .rules import ControllerRules, Steps
 
 
 def create_partitions(
     image: MetadataImage, rules: ControllerRules, request: CreatePartitionsRequest
-) -> CoordinatorResult[MetadataRecord, CreatePartitionsResponse]:
+) -> Steps[CreatePartitionsResponse]:
     """Add partitions to topics; each topic is answered by itself."""
     config = rules.config_at(image)
     counts = Counter(topic.name for topic in request.topics)
@@ -48,7 +50,7 @@ def create_partitions(
             continue
         result = CreatePartitionsTopicResult(name=topic.name, error_message=None)
         try:
-            made = _grow(image, rules, config, topic)
+            made = yield from _grow(image, rules, config, topic)
         except KafkaError as error:
             result.error_code = error.code
             # Kafka says nothing more of a topic that is not there.
@@ -56,6 +58,7 @@ def create_partitions(
         else:
             records += made
         results.append(result)
+        yield
     results.sort(
         key=lambda result: result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     )  # as Kafka: they come last
@@ -64,7 +67,7 @@ def create_partitions(
 
 def _grow(
     image: MetadataImage, rules: ControllerRules, config: BrokerConfig, wanted: CreatePartitionsTopic
-) -> list[MetadataRecord]:
+) -> Generator[None, None, list[MetadataRecord]]:
     topic = image.topics_by_name.get(wanted.name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -72,17 +75,19 @@ def _grow(
     factor = len(topic.partitions[0].replicas)
     live = image.live_brokers()
     if wanted.assignments is None:
-        replica_lists = place_replicas(image.brokers.values(), additional, factor, rules.random)
+        replica_lists = yield from place_replicas(image.brokers.values(), additional, factor, rules.random)
     else:
         replica_lists = [assignment.broker_ids for assignment in wanted.assignments]
         for number, replicas in enumerate(replica_lists):
             check_assignment(replicas, factor, image)
             check_some_live(len(topic.partitions) + number, replicas, live)
+            yield
     election = rules.election(topic.election)
     records: list[MetadataRecord] = []
     for index, replicas in enumerate(replica_lists, len(topic.partitions)):
         state = election.initial_state(replicas, live)
         records.append(partition_record(topic.topic_id, index, state, replica_directories(image, state.replicas)))
+        yield
     return records
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from .local_log import FIRST_EPOCH, LoggedRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
     from pathlib import Path
 
     from ..contracts.disk_work import DiskWork
@@ -57,8 +57,9 @@ class VolatileLog:
         """The epoch that appended records get."""
         return FIRST_EPOCH
 
-    def append(self, values: Sequence[bytes], now_ms: int) -> int:
+    def append_in_steps(self, values: Sequence[bytes], now_ms: int) -> Generator[None, None, int]:
         """Append records and return the first one's offset."""
+        yield
         base_offset = self.end_offset
         self._values += values
         return base_offset

@@ -306,8 +306,10 @@ class HostedShard:
 
     @property
     def _batch_bytes_max(self) -> int:
-        rules, plan = self.replica.settings.rules, self._host.replicas.topics[self.replica.partition.topic].plan
-        return min(rules.max_message_bytes, plan.log_config.segment_bytes)
+        topic = self._host.replicas.topics.get(self.replica.partition.topic)
+        if topic is None:  # just deleted: the append will say so
+            return self.replica.settings.rules.max_message_bytes
+        return min(self.replica.settings.rules.max_message_bytes, topic.plan.log_config.segment_bytes)
 
     def _gather(
         self, records: Sequence[Any], encoded: Sequence[Encoded], now_ms: int, batch_bytes_max: int

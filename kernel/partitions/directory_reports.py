@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from ..errors import KafkaError
+from ..machine.turnstile import run_in_slices
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Generator, Mapping
     from uuid import UUID
 
     from .replica_manager import ReplicaManager
@@ -66,11 +67,11 @@ class DirectoryReports:
 
     async def report(self) -> None:
         """Tell the controller what differs now, if anything does."""
-        found = self.differences()
+        found = await run_in_slices(self.differences())
         if found:
             await self._assign(found)
 
-    def differences(self) -> dict[tuple[UUID, int], UUID]:
+    def differences(self) -> Generator[None, None, dict[tuple[UUID, int], UUID]]:
         """Return the directories of those replicas that lie elsewhere than the metadata says."""
         ids = {
             info.path: info.directory_id
@@ -79,7 +80,8 @@ class DirectoryReports:
             if not info.error
         }
         found = {}
-        for replica in self._replicas.replicas():
+        for replica in list(self._replicas.replicas()):
+            yield
             directory = ids.get(replica.log.log_dir)
             topic_id, _, index = replica.partition
             if directory is None or replica.offline_reason is not None:

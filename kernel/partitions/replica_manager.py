@@ -2,7 +2,7 @@
 
 Owned by the reactor's task, as its replicas are. Who calls what:
 
-    on start and on metadata changes   `open_topic`, `delete_topic`, `reconfigure_topic`, `apply_leadership`
+    on start and on metadata changes   `open_topic`, `delete_topic_in_steps`, `reconfigure_topic_in_steps`
     a Produce request                  `stage`, then the turn's end calls `write_staged`
     a worker thread's fsync            the flush service takes `flush_queue` and calls `note_flushed`
 """
@@ -26,7 +26,7 @@ from .tiers import Tiers
 if TYPE_CHECKING:
     import random
     import uuid
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 
     from ..contracts.append_stage import AppendStageFactory
     from ..contracts.election import ElectionFactory, PartitionState
@@ -243,13 +243,17 @@ class ReplicaManager:
         except Exception as error:
             self.fail(replica, error)
 
-    def reconfigure_topic(self, name: str, plan: TopicPlan) -> None:
-        """Give a topic's replicas new settings; storage and election of a topic never change."""
+    def reconfigure_topic_in_steps(self, name: str, plan: TopicPlan) -> Generator[None, None, None]:
+        """Give a topic's replicas new settings, one a step; storage and election of a topic never change."""
         topic = self.topics.get(name)
         if topic is None:
             return
         topic.plan = plan
-        for replica in topic.partitions.values():
+        topic.is_plain = False  # until it is known that no replica has got a stage
+        for index, replica in list(topic.partitions.items()):
+            yield
+            if topic.partitions.get(index) is not replica:
+                continue  # replaced meanwhile by one that was opened with the new settings
             try:
                 replica.settings = plan.settings
                 if not replica.is_paused:
@@ -263,14 +267,17 @@ class ReplicaManager:
                 self.apply_leadership(replica, replica.state)
         topic.is_plain = not topic.is_internal and not any(replica.stages for replica in topic.partitions.values())
 
-    def expire_producers_after(self, producer_id_expiration_ms: int) -> None:
+    def expire_producers_in_steps(self, producer_id_expiration_ms: int) -> Generator[None, None, None]:
         """Take a new `producer.id.expiration.ms` for all replicas."""
         self._opener.producer_id_expiration_ms = producer_id_expiration_ms
-        for replica in self.replicas():
+        for replica in list(self.replicas()):
             replica.producers.expire_after(producer_id_expiration_ms)
+            yield
 
-    def delete_topic(self, name: str, partitions_count: int) -> None:
+    def delete_topic_in_steps(self, name: str, partitions_count: int) -> Generator[None, None, None]:
         """Close and delete this broker's replicas of a topic; waiting requests are answered with an error.
+
+        After the first step none of them is found or serves any more; the others end waits and delete logs.
 
         Args:
             name: The topic.
@@ -281,10 +288,15 @@ class ReplicaManager:
             return
         self.topics_by_id.pop(topic.topic_id, None)
         for replica in topic.partitions.values():
-            self._take_offline(replica, "the topic was deleted")
+            replica.go_offline("the topic was deleted")
         for index in range(partitions_count):
+            self._failed.pop(TopicIdPartition(topic.topic_id, name, index), None)
+        for replica in list(topic.partitions.values()):
+            self._on_progress((replica,))
+            yield
+        for index in range(partitions_count):
+            yield
             partition = TopicIdPartition(topic.topic_id, name, index)
-            self._failed.pop(partition, None)
             if topic.plan.tier is not None:
                 self.tiers.delete(partition)
             self._delete_log(topic, partition)

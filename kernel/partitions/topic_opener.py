@@ -1,7 +1,7 @@
 """Shell: opens the partitions of large new topics a few at a time, so that other clients are served meanwhile.
 
 Making a partition's files takes about a millisecond. The first few of a topic are opened before its creation is
-answered, the others by a task that lets the reactor turn between them; until then clients are told
+answered, in steps, the others by a task that lets the reactor turn between them; until then clients are told
 UNKNOWN_TOPIC_OR_PARTITION, as by a broker that has not heard of the topic yet, and ask again.
 """
 
@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Generator
     from uuid import UUID
 
 AT_ONCE_MAX: Final = 32
 """How many partitions of one change are opened at once."""
 PIECE_SIZE: Final = 4
 """How many are opened between two turns of the reactor."""
+STEPS_OF_A_PIECE: Final = 50
+"""What opening so many counts for among other steps."""
 
 
 class TopicOpener:
@@ -38,10 +40,14 @@ class TopicOpener:
         self._waiting: deque[tuple[UUID, int]] = deque()
         self._has_work = trio.Event()
 
-    def open(self, topic_id: UUID, indexes: Collection[int]) -> None:
-        """Open the first of some partitions of a topic now and the others soon."""
+    def open_in_steps(self, topic_id: UUID, indexes: Collection[int]) -> Generator[None, None, None]:
+        """Open the first of some partitions of a topic now, in steps, and the others soon."""
         in_order = sorted(indexes)
-        self._open_partitions(topic_id, in_order[:AT_ONCE_MAX])
+        for first in range(0, min(len(in_order), AT_ONCE_MAX), PIECE_SIZE):
+            piece = in_order[first : first + PIECE_SIZE]
+            self._open_partitions(topic_id, piece)
+            for _ in range(STEPS_OF_A_PIECE * len(piece) // PIECE_SIZE):
+                yield
         if len(in_order) > AT_ONCE_MAX:
             self._waiting += [(topic_id, index) for index in in_order[AT_ONCE_MAX:]]
             self._has_work.set()

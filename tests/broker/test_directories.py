@@ -10,6 +10,7 @@ import trio
 
 from odradek.kernel.controller.directory_changes import directory_of
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.wire.messages import api_34_alter_replica_log_dirs as alter_dirs
 from odradek.kernel.wire.messages import api_35_describe_log_dirs as describe_dirs
 from odradek.kernel.wire.messages.api_19_create_topics import CreatableTopic, CreateTopicsRequest
@@ -107,7 +108,7 @@ def test_the_metadata_knows_where_replicas_lie(tmp_path: Path) -> None:
 
     async def look(parts: BrokerParts) -> None:
         assert on_disk(parts) == known == in_metadata(parts)
-        assert parts.directory_reports.differences() == {}
+        assert run_at_once(parts.directory_reports.differences()) == {}
 
     served(tmp_path, create_and_move)
     served(tmp_path, look)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Generator
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.kernel.config.broker import BrokerConfig, Setting
@@ -12,6 +13,7 @@ from odradek.kernel.controller.brokers import Registration
 from odradek.kernel.controller.controller import Controller
 from odradek.kernel.controller.rules import ControllerRules
 from odradek.kernel.machine.ids import RandomIds
+from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.metadata.image import Listener, MetadataImage
 from odradek.plugins import election_isr
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from odradek.kernel.contracts.coordinator import CoordinatorResult
     from odradek.kernel.contracts.storage import PartitionLog
     from odradek.kernel.metadata.records import MetadataRecord
+    from odradek.kernel.metadata.rules import Steps
 
 R = TypeVar("R")
 
@@ -66,7 +69,8 @@ class DrivenController:
     def image(self) -> MetadataImage:
         return self.controller.image
 
-    def apply(self, result: CoordinatorResult[MetadataRecord, R]) -> R:
+    def apply(self, decided: CoordinatorResult[MetadataRecord, R] | Steps[R]) -> R:
+        result = run_at_once(decided) if isinstance(decided, Generator) else decided
         for record in result.records:
             self.controller.replay(record)
             self.records.append(record)

@@ -125,11 +125,11 @@ def test_a_restart_of_the_only_broker_raises_the_leader_epoch() -> None:
 def test_a_living_broker_of_the_same_id_is_refused_and_a_stale_epoch_too() -> None:
     driven = three_brokers()
     with pytest.raises(KafkaError, match="Another broker is registered"):
-        driven.controller.register_broker(registration(2, seed=8))
+        driven.apply(driven.controller.register_broker(registration(2, seed=8)))
     with pytest.raises(KafkaError, match="Expected broker epoch"):
-        driven.controller.change_broker(2, 10_000, fence=True)
+        driven.apply(driven.controller.change_broker(2, 10_000, fence=True))
     with pytest.raises(KafkaError, match="not currently registered"):
-        driven.controller.change_broker(9, 1, fence=True)
+        driven.apply(driven.controller.change_broker(9, 1, fence=True))
 
 
 def test_an_unregistered_broker_is_forgotten_and_leads_nothing() -> None:
@@ -150,7 +150,7 @@ def test_blocks_of_producer_ids_never_overlap() -> None:
 def test_topics_are_not_deleted_where_that_is_disabled() -> None:
     driven = DrivenController(delete_topic_enable="false")
     with pytest.raises(KafkaError):
-        driven.controller.delete_topics(delete_topics("t"))
+        driven.apply(driven.controller.delete_topics(delete_topics("t")))
 
 
 def test_another_brokers_configs_are_kept_under_its_id() -> None:

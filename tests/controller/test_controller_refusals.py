@@ -83,7 +83,7 @@ def test_a_request_for_too_many_new_partitions_is_refused(driven: DrivenControll
 
 def test_an_unregistered_broker_cannot_be_fenced_or_forgotten(driven: DrivenController) -> None:
     with pytest.raises(KafkaError, match="Broker ID 9 is not currently registered"):
-        driven.controller.change_broker(9, 0, fence=True)
+        driven.apply(driven.controller.change_broker(9, 0, fence=True))
     response = driven.apply(driven.controller.unregister_broker(UnregisterBrokerRequest(broker_id=9)))
 
     assert response.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED

@@ -6,6 +6,7 @@ import random
 
 from odradek.kernel.controller.directory_changes import directory_of
 from odradek.kernel.machine.ids import RandomIds
+from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.metadata.image import UNASSIGNED_DIRECTORY
 
 from .controller_requests import create_topics, topic
@@ -41,6 +42,6 @@ def test_what_is_known_already_or_gone_or_anothers_makes_no_record() -> None:
     known = directory_of(driven.image, topic_id, 0, 1)
     told = {(topic_id, 0): known, (others, 0): NEW_ID(), (topic_id, 7): NEW_ID(), (NEW_ID(), 0): NEW_ID()}
 
-    assert list(driven.controller.assign_directories(1, told).records) == []
+    assert list(run_at_once(driven.controller.assign_directories(1, told)).records) == []
     assert directory_of(driven.image, topic_id, 9, 1) == UNASSIGNED_DIRECTORY
     assert directory_of(driven.image, others, 0, 1) == UNASSIGNED_DIRECTORY

@@ -11,6 +11,7 @@ from odradek.kernel.contracts.election import Election, ElectionContext, IsrChan
 from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.controller.local_log import LocalLog
 from odradek.kernel.errors import ConfigError, StorageError
+from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.types import METADATA_TOPIC, METADATA_TOPIC_ID, TopicIdPartition
 from odradek.plugins.election_isr.factory import IsrElectionFactory
 from odradek.plugins.election_isr.machine import IsrElection
@@ -60,7 +61,7 @@ def test_the_first_life_leads_in_epoch_one_and_each_later_one_in_the_next(tmp_pa
     epochs = []
     for _ in range(3):
         life = lead(log)
-        life.append([b"a record"], 0)
+        run_at_once(life.append_in_steps([b"a record"], 0))
         epochs.append(life.leader_epoch)
 
     assert (epochs, [record.epoch for record in lead(log).records(0)]) == ([1, 2, 3], [1, 2, 3])
@@ -101,7 +102,7 @@ def test_what_is_flushed_and_not_committed_is_an_error(tmp_path: Path) -> None:
 
     log = open_log(tmp_path)
     led = lead(log, Hesitant(context_of(log)))
-    led.append([b"a record", b"another"], 0)
+    run_at_once(led.append_in_steps([b"a record", b"another"], 0))
 
     with pytest.raises(StorageError, match=r"Hesitant commits .* below offset 1, and .* has flushed those below 2"):
         do_now(led.begin_flush())

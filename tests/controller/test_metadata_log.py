@@ -15,12 +15,13 @@ from odradek.kernel.contracts.coordinator import CoordinatorResult
 from odradek.kernel.contracts.disk_work import DiskWork
 from odradek.kernel.contracts.storage import LogConfig, StorageContext
 from odradek.kernel.controller.local_log import LocalLog
-from odradek.kernel.controller.metadata_log import MetadataLog, SnapshotSettings
+from odradek.kernel.controller.metadata_log import STEPS_PER_SLICE, MetadataLog, SnapshotSettings
 from odradek.kernel.controller.snapshots import newest_snapshot_end
 from odradek.kernel.errors import ConfigError, CorruptionError, KafkaError, StorageError
 from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.machine.files import OsFiles
 from odradek.kernel.machine.ids import RandomIds
+from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.metadata.image import MetadataImage
 from odradek.kernel.metadata.record_makers import image_records
 from odradek.kernel.metadata.records import FORMAT_VERSION, ConfigRecord, FormatRecord, encode_record
@@ -34,7 +35,7 @@ from .controller_requests import create_topics, delete_topics, topic
 from .metadata_helpers import CLUSTER_ID, context_of, make_rules, registration
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Generator
     from pathlib import Path
 
     from odradek.kernel.contracts.storage import PartitionLog
@@ -264,7 +265,8 @@ def test_a_snapshot_is_written_when_the_interval_is_over_and_something_changed(t
 def test_a_newer_format_is_refused_with_what_to_do(tmp_path: Path) -> None:
     storage = Storage(tmp_path / "d")
     log = local_log(storage.log)
-    log.append([encode_record(FormatRecord(format_version=FORMAT_VERSION + 1, cluster_id=CLUSTER_ID))], 0)
+    newer = FormatRecord(format_version=FORMAT_VERSION + 1, cluster_id=CLUSTER_ID)
+    run_at_once(log.append_in_steps([encode_record(newer)], 0))
     storage.close()
 
     with pytest.raises(StorageError, match="start the newer version"):
@@ -273,7 +275,7 @@ def test_a_newer_format_is_refused_with_what_to_do(tmp_path: Path) -> None:
 
 def test_a_log_without_its_format_is_damaged(tmp_path: Path) -> None:
     storage = Storage(tmp_path / "d")
-    local_log(storage.log).append([encode_record(next(iter(_other_records())))], 0)
+    run_at_once(local_log(storage.log).append_in_steps([encode_record(next(iter(_other_records())))], 0))
     storage.close()
 
     with pytest.raises(CorruptionError, match="does not begin with its format"):
@@ -333,6 +335,72 @@ def test_a_failing_disk_fails_every_waiting_operation(tmp_path: Path) -> None:
             await metadata.submit(lambda controller, _: controller.format_log(CLUSTER_ID))
 
     trio.run(main)
+
+
+def test_clients_are_served_while_an_operation_is_long_and_see_the_image_of_before(tmp_path: Path) -> None:
+    seen: list[list[str]] = []
+
+    async def watch(metadata: MetadataLog) -> None:
+        while True:
+            seen.append(sorted(metadata.image.topics_by_name))
+            await trio.lowlevel.checkpoint()
+
+    async def main() -> None:
+        storage = Storage(tmp_path / "d")
+        async with running(make_metadata(storage)) as metadata, trio.open_nursery() as nursery:
+            nursery.start_soon(watch, metadata)
+            request = create_topics(topic("wide", 20 * STEPS_PER_SLICE))
+            await metadata.submit(lambda controller, _: controller.create_topics(request))
+            nursery.cancel_scope.cancel()
+        storage.close()
+
+    trio.run(main)
+
+    assert seen.count([]) > 5 * 20, "placed, chosen, encoded, replayed, appended: a slice each"
+
+
+def test_operations_that_wait_see_all_of_a_long_one(tmp_path: Path) -> None:
+    async def main() -> None:
+        storage = Storage(tmp_path / "d")
+        async with running(make_metadata(storage)) as metadata, trio.open_nursery() as nursery:
+            wide = create_topics(topic("wide", 20 * STEPS_PER_SLICE))
+            nursery.start_soon(metadata.submit, lambda controller, _: controller.create_topics(wide))
+            await trio.testing.wait_all_tasks_blocked(0)
+            seen = await metadata.submit(
+                lambda controller, _: CoordinatorResult((), len(controller.image.topics_by_name["wide"].partitions))
+            )
+            assert seen == 20 * STEPS_PER_SLICE
+        storage.close()
+
+    trio.run(main)
+
+
+def test_what_is_committed_is_followed_to_its_end_though_the_broker_stops(tmp_path: Path) -> None:
+    followed = 0
+
+    def follow(_delta: object, _image: object) -> Generator[None, None, None]:
+        nonlocal followed
+        for _ in range(10 * STEPS_PER_SLICE):
+            followed += 1
+            yield
+
+    async def main() -> None:
+        storage = Storage(tmp_path / "d")
+        metadata = make_metadata(storage)
+        metadata.load()
+        async with trio.open_nursery() as nursery:
+            await nursery.start(metadata.run)
+            await metadata.register(registration())
+            metadata.add_listener(follow)
+            nursery.start_soon(create, metadata, "a")
+            while not 0 < followed < 10 * STEPS_PER_SLICE:
+                await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+        storage.close()
+
+    trio.run(main)
+
+    assert followed == 10 * STEPS_PER_SLICE
 
 
 def test_an_operation_that_raises_harms_nobody_else(tmp_path: Path) -> None:

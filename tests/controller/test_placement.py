@@ -11,6 +11,7 @@ from hypothesis import given
 
 from odradek.kernel.controller.placement import place_replicas
 from odradek.kernel.errors import ErrorCode, KafkaError
+from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.metadata.image import BrokerImage
 from odradek.kernel.types import ZERO_ID
 
@@ -33,7 +34,7 @@ def test_replicas_are_distinct_and_no_rack_has_two_before_every_rack_has_one(
 ) -> None:
     factor = data.draw(st.integers(1, len(racks)))
     racks_count = len({rack or "" for rack in racks})
-    for replicas in place_replicas(brokers(racks), count, factor, random.Random(seed)):
+    for replicas in run_at_once(place_replicas(brokers(racks), count, factor, random.Random(seed))):
         used = Counter(racks[replica] or "" for replica in replicas)
 
         assert factor == len(set(replicas)) == len(replicas)
@@ -42,7 +43,7 @@ def test_replicas_are_distinct_and_no_rack_has_two_before_every_rack_has_one(
 
 @given(count=st.integers(1, 40), size=st.integers(1, 6), seed=st.integers(0, 1000))
 def test_leaders_differ_by_one_at_most_without_racks(count: int, size: int, seed: int) -> None:
-    placed = place_replicas(brokers([None] * size), count, 1, random.Random(seed))
+    placed = run_at_once(place_replicas(brokers([None] * size), count, 1, random.Random(seed)))
     leaders = Counter(replicas[0] for replicas in placed)
 
     assert max(leaders.values()) - min((leaders[number] for number in range(size)), default=0) <= 1
@@ -50,7 +51,8 @@ def test_leaders_differ_by_one_at_most_without_racks(count: int, size: int, seed
 
 @given(fenced=st.sets(st.integers(0, 4), max_size=4), seed=st.integers(0, 100))
 def test_a_fenced_broker_never_leads_a_new_partition(fenced: set[int], seed: int) -> None:
-    placed = place_replicas(brokers(["a", "a", "b", "b", "c"], frozenset(fenced)), 10, 3, random.Random(seed))
+    racks = brokers(["a", "a", "b", "b", "c"], frozenset(fenced))
+    placed = run_at_once(place_replicas(racks, 10, 3, random.Random(seed)))
 
     assert not fenced & {replicas[0] for replicas in placed}
 
@@ -60,6 +62,6 @@ def test_a_fenced_broker_never_leads_a_new_partition(fenced: set[int], seed: int
 )
 def test_too_few_brokers_are_told(fenced: set[int], factor: int, reason: str) -> None:
     with pytest.raises(KafkaError, match=reason) as caught:
-        place_replicas(brokers([None, None], frozenset(fenced)), 1, factor, random.Random(1))
+        run_at_once(place_replicas(brokers([None, None], frozenset(fenced)), 1, factor, random.Random(1)))
 
     assert ErrorCode.INVALID_REPLICATION_FACTOR is caught.value.code

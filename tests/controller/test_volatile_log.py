@@ -5,13 +5,14 @@ from __future__ import annotations
 from odradek.kernel.contracts.disk_work import do_now
 from odradek.kernel.controller.local_log import FIRST_EPOCH, LoggedRecord, ReplicatedLog
 from odradek.kernel.controller.volatile_log import VolatileLog
+from odradek.kernel.machine.turnstile import run_at_once
 
 
 def test_what_is_appended_is_there_to_be_replayed() -> None:
     log: ReplicatedLog = VolatileLog()
 
-    assert log.append([b"a", b"b"], 0) == 0
-    assert log.append([b"c"], 0) == 2
+    assert run_at_once(log.append_in_steps([b"a", b"b"], 0)) == 0
+    assert run_at_once(log.append_in_steps([b"c"], 0)) == 2
 
     do_now(log.begin_flush())
     log.drop_below(2)

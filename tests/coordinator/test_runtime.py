@@ -9,6 +9,7 @@ import trio.testing
 from odradek.kernel.contracts.coordinator import ProducerIdentity
 from odradek.kernel.coordinator.open_batch import record_size_max
 from odradek.kernel.errors import ErrorCode, KafkaError, PluginError, StorageError
+from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.records.batch import HEADER_SIZE, BatchHeader, iterate_batches
 from odradek.testing.shard_harness import RecordingWaiter
 
@@ -267,7 +268,7 @@ def test_a_new_epoch_of_the_same_leader_changes_nothing_else() -> None:
 def test_a_deleted_topic_is_coordinated_no_more() -> None:
     world = opened()
     parked = world.wait("a", 1)
-    world.replicas.delete_topic(TOPIC, 1)
+    run_at_once(world.replicas.delete_topic_in_steps(TOPIC, 1))
 
     assert parked.error_code == ErrorCode.NOT_COORDINATOR
     assert world.add("a", 1).error_code == ErrorCode.NOT_COORDINATOR

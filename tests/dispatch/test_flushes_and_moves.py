@@ -15,6 +15,7 @@ from odradek.kernel.contracts.storage import NO_LIMIT, LogConfig
 from odradek.kernel.dispatch.handlers.api_35_describe_log_dirs import DescribeLogDirsHandler
 from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
 from odradek.kernel.machine.files import OsFiles
+from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.flush_service import FlushService
 from odradek.kernel.partitions.log_move import begin_move, move_replica
 from odradek.kernel.partitions.replica import Replica
@@ -305,7 +306,7 @@ def test_a_topic_deleted_while_it_moves_leaves_nothing_to_its_namesake(hosted: H
         async with trio.open_nursery() as nursery:
             nursery.start_soon(refused, replica, target)
             await files.wait_held()
-            hosted.replicas.delete_topic("t", 1)
+            run_at_once(hosted.replicas.delete_topic_in_steps("t", 1))
             hosted.open("t")
             files.may_go_on.set()
 
@@ -422,7 +423,7 @@ def test_a_snapshot_of_a_deleted_topic_is_not_its_namesakes(hosted: Hosted, file
         async with trio.open_nursery() as nursery:
             nursery.start_soon(upkeep(hosted).keep_producers)
             await files.wait_held()
-            hosted.replicas.delete_topic("t", 1)
+            run_at_once(hosted.replicas.delete_topic_in_steps("t", 1))
             hosted.open("t")
             files.may_go_on.set()
 
@@ -444,7 +445,7 @@ def test_a_checkpoint_under_way_sees_nothing_of_what_comes_and_goes(hosted: Host
             nursery.start_soon(upkeep(hosted).checkpoint)
             await files.wait_held()
             hosted.open("new", 5)
-            hosted.replicas.delete_topic("old", 3)
+            run_at_once(hosted.replicas.delete_topic_in_steps("old", 3))
             files.may_go_on.set()
         await upkeep(hosted).checkpoint()
 

@@ -12,6 +12,7 @@ import trio
 
 from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.machine.throttle import Throttle
+from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.log_moves import LogMoves
 from odradek.kernel.partitions.replica import Replica
 from tests.waiting import until_async
@@ -147,7 +148,7 @@ def test_a_topic_that_is_deleted_while_its_move_waits_is_gone(hosted: Hosted) ->
     replica = hosted.produce("t", 0)
     moves = LogMoves(hosted.replicas, lambda: pytest.fail("nothing moves"), unlimited)
     moves.ask(replica, elsewhere(hosted, replica))
-    hosted.replicas.delete_topic("t", 1)
+    run_at_once(hosted.replicas.delete_topic_in_steps("t", 1))
 
     async def scenario() -> None:
         await until_at_rest(replica)

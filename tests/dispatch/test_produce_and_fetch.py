@@ -11,6 +11,7 @@ import pytest
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.replica import Replica, TopicSettings
 from odradek.kernel.records.validation import ValidationRules
 from odradek.kernel.wire.codec import decode
@@ -401,7 +402,7 @@ def test_deleting_a_topic_ends_its_polls(house: House) -> None:
     house.client.send(fetch_request(0, max_wait_ms=60_000), 11)
     house.client.turn()
 
-    house.hosted.replicas.delete_topic("t", 1)
+    run_at_once(house.hosted.replicas.delete_topic_in_steps("t", 1))
 
     (answer,) = house.client.received()
     assert fetch_part(answer).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

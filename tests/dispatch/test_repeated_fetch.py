@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from odradek.kernel.dispatch import repeated_fetch
 from odradek.kernel.dispatch.repeated_fetch import ATTEMPTS, LEARNED_BYTES_MAX, RepeatedFetches
+from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.wire.codec import decode, encode_bytes
 from odradek.kernel.wire.headers import decode_response_header, encode_request
 from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
@@ -228,7 +229,7 @@ def answers_by_names(
         ids[name] = house.hosted.replicas.get(name, 0).partition.topic_id
     for session_epoch, offset, made_anew in rounds:
         if made_anew:
-            house.hosted.replicas.delete_topic(made_anew, 2)
+            run_at_once(house.hosted.replicas.delete_topic_in_steps(made_anew, 2))
             house.hosted.open(made_anew, 2)
         else:
             MemoryClient(house.router).ask(produce_request((0, batch(b"x" * offset)), topic="u"), 9)

@@ -7,6 +7,7 @@ import pytest
 
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.wire.messages.api_01_fetch import (
     FetchPartition,
     FetchRequest,
@@ -159,7 +160,7 @@ def test_a_partition_that_gave_records_goes_behind_the_others(house: House) -> N
 
 def test_a_topic_made_anew_under_its_name_is_found_again(house: House) -> None:
     consumer = Consumer(house)
-    house.hosted.replicas.delete_topic("t", COUNT)
+    run_at_once(house.hosted.replicas.delete_topic_in_steps("t", COUNT))
     house.hosted.open("t", COUNT)
     produce(house, 2)
 

@@ -13,6 +13,7 @@ from odradek.kernel.cleanup.log_states import Policies
 from odradek.kernel.cleanup.retention import Retention, RetentionSettings
 from odradek.kernel.contracts.cleanup import CleanupSettings
 from odradek.kernel.errors import ErrorCode, KafkaError
+from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.replica import Replica
 from odradek.plugins.cleanup.delete import DeletePolicy
 from tests.dispatch.hosted import Hosted
@@ -91,7 +92,7 @@ def test_what_waits_for_room_is_opened_once(full: Filling) -> None:
 
 def test_a_topic_that_is_deleted_waits_no_more(full: Filling) -> None:
     full.hosted.replicas.retry_failed_logs()
-    full.hosted.replicas.delete_topic("t", 1)
+    run_at_once(full.hosted.replicas.delete_topic_in_steps("t", 1))
     full.files.is_full = False
     full.hosted.replicas.retry_failed_logs()
 

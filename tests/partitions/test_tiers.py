@@ -13,6 +13,7 @@ from odradek.kernel.contracts.cleanup import CleanupSettings
 from odradek.kernel.contracts.storage import PartitionLog
 from odradek.kernel.contracts.tiering import TieredLog, TierSettings
 from odradek.kernel.errors import ErrorCode, KafkaError
+from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.log_move import begin_move, move_replica
 from odradek.kernel.partitions.producer_snapshot import decode_snapshot
 from odradek.kernel.partitions.replica import Replica
@@ -70,7 +71,7 @@ def test_a_living_topic_is_put_under_a_tier_and_taken_out_of_it(hosted: Hosted, 
     replica = replica_of(hosted)
     plain = replica.log
 
-    hosted.replicas.reconfigure_topic("t", hosted.plan(tier=TIERED))
+    run_at_once(hosted.replicas.reconfigure_topic_in_steps("t", hosted.plan(tier=TIERED)))
     log = tier.logs[replica.partition]
     assert (replica.log, replica.tiered_log, log.inner) == (log, log, plain)
     assert (plain.active_base_offset, list(plain.sidecars("snapshot"))) == (3, [3]), "what is there may be sent, and go"
@@ -78,10 +79,10 @@ def test_a_living_topic_is_put_under_a_tier_and_taken_out_of_it(hosted: Hosted, 
     log.send(6)
     hosted.produce("t", 6, 3)
 
-    hosted.replicas.reconfigure_topic("t", hosted.plan(tier=NO_COPY))
+    run_at_once(hosted.replicas.reconfigure_topic_in_steps("t", hosted.plan(tier=NO_COPY)))
     assert (log.settings, tier.deleted) == (NO_COPY, [])
 
-    hosted.replicas.reconfigure_topic("t", hosted.plan())
+    run_at_once(hosted.replicas.reconfigure_topic_in_steps("t", hosted.plan()))
     assert (replica.log, replica.tiered_log, tier.deleted) == (plain, None, [replica.partition])
     assert (plain.log_start_offset, replica.high_watermark) == (6, 9)
     with pytest.raises(KafkaError) as refusal:
@@ -95,8 +96,8 @@ def test_deleting_a_topic_reaches_the_store(hosted: Hosted, tier: FarTier) -> No
     hosted.open("plain")
     partitions = [hosted.replicas.get("t", index).partition for index in range(2)]
 
-    hosted.replicas.delete_topic("t", 2)
-    hosted.replicas.delete_topic("plain", 1)
+    run_at_once(hosted.replicas.delete_topic_in_steps("t", 2))
+    run_at_once(hosted.replicas.delete_topic_in_steps("plain", 1))
 
     assert tier.deleted == partitions
 
@@ -109,7 +110,7 @@ def test_a_tier_that_fails_keeps_no_topic_from_being_deleted(tmp_path: Path, cap
     hosted = Hosted(tmp_path, tier=Fails())
     hosted.open("t", tier=TIERED)
 
-    hosted.replicas.delete_topic("t", 1)
+    run_at_once(hosted.replicas.delete_topic_in_steps("t", 1))
 
     assert "t" not in hosted.replicas.topics
     assert "in the remote store is not removed" in caplog.text

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import uuid
 
 import trio
 import trio.testing
 
+from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.topic_opener import AT_ONCE_MAX, PIECE_SIZE, TopicOpener
 
 TOPIC = uuid.UUID(int=1)
@@ -17,7 +19,7 @@ def test_a_small_topic_is_open_at_once() -> None:
     told: list[int] = []
     opener = TopicOpener(lambda topic_id, indexes: opened.extend(indexes), lambda: told.append(len(opened)))
 
-    opener.open(TOPIC, {2, 0, 7})
+    run_at_once(opener.open_in_steps(TOPIC, {2, 0, 7}))
 
     assert opened == [0, 2, 7]
     assert told == [3]
@@ -32,13 +34,13 @@ def test_the_rest_of_a_large_topic_is_opened_in_pieces_with_turns_between() -> N
     async def scenario() -> None:
         async with trio.open_nursery() as nursery:
             await nursery.start(opener.run)
-            opener.open(TOPIC, range(count))
-            assert pieces == [list(range(AT_ONCE_MAX))]
+            run_at_once(opener.open_in_steps(TOPIC, range(count)))
+            assert list(itertools.chain(*pieces)) == list(range(AT_ONCE_MAX))
             await trio.testing.wait_all_tasks_blocked()
             nursery.cancel_scope.cancel()
 
     trio.run(scenario)
 
-    assert [len(piece) for piece in pieces[1:]] == [PIECE_SIZE, PIECE_SIZE, 1]
+    assert [len(piece) for piece in pieces] == [PIECE_SIZE] * (count // PIECE_SIZE) + [1]
     assert sorted(index for piece in pieces for index in piece) == list(range(count))
-    assert told == [4], "once, when the last of them is open"
+    assert told == [len(pieces)], "once, when the last of them is open"

@@ -16,7 +16,7 @@ from odradek.kernel.contracts.api_handler import RequestContext
 from odradek.kernel.contracts.storage import NO_LIMIT, LogConfig
 from odradek.kernel.dispatch.handlers.api_21_delete_records import DeleteRecordsHandler
 from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
-from odradek.kernel.machine.turnstile import SLICE_STEPS
+from odradek.kernel.machine.turnstile import SLICE_STEPS, run_at_once
 from odradek.kernel.partitions.flush_service import FlushService
 from odradek.kernel.partitions.producer_snapshot import SNAPSHOT_KIND, decode_snapshot
 from odradek.kernel.partitions.replica import Replica
@@ -140,7 +140,7 @@ def test_a_producer_that_was_silent_for_too_long_is_forgotten(hosted: Hosted) ->
 
 def test_files_of_a_deleted_topic_go_when_their_delay_is_over(hosted: Hosted) -> None:
     hosted.produce("t", 0)
-    hosted.replicas.delete_topic("t", 1)
+    run_at_once(hosted.replicas.delete_topic_in_steps("t", 1))
     do(hosted, lambda upkeep: upkeep.remove_files)
     assert len(files_of(hosted, "t-0.*-delete")) == 1
 
@@ -184,7 +184,9 @@ def test_a_topic_that_wants_it_is_flushed_by_time(hosted: Hosted) -> None:
     assert do(hosted, lambda upkeep: upkeep.flush_by_time).flushes_count == 0
 
     plan = hosted.replicas.topics["t"].plan
-    hosted.replicas.reconfigure_topic("t", attrs.evolve(plan, log_config=LogConfig(flush_ms=1_000)))
+    run_at_once(
+        hosted.replicas.reconfigure_topic_in_steps("t", attrs.evolve(plan, log_config=LogConfig(flush_ms=1_000)))
+    )
     assert do(hosted, lambda upkeep: upkeep.flush_by_time).flushes_count == 1
     assert replica.log.recovery_point == 1
 

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Final
 from ...contracts.api_handler import AS_TASK
 from ...contracts.pieces import ListPieces
 from ...errors import ErrorCode, KafkaError
+from ...machine.turnstile import run_at_once, run_in_slices
 from ...metadata.names import is_valid_topic_name
 from ...types import ZERO_ID
-from ...turnstile import run_at_once, run_in_slices
 from ...wire.messages.api_03_metadata import (
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from .at_once import are_many
+from ..at_once import are_many
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Set

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from ...contracts.api_handler import AS_TASK
 from ...errors import ErrorCode
-from ...turnstile import run_at_once, run_in_slices
+from ...machine.turnstile import run_at_once, run_in_slices
 from ...wire.messages.api_35_describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsResponse,
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from .at_once import are_many
+from ..at_once import are_many
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 from ...contracts.api_handler import AS_TASK
 from ...errors import ErrorCode, KafkaError
+from ...machine.turnstile import run_at_once, run_in_slices
 from ...metadata.names import is_valid_topic_name
-from ...turnstile import run_at_once, run_in_slices
 from ...wire.messages.api_75_describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
     ResponseCursor,
 )
+from ..at_once import ITEMS_AT_ONCE, are_many
 from .api_03_metadata import TOPIC_OPERATIONS
-from .at_once import ITEMS_AT_ONCE, are_many
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Set
