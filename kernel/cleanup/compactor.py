@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from ..contracts.storage import PartitionLog
     from ..machine.clock import Clock
     from ..partitions.replica import Replica
-    from ..partitions.replica_manager import ReplicaManager, TopicReplicas
+    from ..partitions.replica_manager import ReplicaManager
+    from ..partitions.topic_replicas import TopicReplicas
     from ..types import TopicIdPartition, TopicPartition
     from .log_states import JoinedPlan, Policies
     from .workers import Worker

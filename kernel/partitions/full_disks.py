@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..contracts.storage import StorageEngine
     from ..types import TopicIdPartition
     from .replica import Replica
-    from .replica_manager import TopicReplicas
+    from .topic_replicas import TopicReplicas
 
 log = logging.getLogger(__name__)
 

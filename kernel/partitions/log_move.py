@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from ..contracts.tiering import TierSettings
     from ..machine.throttle import Throttle
     from .replica import Replica
-    from .replica_manager import ReplicaManager, TopicReplicas
+    from .replica_manager import ReplicaManager
+    from .topic_replicas import TopicReplicas
 
 
 def begin_move(replicas: ReplicaManager, replica: Replica, log_dir: str, throttle: Throttle) -> None:

@@ -12,8 +12,6 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
-import attrs
-
 from ..contracts.culprits import blame, is_bug
 from ..errors import ErrorCode, KafkaError, OdradekError, PluginError, StorageError
 from ..plugin_system.manager import failed
@@ -22,6 +20,7 @@ from ..types import INTERNAL_TOPICS, METADATA_TOPIC, ZERO_ID, TopicIdPartition
 from .full_disks import FullDisks
 from .replica_opener import ReplicaOpener
 from .tiers import Tiers
+from .topic_replicas import TopicReplicas
 
 if TYPE_CHECKING:
     import random
@@ -38,38 +37,6 @@ if TYPE_CHECKING:
     from .topic_plan import TopicPlan
 
 log = logging.getLogger(__name__)
-
-
-@attrs.define
-class AppendCounters:
-    """What a topic has taken and given since the start; read by the metrics."""
-
-    messages_in: int = 0
-    bytes_in: int = 0
-    bytes_out: int = 0
-    produce_requests: int = 0
-    fetch_requests: int = 0
-    failed_produce_requests: int = 0
-    failed_fetch_requests: int = 0
-
-
-class TopicReplicas:
-    """The replicas of one topic on this broker, by partition, and the topic's counters.
-
-    `is_internal` says that only its coordinator writes to it; `is_plain`, that clients may produce to it and no stage
-    looks at what they do.
-    """
-
-    __slots__ = ("counters", "is_internal", "is_plain", "name", "partitions", "plan", "topic_id")
-
-    def __init__(self, name: str, topic_id: uuid.UUID, plan: TopicPlan, *, is_internal: bool) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.plan = plan
-        self.is_internal = is_internal
-        self.is_plain = not is_internal
-        self.partitions: dict[int, Replica] = {}
-        self.counters = AppendCounters()
 
 
 class _Failure(NamedTuple):

@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from ...machine.clock import Clock
     from ...partitions.producer_state import ProducedBatch
     from ...partitions.replica import Replica
-    from ...partitions.replica_manager import ReplicaManager, TopicReplicas
+    from ...partitions.replica_manager import ReplicaManager
+    from ...partitions.topic_replicas import TopicReplicas
     from ...purgatory.purgatory import Purgatory
     from ...records.batch import BatchHeader
     from ...types import Buffer
