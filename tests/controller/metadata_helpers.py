@@ -20,8 +20,8 @@ from odradek.plugins import election_isr
 if TYPE_CHECKING:
     from odradek.kernel.contracts.coordinator import CoordinatorResult
     from odradek.kernel.contracts.storage import PartitionLog
+    from odradek.kernel.controller.rules import Steps
     from odradek.kernel.metadata.records import MetadataRecord
-    from odradek.kernel.metadata.rules import Steps
 
 R = TypeVar("R")
 
