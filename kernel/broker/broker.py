@@ -258,6 +258,8 @@ class Broker:
 
     def _make_observer(self, parts: BrokerParts, network: NetworkServer) -> Observer:
         return Observer(
+            node_id=self.node_id,
+            image=parts.image,
             replicas=parts.replicas,
             routes=parts.router.routes,
             purgatories=(parts.produce_purgatory, parts.fetch_purgatory),

@@ -1,4 +1,4 @@
-"""Shell: a small HTTP service for `/metrics`, `/healthz` and `/readyz`; off unless `odradek.http.listener` is set.
+"""Shell: a small HTTP service for metrics, health and pages for people; off unless `odradek.http.listener` is set.
 
 HTTP/1.1 is parsed by h11. GET and HEAD only, no request bodies. Whoever connects may be anybody on that network, so
 everything is bounded: connections at once, bytes of a request's head, seconds for a request and for its answer.
@@ -14,6 +14,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NoReturn
+from urllib.parse import parse_qsl
 
 import attrs
 import h11
@@ -53,7 +54,8 @@ class Page:
     content_type: str = "text/plain; charset=utf-8"
 
 
-PageMaker = Callable[[], Awaitable[Page]]
+PageMaker = Callable[[Mapping[str, str]], Awaitable[Page]]
+"""Makes a page from the parameters of a request's query; of a name that came twice, the last value."""
 
 NOT_FOUND: Final = Page("not found\n", 404)
 NOT_ALLOWED: Final = Page("only GET and HEAD\n", 405)
@@ -168,24 +170,24 @@ class HttpService:
         return None
 
     async def _answer(self, stream: trio.abc.Stream, connection: h11.Connection, request: h11.Request) -> None:
-        path = request.target.partition(b"?")[0].decode("ascii", "replace")
+        path, _, query = request.target.decode("ascii", "replace").partition("?")
         is_urgent = path in URGENT
         self._answers_count += not is_urgent
         try:
             is_refused = not is_urgent and self._answers_count > ANSWERS_MAX
-            page = TOO_MANY if is_refused else await self._make_page(request, path)
+            page = TOO_MANY if is_refused else await self._make_page(request, path, query)
             await _send_page(stream, connection, page, with_body=request.method != b"HEAD")
         finally:
             self._answers_count -= not is_urgent
 
-    async def _make_page(self, request: h11.Request, path: str) -> Page:
+    async def _make_page(self, request: h11.Request, path: str, query: str) -> Page:
         if request.method not in (b"GET", b"HEAD"):
             return NOT_ALLOWED
         make = self._pages.get(path)
         if make is None:
             return NOT_FOUND
         try:
-            return await make()
+            return await make(dict(parse_qsl(query)))
         except Exception:
             log.exception("an HTTP page failed", extra={"path": request.target})
             return FAILED

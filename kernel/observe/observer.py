@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..contracts.services import Metric
     from ..dispatch.fetch_session import FetchSessionCache
     from ..dispatch.routes import Route
+    from ..metadata.image import MetadataImage
     from ..network.statistics import NetworkStatistics
     from ..partitions.replica import Replica
     from ..partitions.replica_manager import ReplicaManager
@@ -37,6 +38,8 @@ class Observer:
     def __init__(
         self,
         *,
+        node_id: int,
+        image: Callable[[], MetadataImage],
         replicas: ReplicaManager,
         routes: Mapping[int, Route],
         purgatories: Iterable[Purgatory],
@@ -50,6 +53,8 @@ class Observer:
         """Gather the metrics.
 
         Args:
+            node_id: This broker.
+            image: The current metadata, for the pages of topics.
             replicas: Topics, logs and their counters.
             routes: APIs and their counters.
             purgatories: What waits.
@@ -67,6 +72,9 @@ class Observer:
         self.registry = MetricsRegistry(on_error=_report_error)
         self.http_address: tuple[str, int] | None = None
         self._http_listener = http_listener
+        self._node_id = node_id
+        self._image = image
+        self._replicas = replicas
         self._is_ready = is_ready
         self._http: HttpService | None = None
         for metrics in (
@@ -92,8 +100,11 @@ class Observer:
         # Most brokers serve no HTTP, and need not pay for h11 at their start.
         from .http import HttpService, parse_address
         from .pages import make_pages
+        from .topic_pages import TopicPages
 
-        self._http = HttpService(parse_address(self._http_listener), make_pages(self.registry, self._is_ready))
+        topic_pages = TopicPages(node_id=self._node_id, replicas=self._replicas, image=self._image)
+        pages = make_pages(self.registry, self._is_ready, topic_pages)
+        self._http = HttpService(parse_address(self._http_listener), pages)
         self.http_address = await self._http.bind()
 
     def close(self) -> None:

@@ -1,19 +1,13 @@
 import logging
 import random
-import uuid
 
 import attrs
 import pytest
 
-from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.contracts.services import Metric
-from odradek.kernel.contracts.storage import LogConfig, StorageContext
 from odradek.kernel.dispatch.fetch_session import FetchSessionCache
 from odradek.kernel.dispatch.handlers.api_23_offset_for_leader_epoch import OffsetForLeaderEpochHandler
 from odradek.kernel.dispatch.routes import Route
-from odradek.kernel.machine.clock import ManualClock
-from odradek.kernel.machine.files import OsFiles
-from odradek.kernel.machine.ids import RandomIds
 from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.network.statistics import NetworkStatistics
 from odradek.kernel.observe.broker_metrics import (
@@ -24,15 +18,12 @@ from odradek.kernel.observe.broker_metrics import (
     waiting_metrics,
 )
 from odradek.kernel.observe.idle_monitor import SAMPLES_BEFORE_WARNING, IdleMonitor
-from odradek.kernel.partitions.replica import TopicSettings
 from odradek.kernel.partitions.replica_manager import ReplicaManager
-from odradek.kernel.partitions.topic_plan import TopicPlan
 from odradek.kernel.purgatory.purgatory import Purgatory
 from odradek.kernel.purgatory.timing_wheel import TimingWheel
-from odradek.kernel.records.validation import ValidationRules
 from odradek.kernel.wire.registry import APIS
-from odradek.plugins.storage_memory.engine import MemoryEngine
-from tests.dispatch.hosted import make_manager
+
+from .opened import memory_replicas
 
 QUIET = NetworkStatistics(
     bytes_in=10,
@@ -55,35 +46,7 @@ QUIET = NetworkStatistics(
 
 @pytest.fixture
 def replicas() -> ReplicaManager:
-    clock = ManualClock()
-    context = StorageContext(
-        log_dirs=(),
-        node_id=1,
-        cluster_id="",
-        settings={},
-        now_ms=clock.now_ms,
-        monotonic_ms=clock.monotonic_ms,
-        random=random.Random(0),
-        new_id=RandomIds(random.Random(0)).new_id,
-        files=OsFiles(),
-    )
-    replicas = make_manager(clock, {"memory": MemoryEngine(context)})
-    for topic in ("a", "b"):
-        open_topic(replicas, topic)
-    return replicas
-
-
-def open_topic(replicas: ReplicaManager, topic: str) -> None:
-    plan = TopicPlan(
-        storage="memory",
-        election="isr",
-        stages=(),
-        log_config=LogConfig(),
-        settings=TopicSettings(rules=ValidationRules(), min_insync_replicas=1),
-        values={},
-    )
-    state = PartitionState(leader=1, leader_epoch=0, partition_epoch=0, replicas=(1,), isr=(1,))
-    replicas.open_topic(topic, uuid.uuid5(uuid.NAMESPACE_DNS, topic), plan, {0: state, 1: state})
+    return memory_replicas("a", "b")
 
 
 def by_name(*metrics: Metric) -> dict[str, Metric]:

@@ -1,21 +1,33 @@
+import re
+from collections.abc import Mapping
+
 import pytest
 import trio
 import trio.testing
 
 from odradek.kernel.contracts.services import Metric
 from odradek.kernel.errors import ConfigError
+from odradek.kernel.machine.clock import ManualClock
+from odradek.kernel.metadata.image import MetadataImage
 from odradek.kernel.observe import http
 from odradek.kernel.observe.http import HttpService, Page, parse_address
 from odradek.kernel.observe.metrics import MetricsRegistry
 from odradek.kernel.observe.pages import make_pages
+from odradek.kernel.observe.topic_pages import TopicPages
+from tests.dispatch.hosted import make_manager
 
 
-async def broken() -> Page:
+async def broken(_query: Mapping[str, str]) -> Page:
     await trio.lowlevel.checkpoint()
     raise ValueError("broken page")
 
 
-async def slow() -> Page:
+async def echo(query: Mapping[str, str]) -> Page:
+    await trio.lowlevel.checkpoint()
+    return Page(repr(query))
+
+
+async def slow(_query: Mapping[str, str]) -> Page:
     await trio.sleep_forever()
     raise AssertionError
 
@@ -23,8 +35,9 @@ async def slow() -> Page:
 def make_service(*, ready: bool = True) -> HttpService:
     registry = MetricsRegistry(on_error=lambda metric, error: None)
     registry.add(Metric("m", "Help.", "gauge", lambda: {(): 3}))
-    pages = make_pages(registry, lambda: ready)
-    return HttpService(("127.0.0.1", 0), {**pages, "/broken": broken, "/slow": slow})
+    topic_pages = TopicPages(node_id=1, replicas=make_manager(ManualClock(), {}), image=MetadataImage)
+    pages = make_pages(registry, lambda: ready, topic_pages)
+    return HttpService(("127.0.0.1", 0), {**pages, "/broken": broken, "/slow": slow, "/echo": echo})
 
 
 def talk(sent: bytes, *, service: HttpService | None = None, close: bool = True) -> bytes:
@@ -68,12 +81,29 @@ def test_metrics_are_shown_in_prometheus_form() -> None:
         ("/healthz", False, 200),
         ("/readyz", True, 200),
         ("/readyz", False, 503),
-        ("/", True, 404),
+        ("/", True, 200),
+        ("/topics", True, 200),
+        ("/topic", True, 404),
+        ("/nope", True, 404),
         ("/broken", True, 500),
     ],
 )
 def test_pages_have_their_status(path: str, ready: bool, status: int) -> None:
     assert status_of(talk(get(path), service=make_service(ready=ready))) == status
+
+
+def test_a_page_gets_the_parameters_of_the_query() -> None:
+    answer = talk(get("/echo?name=a%26b&empty=&name=%E2%82%AC+%FF?x"))
+
+    assert answer.endswith(repr({"name": "€ \ufffd?x"}).encode())
+
+
+def test_the_home_page_leads_to_every_other_page_for_people_and_machines() -> None:
+    head, body = talk(get("/"), service=make_service(ready=False)).split(b"\r\n\r\n")
+
+    assert b"content-type: text/html; charset=utf-8" in head
+    assert re.findall(rb'<a href="([^"]+)"', body) == [b"/topics", b"/metrics", b"/readyz", b"/healthz"]
+    assert b"does not serve clients" in body
 
 
 def test_a_head_request_gets_no_body() -> None:

@@ -7,12 +7,15 @@ from odradek.kernel.contracts.services import Metric
 from odradek.kernel.dispatch.fetch_session import FetchSessionCache
 from odradek.kernel.errors import ConfigError, PluginError
 from odradek.kernel.machine.clock import ManualClock
+from odradek.kernel.metadata.image import MetadataImage
 from odradek.kernel.observe.observer import Observer
 from tests.dispatch.hosted import make_manager
 
 
 def make_observer(*plugin_metrics: Metric, http_listener: str = "") -> Observer:
     return Observer(
+        node_id=1,
+        image=MetadataImage,
         replicas=make_manager(ManualClock(), {}),
         routes={},
         purgatories=(),

@@ -52,3 +52,16 @@ def test_without_the_setting_nothing_listens_beside_the_broker(tmp_path: Path) -
                 own.add(descriptor.readlink().name.removeprefix("socket:[").removesuffix("]"))
 
     assert len(listening & own) == 1
+
+
+def test_a_browser_finds_the_topics(tmp_path: Path, http_port: int) -> None:
+    with broker_process(tmp_path, f"odradek.http.listener=127.0.0.1:{http_port}") as broker:
+        with Client(broker.address) as client:
+            create(client, "counted")
+            produce(client, "counted", batch_of(b"one", b"two", b"three"))
+        home, topics, topic = (get(http_port, path) for path in ("/", "/topics", "/topic?name=counted"))
+
+    assert (home[0], topics[0], topic[0]) == (200, 200, 200)
+    assert 'href="/topics"' in home[1]
+    assert 'href="/topic?name=counted"' in topics[1]
+    assert '<td data-of="Log end offset">3</td>' in topic[1]

@@ -62,7 +62,7 @@ odradek.network.memory.bytes
     counted are 16 KiB of each connection; where everybody would wait, one request more is received, and 512 KiB.
 
 odradek.http.listener
-    Where `/healthz`, `/readyz` and `/metrics` are served over HTTP, as HOST:PORT; empty serves none.
+    Where health, metrics and pages of topics are served over HTTP, as HOST:PORT; empty serves none.
 
 odradek.shutdown.timeout.ms
     How long a stopping broker lets requests finish before it closes their connections.

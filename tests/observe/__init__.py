@@ -1,0 +1,1 @@
+"""Metrics, logs, and the pages that are served over HTTP."""
