@@ -181,11 +181,12 @@ def odradek_tier(broker: BrokerHandle) -> Tier:  # type: ignore[empty-body] # a 
 def odradek_services(broker: BrokerHandle) -> Sequence[Service]:  # type: ignore[empty-body] # a specification
     """Offer long-running services, each run in the broker's nursery while the broker serves.
 
-    Called: once, when the broker is built.
+    Called: once, when the broker is built, after all were asked for their metrics; then each is prepared, before any
+        log is opened.
     Result: joined. A service that crashes is logged with the plugin's name, restarted with a growing pause, and after
         five failures within a minute stops the broker.
-    Errors: an exception stops the start and names the plugin.
-    Source: `odradek.kernel.contracts.services`.
+    Errors: an exception stops the start and names the plugin, as does one of a service's `prepare`.
+    Source: `odradek.kernel.contracts.services`, and `odradek.kernel.contracts.observing` for what can be shown.
 
     Args:
         broker: What a plugin may ask of the broker that it lives in.

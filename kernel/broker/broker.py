@@ -4,7 +4,7 @@ The nesting gives the order of the end; what stands innermost stops first::
 
     storage engines         closed last, marked as cleanly shut down
       metadata log          flushed
-        services            flushes, upkeep, the purgatories' clockwork, plugins' services, HTTP
+        services            flushes, upkeep, the purgatories' clockwork, plugins' services
           router            tasks of asynchronous requests
             network         listeners close, connections drain
 """
@@ -36,10 +36,13 @@ from ..metadata.image import MetadataImage
 from ..network.configure import network_settings
 from ..network.exposure import exposure
 from ..network.server import NetworkServer
-from ..observe.observer import Observer
+from ..plugin_system.hold_ups import watch_hold_ups
+from ..plugin_system.offers import joined_metrics
 from ..wire.messages.api_19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from .figures import Figures
 from .options import BrokerOptions, read_broker_options
 from .parts import BrokerParts
+from .plugin_services import PluginServices
 from .start_report import StartReport
 from .supervision import supervise
 
@@ -118,7 +121,9 @@ class Broker:
         self._on_parts = on_parts
         self._cluster = ImageView(self._image)
         self.listeners: tuple[BoundListener, ...] = ()
-        self.http_address: tuple[str, int] | None = None
+        self.addresses: Mapping[str, str] = {}
+        """Where services of plugins listen, by their names."""
+        self._figures: Figures | None = None
         self.found = StartReport()
         self._is_serving = False
         self._stopping = trio.Event()
@@ -164,6 +169,12 @@ class Broker:
     def transactions(self) -> Transactions | None:
         """The transaction coordinator, None when no active plugin has one."""
         return self.parts.transactions if self.parts is not None else None
+
+    @property
+    def figures(self) -> Figures:
+        """What it counts and how it stands; for metrics and services, and what they run."""
+        assert self._figures is not None, "figures are asked for before the broker's parts are there"
+        return self._figures
 
     def offsets(self, topic: str, partition: int) -> LogOffsets | None:
         """Return the offsets of a replica of this broker, None when it has none or cannot read it."""
@@ -223,13 +234,13 @@ class Broker:
         network = self.network = NetworkServer(parts.router, network_settings(self.options.config), self.clock)
         parts.want_turn = network.want_turn
         parts.follower.config_listeners.append(lambda config: network.reconfigure(network_settings(config)))
-        observer = self._make_observer(parts, network)
+        services = self._observe(parts, network)
         with ExitStack() as closing:
             closing.callback(self._stopped.set)
-            closing.callback(observer.close)
+            closing.callback(services.close)
             closing.callback(network.close)
-            await observer.bind()
-            self.http_address = observer.http_address
+            await services.prepare()
+            self.addresses = services.addresses()
             bound = network.bind()
             if exposed := exposure(network.settings.listeners, bound):
                 log.warning("%s", exposed)
@@ -243,39 +254,30 @@ class Broker:
                 self.found = StartReport.of(parts.replicas.replicas())
                 await self._create_start_topics(parts)
                 parts.metadata.add_listener(parts.config_warnings().changed)
-                async with trio.open_nursery() as services:
-                    for name, run in (*parts.services(), *observer.services()):
-                        await services.start(functools.partial(supervise, name, run, self.clock), name=name)
+                async with trio.open_nursery() as serving:
+                    for name, run in (*parts.services(), ("hold-up watch", watch_hold_ups), *services.runs()):
+                        await serving.start(functools.partial(supervise, name, run, self.clock), name=name)
                     async with trio.open_nursery() as connections:
                         await connections.start(network.run)
                         self._is_serving = True
                         task_status.started(self.listeners)
                         await self._stopping.wait()
                         await network.drain(parts.end_waits)
-                    services.cancel_scope.cancel()
+                    serving.cancel_scope.cancel()
                 await parts.metadata.close()
                 nursery.cancel_scope.cancel()
 
-    def _make_observer(self, parts: BrokerParts, network: NetworkServer) -> Observer:
-        return Observer(
-            node_id=self.node_id,
-            image=parts.image,
-            replicas=parts.replicas,
-            routes=parts.router.routes,
-            purgatories=(parts.produce_purgatory, parts.fetch_purgatory),
-            sessions=parts.sessions,
-            network_statistics=network.statistics,
-            plugin_metrics=[
-                *parts.plugins.metrics(self),
-                *parts.coordinators.metrics(),
+    def _observe(self, parts: BrokerParts, network: NetworkServer) -> PluginServices:
+        """Let plugins ask how this broker is: first for their metrics, then for the services that show them all."""
+        figures = self._figures = Figures(parts, network, lambda: self.is_serving)
+        figures.offered = joined_metrics(
+            [
                 *cleanup_metrics(parts.retention, parts.compactor),
-            ],
-            http_listener=self.options.config.get_text("odradek.http.listener"),
-            is_ready=lambda: self.is_serving,
-            has_late_transaction=lambda replica: replica.producers.has_late_transaction(
-                self.clock.now_ms(), parts.live_config.get_int("transaction.max.timeout.ms")
-            ),
+                *parts.coordinators.metrics(),
+                *parts.plugins.metrics(self),
+            ]
         )
+        return PluginServices(parts.plugins.services(self) if self.options.runs_plugin_services else ())
 
     def _bound_listeners(self, bound: Mapping[str, tuple[str, int]]) -> tuple[BoundListener, ...]:
         machine = socket.gethostname()

@@ -403,9 +403,6 @@ class BrokerParts:
         yield "directory reports", self.directory_reports.run
         if self.coordinators.by_topic:
             yield "coordinator loading", self.coordinators.loader.run
-        plugins_services = self.plugins.services(self.broker) if self.broker.options.runs_plugin_services else ()
-        for plugin, service in plugins_services:
-            yield f"{plugin}: {service.name}", service.run
 
     async def _run_clockwork(self, **options: Any) -> None:
         await clockwork.run(self.wheel, self.broker.clock, **options)

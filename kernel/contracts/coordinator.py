@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ..errors import KafkaError
     from ..types import Buffer
     from .api_handler import ApiHandler, AsyncApiHandler
+    from .election import PartitionState
     from .services import Metric
     from .transactions import Transactions
 
@@ -182,6 +183,8 @@ class TopicView:
         partitions_count: How many partitions it has.
         racks: By partition, the racks of its replicas' brokers; brokers without a rack are left out.
         configs: What is set on it, as texts.
+        storage: What keeps its logs.
+        partitions: Who leads each partition, and which replicas it has.
     """
 
     name: str
@@ -189,6 +192,8 @@ class TopicView:
     partitions_count: int
     racks: Sequence[frozenset[str]] = ()
     configs: Mapping[str, str] = attrs.field(factory=dict)
+    storage: str = ""
+    partitions: Sequence[PartitionState] = ()
 
 
 class ClusterView(Protocol):

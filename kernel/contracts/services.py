@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..types import LogOffsets
     from .assignor import Assignor
     from .coordinator import ClusterView
+    from .observing import BrokerFigures
     from .seams import RandomSource
     from .transactions import MarkerWriter, Transactions
 
@@ -56,12 +57,32 @@ class ServiceRun(Protocol):
         ...
 
 
+class ServicePrepare(Protocol):
+    """How a service is prepared."""
+
+    async def __call__(self) -> None:
+        """Take what has to be there before the broker touches a disk."""
+        ...
+
+
+class ServiceCall(Protocol):
+    """How a service is closed, or asked where it listens: a plain call without arguments."""
+
+    def __call__(self) -> object:
+        """Do it at once."""
+        ...
+
+
 class MetricRead(Protocol):
     """How a metric is read, whenever somebody asks."""
 
     def __call__(self) -> Mapping[tuple[str, ...], float]:
         """Return the values by label values."""
         ...
+
+
+async def _nothing_to_prepare() -> None:
+    pass
 
 
 @attrs.frozen
@@ -71,10 +92,17 @@ class Service:
     Attributes:
         name: For logs and task names.
         run: `await nursery.start(run)`: calls `task_status.started()` once it stands, then works until cancelled.
+        prepare: Awaited once before the broker touches a disk: takes a port, refuses settings. What it raises ends
+            the start: a `ConfigError` with its one line.
+        close: Called at the broker's end, also where `run` never was: gives back what `prepare` took.
+        address: Returns where the service listens, once it is prepared: `odradek serve` says it. Empty for nowhere.
     """
 
     name: str
     run: Callable[..., Awaitable[None]]
+    prepare: Callable[[], Awaitable[None]] = _nothing_to_prepare
+    close: Callable[[], object] = lambda: None
+    address: Callable[[], str] = lambda: ""
 
 
 @attrs.frozen
@@ -153,6 +181,11 @@ class BrokerHandle(Protocol):
     @property
     def transactions(self) -> Transactions | None:
         """The transaction coordinator, None when no active plugin has one; ask for it when it is needed."""
+        ...
+
+    @property
+    def figures(self) -> BrokerFigures:
+        """What it counts and how it stands; to be asked for by metrics and services, and by what they run."""
         ...
 
     def offsets(self, topic: str, partition: int) -> LogOffsets | None:

@@ -71,7 +71,15 @@ def topic_view(topic: TopicImage, image: MetadataImage) -> TopicView:
             frozenset(racks_of[broker] for broker in partition.replicas if broker in racks_of)
             for partition in topic.partitions
         )
-    return TopicView(topic.name, topic.topic_id, len(topic.partitions), racks, image.topic_config(topic.name))
+    return TopicView(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions_count=len(topic.partitions),
+        racks=racks,
+        configs=image.topic_config(topic.name),
+        storage=topic.storage,
+        partitions=topic.partitions,
+    )
 
 
 def metadata_change(delta: MetadataDelta, image: MetadataImage) -> MetadataChange:

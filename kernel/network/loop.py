@@ -83,7 +83,6 @@ class Loop(ABC):
     refused_count: int = attrs.field(init=False, default=0)
     accept_failures_count: int = attrs.field(init=False, default=0)
     busy_seconds: float = attrs.field(init=False, default=0.0)
-    _busy_before: float = attrs.field(init=False, default=0.0)
     _started: float = attrs.field(init=False, default=0.0)
     _frames_seen: int = attrs.field(init=False, default=0)
     _is_turn_wanted: bool = attrs.field(init=False, default=False)
@@ -400,11 +399,7 @@ class Loop(ABC):
     # -- statistics --------------------------------------------------------------------------------------------------
 
     def statistics(self) -> NetworkStatistics:
-        """Return the counters; the idle share is that of the time since the last call."""
-        now = trio.current_time()
-        elapsed = now - self._started
-        busy = self.busy_seconds - self._busy_before
-        self._started, self._busy_before = now, self.busy_seconds
+        """Return the counters."""
         return NetworkStatistics(
             bytes_in=self.bytes_in,
             bytes_out=self.bytes_out,
@@ -420,5 +415,6 @@ class Loop(ABC):
             failures_count=self.failures_count,
             accept_failures_count=self.accept_failures_count,
             block_bytes=self.memory.block_bytes + self.memory.owed_bytes,
-            idle_ratio=max(0.0, 1 - busy / elapsed) if elapsed > 0 else 1.0,
+            served_s=trio.current_time() - self._started,
+            busy_s=self.busy_seconds,
         )

@@ -205,5 +205,5 @@ class NetworkServer:
             self._scope.cancel()
 
     def statistics(self) -> NetworkStatistics | None:
-        """Return the loop's counters, None before `run`; the idle share is that since the last call."""
+        """Return the loop's counters, None before `run`."""
         return self._loop.statistics() if self._loop is not None else None

@@ -32,8 +32,10 @@ class NetworkStatistics:
         failures_count: Connections closed because of a failure of ours.
         accept_failures_count: Failed accepts, such as for want of file descriptors.
         block_bytes: Memory that large requests hold while they arrive.
-        idle_ratio: Share of time since the last reset that the loop waited for sockets, 0 to 1: Kafka's
-            `NetworkProcessorAvgIdlePercent` and `RequestHandlerAvgIdlePercent` at once, as one loop does both.
+        served_s: How long the loop has run, in seconds.
+        busy_s: For how much of that it did not wait for sockets. The rest, between two snapshots and as a share of the
+            time between them, is Kafka's `NetworkProcessorAvgIdlePercent` and `RequestHandlerAvgIdlePercent` at once,
+            as one loop does both.
     """
 
     bytes_in: int
@@ -50,4 +52,5 @@ class NetworkStatistics:
     failures_count: int
     accept_failures_count: int
     block_bytes: int
-    idle_ratio: float
+    served_s: float
+    busy_s: float

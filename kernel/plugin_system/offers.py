@@ -6,6 +6,7 @@ partition, is looked at when the first of its class is made: `check_made`.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
@@ -19,14 +20,14 @@ from ..contracts.cleanup import CleanupPolicy
 from ..contracts.coordinator import Coordinator
 from ..contracts.culprits import plugin_of
 from ..contracts.election import ElectionFactory
-from ..contracts.services import Metric, MetricRead, Service, ServiceRun
+from ..contracts.services import Metric, MetricRead, Service, ServiceCall, ServicePrepare, ServiceRun
 from ..contracts.signatures import missing_members, module_of, problem_with, problem_with_call
 from ..contracts.storage import StorageFactory
 from ..contracts.tiering import Tier
 from ..errors import PluginError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 @attrs.frozen
@@ -52,6 +53,13 @@ class Kind:
         return "; ".join(filter(None, problems))
 
 
+_CALLS_OF_SERVICE: Final = {
+    "run": ServiceRun,
+    "prepare": ServicePrepare,
+    "close": ServiceCall,
+    "address": ServiceCall,
+}
+
 KINDS: Final[Mapping[str, Kind]] = {
     "odradek_config_keys": Kind("configuration key", (ConfigKey,)),
     "odradek_storages": Kind("storage", (StorageFactory,)),
@@ -62,10 +70,12 @@ KINDS: Final[Mapping[str, Kind]] = {
     "odradek_coordinators": Kind("coordinator", (Coordinator,)),
     "odradek_api_handlers": Kind("API handler", (ApiHandler, AsyncApiHandler)),
     "odradek_tier": Kind("tier", (Tier,)),
-    "odradek_services": Kind("service", (Service,), {"run": ServiceRun}),
+    "odradek_services": Kind("service", (Service,), _CALLS_OF_SERVICE),
     "odradek_metrics": Kind("metric", (Metric,), {"read": MetricRead}),
 }
 """By the hook that asks for it."""
+
+_METRIC_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 
 _fitting: Final[WeakKeyDictionary[type, set[type]]] = WeakKeyDictionary()
 """Classes of which an object was looked at, with the contracts that it keeps: a fact of the process."""
@@ -89,6 +99,25 @@ def check_offer(plugin: str, hook: str, offer: object, name: str = "") -> None:
         named = f" {name!r}" if name else ""
         told = f"offers as {kind.what}{named} what is none: {problem} {remedy(plugin)}"
         raise PluginError(plugin, told, hook=hook)
+
+
+def joined_metrics(offered: Iterable[tuple[str, Metric]]) -> tuple[Metric, ...]:
+    """Return what plugins, and the kernel, offer as metrics, in their order.
+
+    Raises:
+        PluginError: Two have one name, one's name is none that Prometheus takes, or its kind is unknown.
+    """
+    owners: dict[str, str] = {}
+    joined = []
+    for plugin, metric in offered:
+        if metric.name in owners:
+            told = f"metric {metric.name} is there already, of {owners[metric.name] or 'the kernel'}"
+            raise PluginError(plugin, told, hook="odradek_metrics")
+        if not _METRIC_NAME.fullmatch(metric.name) or metric.kind not in ("counter", "gauge"):
+            raise PluginError(plugin, f"metric {metric.name!r} of kind {metric.kind!r}", hook="odradek_metrics")
+        owners[metric.name] = plugin
+        joined.append(metric)
+    return tuple(joined)
 
 
 def check_made(made: object, contract: type, what: str, maker: object) -> None:

@@ -8,7 +8,10 @@ import pytest
 import trio
 import trio.testing
 
+from odradek.kernel.broker.plugin_services import PluginServices
 from odradek.kernel.broker.supervision import FAILURES_MAX, ServiceFailedError, supervise
+from odradek.kernel.contracts.services import Service
+from odradek.kernel.errors import ConfigError, PluginError
 from odradek.kernel.machine.clock import ManualClock
 
 
@@ -65,3 +68,47 @@ def test_a_service_that_cannot_start_stops_the_broker_at_once() -> None:
         run_supervised(run)
 
     assert isinstance(innermost(caught.value), ServiceFailedError)
+
+
+# Services of plugins: before they run, and after.
+
+
+async def rest(*, task_status: trio.TaskStatus[None]) -> None:
+    task_status.started()
+    await trio.sleep_forever()
+
+
+def test_services_are_prepared_in_their_order_told_of_and_closed() -> None:
+    done: list[str] = []
+
+    def service(name: str, address: str = "") -> Service:
+        async def prepare() -> None:
+            await trio.lowlevel.checkpoint()
+            done.append(f"prepare {name}")
+
+        return Service(name, rest, prepare, lambda: done.append(f"close {name}"), lambda: address)
+
+    services = PluginServices([("one", service("a")), ("two", service("http", "127.0.0.1:80"))])
+    trio.run(services.prepare)
+    names = [name for name, _ in services.runs()]
+    services.close()
+
+    assert names == ["one: a", "two: http"]
+    assert services.addresses() == {"http": "127.0.0.1:80"}
+    assert done == ["prepare a", "prepare http", "close a", "close http"]
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind", "told"),
+    [
+        (ConfigError("port 80 is taken"), ConfigError, "port 80 is taken"),
+        (ValueError("a bug"), PluginError, "'mine'.*service 'http' cannot be prepared.*a bug"),
+    ],
+)
+def test_a_service_that_cannot_be_prepared_ends_the_start(raised: Exception, kind: type[Exception], told: str) -> None:
+    async def prepare() -> None:
+        await trio.lowlevel.checkpoint()
+        raise raised
+
+    with pytest.raises(kind, match=told):
+        trio.run(PluginServices([("mine", Service("http", rest, prepare))]).prepare)

@@ -158,7 +158,6 @@ ACTS_OF_BROKER = {
     "node.id": ("plugins/storage_segment/log_dirs.py", "context.node_id"),
     "num.partitions": ("kernel/controller/topic_creation.py", 'get_int("num.partitions")'),
     "odradek.cluster.id": ("plugins/storage_segment/log_dirs.py", "context.cluster_id"),
-    "odradek.http.listener": ("kernel/observe/observer.py", "http_listener"),
     "odradek.metadata.election": ("kernel/broker/metadata_opening.py", "factory.new_election(context)"),
     "odradek.network.loop": ("kernel/network/server.py", "settings.loop"),
     "odradek.network.memory.bytes": ("kernel/network/loop.py", "self.settings.request_memory_bytes"),

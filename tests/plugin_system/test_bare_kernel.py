@@ -80,7 +80,7 @@ def test_it_starts_says_which_roles_nobody_has_and_ends_cleanly(tmp_path: Path) 
     warned = [line for line in lines if " WARNING " in line]
     nobody = missing_roles(storages=set(), elections=set(), cleanup_policies=set(), key_types=set())
 
-    assert [line.partition(" broker_parts: ")[2] for line in warned] == [told(role) for role in nobody]
+    assert [line.partition(" broker.parts: ")[2] for line in warned] == [told(role) for role in nobody]
     assert len(warned) == 5
     assert stopping.startswith("odradek: stopping (SIGTERM)")
     assert status == 0

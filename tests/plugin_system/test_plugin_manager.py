@@ -38,7 +38,7 @@ from odradek.kernel.plugin_system.manager import (
     choose_plugins,
     installed_plugins,
 )
-from odradek.kernel.plugin_system.offers import broken
+from odradek.kernel.plugin_system.offers import broken, joined_metrics
 from odradek.kernel.types import ZERO_ID
 
 from ..coordinator.toy import CounterCoordinator
@@ -410,6 +410,27 @@ def test_hook_odradek_metrics_may_leave_out_its_argument() -> None:
     one = plugin("one", odradek_metrics=named("odradek_metrics", lambda: [metric]))
 
     assert manager_with(one=one).metrics(BROKER) == [("one", metric)]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "told"),
+    [
+        ("odradek_taken", "gauge", "is there already, of the kernel"),
+        ("no name", "gauge", "'no name'"),
+        ("odradek_good", "summary", "of kind 'summary'"),
+    ],
+)
+def test_a_wrong_or_doubled_metric_names_its_plugin(name: str, kind: str, told: str) -> None:
+    taken, wrong = Metric("odradek_taken", "h", "gauge", dict), Metric(name, "h", kind, dict)
+
+    with pytest.raises(PluginError, match=f"'mine'.*{told}"):
+        joined_metrics([("", taken), ("mine", wrong)])
+
+
+def test_metrics_are_joined_in_their_order() -> None:
+    first, second = (Metric(name, "h", "counter", dict) for name in ("odradek_b", "odradek_a"))
+
+    assert joined_metrics([("", first), ("mine", second)]) == (first, second)
 
 
 def test_hook_odradek_leader_changed_reaches_all_listeners_though_one_fails() -> None:

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ..broker.broker_process import Client, batch_of, broker_process
+from odradek.kernel.errors import ErrorCode
+
+from ..broker.broker_process import BrokerProcess, Client, batch_of, broker_process, serving
 from ..broker.test_process import create, produce
 
 
@@ -65,3 +67,21 @@ def test_a_browser_finds_the_topics(tmp_path: Path, http_port: int) -> None:
     assert 'href="/topics"' in home[1]
     assert 'href="/topic?name=counted"' in topics[1]
     assert '<td data-of="Log end offset">3</td>' in topic[1]
+
+
+def test_without_the_plugin_that_serves_http_the_setting_is_refused_and_the_broker_serves(tmp_path: Path) -> None:
+    """Whoever set it would otherwise wait for health that never comes."""
+    (tmp_path / "odradek.toml").write_text('[plugins]\ndisable = ["observe"]\n')
+    with serving(BrokerProcess.from_config(tmp_path / "data", tmp_path / "odradek.toml")) as broker:
+        with Client(broker.address) as client:
+            create(client, "orders")
+            assert produce(client, "orders", batch_of(b"one"))[0] == ErrorCode.NONE
+        status, _said = broker.terminate()
+    (tmp_path / "odradek.toml").write_text(
+        '[broker]\n"odradek.http.listener" = "127.0.0.1:0"\n[plugins]\ndisable = ["observe"]\n'
+    )
+    refused_status, said = BrokerProcess.from_config(tmp_path / "data", tmp_path / "odradek.toml").finish()
+
+    assert status == 0
+    assert refused_status == 2
+    assert "odradek.http.listener" in said

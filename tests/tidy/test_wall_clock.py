@@ -19,7 +19,7 @@ TELLS = "it is told to somebody"
 HANDED_ON = "handed to who answers to this list itself"
 
 READERS = {
-    "kernel/broker/broker.py": COMPARES,
+    "kernel/broker/figures.py": COMPARES,
     "kernel/broker/parts.py": HANDED_ON,
     "kernel/cleanup/compactor.py": COMPARES,
     "kernel/cleanup/retention.py": COMPARES,

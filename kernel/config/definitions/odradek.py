@@ -25,7 +25,6 @@ _BROKER_ROWS: Final[tuple[Row, ...]] = (
      Part.REQUESTS),
     ("odradek.network.loop", STRING, "auto", OneOf(("auto", "epoll", "portable")), LOW, READ_ONLY, Part.NETWORK),
     ("odradek.network.memory.bytes", LONG, 268_435_456, AtLeast(1_048_576), MEDIUM, READ_ONLY, Part.NETWORK),
-    ("odradek.http.listener", STRING, "", None, MEDIUM, READ_ONLY, Part.OBSERVE),
     ("odradek.shutdown.timeout.ms", INT, 10_000, NOT_NEGATIVE, LOW, READ_ONLY, Part.NETWORK),
 )
 
@@ -60,9 +59,6 @@ odradek.network.loop
 odradek.network.memory.bytes
     How many bytes of requests may be in memory over all connections, whole or not; beyond it, who needs more waits. Not
     counted are 16 KiB of each connection; where everybody would wait, one request more is received, and 512 KiB.
-
-odradek.http.listener
-    Where health, metrics and pages of topics are served over HTTP, as HOST:PORT; empty serves none.
 
 odradek.shutdown.timeout.ms
     How long a stopping broker lets requests finish before it closes their connections.

@@ -31,8 +31,8 @@ def restore_topics(
     topics: Sequence[RestoredTopic], *, data_dir: Path, cluster_id: str, config: Path | None, settings: Sequence[str]
 ) -> None:
     """See `TopicRestorer`."""
+    from odradek.cli.logs.lines import configure_logging
     from odradek.kernel.broker import read_broker_options
-    from odradek.kernel.observe.logs import configure_logging
 
     from .running import run_interruptible
 

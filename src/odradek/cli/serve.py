@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from odradek import __version__
+from odradek.cli.logs.lines import ROOT, configure_logging
 from odradek.kernel.broker import Broker, read_broker_options
 from odradek.kernel.network.sleeper import take_over_sleep
-from odradek.kernel.observe.logs import ROOT, configure_logging
 
 from .options import CommandParser, directory, document
 
@@ -137,9 +137,7 @@ def stop_signals() -> list[signal.Signals]:
 def _tell_start(broker: Broker) -> None:
     """Say what serves where, and what it found."""
     config, found = broker.options.config, broker.found
-    places = {"listeners": ",".join(map(str, broker.listeners)), "data": ",".join(config.log_dirs)}
-    if broker.http_address is not None:
-        places["http"] = "{}:{}".format(*broker.http_address)
+    places = {"listeners": ",".join(map(str, broker.listeners)), "data": ",".join(config.log_dirs), **broker.addresses}
     log.info("odradek %s serves", __version__, extra={"node_id": broker.node_id, **places})
     log.info("%s", found, extra={"topics": found.topics_count, "partitions": found.partitions_count})
 

@@ -107,6 +107,7 @@ class GroupBroker:
         self.assignors: Mapping[str, Assignor] = {}
         self.transactions: Transactions | None = None
         self.marker_writer: Any = None
+        self.figures: Any = None
 
         self.ends: dict[tuple[str, int], LogOffsets] = {}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import logging
 
-from odradek.kernel.observe.log_limit import LINES_MAX, WINDOW_SECONDS, LogLimit
-from odradek.kernel.observe.logs import LimitedHandler
+from odradek.cli.logs.limit import LINES_MAX, WINDOW_SECONDS, LogLimit
+from odradek.cli.logs.lines import LimitedHandler
 
 
 class Timer:

@@ -1,4 +1,4 @@
-"""Pure core: metrics: their names, the registry that asks for them, and Prometheus' text.
+"""Shell: metrics: their names, and Prometheus' text.
 
 Nothing is counted here. The rooms of the broker keep plain integers on their own objects, because that is what the hot
 path can afford; a `Metric` knows how to read them, and is asked when somebody scrapes.
@@ -16,26 +16,25 @@ kafka.network:type=RequestMetrics,name=TotalTimeMs            kafka_network_requ
 
 from __future__ import annotations
 
+import logging
 import re
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-import attrs
-
-from ..contracts.services import Metric
-from ..errors import PluginError
+from odradek.kernel.api import Metric
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from ..dispatch.histogram import Histogram
+    from odradek.kernel.api import LatencyFigures
+
+log = logging.getLogger(__name__)
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 PORTION_LINES: Final = 256
 """So much text is made at a time: about half a millisecond of it."""
 QUANTILES: Final = (("0.50", 0.5), ("0.75", 0.75), ("0.95", 0.95), ("0.98", 0.98), ("0.99", 0.99), ("0.999", 0.999))
 
-_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
 _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_]+")
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 _HELP_ESCAPES: Final = str.maketrans({"\\": "\\\\", "\n": "\\n"})
@@ -57,7 +56,7 @@ def metric_name(group: str, bean_type: str, name: str) -> str:
 
 
 def histogram_metrics(
-    name: str, help_text: str, read: Callable[[], Mapping[tuple[str, ...], Histogram]], labels: tuple[str, ...]
+    name: str, help_text: str, read: Callable[[], Mapping[tuple[str, ...], LatencyFigures]], labels: tuple[str, ...]
 ) -> tuple[Metric, Metric]:
     """Return what the exporter makes of a histogram: a gauge for each quantile, and the count.
 
@@ -84,41 +83,18 @@ def histogram_metrics(
     )
 
 
-@attrs.define
-class MetricsRegistry:
-    """All metrics of one broker, in the order they were added.
+def render(metrics: Iterable[Metric]) -> Iterator[str]:
+    """Yield the text of metrics in portions, so that a caller with much to do may pause in between.
 
-    Attributes:
-        on_error: Told of a metric that raised while it was read; it is left out of that scrape.
+    One that cannot be read is left out and logged: it must not cost all others.
     """
-
-    on_error: Callable[[Metric, Exception], None]
-    _metrics: dict[str, Metric] = attrs.field(factory=dict, init=False)
-
-    def __len__(self) -> int:
-        return len(self._metrics)
-
-    def add(self, metric: Metric, plugin: str = "") -> None:
-        """Take a metric.
-
-        Raises:
-            PluginError: Its name is taken or no name, or its kind is unknown.
-        """
-        if metric.name in self._metrics:
-            raise PluginError(plugin, f"metric {metric.name} is there already", hook="odradek_metrics")
-        if not _NAME.fullmatch(metric.name) or metric.kind not in ("counter", "gauge"):
-            raise PluginError(plugin, f"metric {metric.name!r} of kind {metric.kind!r}", hook="odradek_metrics")
-        self._metrics[metric.name] = metric
-
-    def render(self) -> Iterator[str]:
-        """Yield the text of all metrics in portions, so that a caller with much to do may pause in between."""
-        for metric in self._metrics.values():
-            try:
-                lines = _lines(metric, metric.read())
-                while portion := "".join(islice(lines, PORTION_LINES)):
-                    yield portion
-            except Exception as error:  # a plugin's metric must not cost all others
-                self.on_error(metric, error)
+    for metric in metrics:
+        try:
+            lines = _lines(metric, metric.read())
+            while portion := "".join(islice(lines, PORTION_LINES)):
+                yield portion
+        except Exception as error:
+            log.error("a metric could not be read", extra={"metric": metric.name}, exc_info=error)
 
 
 def _lines(metric: Metric, values: Mapping[tuple[str, ...], float]) -> Iterator[str]:

@@ -3,7 +3,7 @@ import logging
 
 import pytest
 
-from odradek.kernel.observe.logs import configure_logging
+from odradek.cli.logs.lines import configure_logging
 
 
 @pytest.fixture

@@ -11,18 +11,17 @@ import pytest
 import trio
 
 from odradek.kernel.contracts.election import PartitionState
-from odradek.kernel.machine.clock import ManualClock
+from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.metadata.image import MetadataImage, TopicImage
-from odradek.kernel.observe.topic_pages import NAMES_AT_A_TIME, PARTITIONS_AT_A_TIME, ROWS_PER_PAGE, TopicPages
-from tests.dispatch.hosted import make_manager
+from odradek.plugins.observe.topic_pages import NAMES_AT_A_TIME, PARTITIONS_AT_A_TIME, ROWS_PER_PAGE, TopicPages
 from tests.dispatch.house import batch
 
-from .opened import memory_replicas
+from .opened import memory_replicas, watched
 
 if TYPE_CHECKING:
-    from odradek.kernel.observe.http import Page
     from odradek.kernel.partitions.replica import Replica
     from odradek.kernel.partitions.replica_manager import ReplicaManager
+    from odradek.plugins.observe.http import Page
 
 HERE = PartitionState(leader=1, leader_epoch=0, partition_epoch=0, replicas=(1,), isr=(1,))
 ELSEWHERE = attrs.evolve(HERE, leader=-1, replicas=(2, 3), isr=(3,))
@@ -44,8 +43,11 @@ def topic_image(name: str, *partitions: PartitionState) -> TopicImage:
 
 
 def pages_of(*topics: TopicImage, replicas: ReplicaManager | None = None) -> TopicPages:
-    image = MetadataImage(topics_by_name={topic.name: topic for topic in topics})
-    return TopicPages(node_id=1, replicas=replicas or make_manager(ManualClock(), {}), image=lambda: image)
+    image = MetadataImage(
+        topics_by_name={topic.name: topic for topic in topics},
+        topics_by_id={topic.topic_id: topic for topic in topics},
+    )
+    return TopicPages(watched(replicas, image=image))
 
 
 def topics_page(pages: TopicPages, **query: str) -> Page:
@@ -173,6 +175,6 @@ def test_clients_are_served_while_many_topics_or_partitions_are_looked_through()
 def test_a_deleted_topic_may_go_while_its_page_is_made() -> None:
     replicas = memory_replicas("b")
     pages = pages_of(topic_image("b", HERE, HERE), replicas=replicas)
-    replicas.delete_topic("b", 2)
+    run_at_once(replicas.delete_topic_in_steps("b", 2))
 
     assert rows_of(topics_page(pages)) == [["b", "2, 2 offline", "1", "0", "0"]]

@@ -11,14 +11,15 @@ from odradek import __version__
 from . import html_page
 from .html_page import Link
 from .http import Page
-from .metrics import CONTENT_TYPE
+from .metrics import CONTENT_TYPE, render
+from .topic_pages import TopicPages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
+
+    from odradek.kernel.api import BrokerHandle
 
     from .http import PageMaker
-    from .metrics import MetricsRegistry
-    from .topic_pages import TopicPages
 
 _LINKS: Final = (
     ("/topics", "the topics and their partitions"),
@@ -28,30 +29,25 @@ _LINKS: Final = (
 )
 
 
-def make_pages(
-    registry: MetricsRegistry, is_ready: Callable[[], bool], topic_pages: TopicPages
-) -> dict[str, PageMaker]:
-    """Return the pages by path.
+def make_pages(broker: BrokerHandle) -> dict[str, PageMaker]:
+    """Return the pages of a broker by path.
 
-    Args:
-        registry: What `/metrics` shows.
-        is_ready: Whether clients are served; `/readyz` is 503 while not. `/healthz` answers as long as the event loop
-            turns.
-        topic_pages: Makes `/topics` and `/topic`.
+    `/healthz` answers as long as the event loop turns; `/readyz` is 503 while clients are not served.
     """
+    figures, topic_pages = broker.figures, TopicPages(broker)
 
     async def home(_query: Mapping[str, str]) -> Page:
         await trio.lowlevel.checkpoint()
-        status = "serves clients" if is_ready() else "does not serve clients"
+        status = "serves clients" if figures.is_serving else "does not serve clients"
         parts = (
-            html_page.paragraph(f"Broker {topic_pages.node_id}, version {__version__}, {status}."),
+            html_page.paragraph(f"Broker {broker.node_id}, version {__version__}, {status}."),
             *(html_page.paragraph(Link(path, path), text) for path, text in _LINKS),
         )
         return Page(html_page.page("Odradek", parts), content_type=html_page.CONTENT_TYPE)
 
     async def metrics(_query: Mapping[str, str]) -> Page:
         parts = []
-        for text in registry.render():
+        for text in render(figures.metrics()):
             parts.append(text)
             # Thousands of partitions make long metrics: clients come in between.
             await trio.lowlevel.checkpoint()
@@ -63,7 +59,7 @@ def make_pages(
 
     async def readiness(_query: Mapping[str, str]) -> Page:
         await trio.lowlevel.checkpoint()
-        return Page("ready\n") if is_ready() else Page("not ready\n", 503)
+        return Page("ready\n") if figures.is_serving else Page("not ready\n", 503)
 
     return {
         "/": home,

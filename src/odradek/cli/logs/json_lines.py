@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from .logs import LineFormatter, event_of
+from .lines import LineFormatter, event_of
 
 if TYPE_CHECKING:
     import logging

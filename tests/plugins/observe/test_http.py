@@ -7,14 +7,11 @@ import trio.testing
 
 from odradek.kernel.contracts.services import Metric
 from odradek.kernel.errors import ConfigError
-from odradek.kernel.machine.clock import ManualClock
-from odradek.kernel.metadata.image import MetadataImage
-from odradek.kernel.observe import http
-from odradek.kernel.observe.http import HttpService, Page, parse_address
-from odradek.kernel.observe.metrics import MetricsRegistry
-from odradek.kernel.observe.pages import make_pages
-from odradek.kernel.observe.topic_pages import TopicPages
-from tests.dispatch.hosted import make_manager
+from odradek.plugins.observe import http
+from odradek.plugins.observe.http import HttpService, Page, parse_address
+from odradek.plugins.observe.pages import make_pages
+
+from .opened import watched
 
 
 async def broken(_query: Mapping[str, str]) -> Page:
@@ -33,10 +30,8 @@ async def slow(_query: Mapping[str, str]) -> Page:
 
 
 def make_service(*, ready: bool = True) -> HttpService:
-    registry = MetricsRegistry(on_error=lambda metric, error: None)
-    registry.add(Metric("m", "Help.", "gauge", lambda: {(): 3}))
-    topic_pages = TopicPages(node_id=1, replicas=make_manager(ManualClock(), {}), image=MetadataImage)
-    pages = make_pages(registry, lambda: ready, topic_pages)
+    broker = watched(is_serving=ready, metrics=[Metric("m", "Help.", "gauge", lambda: {(): 3})])
+    pages = make_pages(broker)
     return HttpService(("127.0.0.1", 0), {**pages, "/broken": broken, "/slow": slow, "/echo": echo})
 
 
@@ -207,9 +202,10 @@ def test_it_listens_on_a_real_port_and_ends_when_cancelled() -> None:
     async def main() -> bytes:
         async with trio.open_nursery() as nursery:
             service = make_service()
-            host, port = await service.bind()
+            await service.bind()
+            host, _, port = service.address().rpartition(":")
             await nursery.start(service.run)
-            stream = await trio.open_tcp_stream(host, port)
+            stream = await trio.open_tcp_stream(host, int(port))
             await stream.send_all(get("/healthz"))
             answer = bytes(await stream.receive_some(4096))
             await stream.aclose()

@@ -24,9 +24,10 @@ from pathlib import PurePath
 from traceback import extract_tb
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ..contracts.culprits import culprit_of_error, root_of
-from ..errors import PluginError
-from .log_limit import LogLimit
+from odradek.kernel.contracts.culprits import culprit_of_error, root_of
+from odradek.kernel.errors import PluginError
+
+from .limit import LogLimit
 
 if TYPE_CHECKING:
     from typing import TextIO
@@ -113,7 +114,7 @@ def _describe(error: BaseException) -> str:
 
 
 class LimitedHandler(logging.StreamHandler["TextIO"]):
-    """Writes lines, but of those that are alike only some; see `log_limit.py`."""
+    """Writes lines, but of those that are alike only some; see `limit.py`."""
 
     def __init__(self, stream: TextIO | None, limit: LogLimit) -> None:
         super().__init__(stream)
@@ -145,7 +146,7 @@ def configure_logging(verbosity: int, stream: TextIO | None = None, *, as_json: 
     """
     make = LineFormatter
     if as_json:
-        from .json_logs import JsonFormatter
+        from .json_lines import JsonFormatter
 
         make = JsonFormatter
     handler = LimitedHandler(stream, LogLimit(time.perf_counter))

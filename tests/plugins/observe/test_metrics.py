@@ -4,13 +4,7 @@ import pytest
 
 from odradek.kernel.contracts.services import Metric
 from odradek.kernel.dispatch.histogram import Histogram
-from odradek.kernel.errors import PluginError
-from odradek.kernel.observe.metrics import (
-    PORTION_LINES,
-    MetricsRegistry,
-    histogram_metrics,
-    metric_name,
-)
+from odradek.plugins.observe.metrics import PORTION_LINES, histogram_metrics, metric_name, render
 
 
 @pytest.mark.parametrize(
@@ -33,9 +27,7 @@ def test_names_are_those_of_the_jmx_exporter(group: str, bean_type: str, name: s
 
 
 def rendered(metric: Metric) -> str:
-    registry = MetricsRegistry(on_error=lambda _, error: pytest.fail(str(error)))
-    registry.add(metric)
-    return "".join(registry.render())
+    return "".join(render([metric]))
 
 
 def test_a_metric_is_rendered_with_help_type_labels_and_values() -> None:
@@ -70,35 +62,20 @@ def test_a_histogram_becomes_quantiles_and_a_count() -> None:
     assert 99 <= quantiles.read()["Produce", "0.99"] <= 100
 
 
-def test_a_metric_that_fails_costs_no_other() -> None:
-    errors: list[tuple[str, str]] = []
-    registry = MetricsRegistry(on_error=lambda metric, error: errors.append((metric.name, str(error))))
-
+def test_a_metric_that_fails_is_logged_and_costs_no_other(caplog: pytest.LogCaptureFixture) -> None:
     def fail() -> dict[tuple[str, ...], float]:
         raise ValueError("broken")
 
-    registry.add(Metric("broken", "h", "gauge", fail))
-    registry.add(Metric("sound", "h", "gauge", lambda: {(): 3}))
+    metrics = [Metric("broken", "h", "gauge", fail), Metric("sound", "h", "gauge", lambda: {(): 3})]
 
-    assert "".join(registry.render()) == "# HELP sound h\n# TYPE sound gauge\nsound 3\n"
-    assert errors == [("broken", "broken")]
-    assert len(registry) == 2
-
-
-@pytest.mark.parametrize(("name", "kind"), [("taken", "gauge"), ("no name", "gauge"), ("good", "summary")])
-def test_a_wrong_or_doubled_metric_names_its_plugin(name: str, kind: str) -> None:
-    registry = MetricsRegistry(on_error=lambda metric, error: None)
-    registry.add(Metric("taken", "h", "gauge", dict))
-
-    with pytest.raises(PluginError, match="myplugin"):
-        registry.add(Metric(name, "h", kind, dict), "myplugin")
+    assert "".join(render(metrics)) == "# HELP sound h\n# TYPE sound gauge\nsound 3\n"
+    assert [vars(record)["metric"] for record in caplog.records] == ["broken"]
 
 
 def test_a_metric_of_many_values_is_rendered_in_portions() -> None:
-    registry = MetricsRegistry(on_error=lambda metric, error: None)
     count = 3 * PORTION_LINES
-    registry.add(Metric("m", "h", "gauge", lambda: {(str(number),): number for number in range(count)}, ("n",)))
-    portions = list(registry.render())
+    many = Metric("m", "h", "gauge", lambda: {(str(number),): number for number in range(count)}, ("n",))
+    portions = list(render([many]))
 
     assert max(text.count("\n") for text in portions) <= PORTION_LINES + 1
     assert "".join(portions).count("\n") == count + 2

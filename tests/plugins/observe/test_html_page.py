@@ -1,6 +1,6 @@
 from html.parser import HTMLParser
 
-from odradek.kernel.observe.html_page import Link, page, paragraph, search_form, table
+from odradek.plugins.observe.html_page import Link, page, paragraph, search_form, table
 
 NASTY = """<script>alert("1")</script>&'"""
 

@@ -20,7 +20,7 @@ import attrs
 import h11
 import trio
 
-from ..errors import ConfigError
+from odradek.kernel.api import ConfigError
 
 log = logging.getLogger(__name__)
 
@@ -93,8 +93,13 @@ class HttpService:
         self._silent: dict[trio.abc.Stream, trio.CancelScope] = {}  # those who owe a request, longest silent first
         self._answers_count = 0
 
-    async def bind(self) -> tuple[str, int]:
-        """Take the port, so that a wrong one stops the start, and return what is listened on.
+    def address(self) -> str:
+        """Return `HOST:PORT`, as it was bound."""
+        host, port = self._address
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    async def bind(self) -> None:
+        """Take the port, so that a wrong one stops the start.
 
         Raises:
             ConfigError: The port is taken, or the host is not this machine's.
@@ -110,7 +115,6 @@ class HttpService:
             ) from error
         bound = self._listeners[0].socket.getsockname()
         self._address = bound[0], bound[1]
-        return self._address
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> NoReturn:
         """Serve until cancelled; requests under way are then cut off. Binds again when it was run before.

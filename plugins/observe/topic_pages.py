@@ -20,12 +20,10 @@ from .html_page import CONTENT_TYPE, Link, page, paragraph, search_form, table
 from .http import Page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping, Sequence
 
-    from ..contracts.election import PartitionState
-    from ..metadata.image import MetadataImage, TopicImage
-    from ..partitions.replica import Replica
-    from ..partitions.replica_manager import ReplicaManager
+    from odradek.kernel.api import BrokerHandle, PartitionState, ReplicaFigures, TopicView
+
     from .html_page import Cell
 
 ROWS_PER_PAGE: Final = 100
@@ -57,24 +55,17 @@ class _TopicSums:
 class TopicPages:
     """Makes the pages. Owned by the HTTP service; reads what the reactor's task owns, on that task."""
 
-    def __init__(self, *, node_id: int, replicas: ReplicaManager, image: Callable[[], MetadataImage]) -> None:
-        """Make the pages' maker.
-
-        Args:
-            node_id: This broker.
-            replicas: Its replicas, for offsets and sizes.
-            image: The current metadata, for everything else.
-        """
-        self.node_id = node_id
-        self._replicas = replicas
-        self._image = image
+    def __init__(self, broker: BrokerHandle) -> None:
+        """Make the pages of this broker."""
+        self._broker = broker
 
     async def topics(self, query: Mapping[str, str]) -> Page:
         """Return the page of topics after `after` whose name has `contains` in it."""
-        image = self._image()
+        all_names = self._broker.cluster.topic_names()
         after, contains = query.get("after", ""), query.get("contains", "")
-        names = await _first_names(image, after, contains)
-        rows = [await self._topic_row(image.topics_by_name[name]) for name in names[:ROWS_PER_PAGE]]
+        names = await _first_names(all_names, after, contains)
+        topics = filter(None, map(self._broker.cluster.topic, names[:ROWS_PER_PAGE]))  # one may be gone meanwhile
+        rows = [await self._topic_row(topic) for topic in topics]
         links = [Link("First", "/topics", _filled(contains=contains))] if after else []
         if len(names) > ROWS_PER_PAGE:
             links.append(Link("Next", "/topics", _filled(contains=contains, after=names[ROWS_PER_PAGE - 1])))
@@ -84,12 +75,12 @@ class TopicPages:
             paragraph(*links),
             paragraph("Offsets and bytes: in the logs on this broker, from their start to their end."),
         ]
-        return Page(page(f"{len(image.topics_by_name):,} topics", parts, crumbs=(HOME,)), content_type=CONTENT_TYPE)
+        return Page(page(f"{len(all_names):,} topics", parts, crumbs=(HOME,)), content_type=CONTENT_TYPE)
 
     async def topic(self, query: Mapping[str, str]) -> Page:
         """Return the page of the topic `name`, its partitions from `from` on; 404 when there is none."""
         await trio.lowlevel.checkpoint()
-        topic = self._image().topics_by_name.get(query.get("name", ""))
+        topic = self._broker.cluster.topic(query.get("name", ""))
         if topic is None:
             return Page("no such topic\n", 404)
         text = query.get("from", "0")
@@ -108,7 +99,7 @@ class TopicPages:
         ]
         return Page(page(topic.name, parts, crumbs=(HOME, TOPICS)), content_type=CONTENT_TYPE)
 
-    async def _topic_row(self, topic: TopicImage) -> tuple[Cell, ...]:
+    async def _topic_row(self, topic: TopicView) -> tuple[Cell, ...]:
         sums = _TopicSums()
         partitions = iter(enumerate(topic.partitions))
         while portion := list(islice(partitions, PARTITIONS_AT_A_TIME)):
@@ -121,35 +112,34 @@ class TopicPages:
         replicas = len(topic.partitions[0].replicas) if topic.partitions else 0
         return Link(topic.name, "/topic", {"name": topic.name}), count, replicas, sums.offsets_count, sums.size_bytes
 
-    def _add(self, sums: _TopicSums, state: PartitionState, replica: Replica | None) -> None:
+    def _add(self, sums: _TopicSums, state: PartitionState, replica: ReplicaFigures | None) -> None:
         if replica is None:
-            sums.offline_count += self.node_id in state.replicas
+            sums.offline_count += self._broker.node_id in state.replicas
         else:
             sums.offsets_count += replica.log.log_end_offset - replica.log.log_start_offset
             sums.size_bytes += replica.log.size_bytes
 
-    def _partition_row(self, topic: TopicImage, index: int) -> tuple[Cell, ...]:
+    def _partition_row(self, topic: TopicView, index: int) -> tuple[Cell, ...]:
         state = topic.partitions[index]
         replica = self._find(topic, index)
         leader = str(state.leader) if state.leader >= 0 else "none"
         known = (leader, _ids(state.replicas), _ids(state.isr))
         if replica is None:
-            return str(index), "offline" if self.node_id in state.replicas else "no replica", *known, *_UNKNOWN
+            return str(index), "offline" if self._broker.node_id in state.replicas else "no replica", *known, *_UNKNOWN
         log = replica.log
         role = "leader" if replica.is_leader else "follower"
         offsets = (log.log_start_offset, replica.high_watermark, log.log_end_offset)
         return str(index), role, *known, *offsets, log.size_bytes
 
-    def _find(self, topic: TopicImage, index: int) -> Replica | None:
+    def _find(self, topic: TopicView, index: int) -> ReplicaFigures | None:
         """Return this broker's replica if its log can be read now."""
-        held = self._replicas.topics_by_id.get(topic.topic_id)
-        replica = held.partitions.get(index) if held is not None else None
+        replica = self._broker.figures.replica(topic.topic_id, index)
         return replica if replica is not None and replica.offline_reason is None else None
 
 
-async def _first_names(image: MetadataImage, after: str, contains: str) -> list[str]:
+async def _first_names(all_names: Sequence[str], after: str, contains: str) -> list[str]:
     """Return the first names after `after` that have `contains` in them, one more than a page shows."""
-    names = iter(image.topics_by_name)
+    names = iter(all_names)
     found: list[str] = []
     while portion := list(islice(names, NAMES_AT_A_TIME)):
         fitting = (name for name in portion if name > after and contains in name)

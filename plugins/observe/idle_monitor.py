@@ -1,4 +1,4 @@
-"""Shell: watches how busy the reactor is, keeps the last sample for the metrics, and warns when it has little left.
+"""Shell: watches how busy the reactor is, keeps the last share for the metrics, and warns when it has little left.
 
 One reactor does what Kafka's network threads and request handler threads do, so both of Kafka's idle metrics are its
 one number: the share of time that it waited for sockets. Below 30 % a broker has no room for a peak.
@@ -14,7 +14,7 @@ import trio
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..network.statistics import NetworkStatistics
+    from odradek.kernel.api import NetworkFigures
 
 log = logging.getLogger(__name__)
 
@@ -28,13 +28,14 @@ class IdleMonitor:
     """Samples the network's statistics, whose idle share is that of the time since the sample before.
 
     Attributes:
-        last: The last sample, None before the first.
+        idle_ratio: Of the time since the sample before the last one, or since the start; None before the first.
     """
 
-    def __init__(self, statistics: Callable[[], NetworkStatistics | None]) -> None:
-        """Make a monitor; `statistics` is to be called by nobody else, as each call begins a new measure."""
-        self.last: NetworkStatistics | None = None
+    def __init__(self, statistics: Callable[[], NetworkFigures | None]) -> None:
+        """Make a monitor of what the network counts."""
+        self.idle_ratio: float | None = None
         self._statistics = statistics
+        self._served_s = self._busy_s = 0.0
         self._busy_samples = 0
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> NoReturn:
@@ -46,10 +47,12 @@ class IdleMonitor:
 
     def sample(self) -> None:
         """Take one sample; warn once when the reactor has been busy for long, and tell when that is over."""
-        self.last = self._statistics()
-        if self.last is None:
+        now = self._statistics()
+        if now is None:
             return
-        idle_ratio = self.last.idle_ratio
+        served_s, busy_s = now.served_s - self._served_s, now.busy_s - self._busy_s
+        self._served_s, self._busy_s = now.served_s, now.busy_s
+        idle_ratio = self.idle_ratio = max(0.0, 1 - busy_s / served_s) if served_s > 0 else 1.0
         if idle_ratio < IDLE_RATIO_MIN:
             self._busy_samples += 1
             if self._busy_samples == SAMPLES_BEFORE_WARNING:
