@@ -17,7 +17,14 @@ from tools.rooms import FOLDERS, path_of
 ROOT = Path(__file__).parents[2]
 
 VIOLATIONS = {
-    "the kernel knows no plugin": ("kernel/broker/supervision.py", "import odradek.plugins.storage_memory"),
+    "the kernel knows no plugin, and nothing that uses a broker": (
+        "kernel/broker/supervision.py",
+        "import odradek.plugins.storage_memory",
+    ),
+    "what is shipped stands in layers: above may know below, `|` separates those that do not know each other": (
+        "src/odradek/storage_base/epochs.py",
+        "import odradek.client.errors",
+    ),
     "plugins do not know each other": ("plugins/election_isr/factory.py", "import odradek.plugins.storage_memory"),
     "plugins know the public API and nothing else of the kernel": (
         "plugins/storage_memory/engine.py",
@@ -31,9 +38,17 @@ VIOLATIONS = {
         "kernel/partitions/upkeep.py",
         "import odradek.kernel.metadata.image",
     ),
-    "the client knows nothing of a broker's inside": (
+    "a replica knows nothing of requests": (
+        "kernel/partitions/tiers.py",
+        "import odradek.kernel.wire.framing",
+    ),
+    "the client knows of the kernel what a broker's peers have in common": (
         "src/odradek/client/__init__.py",
-        "import odradek.kernel.partitions.replica",
+        "import odradek.kernel.broker",
+    ),
+    "who starts a broker does not reach into it": (
+        "src/odradek/testing/running_broker.py",
+        "import odradek.kernel.metadata.image",
     ),
     "nobody but the plugin manager, the specifications and the API touches pluggy": (
         "kernel/controller/rules.py",
@@ -71,6 +86,20 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     return done.stdout + done.stderr
 
 
+def dotted(path: str) -> str:
+    """Return the module that a file of the checkout is."""
+    return path_of(path).removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def test_every_contract_has_a_violation() -> None:
+    assert sorted(contracts()) == sorted(VIOLATIONS)
+
+
 @pytest.mark.parametrize("name", contracts())
 def test_contract_breaks_on_a_violation(name: str, report: str) -> None:
+    path, line = VIOLATIONS[name]
+    told = report.partition("Broken contracts")[2].partition(f"\n{name}\n---")[2]
+    of_it = re.split(r"\n[^\n]+\n-{5,}\n", told.partition("\n\n")[2])[0]
+
     assert re.search(rf"^{re.escape(name)} BROKEN", report, re.MULTILINE), report
+    assert re.search(rf"{re.escape(dotted(path))} ->\s+{re.escape(line.removeprefix('import '))}\b", of_it), of_it
