@@ -11,7 +11,7 @@ from typing import Any
 import trio
 
 from odradek.client import Admin, BrokerError, NewTopic, Producer
-from odradek.client.partitioners import partition_of_key
+from odradek.client.partitioners import partition_for_key
 
 TOPIC = "numbered"
 
@@ -27,7 +27,7 @@ class IntegerKeyPartitioner:
         try:
             return int(key) % count
         except (TypeError, ValueError):
-            return partition_of_key(key_bytes or b"", count)
+            return partition_for_key(key_bytes or b"", count)
 
 
 async def main(bootstrap: str) -> dict[str, int]:

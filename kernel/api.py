@@ -72,7 +72,7 @@ from .contracts.coordinator import (
     TopicView,
     Waiter,
 )
-from .contracts.coordinator_keys import partition_of_key
+from .contracts.coordinator_keys import coordinator_partition
 from .contracts.disk_work import DiskWork, LogMove, do_now
 from .contracts.election import (
     Election,
@@ -375,6 +375,7 @@ __all__ = [
     "Winner",
     "checked_assignment",
     "compile_pattern",
+    "coordinator_partition",
     "decode",
     "disk_error",
     "do_now",
@@ -387,7 +388,6 @@ __all__ = [
     "iterate_batches",
     "parse_id",
     "part_text",
-    "partition_of_key",
     "read_batch",
     "read_file",
     "read_header",

@@ -31,8 +31,7 @@ from ..machine.clock import TrioClock
 from ..machine.files import OsFiles
 from ..machine.ids import RandomIds
 from ..metadata.cluster_view import ImageView
-from ..metadata.image import Listener as ImageListener
-from ..metadata.image import MetadataImage
+from ..metadata.image import BrokerEndpoint, MetadataImage
 from ..network.configure import network_settings
 from ..network.exposure import exposure
 from ..network.server import NetworkServer
@@ -294,7 +293,7 @@ class Broker:
             broker_id=self.options.config.node_id,
             incarnation_id=self.ids.new_id(),
             listeners=[
-                ImageListener(
+                BrokerEndpoint(
                     listener.name,
                     listener.advertised_host,
                     listener.advertised_port,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .broker import BrokerConfig
 
 
-class Operation(IntEnum):
+class AlterConfigOp(IntEnum):
     """What IncrementalAlterConfigs does to a key."""
 
     SET = 0
@@ -34,7 +34,7 @@ class Operation(IntEnum):
     SUBTRACT = 3
 
 
-_EDITS: Final = frozenset({Operation.APPEND, Operation.SUBTRACT})
+_EDITS: Final = frozenset({AlterConfigOp.APPEND, AlterConfigOp.SUBTRACT})
 
 
 class Alteration(NamedTuple):
@@ -56,7 +56,7 @@ def check_texts(alterations: Sequence[Alteration]) -> None:
     names = [alteration.name for alteration in alterations]
     if len(set(names)) != len(names):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
-    missing = [a.name for a in alterations if a.text is None and a.operation != Operation.DELETE]
+    missing = [a.name for a in alterations if a.text is None and a.operation != AlterConfigOp.DELETE]
     if missing:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(missing)}")
 
@@ -71,7 +71,7 @@ def check_edits(config: BrokerConfig, scope: Scope, alterations: Sequence[Altera
     """
     check_edit = _check_edit_of_broker if scope is Scope.BROKER else _check_edit
     for name, operation, _ in alterations:
-        if operation not in {Operation.SET, Operation.DELETE}:
+        if operation not in {AlterConfigOp.SET, AlterConfigOp.DELETE}:
             # Kafka knows no types of what clients are asked for: its lists are set as a whole.
             key = None if scope is Scope.CLIENT_METRICS else config.registry.find(scope, name)
             check_edit(name, key, operation)
@@ -172,7 +172,7 @@ def alter_broker(config: BrokerConfig, alterations: Sequence[Alteration], *, who
         alteration.name for alteration in alterations if after.get(alteration.name) != layer.get(alteration.name)
     ]
     _check_updatable(
-        config, sorted({*changed, *(a.name for a in alterations if a.operation == Operation.SET)}), whole_cluster
+        config, sorted({*changed, *(a.name for a in alterations if a.operation == AlterConfigOp.SET)}), whole_cluster
     )
     for name in changed:
         if (key := find(name)) and name in after:
@@ -198,8 +198,8 @@ def replace_broker(config: BrokerConfig, texts: Mapping[str, str | None], *, who
 
 
 def _replacing(now: Mapping[str, str], texts: Mapping[str, str | None]) -> list[Alteration]:
-    gone = [Alteration(name, Operation.DELETE, None) for name in now if name not in texts]
-    return gone + [Alteration(name, Operation.SET, text) for name, text in texts.items()]
+    gone = [Alteration(name, AlterConfigOp.DELETE, None) for name in now if name not in texts]
+    return gone + [Alteration(name, AlterConfigOp.SET, text) for name, text in texts.items()]
 
 
 def _apply(
@@ -213,11 +213,11 @@ def _apply(
     check_edits(config, scope, alterations)
     after = dict(now)
     for name, operation, text in alterations:
-        if operation == Operation.DELETE:
+        if operation == AlterConfigOp.DELETE:
             after.pop(name, None)
             continue
         assert text is not None, "nulls were refused above"
-        if operation == Operation.SET:
+        if operation == AlterConfigOp.SET:
             after[name] = text
             continue
         key = config.registry.find(scope, name)
@@ -236,7 +236,7 @@ def _check_edit(name: str, key: ConfigKey | None, operation: int) -> None:
     if operation not in _EDITS:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown config operation {operation}")
     if key is None or key.type is not ConfigType.LIST:
-        word = Operation(operation).name
+        word = AlterConfigOp(operation).name
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"Can't {word} to key {name} because its type is not LIST.")
 
 
@@ -247,7 +247,7 @@ def _check_edit_of_broker(name: str, key: ConfigKey | None, operation: int) -> N
     if key is None:
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown config name: {name}")
     if key.type is not ConfigType.LIST:
-        word = Operation(operation).name.lower()
+        word = AlterConfigOp(operation).name.lower()
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"Config value {word} is not allowed for config key: {name}")
 
 
@@ -256,7 +256,7 @@ def _edit_list(entries: Value, operation: int, text: str) -> str:
     # As Java splits: what ends in commas ends before them, but no text at all is one empty entry.
     kept = text.rstrip(",")
     edit = tuple(entry.strip() for entry in kept.split(",")) if kept or not text else ()
-    if operation == Operation.APPEND:
+    if operation == AlterConfigOp.APPEND:
         return ",".join((*before, *(entry for entry in edit if entry not in before)))
     return ",".join(entry for entry in before if entry not in edit)
 

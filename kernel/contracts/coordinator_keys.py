@@ -28,7 +28,7 @@ def _remembered_hash(key: str) -> int:
     return java_hash(key)
 
 
-def partition_of_key(key: str, partitions_count: int) -> int:
+def coordinator_partition(key: str, partitions_count: int) -> int:
     """Return the partition of a group id, a transactional id, ...
 
     Args:

@@ -13,7 +13,7 @@ from ..contracts.coordinator import CoordinatorResult
 from ..contracts.election import ElectionReason
 from ..errors import ErrorCode, KafkaError
 from ..metadata.features import supported_features
-from ..metadata.image import BrokerImage, Listener
+from ..metadata.image import BrokerEndpoint, BrokerImage
 from ..metadata.record_makers import broker_record
 from ..metadata.records import FORMAT_VERSION, FeatureRecord, FormatRecord, ProducerIdsRecord, RemoveBrokerRecord
 from ..wire.messages.api_64_unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
@@ -54,7 +54,7 @@ class Registration:
 
     broker_id: int
     incarnation_id: UUID
-    listeners: Sequence[Listener]
+    listeners: Sequence[BrokerEndpoint]
     log_dirs: Sequence[UUID] = ()
     rack: str | None = None
     is_fenced: bool = True

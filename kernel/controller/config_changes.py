@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..config import alter
-from ..config.alter import Alteration, Operation
+from ..config.alter import Alteration, AlterConfigOp
 from ..contracts.coordinator import CoordinatorResult
 from ..errors import ErrorCode, KafkaError
 from ..metadata.image import SCOPES, ResourceType
@@ -61,7 +61,7 @@ def _replacement(configs: Sequence[replacing.AlterableConfig]) -> Change:
     """Return what is to be set; a name that comes twice makes it single alterations, which are refused for that."""
     texts = {config.name: config.value for config in configs}
     if len(texts) < len(configs):
-        return [Alteration(config.name, Operation.SET, config.value) for config in configs]
+        return [Alteration(config.name, AlterConfigOp.SET, config.value) for config in configs]
     return texts
 
 
@@ -169,8 +169,8 @@ def _alter_group(rules: ControllerRules, image: MetadataImage, name: str, change
 def _as_alterations(now: Mapping[str, str], change: Change) -> Sequence[Alteration]:
     if not isinstance(change, Mapping):
         return change
-    gone = [Alteration(name, Operation.DELETE, None) for name in now if name not in change]
-    return gone + [Alteration(name, Operation.SET, text) for name, text in change.items()]
+    gone = [Alteration(name, AlterConfigOp.DELETE, None) for name in now if name not in change]
+    return gone + [Alteration(name, AlterConfigOp.SET, text) for name, text in change.items()]
 
 
 def _alter_client_metrics(rules: ControllerRules, image: MetadataImage, name: str, change: Change) -> dict[str, str]:

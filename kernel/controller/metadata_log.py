@@ -51,7 +51,7 @@ R = TypeVar("R")
 Operation: TypeAlias = "Callable[[Controller, int], CoordinatorResult[MetadataRecord, R] | Steps[R]]"
 """An operation: takes the controller and the wall clock in milliseconds. Must be pure; it runs on the log's task."""
 
-Listener: TypeAlias = "Callable[[MetadataDelta, MetadataImage], Generator[None, None, None] | None]"
+MetadataListener: TypeAlias = "Callable[[MetadataDelta, MetadataImage], Generator[None, None, None] | None]"
 """Told of every new image, in order, before the operations that made it are answered. Must not block or raise.
 
 One that may have much to do returns it as steps.
@@ -137,7 +137,7 @@ class MetadataLog:
         self._store = None if log.directory is None else SnapshotStore(directory=log.directory, files=files)
         self._controller = Controller(image=MetadataImage(), rules=rules)
         self._image = self._controller.image
-        self._listeners: list[Listener] = []
+        self._listeners: list[MetadataListener] = []
         self._send: trio.MemorySendChannel[_Submission[Any]]
         self._send, self._receive = trio.open_memory_channel[_Submission[Any]](WAITING_OPERATIONS_MAX)
         self._failure: Exception | None = None
@@ -170,7 +170,7 @@ class MetadataLog:
         """The epoch in which this controller leads."""
         return self._log.leader_epoch
 
-    def add_listener(self, listener: Listener) -> None:
+    def add_listener(self, listener: MetadataListener) -> None:
         """Tell `listener` of every image from now on; what is there already it finds in `image`."""
         self._listeners.append(listener)
 

@@ -9,7 +9,7 @@ import attrs
 import trio
 
 from ..contracts.coordinator import NO_PRODUCER, ProducerIdentity
-from ..contracts.coordinator_keys import partition_of_key
+from ..contracts.coordinator_keys import coordinator_partition
 from ..errors import ErrorCode, KafkaError
 from ..purgatory.timing_wheel import TimerEntry
 from ..records.compression import CompressionType
@@ -207,7 +207,7 @@ class Runtime:
 
     def partition_for(self, key: str) -> int:
         """Return the partition that coordinates a key."""
-        return partition_of_key(key, self.partitions_count)
+        return coordinator_partition(key, self.partitions_count)
 
     def submit(
         self,

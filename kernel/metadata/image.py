@@ -48,7 +48,7 @@ SCOPES: Final[Mapping[int, Scope]] = {
 
 
 @attrs.frozen
-class Listener:
+class BrokerEndpoint:
     """An address under which a broker is reached.
 
     `security_protocol` is Kafka's number: 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL.
@@ -78,7 +78,7 @@ class BrokerImage:
     broker_id: int
     broker_epoch: int
     incarnation_id: UUID
-    listeners: Mapping[str, Listener]
+    listeners: Mapping[str, BrokerEndpoint]
     rack: str | None
     log_dirs: tuple[UUID, ...]
     is_fenced: bool

@@ -14,7 +14,7 @@ import attrs
 
 from ..contracts.election import PartitionState
 from ..errors import CorruptionError
-from .image import BrokerImage, Listener, MetadataDelta, MetadataImage, ResourceType, TopicImage
+from .image import BrokerEndpoint, BrokerImage, MetadataDelta, MetadataImage, ResourceType, TopicImage
 from .records import (
     BrokerRecord,
     ConfigRecord,
@@ -162,7 +162,8 @@ class ImageBuilder:
 
     def _replay_broker(self, record: BrokerRecord) -> None:
         listeners = {
-            item.name: Listener(item.name, item.host, item.port, item.security_protocol) for item in record.listeners
+            item.name: BrokerEndpoint(item.name, item.host, item.port, item.security_protocol)
+            for item in record.listeners
         }
         self._brokers.write()[record.broker_id] = BrokerImage(
             record.broker_id,

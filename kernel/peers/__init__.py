@@ -7,7 +7,7 @@
 | --- | --- |
 | `connection` | requests in a pipeline, answers by correlation id, pauses that the broker asks for |
 | `versions` | pure: which version both sides speak |
-| `fetch_session` | pure: what a Fetch names and what the broker remembers |
+| `fetch_session_handler` | pure: what a Fetch names and what the broker remembers |
 | `backoff` | pure: the pauses between attempts |
 | `strangers` | pure: who answers there if it is no broker |
 | `settings` | pure: what a connection needs to be told |

@@ -20,7 +20,7 @@ CHOOSING_KEYS: Final = ("odradek.storage", "odradek.election", "odradek.metadata
 
 
 @attrs.frozen
-class Role:
+class PluginRole:
     """What only plugins do.
 
     Attributes:
@@ -34,26 +34,26 @@ class Role:
     plugin: str
 
 
-STORAGE: Final = Role(
+STORAGE: Final = PluginRole(
     "offers a storage", "topics cannot be created, and what is set is forgotten at the end", "storage_segment"
 )
-ELECTION: Final = Role("offers an election", "no partition has a leader", "election_isr")
-CLEANUP: Final = Role("offers a cleanup policy", "no record is ever deleted or compacted", "cleanup")
-GROUPS: Final = Role("coordinates groups", "consumers cannot join one, or commit offsets", "groups")
-TRANSACTIONS: Final = Role("coordinates transactions", "producers cannot begin one", "transactions")
+ELECTION: Final = PluginRole("offers an election", "no partition has a leader", "election_isr")
+CLEANUP: Final = PluginRole("offers a cleanup policy", "no record is ever deleted or compacted", "cleanup")
+GROUPS: Final = PluginRole("coordinates groups", "consumers cannot join one, or commit offsets", "groups")
+TRANSACTIONS: Final = PluginRole("coordinates transactions", "producers cannot begin one", "transactions")
 
 ROLE_OF_KEY_TYPE: Final = {0: GROUPS, 1: TRANSACTIONS}
 """What FindCoordinator asks for."""
 
 
-def told(role: Role) -> str:
+def told(role: PluginRole) -> str:
     """Return what a person is told of a role that nobody has."""
     return f"no active plugin {role.name}: {role.without}; install or enable one, such as {role.plugin!r}"
 
 
 def missing_roles(
     *, storages: Set[str], elections: Set[str], cleanup_policies: Set[str], key_types: Set[int]
-) -> Iterator[Role]:
+) -> Iterator[PluginRole]:
     """Iterate over the roles that nobody has, in the order of the damage.
 
     Args:

@@ -15,7 +15,7 @@ from odradek.kernel.api import (
     Gathered,
     ProducerIdentity,
     TopicPartition,
-    partition_of_key,
+    coordinator_partition,
 )
 from odradek.kernel.wire.messages.api_24_add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -206,7 +206,7 @@ class AddOffsetsToTxnHandler:
     def _partition_of(self, group_id: str) -> int:
         topic = self._broker.cluster.topic(OFFSETS_TOPIC)
         count = self._broker.config.get_int("offsets.topic.num.partitions") if topic is None else topic.partitions_count
-        return partition_of_key(group_id, count)
+        return coordinator_partition(group_id, count)
 
     def error_response(
         self, request: AddOffsetsToTxnRequest, context: RequestContext, code: ErrorCode, detail: str

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kafka.partitioner.default import murmur2 as kafka_python_murmur2
 
 from odradek.client.cluster import Cluster, PartitionInfo, TopicInfo
-from odradek.client.partitioners import RoundRobinPartitioner, StickyPartitioner, murmur2, partition_of_key
+from odradek.client.partitioners import RoundRobinPartitioner, StickyPartitioner, murmur2, partition_for_key
 
 # From Apache Kafka's UtilsTest.testMurmur2, as signed 32-bit numbers.
 JAVA_HASHES = {
@@ -46,8 +46,8 @@ def test_murmur2_agrees_with_kafka_python(key: bytes) -> None:
 
 @given(st.binary(max_size=50), st.integers(1, 1000))
 def test_a_key_always_goes_to_the_same_existing_partition(key: bytes, count: int) -> None:
-    assert 0 <= partition_of_key(key, count) < count
-    assert partition_of_key(key, count) == partition_of_key(bytearray(key), count)
+    assert 0 <= partition_for_key(key, count) < count
+    assert partition_for_key(key, count) == partition_for_key(bytearray(key), count)
 
 
 def test_round_robin_visits_every_partition_with_a_leader_in_turn() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from odradek.kernel.config.alter import Alteration, Operation, alter_topic
+from odradek.kernel.config.alter import Alteration, AlterConfigOp, alter_topic
 from odradek.kernel.config.broker import BrokerConfig, Setting
 from odradek.kernel.config.checks import check_together
 from odradek.kernel.config.registry import builtin_registry
@@ -98,7 +98,8 @@ def test_a_topic_asks_for_tiers_in_vain_where_they_are_off() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [("remote.storage.enable", Operation.SET, "false"), ("remote.storage.enable", Operation.DELETE, None)]
+    "change",
+    [("remote.storage.enable", AlterConfigOp.SET, "false"), ("remote.storage.enable", AlterConfigOp.DELETE, None)],
 )
 def test_tiers_are_turned_off_only_with_what_is_remote(change: tuple[str, int, str | None]) -> None:
     with pytest.raises(KafkaError) as refusal:
@@ -106,7 +107,7 @@ def test_tiers_are_turned_off_only_with_what_is_remote(change: tuple[str, int, s
 
     assert refusal.value.detail.startswith(STAYS_ON)
     assert refusal.value.detail.endswith("please set `remote.storage.enable=false,remote.log.delete.on.disable=true`.")
-    deleting = Alteration("remote.log.delete.on.disable", Operation.SET, "true")
+    deleting = Alteration("remote.log.delete.on.disable", AlterConfigOp.SET, "true")
     after = alter_topic(broker(), REMOTE, [Alteration(*change), deleting])
     assert not TopicConfig.resolve(broker(), after).remote_storage_enable
 

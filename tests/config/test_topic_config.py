@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from odradek.kernel.config.alter import (
     Alteration,
-    Operation,
+    AlterConfigOp,
     alter_broker,
     alter_client_metrics,
     alter_topic,
@@ -154,11 +154,11 @@ def test_keys_of_parts_that_are_not_built_are_warned_of() -> None:
 
 def test_what_a_topic_is_made_of_cannot_change() -> None:
     config = broker()
-    change = [Alteration("odradek.storage", Operation.SET, "memory")]
+    change = [Alteration("odradek.storage", AlterConfigOp.SET, "memory")]
     with pytest.raises(KafkaError, match="cannot be changed: it is segment"):
         alter_topic(config, {}, change)
 
-    same = [Alteration("odradek.storage", Operation.SET, "segment")]
+    same = [Alteration("odradek.storage", AlterConfigOp.SET, "segment")]
     assert alter_topic(config, {}, same) == {"odradek.storage": "segment"}
 
 
@@ -176,7 +176,7 @@ def test_a_brokers_layer_can_be_replaced() -> None:
 
 
 def test_rules_over_several_keys_hold_for_dynamic_changes_too() -> None:
-    change = [Alteration("max.connections.per.ip", Operation.SET, "0")]
+    change = [Alteration("max.connections.per.ip", AlterConfigOp.SET, "0")]
     with pytest.raises(KafkaError, match="can be 0 only where") as refusal:
         alter_broker(broker(), change, whole_cluster=True)
 
@@ -184,24 +184,24 @@ def test_rules_over_several_keys_hold_for_dynamic_changes_too() -> None:
 
 
 LISTS = st.lists(st.sampled_from(["delete", "compact"]), unique=True)
-EDITS = st.lists(st.tuples(st.sampled_from(list(Operation)), LISTS.map(",".join)), max_size=6)
+EDITS = st.lists(st.tuples(st.sampled_from(list(AlterConfigOp)), LISTS.map(",".join)), max_size=6)
 
 
 @given(EDITS)
-def test_a_list_is_edited_as_a_list(edits: list[tuple[Operation, str]]) -> None:
+def test_a_list_is_edited_as_a_list(edits: list[tuple[AlterConfigOp, str]]) -> None:
     config = broker()
     overrides: dict[str, str] = {}
     model: list[str] | None = None
     for operation, text in edits:
         entries = [entry for entry in text.split(",") if entry]
         now = ["delete"] if model is None else model
-        if operation is Operation.DELETE:
+        if operation is AlterConfigOp.DELETE:
             model = None
-        elif operation is Operation.SET:
+        elif operation is AlterConfigOp.SET:
             model = entries
         elif not entries:
             continue  # what appending nothing means is not asked here
-        elif operation is Operation.APPEND:
+        elif operation is AlterConfigOp.APPEND:
             model = now + [entry for entry in entries if entry not in now]
         else:
             model = [entry for entry in now if entry not in entries]
@@ -255,7 +255,7 @@ def test_typed_access_reads_every_type() -> None:
     ],
 )
 def test_client_metrics_are_altered_by_their_own_keys(name: str, text: str) -> None:
-    assert alter_client_metrics(broker(), {}, [Alteration(name, Operation.SET, text)]) == {name: text}
+    assert alter_client_metrics(broker(), {}, [Alteration(name, AlterConfigOp.SET, text)]) == {name: text}
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_client_metrics_are_altered_by_their_own_keys(name: str, text: str) -> N
 )
 def test_client_metrics_refuse_what_kafka_refuses(name: str, text: str, code: ErrorCode, what: str) -> None:
     with pytest.raises(KafkaError) as refusal:
-        alter_client_metrics(broker(), {}, [Alteration(name, Operation.SET, text)])
+        alter_client_metrics(broker(), {}, [Alteration(name, AlterConfigOp.SET, text)])
 
     assert refusal.value.code is code
     assert what in refusal.value.detail
@@ -290,7 +290,7 @@ def test_client_metrics_refuse_what_kafka_refuses(name: str, text: str, code: Er
     ],
 )
 def test_threads_double_at_most_and_halve_at_most(threads: int, bound: str) -> None:
-    change = [Alteration("num.io.threads", Operation.SET, str(threads))]
+    change = [Alteration("num.io.threads", AlterConfigOp.SET, str(threads))]
     if not bound:
         assert alter_broker(broker(), change, whole_cluster=False) == {"num.io.threads": str(threads)}
         return
@@ -315,7 +315,7 @@ def test_dynamic_keys_of_another_version_are_described_as_secrets() -> None:
 
 
 def test_a_refused_value_is_refused_while_running_too() -> None:
-    change = [Alteration("config.providers", Operation.SET, "vault")]
+    change = [Alteration("config.providers", AlterConfigOp.SET, "vault")]
     with pytest.raises(KafkaError, match="is refused: its Java classes cannot run here"):
         alter_broker(broker(), change, whole_cluster=True)
 

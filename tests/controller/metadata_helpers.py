@@ -14,7 +14,7 @@ from odradek.kernel.controller.controller import Controller
 from odradek.kernel.controller.rules import ControllerRules
 from odradek.kernel.machine.ids import RandomIds
 from odradek.kernel.machine.turnstile import run_at_once
-from odradek.kernel.metadata.image import Listener, MetadataImage
+from odradek.kernel.metadata.image import BrokerEndpoint, MetadataImage
 from odradek.plugins import election_isr
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def registration(
     return Registration(
         broker_id=broker_id,
         incarnation_id=ids.new_id(),
-        listeners=[Listener("PLAINTEXT", "localhost", 9090 + broker_id)],
+        listeners=[BrokerEndpoint("PLAINTEXT", "localhost", 9090 + broker_id)],
         log_dirs=[ids.new_id()],
         rack=rack,
         is_fenced=is_fenced,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.kernel.contracts.coordinator_keys import REMEMBERED_LENGTH_MAX, java_hash, partition_of_key
+from odradek.kernel.contracts.coordinator_keys import REMEMBERED_LENGTH_MAX, coordinator_partition, java_hash
 
 
 @pytest.mark.parametrize(
@@ -28,12 +28,12 @@ def test_the_hash_is_javas(text: str, expected: int) -> None:
 
 
 def test_the_smallest_integer_has_no_positive_twin_and_becomes_zero() -> None:
-    assert partition_of_key("polygenelubricants", 50) == 0
+    assert coordinator_partition("polygenelubricants", 50) == 0
 
 
 @given(st.text(alphabet=st.characters()), st.integers(1, 1000))
 def test_every_key_has_a_partition(key: str, partitions_count: int) -> None:
-    assert 0 <= partition_of_key(key, partitions_count) < partitions_count
+    assert 0 <= coordinator_partition(key, partitions_count) < partitions_count
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=())))
@@ -49,4 +49,4 @@ def test_the_hash_is_the_polynomial_of_the_units(key: str) -> None:
 def test_a_key_has_the_same_partition_whether_its_hash_is_remembered_or_not(length: int) -> None:
     key = "k" * length
 
-    assert [partition_of_key(key, 50) for _ in range(2)] == [abs(java_hash(key)) % 50] * 2
+    assert [coordinator_partition(key, 50) for _ in range(2)] == [abs(java_hash(key)) % 50] * 2

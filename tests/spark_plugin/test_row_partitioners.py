@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.client.partitioners import murmur2, partition_of_key
+from odradek.client.partitioners import murmur2, partition_for_key
 from odradek.spark_plugin.writing.partitioners import KeyColumn, RowPartitioner, crc32_hashes, murmur2_hashes
 
 
@@ -40,7 +40,7 @@ def test_rows_with_keys_go_where_java_sends_them(keys: list[bytes | None], parti
     )
 
     with_key = [(partition, key) for partition, key in zip(chosen.tolist(), keys, strict=True) if key is not None]
-    assert [partition for partition, _ in with_key] == [partition_of_key(key, partitions_count) for _, key in with_key]
+    assert [partition for partition, _ in with_key] == [partition_for_key(key, partitions_count) for _, key in with_key]
 
 
 def test_rows_without_keys_stay_for_a_batchs_worth_of_bytes_and_go_on_from_there() -> None:

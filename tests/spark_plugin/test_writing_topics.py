@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.client.errors import BrokerError, RecordTooLargeError, TransactionAbortedError
-from odradek.client.partitioners import partition_of_key
+from odradek.client.partitioners import partition_for_key
 from odradek.kernel.peers.errors import UnsupportedVersionError
 from odradek.spark_plugin.errors import OptionError, SchemaError
 from odradek.spark_plugin.writing.transaction_steps import Ask, Coordination, run_steps
@@ -117,7 +117,7 @@ def test_rows_are_read_as_they_were_written(
             one
             for one, row in zip(plain, rows, strict=True)
             if row[2] == partition
-            or (row[2] is None and row[0] is not None and partition_of_key(row[0], 3) == partition)
+            or (row[2] is None and row[0] is not None and partition_for_key(row[0], 3) == partition)
         ]
         left = iter(there)
         assert all(any(_same(one, other) for other in left) for one in keyed), "the order within a partition is kept"

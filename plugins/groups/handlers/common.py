@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..records import GroupRecord
     from ..shard import GroupShard
 
-    Operation = Callable[[GroupShard, int], CoordinatorResult[GroupRecord, Any]]
+    GroupOperation = Callable[[GroupShard, int], CoordinatorResult[GroupRecord, Any]]
 
 NO_GROUP_ID = ""
 
@@ -135,7 +135,7 @@ class GroupHandler:
         self._runtime = runtime
         self._broker = broker
 
-    def _submit(self, group_id: str, operation: Operation, waiter: Reply | PartWaiter) -> Answer:
+    def _submit(self, group_id: str, operation: GroupOperation, waiter: Reply | PartWaiter) -> Answer:
         """Have the shard of a group run an operation; return `PENDING`."""
         self._runtime.submit(self._runtime.partition_for(group_id), operation, waiter)
         return PENDING

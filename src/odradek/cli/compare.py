@@ -219,7 +219,7 @@ def _combinations(
 def _facts(arguments: argparse.Namespace, options: BrokerOptions) -> dict[str, str]:
     import tempfile
 
-    from odradek.lab.compare.machine import machine_facts
+    from odradek.lab.compare.machine_facts import machine_facts
 
     return machine_facts(arguments.dir or Path(tempfile.gettempdir()), options.plugins.loaded)
 

@@ -22,7 +22,7 @@ import attrs
 
 from odradek.kernel.errors import ErrorCode, error_code
 from odradek.kernel.peers.errors import ClientError
-from odradek.kernel.peers.fetch_session import FetchSession, Wish
+from odradek.kernel.peers.fetch_session_handler import FetchSessionHandler, Wish
 from odradek.kernel.records.batch import CorruptRecordsError
 from odradek.kernel.types import CONSUMER_REPLICA_ID, ZERO_ID, IsolationLevel, TopicPartition
 from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchTopic
@@ -81,7 +81,7 @@ class Fetcher(Positions):
         super().__init__(cluster)
         self._settings = settings
         self._is_committed = settings.isolation_level is IsolationLevel.READ_COMMITTED
-        self._sessions: dict[int, FetchSession] = {}
+        self._sessions: dict[int, FetchSessionHandler] = {}
         self._fetching: set[int] = set()
 
     def high_watermark(self, partition: TopicPartition) -> int:
@@ -151,7 +151,7 @@ class Fetcher(Positions):
                     partition_max_bytes=settings.partition_fetch_bytes_max,
                 ),
             )
-        session = self._sessions.setdefault(node_id, FetchSession())
+        session = self._sessions.setdefault(node_id, FetchSessionHandler())
         self._fetching.add(node_id)
         named, forgotten = session.plan(wanted)
         topics: dict[str, FetchTopic] = {}

@@ -12,7 +12,7 @@ import attrs
 from odradek.kernel.types import TopicPartition
 
 from .errors import ClientUsageError
-from .partitioners import RoundRobinPartitioner, StickyPartitioner, partition_of_key
+from .partitioners import RoundRobinPartitioner, StickyPartitioner, partition_for_key
 from .settings import check_methods, load_object
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class PartitionChoice:
         if self._partitioner is None:
             if key_bytes is None or self._settings.ignores_keys:
                 return self._sticky.choose(info, {})
-            return partition_of_key(key_bytes, len(info.partitions))
+            return partition_for_key(key_bytes, len(info.partitions))
         number: int = self._partitioner.partition(info.name, key, key_bytes, value, value_bytes, cluster)
         if number not in info.partitions:
             raise ClientUsageError(

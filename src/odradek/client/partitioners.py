@@ -78,7 +78,7 @@ def murmur2(data: Buffer) -> int:
     return result ^ result >> 15
 
 
-def partition_of_key(key_bytes: Buffer, partitions_count: int) -> int:
+def partition_for_key(key_bytes: Buffer, partitions_count: int) -> int:
     """Return the partition of a key among so many (> 0), as every Java client chooses it."""
     return (murmur2(key_bytes) & _POSITIVE) % partitions_count
 

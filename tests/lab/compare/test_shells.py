@@ -14,7 +14,7 @@ from odradek.kernel.errors import OdradekError
 from odradek.kernel.plugin_system.manager import FoundPlugin, LoadedPlugin
 from odradek.lab.compare.broker_process import BrokerFolder, serving_broker
 from odradek.lab.compare.folders import forget_pages, size_bytes
-from odradek.lab.compare.machine import machine_facts
+from odradek.lab.compare.machine_facts import machine_facts
 from odradek.lab.compare.one_run import empty_folder
 from odradek.lab.compare.process_use import ProcessUse, process_use
 
@@ -105,7 +105,7 @@ def test_facts_of_the_machine_are_texts(tmp_path: Path) -> None:
 
 
 def test_a_machine_that_tells_nothing_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("odradek.lab.compare.machine.PROC", tmp_path / "nowhere")
+    monkeypatch.setattr("odradek.lab.compare.machine_facts.PROC", tmp_path / "nowhere")
     monkeypatch.delattr(os, "getloadavg", raising=False)
     facts = machine_facts(tmp_path, [])
 

@@ -9,7 +9,7 @@ import time
 from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Final
 
-from odradek.client.partitioners import partition_of_key
+from odradek.client.partitioners import partition_for_key
 
 from ..output import plural, size_text
 from ..running import run_interruptible
@@ -48,7 +48,7 @@ def load(scene: Scene) -> None:
     stage.step("A real data set")
     transitions = read_changes(scene.now_s)
     scene.records = [record_of(transition) for transition in transitions]
-    homes = {key: partition_of_key(key, PARTITIONS) for key in {record.key for record in scene.records}}
+    homes = {key: partition_for_key(key, PARTITIONS) for key in {record.key for record in scene.records}}
     for record in scene.records:
         scene.by_partition.setdefault(homes[record.key], []).append(record)
     scene.checksums = {number: checksum(records) for number, records in scene.by_partition.items()}

@@ -10,7 +10,7 @@
 | `samples`, `figures` | percentiles; every figure that is measured; medians and ranges |
 | `report`, `findings` | all results together; what can be said of them |
 | `page`, `page_style`, `plots`, `quantities` | the HTML page, its look, its pictures, its numbers |
-| `broker_process`, `process_use`, `folders`, `machine` | shells: a broker, what it used and left, where it ran |
+| `broker_process`, `process_use`, `folders`, `machine_facts` | shells: a broker, what it used and left, where it ran |
 | `load`, `one_run`, `comparison` | shells: the client's side, one combination once, all of them |
 
 .. versionadded:: 0.1

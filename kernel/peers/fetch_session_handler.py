@@ -52,7 +52,7 @@ class Wish:
 
 
 @attrs.define
-class FetchSession:
+class FetchSessionHandler:
     """The session with one broker; one request at a time.
 
     Attributes:

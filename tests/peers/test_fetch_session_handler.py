@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from odradek.kernel.errors import ErrorCode
-from odradek.kernel.peers.fetch_session import FINAL_EPOCH, FIRST_EPOCH, FetchSession, Wish
+from odradek.kernel.peers.fetch_session_handler import FINAL_EPOCH, FIRST_EPOCH, FetchSessionHandler, Wish
 from odradek.kernel.types import TopicPartition
 from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchResponse
 
@@ -19,9 +19,9 @@ def wish(partition: TopicPartition, offset: int = 0, topic_id: uuid.UUID = OLD) 
     return Wish(topic_id, FetchPartition(partition=partition.partition, fetch_offset=offset))
 
 
-def opened() -> FetchSession:
+def opened() -> FetchSessionHandler:
     """Return a session in which the broker remembers both partitions."""
-    session = FetchSession()
+    session = FetchSessionHandler()
     session.plan({FIRST: wish(FIRST), SECOND: wish(SECOND)})
     assert session.answered(FetchResponse(session_id=5, responses=[]))
     return session
@@ -30,7 +30,7 @@ def opened() -> FetchSession:
 def test_the_first_request_names_everything() -> None:
     wanted = {FIRST: wish(FIRST), SECOND: wish(SECOND)}
 
-    assert FetchSession().plan(wanted) == (wanted, [])
+    assert FetchSessionHandler().plan(wanted) == (wanted, [])
 
 
 def test_later_ones_name_what_moved_only() -> None:
@@ -73,7 +73,7 @@ def test_epochs_begin_again_at_one_after_the_last() -> None:
 
 
 def test_a_session_ends_once_and_only_if_there_is_one() -> None:
-    session = FetchSession()
+    session = FetchSessionHandler()
     assert session.end() is None
     session.plan({})
     session.answered(FetchResponse(session_id=5, responses=[]))
