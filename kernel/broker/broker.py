@@ -263,6 +263,7 @@ class Broker:
                         await self._stopping.wait()
                         await network.drain(parts.end_waits)
                     serving.cancel_scope.cancel()
+                await parts.upkeep.keep_at_end()
                 await parts.metadata.close()
                 nursery.cancel_scope.cancel()
 

@@ -94,6 +94,13 @@ class TieredLog(PartitionLog, Protocol):
         """
         ...
 
+    def hold_uploads(self, end_offset: int | None) -> None:
+        """Send no segment that ends at or above an offset until this is called again; None lets all go.
+
+        The snapshot of producers that goes with it is being taken, which may last where there are many.
+        """
+        ...
+
     def reconfigure_tier(self, settings: TierSettings) -> None:
         """Take new settings."""
         ...

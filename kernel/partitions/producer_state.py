@@ -146,7 +146,7 @@ class ProducerStateTable:
         self._unstable: deque[Transaction] = deque()
         self._aborted = AbortedTransactions()
         self._log_start_offset = 0
-        self._taking: SnapshotInSteps | None = None
+        self._taking: list[SnapshotInSteps] = []
         self._verifications: dict[int, Verification] = {}
 
     def __len__(self) -> int:
@@ -234,8 +234,8 @@ class ProducerStateTable:
         if state is None:
             state = self._states[header.producer_id] = ProducerState(header.producer_id, header.producer_epoch)
         else:
-            if self._taking is not None:
-                self._taking.keep(state)
+            for taking in self._taking:
+                taking.keep(state)
             if header.producer_epoch != state.producer_epoch:
                 state.raise_epoch(header.producer_epoch)
         first_sequence, base_offset, delta = header.base_sequence, header.base_offset, header.last_offset_delta
@@ -305,8 +305,8 @@ class ProducerStateTable:
         state = self._states.get(header.producer_id)
         if state is None:
             state = self._states[header.producer_id] = ProducerState(header.producer_id, header.producer_epoch)
-        elif self._taking is not None:
-            self._taking.keep(state)
+        for taking in self._taking:
+            taking.keep(state)
         state.raise_epoch(header.producer_epoch)
         state.coordinator_epoch = coordinator_epoch
         state.last_timestamp = header.max_timestamp
@@ -433,14 +433,15 @@ class ProducerStateTable:
         return [snapshot_entry(state) for state in self._states.values()]
 
     def snapshot_in_steps(self) -> Generator[None, None, bytes]:
-        """Begin a snapshot of the table as it is now; yield after each producer, return the file. One at a time."""
-        taking = self._taking = SnapshotInSteps(self._states.values())
+        """Begin a snapshot of the table as it is now; yield after each producer, return the file."""
+        taking = SnapshotInSteps(self._states.values())
+        self._taking.append(taking)
 
         def steps() -> Generator[None, None, bytes]:
             try:
                 return (yield from taking.steps())
             finally:
-                self._taking = None
+                self._taking.remove(taking)
 
         return steps()
 

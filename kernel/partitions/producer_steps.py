@@ -28,7 +28,7 @@ class SnapshotInSteps:
         self._kept: dict[ProducerState, ProducerSnapshotEntry] = {}
 
     def keep(self, state: ProducerState) -> None:
-        """Take note of a producer that is about to change."""
+        """Take note of a producer that is about to change; one that came later is not part of it."""
         if state not in self._kept:
             self._kept[state] = snapshot_entry(state)
 

@@ -33,6 +33,7 @@ from ..types import NO_EPOCH, NO_OFFSET, READ_COMMITTED, IsolationLevel, LogOffs
 from .producer_snapshot import SNAPSHOT_KIND, encode_snapshot
 from .recovery import keep_producers
 from .transaction_index import TRANSACTION_INDEX_KIND, encode_transaction_index
+from .unkept_snapshots import UnkeptSnapshots
 
 if TYPE_CHECKING:
     from ..contracts.append_stage import AppendStage
@@ -134,6 +135,7 @@ class Replica:
         "state_after_pause",
         "tiered_log",
         "topic_partition",
+        "unkept",
     )
 
     def __init__(
@@ -150,6 +152,7 @@ class Replica:
         self.partition = partition
         self.topic_partition = partition.topic_partition
         self.answer_templates: dict[int, FrameTemplate] = {}
+        self.unkept = UnkeptSnapshots()
         self.log: PartitionLog
         self.tiered_log: TieredLog | None
         self.take_log(log, tiered_log)
@@ -177,6 +180,7 @@ class Replica:
         self.log = log if tiered_log is None else tiered_log
         self.tiered_log = tiered_log
         self._active_base_offset = log.active_base_offset
+        self._hold_uploads()
 
     def __repr__(self) -> str:
         role = "offline" if self.offline_reason else "leader" if self.is_leader else "follower"
@@ -321,8 +325,22 @@ class Replica:
         self._keep_producers_at(self.log.log_end_offset)
 
     def _keep_producers_at(self, offset: int) -> None:
-        if offset not in self.log.sidecars(SNAPSHOT_KIND):
+        if offset in self.log.sidecars(SNAPSHOT_KIND):
+            return
+        if self.unkept.begin(offset, self.producers):
+            self._hold_uploads()
+        else:
             self.log.append_sidecar(offset, SNAPSHOT_KIND, encode_snapshot(self.producers.snapshot()))
+
+    def _hold_uploads(self) -> None:
+        if self.tiered_log is not None:
+            first = self.unkept.first
+            self.tiered_log.hold_uploads(first.offset if first else None)
+
+    def note_first_kept(self) -> None:
+        """Take note that the first of `unkept` was written, or cannot be."""
+        self.unkept.take()
+        self._hold_uploads()
 
     def _end_transaction(self, header: BatchHeader, marker: EndTransactionMarker) -> None:
         """Take note of a marker that is staged.
@@ -467,6 +485,7 @@ class Replica:
 
     def keep_producers(self) -> None:
         """Keep the producers' state beside the log, so that a start need not read the log; durable on return."""
+        self.unkept.write_all(self.log)
         if len(self.producers):
             keep_producers(self.log, self.producers, self.tiered_log)
 

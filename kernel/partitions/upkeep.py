@@ -5,6 +5,7 @@
 | high watermarks, recovery points, log start offsets are kept | `replica.high.watermark.checkpoint.interval.ms` |
 | producers silent for `producer.id.expiration.ms` are forgotten | `producer.id.expiration.check.interval.ms` |
 | producer snapshots are kept, so that a start need not read a whole log | `log.flush.offset.checkpoint.interval.ms` |
+| snapshots of many producers that a tiered log began as it rolled are written | every second |
 | segments whose records are all deleted are given up | every ten seconds (Kafka: `log.retention.check.interval.ms`) |
 | files of deleted logs and segments are removed | every second; each waits for its `file.delete.delay.ms` |
 | closed segments are flushed, so that a crash need not check them again | every second |
@@ -26,6 +27,7 @@ from ..machine.threads import do_on_thread
 from ..machine.turnstile import SLICE_STEPS, run_in_slices, take_turn
 from .producer_snapshot import SNAPSHOT_KIND
 from .recovery import remove_old_snapshots
+from .unkept_snapshots import keep_first, keep_many_producers
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -79,6 +81,7 @@ class Upkeep:
             for work, pause_s in (
                 (self.checkpoint, settings.checkpoint_interval_ms / 1000),
                 (self.keep_producers, settings.snapshot_interval_ms / 1000),
+                (self.keep_rolled, REMOVAL_PAUSE_S),
                 (self.forget_producers, settings.producer_expiration_interval_ms / 1000),
                 (self.give_up_segments, DELETION_PAUSE_S),
                 (self.remove_files, REMOVAL_PAUSE_S),
@@ -125,6 +128,25 @@ class Upkeep:
         await do_on_thread(partition_log.begin_sidecar(offset, SNAPSHOT_KIND, data), self._limiter)
         replica.snapshot_offset = offset
         remove_old_snapshots(partition_log, replica.tiered_log)
+
+    async def keep_rolled(self) -> None:
+        """Write the snapshots of producers that were begun as logs rolled."""
+        for replica in list(self._replicas.replicas()):
+            while replica.unkept.first is not None:
+                try:
+                    await keep_first(replica, self._limiter)
+                except StorageError as error:
+                    log.error("producers of %s are not kept: %s", replica.partition, error)
+        await trio.lowlevel.checkpoint()
+
+    async def keep_at_end(self) -> None:
+        """Keep many producers in slices before the broker ends; of the others it keeps them as it closes."""
+        for replica in list(self._replicas.replicas()):
+            if replica.offline_reason is None:
+                try:
+                    await keep_many_producers(replica, self._limiter)
+                except StorageError as error:
+                    log.error("producers of %s are not kept: %s", replica.partition, error)
 
     async def forget_producers(self) -> None:
         """Forget producers that were silent for too long."""

@@ -90,6 +90,7 @@ class TieredPartitionLog(WrappedLog):
         self.copies: dict[int, LocalCopy] = dict(state.copies) if state is not None else {}
         self.state_version = self._saved_version = 0
         self.lag_bytes = self.lag_segments = 0
+        self._held_end = NO_LIMIT
         self._cold: tuple[StoredSegment, ...] = ()
         self._log_start_offset = inner.log_start_offset
         self._settle()
@@ -382,6 +383,10 @@ class TieredPartitionLog(WrappedLog):
 
     # --------------------------------------------------------------------------------------- what the tier's passes do
 
+    def hold_uploads(self, end_offset: int | None) -> None:
+        """See `TieredLog.hold_uploads`."""
+        self._held_end = NO_LIMIT if end_offset is None else end_offset
+
     def planning_state(self, last_stable_offset: int, now_ms: int) -> TieredState:
         """Return what is planned by.
 
@@ -394,7 +399,7 @@ class TieredPartitionLog(WrappedLog):
             local=inner.segments(),
             copies=self.copies,
             log_start_offset=self._log_start_offset,
-            uploadable_end=min(last_stable_offset, inner.recovery_point),
+            uploadable_end=min(last_stable_offset, inner.recovery_point, self._held_end - 1),
             removable_end=max((at for at in inner.sidecars(SNAPSHOT) if at <= known_end), default=0),
             settings=self.settings,
             now_ms=now_ms,

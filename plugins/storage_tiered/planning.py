@@ -48,8 +48,8 @@ class TieredState:
         local: The segments of the local log, oldest first, the active one last.
         copies: By base offset, what of them was uploaded, and is named by the newest manifest.
         log_start_offset: Of the whole log.
-        uploadable_end: Only segments that end at or below it are uploaded: they are durable, and no transaction that
-            is still open began in them.
+        uploadable_end: Only segments that end at or below it are uploaded: they are durable, no transaction that is
+            still open began in them, and the snapshot of producers at their end is there.
         removable_end: Only segments that end at or below it leave the local disk: here stands a producer snapshot
             that the next start will trust. Without one it would have to replay what is not here any more, to know
             where a transaction began.

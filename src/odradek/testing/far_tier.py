@@ -34,6 +34,7 @@ class FarLog:
         near: Offsets that may be read though they lie below the border.
         asked: Reads that were begun: offset, bytes, and what to call.
         failure: What a read of far records raises once they "came".
+        held_end: Segments that end there or above are not to be sent.
         look_up: What a look-up of a time does on its thread; when it raises, nothing was found out.
     """
 
@@ -45,6 +46,7 @@ class FarLog:
         self.asked: list[tuple[int, int, Callable[[], None]]] = []
         self.failure: KafkaError | None = None
         self.look_up: Callable[[], object] = lambda: None
+        self.held_end: int | None = None
         self._known_times: set[int] = set()
 
     def __getattr__(self, name: str) -> Any:
@@ -110,6 +112,10 @@ class FarLog:
         headers = [read_header(batch) for batch in self.inner.batches(self.border)]
         newest = max(headers, key=lambda header: header.max_timestamp, default=None)
         return (-1, -1) if newest is None else (newest.max_timestamp, newest.last_offset)
+
+    def hold_uploads(self, end_offset: int | None) -> None:
+        """See `TieredLog.hold_uploads`."""
+        self.held_end = end_offset
 
     def reconfigure_tier(self, settings: TierSettings) -> None:
         """See `TieredLog.reconfigure_tier`."""

@@ -343,6 +343,24 @@ async def test_transaction_indexes_of_cold_segments_stay_at_hand(tmp_path: Path)
     house.close()
 
 
+async def test_a_segment_whose_snapshot_is_being_taken_is_not_sent_before_it_is_there(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    house.fill(60)
+    house.flush()
+    bases = [segment.base_offset for segment in house.log.segments()]
+    house.log.hold_uploads(bases[2])
+    async with house.running():
+        await house.visit()
+        assert house.log.tiered_end_offset == bases[1], "the second ends where the third begins"
+        house.log.write_sidecar(bases[2], "snapshot", b"producers")
+        house.log.hold_uploads(None)
+        await house.visit()
+
+        assert house.log.tiered_end_offset > bases[2]
+        assert "snapshot" in house.log.cold_segments[1].files
+    house.close()
+
+
 async def test_no_visit_waits_for_the_disk_on_the_reactor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced_by = set()
 
