@@ -13,6 +13,7 @@ import logging
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ..errors import StorageError
+from .replica_opener import discard
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -34,8 +35,8 @@ class Opener(Protocol):
     engines: Mapping[str, StorageEngine]
     topics: dict[str, TopicReplicas]
 
-    def open_again(self, topic: TopicReplicas, replica: Replica) -> Replica:
-        """Open a replica's log once more, for nobody yet; raises whatever opening does."""
+    async def open_again(self, topic: TopicReplicas, replica: Replica) -> Replica:
+        """Open a replica's log once more, in slices and for nobody yet; raises whatever opening does."""
         ...
 
     def replace(self, topic: TopicReplicas, old: Replica, fresh: Replica) -> None:
@@ -57,7 +58,7 @@ class FullDisks:
             if fresh is not None and old.lacks_room:
                 yield fresh
 
-    def retry(self) -> None:
+    async def retry(self) -> None:
         """Open what went offline for want of room, and serve what is open and has room."""
         lacking = [
             (topic, replica)
@@ -73,7 +74,7 @@ class FullDisks:
         }
         full = self._full_directories({topic.plan.storage for topic, _ in lacking})
         for topic, replica in lacking:
-            fresh = self._opened.get(replica.partition) or self._open(topic, replica)
+            fresh = self._opened.get(replica.partition) or await self._open(topic, replica)
             if fresh is not None and fresh.log.log_dir not in full:
                 self._opened.pop(replica.partition, None)
                 log.warning("partition %s is served again: its disk has room", replica.partition)
@@ -82,9 +83,14 @@ class FullDisks:
                 _take_state(fresh, replica)
                 self._opener.replace(topic, replica, fresh)
 
-    def _open(self, topic: TopicReplicas, replica: Replica) -> Replica | None:
+    async def _open(self, topic: TopicReplicas, replica: Replica) -> Replica | None:
+        if not self._is_wanted(topic, replica):
+            return None
         try:
-            fresh = self._opener.open_again(topic, replica)
+            fresh = await self._opener.open_again(topic, replica)
+            if not self._is_wanted(topic, replica):
+                discard(fresh)
+                return None
             _take_state(fresh, replica)
         except StorageError as error:
             log.debug("partition %s still waits for room: %s", replica.partition, error)
@@ -95,6 +101,11 @@ class FullDisks:
             return None
         self._opened[replica.partition] = fresh
         return fresh
+
+    def _is_wanted(self, topic: TopicReplicas, replica: Replica) -> bool:
+        """Return whether it is still there, and waits: others came in between."""
+        is_there = topic.partitions.get(replica.partition.partition) is replica
+        return is_there and self._opener.topics.get(topic.name) is topic and replica.lacks_room
 
     def _full_directories(self, storages: set[str]) -> set[str]:
         return {

@@ -23,7 +23,7 @@ from crc32c import crc32c
 from ..errors import CorruptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from ..types import Buffer
 
@@ -66,10 +66,15 @@ def encode_snapshot(entries: Iterable[ProducerSnapshotEntry]) -> bytes:
 
 
 def decode_snapshot(data: Buffer) -> list[ProducerSnapshotEntry]:
-    """Return the producers of a file.
+    """Return the producers of a file; see `snapshot_entries`."""
+    return list(snapshot_entries(data))
+
+
+def snapshot_entries(data: Buffer) -> Iterator[ProducerSnapshotEntry]:
+    """Return what iterates over the producers of a file, which is sound.
 
     Raises:
-        CorruptionError: It is of another version, damaged, or cut off.
+        CorruptionError: At once: it is of another version, damaged, or cut off.
     """
     view = memoryview(data)
     if len(view) < _HEADER.size:
@@ -81,4 +86,4 @@ def decode_snapshot(data: Buffer) -> list[ProducerSnapshotEntry]:
         raise CorruptionError("producer snapshot fails its CRC")
     if len(view) != _HEADER.size + count * _ENTRY.size:
         raise CorruptionError(f"producer snapshot of {len(view)} bytes cannot hold {count} producers")
-    return [ProducerSnapshotEntry(*fields) for fields in _ENTRY.iter_unpack(view[_HEADER.size :])]
+    return map(ProducerSnapshotEntry._make, _ENTRY.iter_unpack(view[_HEADER.size :]))

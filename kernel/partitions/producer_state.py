@@ -448,6 +448,13 @@ class ProducerStateTable:
     def load(
         self, entries: Iterable[ProducerSnapshotEntry], aborted: Iterable[AbortedTransaction], now_ms: int
     ) -> None:
+        """Do what `load_in_steps` does, in one go."""
+        for _ in self.load_in_steps(entries, aborted, now_ms):
+            pass
+
+    def load_in_steps(
+        self, entries: Iterable[ProducerSnapshotEntry], aborted: Iterable[AbortedTransaction], now_ms: int
+    ) -> Iterator[None]:
         """Begin with what a snapshot holds; the log from the snapshot's offset on is then replayed.
 
         Args:
@@ -460,9 +467,11 @@ class ProducerStateTable:
             state = self._states[entry.producer_id] = _state_of(entry)
             if state.transaction is not None:
                 self._unstable.append(state.transaction)
+            yield
         self._unstable = deque(sorted(self._unstable, key=attrgetter("first_offset")))
         self._aborted = AbortedTransactions(aborted)
-        self.remove_expired(now_ms)
+        for _ in self.remove_expired_in_steps(now_ms):
+            yield
 
 
 def _state_of(entry: ProducerSnapshotEntry) -> ProducerState:

@@ -16,9 +16,10 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
 from ..errors import CorruptionError
+from ..machine.turnstile import run_at_once
 from ..records.batch import read_header
 from ..records.control import ControlRecordType, EndTransactionMarker, read_control_record
-from .producer_snapshot import SNAPSHOT_KIND, decode_snapshot, encode_snapshot
+from .producer_snapshot import SNAPSHOT_KIND, encode_snapshot, snapshot_entries
 from .transaction_index import (
     TRANSACTION_INDEX_KIND,
     AbortedTransaction,
@@ -27,18 +28,28 @@ from .transaction_index import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
+    from typing import TypeAlias
 
     from ..contracts.storage import PartitionLog
     from ..contracts.tiering import TieredLog
     from .producer_state import ProducerStateTable
 
+    Steps: TypeAlias = Generator[None, None, None]
+
 log = logging.getLogger(__name__)
 
 SNAPSHOTS_KEPT: Final = 2
+BYTES_PER_STEP: Final = 16 * 1024
+"""So much of a log is read in a step, about."""
 
 
 def recover_producers(partition_log: PartitionLog, producers: ProducerStateTable, now_ms: int) -> None:
+    """Do what `recover_in_steps` does, in one go."""
+    run_at_once(recover_in_steps(partition_log, producers, now_ms))
+
+
+def recover_in_steps(partition_log: PartitionLog, producers: ProducerStateTable, now_ms: int) -> Steps:
     """Fill an empty table with what the log says, and put the transaction indexes right by it.
 
     Snapshots that a crash could have outrun (taken beyond the recovery point) are not trusted.
@@ -59,23 +70,23 @@ def recover_producers(partition_log: PartitionLog, producers: ProducerStateTable
     if partition_log.was_clean and not snapshots and not partition_log.sidecars(TRANSACTION_INDEX_KIND):
         # A clean shutdown keeps a snapshot of every log that knows producers: this one need not be read whole.
         return
-    _fill(partition_log, producers, now_ms)
+    yield from _fill(partition_log, producers, now_ms)
 
 
 def rebuild_producers(partition_log: PartitionLog, producers: ProducerStateTable, now_ms: int) -> None:
     """Fill a table anew after its log was truncated, which has dropped the snapshots above the cut: for a follower."""
     producers.clear()
-    _fill(partition_log, producers, now_ms)
+    run_at_once(_fill(partition_log, producers, now_ms))
 
 
-def _fill(partition_log: PartitionLog, producers: ProducerStateTable, now_ms: int) -> None:
-    start_offset = _load_newest(partition_log, producers, now_ms)
-    replay(partition_log, producers, start_offset)
+def _fill(partition_log: PartitionLog, producers: ProducerStateTable, now_ms: int) -> Steps:
+    start_offset = yield from _load_newest(partition_log, producers, now_ms)
+    yield from _replay_in_steps(partition_log, producers, start_offset)
     _put_indexes_right(partition_log, producers.aborted())
     producers.advance_log_start(partition_log.log_start_offset)
 
 
-def _load_newest(partition_log: PartitionLog, producers: ProducerStateTable, now_ms: int) -> int:
+def _load_newest(partition_log: PartitionLog, producers: ProducerStateTable, now_ms: int) -> Generator[None, None, int]:
     """Load the newest sound snapshot; return from where on the log is to be replayed.
 
     That is at the snapshot, or where the first segment begins, also below the log's start: who began a transaction
@@ -85,12 +96,14 @@ def _load_newest(partition_log: PartitionLog, producers: ProducerStateTable, now
     aborted = _read_indexes(partition_log)
     for offset in reversed(partition_log.sidecars(SNAPSHOT_KIND) if aborted is not None else ()):
         try:
-            entries = decode_snapshot(partition_log.read_sidecar(offset, SNAPSHOT_KIND))
+            entries = snapshot_entries(partition_log.read_sidecar(offset, SNAPSHOT_KIND))
         except CorruptionError as error:
             log.warning("%s: producer snapshot %d is left out: %s", partition_log.partition, offset, error)
             partition_log.delete_sidecar(offset, SNAPSHOT_KIND)
             continue
-        producers.load(entries, [each for each in aborted or () if each.last_offset < offset], now_ms)
+        yield from producers.load_in_steps(
+            entries, [each for each in aborted or () if each.last_offset < offset], now_ms
+        )
         return max(offset, first_offset)
     # Of the part of a tiered log that is in the store there is nothing to replay: its indexes tell it.
     batches = partition_log.batches(first_offset)
@@ -101,9 +114,15 @@ def _load_newest(partition_log: PartitionLog, producers: ProducerStateTable, now
 
 def replay(partition_log: PartitionLog, producers: ProducerStateTable, start_offset: int) -> None:
     """Take note of every batch from `start_offset` on."""
+    run_at_once(_replay_in_steps(partition_log, producers, start_offset))
+
+
+def _replay_in_steps(partition_log: PartitionLog, producers: ProducerStateTable, start_offset: int) -> Steps:
     if start_offset >= partition_log.log_end_offset:
         return
     for batch in partition_log.batches(start_offset):
+        for _ in range(1 + len(batch) // BYTES_PER_STEP):
+            yield
         header = read_header(batch)
         if header.producer_id < 0 or header.base_offset < start_offset:
             continue

@@ -10,15 +10,17 @@ Owned by the reactor's task, as its replicas are. Who calls what:
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from ..contracts.culprits import blame, is_bug
-from ..errors import ErrorCode, KafkaError, OdradekError, PluginError, StorageError
+from ..contracts.culprits import blame
+from ..errors import ErrorCode, KafkaError, OdradekError, StorageError
+from ..machine.turnstile import run_in_slices
 from ..plugin_system.manager import failed
 from ..plugin_system.offers import plugin_of_object
 from ..types import INTERNAL_TOPICS, METADATA_TOPIC, ZERO_ID, TopicIdPartition
+from .failed_logs import FailedLogs
 from .full_disks import FullDisks
-from .replica_opener import ReplicaOpener
+from .replica_opener import ReplicaOpener, discard
 from .tiers import Tiers
 from .topic_replicas import TopicReplicas
 
@@ -37,14 +39,6 @@ if TYPE_CHECKING:
     from .topic_plan import TopicPlan
 
 log = logging.getLogger(__name__)
-
-
-class _Failure(NamedTuple):
-    """A replica that could not be opened: what it is to become, and why it is not there."""
-
-    state: PartitionState
-    reason: str
-    code: ErrorCode
 
 
 class ReplicaManager:
@@ -126,7 +120,7 @@ class ReplicaManager:
         self._found_logs: list[tuple[StorageEngine, TopicIdPartition]] = []
         self.unfinished_moves: dict[TopicIdPartition, str] = {}
         self._staged: list[Replica] = []
-        self._failed: dict[TopicIdPartition, _Failure] = {}
+        self._failed = FailedLogs()
         self.full_disks = FullDisks(self)
 
     def __repr__(self) -> str:
@@ -165,14 +159,14 @@ class ReplicaManager:
             self.apply_leadership(replica, state)
 
     def _add(self, topic: TopicReplicas, replica: Replica) -> None:
-        self._failed.pop(replica.partition, None)
+        self._failed.forget(replica.partition)
         topic.partitions[replica.partition.partition] = replica
         topic.is_plain = topic.is_plain and not replica.stages
 
     def _give_up(self, topic: TopicReplicas, index: int) -> None:
         """Close and delete a replica that was moved to other brokers, also one that could not be opened."""
         partition = TopicIdPartition(topic.topic_id, topic.name, index)
-        if self._failed.pop(partition, None) is not None:
+        if self._failed.forget(partition):
             self._delete_log(topic, partition)
         replica = topic.partitions.pop(index, None)
         if replica is not None:
@@ -182,21 +176,13 @@ class ReplicaManager:
             self._delete_log(topic, replica.partition)
 
     def _open(self, partition: TopicIdPartition, plan: TopicPlan, state: PartitionState) -> Replica | None:
-        known = self._failed.get(partition)
+        if self._failed.note_state(partition, state):
+            return None
         try:
             return self._opener.open(partition, plan)
-        except (StorageError, PluginError) as error:
-            reason, has_bug = str(error), is_bug(error)
-            if known is None or known.reason != reason:  # it is tried again and again, and told once
-                log.error("partition %s is offline: %s", partition, reason)
-        except Exception as error:  # a plugin's: its partition pays, nobody else
-            reason, has_bug = repr(error), is_bug(error)
-            if known is None or known.reason != reason:
-                log.exception("partition %s is offline", partition)
-        # clients try again what may pass, as a disk may come back, and not a bug
-        code = ErrorCode.UNKNOWN_SERVER_ERROR if has_bug else ErrorCode.KAFKA_STORAGE_ERROR
-        self._failed[partition] = _Failure(state, reason, code)
-        return None
+        except Exception as error:
+            self._failed.note(partition, state, error)
+            return None
 
     def apply_leadership(self, replica: Replica, state: PartitionState) -> None:
         """Give one replica the state that the committed metadata has for it, once its log has stopped moving."""
@@ -257,7 +243,7 @@ class ReplicaManager:
         for replica in topic.partitions.values():
             replica.go_offline("the topic was deleted")
         for index in range(partitions_count):
-            self._failed.pop(TopicIdPartition(topic.topic_id, name, index), None)
+            self._failed.forget(TopicIdPartition(topic.topic_id, name, index))
         for replica in list(topic.partitions.values()):
             self._on_progress((replica,))
             yield
@@ -277,20 +263,40 @@ class ReplicaManager:
         except StorageError as error:
             log.error("deleting %s: %s", partition, error)
 
-    def retry_failed_logs(self) -> None:
+    async def retry_failed_logs(self) -> None:
         """Try once more to open what could not be opened: a disk may have room again, a file may be readable."""
-        for partition, failure in list(self._failed.items()):
-            topic = self.topics_by_id[partition.topic_id]
-            replica = self._open(partition, topic.plan, failure.state)
-            if replica is not None:
-                self._add(topic, replica)
-                self.apply_leadership(replica, failure.state)
-        self.full_disks.retry()
+        for partition in self._failed:
+            topic = self.topics_by_id.get(partition.topic_id)
+            if topic is not None and self._failed.state(partition) is not None:
+                await self._retry(topic, partition)
+        await self.full_disks.retry()
 
-    def open_again(self, topic: TopicReplicas, replica: Replica) -> Replica:
+    async def _retry(self, topic: TopicReplicas, partition: TopicIdPartition) -> None:
+        plan = topic.plan
+        replica: Replica | None = None
+        failure: Exception | None = None
+        with self._failed.opening(partition):
+            try:
+                replica = await self._opener.open_in_slices(partition, plan)
+            except Exception as error:
+                failure = error
+        state = self._failed.state(partition)
+        if state is None:  # deleted meanwhile, or another broker's
+            if replica is not None:
+                discard(replica)
+        elif replica is None:
+            assert failure is not None
+            self._failed.note(partition, state, failure)
+        else:
+            self._add(topic, replica)
+            self.apply_leadership(replica, state)
+            if topic.plan is not plan:
+                await run_in_slices(self.reconfigure_topic_in_steps(topic.name, topic.plan))
+
+    async def open_again(self, topic: TopicReplicas, replica: Replica) -> Replica:
         """See `full_disks.Opener`."""
         self._opener.kept_high_watermarks[replica.partition] = replica.high_watermark
-        return self._opener.open(replica.partition, topic.plan)
+        return await self._opener.open_in_slices(replica.partition, topic.plan)
 
     def replace(self, topic: TopicReplicas, old: Replica, fresh: Replica) -> None:
         """See `full_disks.Opener`."""
@@ -380,9 +386,9 @@ class ReplicaManager:
             return replica
         replicas = self.topics.get(topic)
         if replicas is not None:
-            failure = self._failed.get(TopicIdPartition(replicas.topic_id, topic, partition))
-            if failure is not None:
-                raise KafkaError(failure.code)
+            code = self._failed.code(TopicIdPartition(replicas.topic_id, topic, partition))
+            if code is not None:
+                raise KafkaError(code)
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def replicas(self) -> Iterator[Replica]:

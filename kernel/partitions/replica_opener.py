@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import attrs
 
@@ -16,16 +16,17 @@ from ..contracts.append_stage import AppendStage
 from ..contracts.election import Election, ElectionContext
 from ..contracts.storage import PartitionLog
 from ..errors import ErrorCode, KafkaError, PluginError, StorageError
+from ..machine.turnstile import run_at_once, run_in_slices
 from ..plugin_system.manager import choose_offer, failed
 from ..plugin_system.offers import check_made, plugin_of_object
 from ..types import ZERO_ID
 from .producer_state import ProducerStateTable
-from .recovery import recover_producers
+from .recovery import recover_in_steps
 from .replica import Replica
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
     from uuid import UUID
 
     from ..contracts.append_stage import AppendStageFactory
@@ -130,6 +131,10 @@ class ReplicaOpener:
             PluginError: A plugin that the plan names is missing or broken.
             Exception: A plugin raised it.
         """
+        return run_at_once(self.open_in_steps(partition, plan))
+
+    def open_in_steps(self, partition: TopicIdPartition, plan: TopicPlan) -> Generator[None, None, Replica]:
+        """Open a replica as `open` does; yield while its producers are read from its log, as of many batches."""
         engine = choose_offer(self.engines, plan.storage, "storage", "odradek.storage")
         factory = choose_offer(self.elections, plan.election, "election", "odradek.election")
         started = self.started.get(plan.storage)
@@ -138,11 +143,26 @@ class ReplicaOpener:
         opened = engine.open_log(partition, plan.log_config)
         check_made(opened, PartitionLog, f"a log of storage {plan.storage!r}", engine)
         try:
-            return self._replica_over(opened, self.tiers.wrap(opened, plan.tier), factory, plan)
-        except Exception:
+            return (yield from self._replica_over(opened, self.tiers.wrap(opened, plan.tier), factory, plan))
+        except (Exception, GeneratorExit):
             with suppress(StorageError):
                 opened.close()
             raise
+
+    async def open_in_slices(self, partition: TopicIdPartition, plan: TopicPlan) -> Replica:
+        """Do what `open` does with others in between, but for the log, which is opened at once.
+
+        Cancelled: its log is closed.
+        """
+        steps = self.open_in_steps(partition, plan)
+        try:
+            try:
+                next(steps)  # before anybody could delete what is to be opened
+            except StopIteration as end:
+                return cast("Replica", end.value)
+            return await run_in_slices(steps)
+        finally:
+            steps.close()
 
     def _check_directory(self, partition: TopicIdPartition, storage: StartedStorage) -> None:
         """Refuse to begin a log anew that lies where it cannot be reached: it would be served without its records.
@@ -200,13 +220,13 @@ class ReplicaOpener:
 
     def _replica_over(
         self, opened: PartitionLog, tiered_log: TieredLog | None, factory: ElectionFactory, plan: TopicPlan
-    ) -> Replica:
+    ) -> Generator[None, None, Replica]:
         log = opened if tiered_log is None else tiered_log
         partition = log.partition
         if log.recovery_point < log.log_end_offset and plan.log_config.wants_flushes:
             log.flush()  # what a crash left in the page cache is shown only once it is safe
         producers = ProducerStateTable(self.producer_id_expiration_ms)
-        recover_producers(log, producers, self.clock.now_ms())
+        yield from recover_in_steps(log, producers, self.clock.now_ms())
         high_watermark = self.kept_high_watermarks.get(partition, log.log_start_offset)
         election = factory.new_election(
             ElectionContext(
@@ -231,3 +251,9 @@ class ReplicaOpener:
             settings=plan.settings,
             stages=self.make_stages(partition, plan),
         )
+
+
+def discard(replica: Replica) -> None:
+    """Close the log of a replica that nobody wants any more, whatever became of its files."""
+    with suppress(Exception):
+        replica.close()

@@ -190,7 +190,7 @@ class Upkeep:
 
     async def retry_failed_logs(self) -> None:
         """Try again to open logs that could not be opened."""
-        self._replicas.retry_failed_logs()
+        await self._replicas.retry_failed_logs()
         await trio.lowlevel.checkpoint()
 
     async def flush_by_time(self) -> None:

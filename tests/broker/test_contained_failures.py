@@ -105,7 +105,7 @@ def test_an_unreadable_log_takes_its_partition_offline_and_is_tried_again(tmp_pa
         hosted.replicas.get("bad", 0)
     assert hosted.replicas.get("good", 0).is_leader
     (tmp_path / "elsewhere").rename(directory)
-    hosted.replicas.retry_failed_logs()
+    trio.run(hosted.replicas.retry_failed_logs)
     assert hosted.replicas.get("bad", 0).high_watermark == 1
     hosted.replicas.close()
 
@@ -128,7 +128,7 @@ def test_a_log_whose_replica_could_not_be_made_is_tried_again(tmp_path: Path) ->
     hosted.open("a")
     with pytest.raises(KafkaError, match="log directory cannot be"):
         hosted.replicas.get("a", 0)
-    hosted.replicas.retry_failed_logs()
+    trio.run(hosted.replicas.retry_failed_logs)
 
     assert hosted.replicas.get("a", 0).is_leader
     hosted.replicas.close()
@@ -148,7 +148,7 @@ def test_stages_look_at_a_topic_also_when_its_log_was_opened_at_the_second_try(t
     hosted.replicas.open_topic("a", uuid.UUID(int=5), attrs.evolve(hosted.plan(), stages=("looks",)), {0: state})
 
     hosted.replicas._opener.elections = elections
-    hosted.replicas.retry_failed_logs()
+    trio.run(hosted.replicas.retry_failed_logs)
 
     assert hosted.replicas.get("a", 0).is_leader
     assert not hosted.replicas.topics["a"].is_plain
@@ -173,7 +173,7 @@ def test_a_log_that_could_not_be_opened_is_not_tried_again_once_its_partition_is
 
     hosted.replicas.open_topic("moved", replica.partition.topic_id, hosted.plan(), {0: elsewhere})
     hosted.replicas._opener.elections = elections
-    hosted.replicas.retry_failed_logs()
+    trio.run(hosted.replicas.retry_failed_logs)
 
     with pytest.raises(KafkaError, match="hosts no such topic or partition"):
         hosted.replicas.get("moved", 0)
