@@ -180,6 +180,7 @@ def alter_client_quotas(talk: Conversation) -> None:
     ask("of one kind twice", [("user", "ann"), ("user", "bob")], remove)
     ask("of an address and a user", [("user", "ann"), ("ip", "127.0.0.1")], remove)
     ask("of what is no address", [("ip", "mars")], ("connection_creation_rate", 0.0, True))
+    ask("of a host name", [("ip", "localhost")], ("connection_creation_rate", 0.0, True))
     ask("an unknown key", user, ("beauty", 1.0, False))
     ask("an unknown key is removed", user, ("beauty", 0.0, True))
     ask("a key of addresses for a user", user, ("connection_creation_rate", 1.0, False))

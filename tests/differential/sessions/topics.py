@@ -116,6 +116,8 @@ def create_topics_refused(talk: Conversation) -> None:
     talk.ask("CreateTopics", 7, _create(_topic(talk.topic("d")), _topic(talk.topic("d"))), note="one name twice")
     pair = _topic(talk.topic("p.q")), _topic(talk.topic("p_q"))
     talk.ask("CreateTopics", 7, _create(*pair), note="two that collide with each other")
+    many = [_topic(talk.topic(f"many-{number}"), 1300) for number in range(8)]
+    talk.ask("CreateTopics", 7, _create(*many, validate_only=True), note="10400 partitions in eight topics")
 
 
 def create_partitions(talk: Conversation) -> None:
@@ -146,6 +148,10 @@ def create_partitions(talk: Conversation) -> None:
     talk.ask("CreatePartitions", 3, fields("", 3), note="empty name")
     talk.ask("CreatePartitions", 3, fields("a b", 3), note="bad name")
     talk.ask("CreatePartitions", 3, {"topics": [], "timeout_ms": 0}, note="no topics")
+    names = [talk.create(f"many-{number}") for number in range(6)]
+    many = [{"name": each, "count": 1701, "assignments": None} for each in names]
+    fields_of_many = {"topics": many, "timeout_ms": 20000, "validate_only": True}
+    talk.ask("CreatePartitions", 3, fields_of_many, note="10200 more in six topics")
     twice = [{"name": name, "count": 9, "assignments": None}, {"name": name, "count": 10, "assignments": None}]
     talk.ask("CreatePartitions", 3, {"topics": twice, "timeout_ms": 20000}, note="one topic twice")
     both = [{"name": talk.topic("none"), "count": 9}, {"name": name, "count": 9}]
