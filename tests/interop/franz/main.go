@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kversion"
 )
 
 const limit = 20 * time.Second
@@ -63,6 +64,7 @@ type request struct {
 	Source          string            `json:"source"`
 	Target          string            `json:"target"`
 	End             int64             `json:"end"`
+	ApiKeys         []int16           `json:"api_keys"`
 }
 
 func say(answer any) {
@@ -266,13 +268,24 @@ func describeCluster(ctx context.Context, admin *kadm.Client, _ request) (any, e
 	return map[string]any{"brokers": metadata.Brokers.NodeIDs(), "controller": metadata.Controller}, err
 }
 
-func brokerVersion(ctx context.Context, admin *kadm.Client, _ request) (any, error) {
+// The version that a broker is taken for, if it had these API keys too, in the newest versions that are known here.
+func brokerVersion(ctx context.Context, admin *kadm.Client, r request) (any, error) {
 	versions, err := admin.ApiVersions(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var guess string
-	versions.Each(func(broker kadm.BrokerApiVersions) { guess, err = broker.VersionGuess(), broker.Err })
+	versions.Each(func(broker kadm.BrokerApiVersions) {
+		if err = broker.Err; err != nil {
+			return
+		}
+		found := kversion.FromApiVersionsResponse(broker.Raw())
+		for _, key := range r.ApiKeys {
+			version, _ := kversion.Stable().LookupMaxKeyVersion(key)
+			found.SetMaxKeyVersion(key, version)
+		}
+		guess = found.VersionGuess()
+	})
 	return guess, err
 }
 
