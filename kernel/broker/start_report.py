@@ -39,7 +39,7 @@ class StartReport:
 
     def __str__(self) -> str:
         if not self.partitions_count:
-            return "there is no topic yet"
+            return "no topic was found"
         if self.recovered_count:
             whole = f"{self.recovered_count} of {self.partitions_count} logs"
             return f"the last run did not end cleanly: {whole} were checked and recovered"

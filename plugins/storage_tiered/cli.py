@@ -191,7 +191,7 @@ def _print_report(report: BucketReport) -> None:
         _print(f"{'ERROR' if finding.is_error else 'note'} {finding.kind}: {finding.place}: {finding.text}")
     errors = sum(finding.is_error for finding in findings)
     compared = f"{report.bytes_read:,} bytes were read and compared" if report.bytes_read else "sizes were compared"
-    _print(f"{errors} errors, {len(findings) - errors} notes; {compared}")
+    _print(f"errors: {errors}, notes: {len(findings) - errors}; {compared}")
 
 
 # -- restore ---------------------------------------------------------------------------------------------------------

@@ -174,7 +174,7 @@ def test_every_line_of_a_broker_is_json_when_asked(tmp_path: Path) -> None:
     assert [entry["level"] for entry in entries] == ["WARNING", "INFO", "INFO", "INFO"]
     assert entries[1]["message"] == f"odradek {__version__} serves"
     assert entries[1]["data"] == str(tmp_path)
-    assert entries[2]["message"] == "there is no topic yet"
+    assert entries[2]["message"] == "no topic was found"
     assert entries[-1]["message"].startswith("stopping (SIGTERM)")
 
 

@@ -335,8 +335,8 @@ class Producer(TransactionCalls):
                 await brokers.update(timeout_ms=max(deadline_ms - now_ms(), 0))
             except ClientTimeoutError:
                 raise ClientTimeoutError(
-                    f"topic {topic!r} has {len(info.partitions)} partitions: there was no partition {partition} within "
-                    f"max.block.ms={timeout_ms}"
+                    f"topic {topic!r} got no partition {partition} within max.block.ms={timeout_ms}: "
+                    f"it has {len(info.partitions)}"
                 ) from None
 
     def _prepare(

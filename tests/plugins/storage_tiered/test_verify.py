@@ -186,7 +186,7 @@ def test_the_command_prints_a_table_and_what_is_wrong(tmp_path: Path, capsys: py
         f"{tmp_path.as_uri()}, cluster cluster-A\n"
         "topic   partition  start  end  segments  bytes\n"
         "orders          3      0   20         2     40  sound\n"
-        "0 errors, 0 notes; 48 bytes were read and compared\n"
+        "errors: 0, notes: 0; 48 bytes were read and compared\n"
     )
     store.delete(LOG)
 
