@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import functools
 import logging
-import random
 import socket
-import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
@@ -27,9 +25,7 @@ from ..config.listeners import parse_listeners
 from ..config.start_topics import differences
 from ..controller.brokers import Registration
 from ..errors import ConfigError, error_code
-from ..machine.clock import TrioClock
-from ..machine.files import OsFiles
-from ..machine.ids import RandomIds
+from ..machine.machine import real_machine
 from ..metadata.cluster_view import ImageView
 from ..metadata.image import BrokerEndpoint, MetadataImage
 from ..network.configure import network_settings
@@ -47,12 +43,15 @@ from .supervision import supervise
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from random import Random
 
     from ..config.broker import BrokerConfig
     from ..contracts.assignor import Assignor
     from ..contracts.transactions import MarkerWriter, Transactions
     from ..machine.clock import Clock
     from ..machine.files import Files
+    from ..machine.ids import IdSource
+    from ..machine.machine import Machine
     from ..types import LogOffsets
 
 __all__ = ["BoundListener", "Broker", "BrokerOptions", "read_broker_options"]
@@ -93,28 +92,18 @@ class Broker:
         self,
         options: BrokerOptions,
         *,
-        clock: Clock | None = None,
-        random_source: random.Random | None = None,
-        files: Files | None = None,
-        timer: Callable[[], float] = time.perf_counter,
+        machine: Machine | None = None,
         on_parts: Callable[[BrokerParts], None] = lambda _parts: None,
     ) -> None:
         """Make a broker; nothing is opened yet.
 
         Args:
             options: What the operator chose.
-            clock: Both clocks; the machine's wall clock and the time of the trio run by default.
-            random_source: Of ids, placements and sessions; the system's by default.
-            files: What everything kept goes through; the system's by default.
-            timer: A monotonic clock in seconds, for latencies.
+            machine: What it takes of the host; the real one when None.
             on_parts: Given the broker's parts before anything runs: where a test puts its faults in.
         """
         self.options = options
-        self.clock: Clock = clock or TrioClock()
-        self.random = random_source or random.SystemRandom()
-        self.ids = RandomIds(self.random)
-        self.files: Files = files or OsFiles()
-        self.timer = timer
+        self.machine = machine or real_machine()
         self.parts: BrokerParts | None = None
         self.network: NetworkServer | None = None
         self._on_parts = on_parts
@@ -134,6 +123,26 @@ class Broker:
     def node_id(self) -> int:
         """This broker's id."""
         return self.options.config.node_id
+
+    @property
+    def clock(self) -> Clock:
+        """The broker's clocks."""
+        return self.machine.clock
+
+    @property
+    def random(self) -> Random:
+        """The source of chance."""
+        return self.machine.random
+
+    @property
+    def ids(self) -> IdSource:
+        """The source of new ids."""
+        return self.machine.ids
+
+    @property
+    def files(self) -> Files:
+        """The file system."""
+        return self.machine.files
 
     @property
     def cluster_id(self) -> str:

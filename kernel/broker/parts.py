@@ -134,7 +134,7 @@ class BrokerParts:
         self.topic_maker = TopicMaker(self.create_topics, self._topic_to_make)
         self.produce = self._make_produce()
         self.router = Router(
-            timer=broker.timer,
+            timer=broker.machine.timer,
             turn_enders=(self.coordinators.turn_ended, self.replicas.write_staged, self.produce.turn_ended),
             on_connection_closed=self._connection_closed,
         )

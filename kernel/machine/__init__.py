@@ -1,1 +1,1 @@
-"""What a broker asks of the machine it runs on: clocks, files, ids, threads, turns of the task that serves all."""
+"""What is taken of the host and is no computation: clocks, files, threads, processes, sockets; see `machine.py`."""

@@ -10,6 +10,7 @@ import trio
 from odradek.kernel.broker import Broker, read_broker_options
 from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.machine.files import OsFiles
+from tests.machines import machine_with
 from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def start_and_stop(folder: Path, check_ms: int) -> None:
         config=config, environment={}, options=[], listen=["127.0.0.1:0"], data_dir=folder / "data"
     )
     clock = ManualClock()
-    broker = Broker(options, clock=clock, files=SlowFiles(clock, check_ms))
+    broker = Broker(options, machine=machine_with(clock=clock, files=SlowFiles(clock, check_ms)))
 
     async def main() -> None:
         with trio.fail_after(PATIENCE_S):

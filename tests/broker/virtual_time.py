@@ -17,6 +17,7 @@ from odradek.kernel.wire.messages.api_19_create_topics import (
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from tests.machines import machine_with
 from tests.waiting import PATIENCE_S
 
 from .broker_process import Client
@@ -66,7 +67,7 @@ def work_in_virtual_time(settings: Sequence[str], work: Callable[[BrokerParts, V
     options = read_broker_options(config=None, environment={}, options=settings, listen=["127.0.0.1:0"])
 
     async def main() -> None:
-        broker = Broker(options, clock=virtual)
+        broker = Broker(options, machine=machine_with(clock=virtual))
         async with trio.open_nursery() as nursery:
             await nursery.start(broker.run)
             assert broker.parts is not None

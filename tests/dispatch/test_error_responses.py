@@ -17,6 +17,7 @@ from odradek.kernel.errors import ErrorCode
 from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.wire.codec import decode, encode_bytes
 from odradek.kernel.wire.message import Message
+from tests.machines import machine_with
 from tests.wire.random_messages import random_message
 
 from .memory_client import MemoryClient
@@ -31,7 +32,7 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerParts]:
     """All handlers of a broker that serves nobody."""
     directory: Path = tmp_path_factory.mktemp("data")
     options = read_broker_options(config=None, environment={}, options=[], data_dir=directory)
-    parts = BrokerParts(Broker(options, clock=ManualClock()))
+    parts = BrokerParts(Broker(options, machine=machine_with(clock=ManualClock())))
     parts.start_storage()
     yield parts
     parts.close()

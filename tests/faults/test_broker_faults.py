@@ -14,6 +14,7 @@ from odradek.client import BrokerError, ClientError, Consumer, Producer
 from odradek.kernel.broker import Broker, read_broker_options
 from odradek.kernel.errors import ErrorCode, StorageError
 from odradek.testing.faults import FaultyFiles, PowerLoss
+from tests.machines import machine_with
 from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ async def serving(directory: Path, files: Files | None = None) -> AsyncIterator[
         options=[f"log.dirs={directory}", EVERY_RECORD_IS_SYNCED],
         listen=["127.0.0.1:0"],
     )
-    broker = Broker(options, files=files)
+    broker = Broker(options, machine=None if files is None else machine_with(files=files))
     async with trio.open_nursery() as nursery:
         (listener,) = await nursery.start(broker.run)
         yield listener.advertised

@@ -11,6 +11,7 @@ from odradek.kernel.errors import ConfigError
 from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.plugin_system.settings import check_plugin_settings
 from odradek.plugins.storage_memory.engine import MemoryEngine
+from tests.machines import machine_with
 
 TAKEN = {"delay": ("levels", "path"), "plain": ()}
 INSTALLED = ["delay", "plain", "asleep"]
@@ -91,7 +92,7 @@ def test_a_storage_gets_the_section_of_its_plugin(tmp_path: Path, monkeypatch: p
         '[plugins."stranger_with_storage.plugin"]\npath = "/mnt/fast"\n'
     )
     options = read_broker_options(config=file, environment={}, options=[], data_dir=tmp_path)
-    engine = BrokerParts(Broker(options, clock=ManualClock())).replicas.engines["mine"]
+    engine = BrokerParts(Broker(options, machine=machine_with(clock=ManualClock()))).replicas.engines["mine"]
     assert isinstance(engine, MemoryEngine)
 
     assert engine.context.settings == {"path": "/mnt/fast"}

@@ -141,13 +141,18 @@ class RunningBroker(BrokerFaults, BrokerHelpers):
         """
         if self._thread is not None:
             return
+        import attrs
+
         from odradek.kernel.broker import Broker
+        from odradek.kernel.machine.machine import real_machine
 
         from .killable_files import KillableFiles
 
         options = self._read_options(self._same_ports())
-        self._killable = KillableFiles() if self._files is None else None
-        thread = BrokerThread(Broker(options, files=self._files or self._killable, on_parts=self._handlers.attach))
+        files = self._files or KillableFiles()
+        self._killable = files if isinstance(files, KillableFiles) else None
+        machine = attrs.evolve(real_machine(), files=files)
+        thread = BrokerThread(Broker(options, machine=machine, on_parts=self._handlers.attach))
         self._release_ports()
         thread.start()
         self._thread = thread

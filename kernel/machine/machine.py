@@ -1,0 +1,72 @@
+"""Shell: the machine: all that a broker, a client or a plugin's service takes and that is not computation.
+
+Whoever needs time, chance, files, threads, processes or sockets is given a `Machine`, or the part of one that it needs.
+The real one is this module's `real_machine`; a simulator brings another, and everything above runs as it does here.
+
+.. versionadded:: 0.1
+"""
+
+from __future__ import annotations
+
+import random
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import attrs
+
+from .clock import TrioClock
+from .files import OsFiles
+from .ids import RandomIds
+from .network import SystemNetwork
+from .processes import SystemProcesses
+from .threads import SystemThreads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .clock import Clock
+    from .files import Files
+    from .ids import IdSource
+    from .network import Network
+    from .processes import Processes
+    from .threads import Threads
+
+
+@attrs.frozen(kw_only=True)
+class Machine:
+    """What one host gives to those who live on it. `attrs.evolve` exchanges parts.
+
+    Tasks sleep by the clock of their trio run: `clock` has to follow it, as `TrioClock` does.
+
+    Attributes:
+        clock: The wall clock, and the monotonic one of deadlines.
+        timer: Monotonic, in seconds: for latencies, and how long a turn takes.
+        random: The root of all chance.
+        ids: New identifiers; made from `random` unless given.
+        files: The file system.
+        threads: Where what blocks, or computes for long, is done.
+        processes: Processes for work; None where there are none: then it is done on a thread.
+        network: Listening, connecting, waiting for sockets.
+    """
+
+    clock: Clock
+    timer: Callable[[], float]
+    random: random.Random
+    files: Files
+    threads: Threads
+    processes: Processes | None
+    network: Network
+    ids: IdSource = attrs.field(default=attrs.Factory(lambda self: RandomIds(self.random), takes_self=True))
+
+
+def real_machine() -> Machine:
+    """Return the machine that this process runs on, for one trio run: its clock is that run's."""
+    return Machine(
+        clock=TrioClock(),
+        timer=perf_counter,
+        random=random.SystemRandom(),
+        files=OsFiles(),
+        threads=SystemThreads(),
+        processes=SystemProcesses(),
+        network=SystemNetwork(),
+    )
