@@ -125,9 +125,11 @@ def echo_frames(buffer: memoryview, size: int) -> list[bytes]:
 
 def serve_bare_reactor() -> None:
     """The reactor, with sockets that are treated as the raw loop treats its own."""
+    import attrs
     import trio
 
     from odradek.kernel.machine.clock import SystemClock
+    from odradek.kernel.machine.machine import real_machine
     from odradek.kernel.network.connection import Connection
     from odradek.kernel.network.endpoint import Endpoint
     from odradek.kernel.network.reactor import Reactor
@@ -156,7 +158,10 @@ def serve_bare_reactor() -> None:
         def connection_closed(self, connection: Connection) -> None: ...
 
     settings = NetworkSettings(listeners=(ListenerSettings("PLAINTEXT", "127.0.0.1", 0),))
-    reactor = Reactor(receiver=Nothing(), settings=settings, clock=SystemClock())
+    machine = attrs.evolve(real_machine(), clock=SystemClock())
+    poller = machine.network.new_poller()
+    assert poller is not None, "the reactor needs epoll"
+    reactor = Reactor(receiver=Nothing(), settings=settings, machine=machine, poller=poller)
     listening = listen()
 
     def accept() -> None:
@@ -180,7 +185,7 @@ def serve_odradek(kind: str, mode: str) -> None:
     """The reactor (or the portable loop) with a receiver that does nothing else."""
     import trio
 
-    from odradek.kernel.machine.clock import SystemClock
+    from odradek.kernel.machine.machine import real_machine
     from odradek.kernel.network.connection import Connection, ReplySlot
     from odradek.kernel.network.server import NetworkServer
     from odradek.kernel.network.settings import ListenerSettings, LoopKind, NetworkSettings
@@ -209,7 +214,7 @@ def serve_odradek(kind: str, mode: str) -> None:
     )
 
     async def main() -> None:
-        server = NetworkServer(Echo() if mode == "echo" else Ingest(), settings, SystemClock())
+        server = NetworkServer(Echo() if mode == "echo" else Ingest(), settings, real_machine())
         print(server.bind()["PLAINTEXT"][1], flush=True)
         await server.run()
 

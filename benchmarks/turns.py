@@ -75,7 +75,7 @@ class Bench:
         assert broker.parts is not None
         self.broker = broker
         settings = NetworkSettings(listeners=(ListenerSettings("X", "127.0.0.1", 0),), loop=LoopKind.EPOLL)
-        self.loop = make_loop(broker.parts.router, settings, broker.clock)
+        self.loop = make_loop(broker.parts.router, settings, broker.machine)
         self.frames = [produce_frame(index, case) * depth for index in range(connections)]
         self.depth = depth
         self.clients = []

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from odradek.kernel.machine.clock import SystemClock
 from odradek.kernel.machine.ids import RandomIds
 from odradek.kernel.machine.machine import Machine, real_machine
+from odradek.kernel.machine.network import SystemNetwork
+from odradek.kernel.machine.poller import system_poller
+from odradek.kernel.network.reactor import Reactor
+
+if TYPE_CHECKING:
+    from odradek.kernel.network.connection import FrameReceiver
+    from odradek.kernel.network.settings import NetworkSettings
 
 
 def machine_with(**parts: Any) -> Machine:
@@ -15,3 +23,17 @@ def machine_with(**parts: Any) -> Machine:
     if "random" in parts:
         parts.setdefault("ids", RandomIds(parts["random"]))
     return attrs.evolve(real_machine(), **parts)
+
+
+class NetworkWithoutEpoll(SystemNetwork):
+    """That of a system where trio alone waits for sockets."""
+
+    def new_poller(self) -> None:
+        """See `Network.new_poller`."""
+
+
+def make_reactor(receiver: FrameReceiver, settings: NetworkSettings) -> Reactor:
+    """Return a reactor on the real machine, its clock that of no run."""
+    poller = system_poller()
+    assert poller is not None, "only where there is epoll"
+    return Reactor(receiver=receiver, settings=settings, machine=machine_with(clock=SystemClock()), poller=poller)

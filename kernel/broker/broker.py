@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import functools
 import logging
-import socket
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
@@ -239,7 +238,7 @@ class Broker:
         parts = self.parts = BrokerParts(self)
         self._on_parts(parts)
         parts.tell_missing_roles()
-        network = self.network = NetworkServer(parts.router, network_settings(self.options.config), self.clock)
+        network = self.network = NetworkServer(parts.router, network_settings(self.options.config), self.machine)
         parts.want_turn = network.want_turn
         parts.follower.config_listeners.append(lambda config: network.reconfigure(network_settings(config)))
         services = self._observe(parts, network)
@@ -289,11 +288,11 @@ class Broker:
         return PluginServices(parts.plugins.services(self) if self.options.runs_plugin_services else ())
 
     def _bound_listeners(self, bound: Mapping[str, tuple[str, int]]) -> tuple[BoundListener, ...]:
-        machine = socket.gethostname()
+        host_name = self.machine.network.host_name()
         found = []
         for listener in parse_listeners(self.options.config):
             host, port = bound[listener.name]
-            advertised_host, advertised_port = listener.advertised(port, machine)
+            advertised_host, advertised_port = listener.advertised(port, host_name)
             found.append(BoundListener(listener.name, host, port, advertised_host, advertised_port))
         return tuple(found)
 

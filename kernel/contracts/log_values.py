@@ -30,11 +30,18 @@ class FileSlice(Protocol):
         ...
 
     def fileno(self) -> int:
-        """Return the descriptor for `os.sendfile` or `os.pread`; not to be closed by the caller."""
+        """Return the descriptor for `os.sendfile`; not to be closed by the caller."""
         ...
 
     def read(self) -> bytes:
-        """Return the bytes: for TLS, and for systems without sendfile. May block on a cold page."""
+        """Return the bytes. May block on a cold page."""
+        ...
+
+    def read_part(self, position: int, size_bytes: int) -> bytes:
+        """Return what lies at a position of the file, of `size_bytes` as much as there is; may block on a cold page.
+
+        For TLS, for systems without sendfile, and to have cold bytes read ahead.
+        """
         ...
 
     @property

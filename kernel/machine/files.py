@@ -368,6 +368,10 @@ class OpenSlice:
         """See `FileSlice.read`."""
         return self._files.pread(self._handle.fd, self.size_bytes, self.position)
 
+    def read_part(self, position: int, size_bytes: int) -> bytes:
+        """See `FileSlice.read_part`."""
+        return self._files.pread(self._handle.fd, size_bytes, position)
+
     @property
     def is_cached(self) -> bool:
         """See `FileSlice.is_cached`."""

@@ -37,7 +37,7 @@ class Socket(Protocol):
         """Receive into memory; return how much, 0 at the end."""
         ...
 
-    def recv(self, size_bytes: int, flags: int, /) -> bytes:
+    def recv(self, size_bytes: int, flags: int = 0, /) -> bytes:
         """Return what came; with `socket.MSG_PEEK` it stays there."""
         ...
 
@@ -147,7 +147,7 @@ class Network(Protocol):
         ...
 
     def new_poller(self) -> Poller | None:
-        """Return what waits for many sockets; None where there is none. Call within trio."""
+        """Return what waits for many sockets; None where there is none."""
         ...
 
     async def resolve(self, host: str, port: int) -> Sequence[Address]:

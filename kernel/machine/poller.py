@@ -39,10 +39,6 @@ class Poller(Protocol):
         """Whether it was closed."""
         ...
 
-    def fileno(self) -> int:
-        """Return a descriptor that is readable while something is ready; of the system's poller only."""
-        ...
-
     def register(self, descriptor: int, mask: int, /) -> None:
         """Begin to watch."""
         ...
@@ -84,7 +80,7 @@ if sys.platform == "linux":
         __slots__ = ("_epoll", "modify", "poll", "register", "unregister", "wait", "wake", "wake_descriptor", "woken")
 
         def __init__(self) -> None:
-            """Open both descriptors; call within trio."""
+            """Open both descriptors."""
             self._epoll = epoll = select.epoll()
             self.register = epoll.register
             self.modify = epoll.modify
@@ -100,10 +96,6 @@ if sys.platform == "linux":
         def closed(self) -> bool:
             """See `Poller.closed`."""
             return self._epoll.closed
-
-        def fileno(self) -> int:
-            """See `Poller.fileno`."""
-            return self._epoll.fileno()
 
         def close(self) -> None:
             """See `Poller.close`."""

@@ -20,6 +20,7 @@ from .receive_memory import WINDOW_BYTES
 
 if TYPE_CHECKING:
     from ..contracts.log_values import FileSlice
+    from ..machine.network import Socket
     from .connection import Connection, Outgoing
     from .loop import Loop
 
@@ -51,7 +52,9 @@ _HAS_LOW_WATER: Final = hasattr(socket, "MSG_MORE")
 _BUFFERS_PER_SEND_MAX: Final = 512
 _MSG_MORE: Final = getattr(socket, "MSG_MORE", 0)
 _TOO_SHORT: Final = "the file is shorter than what was promised of it"
-_HAS_SENDFILE: Final = hasattr(os, "sendfile") and hasattr(socket, "MSG_MORE")
+HAS_SENDFILE: Final = hasattr(os, "sendfile") and hasattr(socket, "MSG_MORE")
+"""Whether the system sends files by itself."""
+_READ_BYTES: Final = 256 * 1024
 
 
 @attrs.define(eq=False)
@@ -88,7 +91,7 @@ class Endpoint:
 
     connection: Connection
     loop: Loop
-    socket: socket.socket
+    socket: Socket
     last_active_ms: int
     interest: int = READ
     is_write_blocked: bool = attrs.field(default=False, init=False)
@@ -388,7 +391,7 @@ class Endpoint:
         if progress is None:
             return 0
         limit_bytes = min(progress.ready_end - progress.position, budget_bytes)
-        if _HAS_SENDFILE:
+        if self.loop.has_sendfile:
             size_bytes = os.sendfile(self.socket.fileno(), progress.slice.fileno(), progress.position, limit_bytes)
         else:
             size_bytes = self.socket.send(read_slice(progress, limit_bytes))
@@ -472,22 +475,16 @@ def read_whole(file_slice: FileSlice) -> bytes:
 
 def read_slice(progress: SliceProgress, limit_bytes: int) -> bytes:
     """Return the next bytes of a slice, at most `limit_bytes`; may block on a disk if they are not in memory."""
-    if hasattr(os, "pread"):
-        return os.pread(progress.slice.fileno(), limit_bytes, progress.position)
-    start = progress.position - progress.slice.position
-    return progress.slice.read()[start : start + limit_bytes]
+    return progress.slice.read_part(progress.position, limit_bytes)
 
 
 def read_into_cache(progress: SliceProgress) -> None:
     """Read the next piece of a slice, so that it lies in the page cache; for a worker thread, blocks on the disk."""
     end = min(progress.end, progress.position + READ_AHEAD_BYTES)
-    if hasattr(os, "pread"):
-        position = progress.position
-        while position < end:
-            size_bytes = len(os.pread(progress.slice.fileno(), min(end - position, 256 * 1024), position))
-            if not size_bytes:
-                break
-            position += size_bytes
-    else:
-        progress.slice.read()
+    position = progress.position
+    while position < end:
+        size_bytes = len(progress.slice.read_part(position, min(end - position, _READ_BYTES)))
+        if not size_bytes:
+            break
+        position += size_bytes
     progress.ready_end = end

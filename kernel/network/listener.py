@@ -5,22 +5,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import logging
-import os
 import socket
-import sys
 from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from ..errors import ConfigError
+from ..machine.network import do_not_pace, is_loopback
 from .endpoint import Endpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..machine.network import ListeningSocket, Network, Socket
     from .loop import EndpointMaker, Loop
     from .settings import ListenerSettings, NetworkSettings
 
@@ -42,56 +41,32 @@ _BIND_HINTS: Final = {
 }
 
 
-def bind(listener: ListenerSettings, settings: NetworkSettings) -> socket.socket:
+def bind(listener: ListenerSettings, settings: NetworkSettings, network: Network) -> ListeningSocket:
     """Return a listening, non-blocking socket.
 
     Raises:
         ConfigError: The host is unknown, or the address cannot be bound; says what to do.
     """
-    family, address = _resolve(listener)
-    listening = socket.socket(family, socket.SOCK_STREAM)
     try:
-        if os.name == "posix":
-            # On Windows the option means something else: it would let two brokers share the port.
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if not listener.host else 1)
-        if settings.receive_buffer_bytes > 0:
-            # Before listening: the window is agreed upon when a client connects.
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, settings.receive_buffer_bytes)
-        if _is_loopback(address[0]):
-            # Its clients' sockets are made so: one that was paced once, if only by its handshake, keeps the timer.
-            _do_not_pace(listening)
-        listening.bind(address)
-        listening.listen(settings.backlog)
-        listening.setblocking(False)
+        return network.listen(
+            listener.host,
+            listener.port,
+            backlog=settings.backlog,
+            receive_buffer_bytes=settings.receive_buffer_bytes,
+        )
+    except socket.gaierror as error:
+        raise ConfigError(
+            f"listener {listener.name}: the host {listener.host!r} is unknown: {error.strerror or error}",
+            where="listeners",
+            hint="give an address of this machine, or nothing for all of them",
+        ) from error
     except OSError as error:
-        listening.close()
         place = f"{listener.host or '*'}:{listener.port}"
         raise ConfigError(
             f"listener {listener.name} cannot listen on {place}: {error.strerror or error}",
             where="listeners",
             hint=_BIND_HINTS.get(error.errno or 0, ""),
         ) from error
-    return listening
-
-
-def _resolve(listener: ListenerSettings) -> tuple[int, tuple[str, int] | tuple[str, int, int, int]]:
-    if not listener.host:
-        if socket.has_dualstack_ipv6():
-            return socket.AF_INET6, ("::", listener.port, 0, 0)
-        return socket.AF_INET, ("0.0.0.0", listener.port)  # an empty host means all addresses, as in Kafka
-    try:
-        found = socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except OSError as error:
-        raise ConfigError(
-            f"listener {listener.name}: the host {listener.host!r} is unknown: {error.strerror or error}",
-            where="listeners",
-            hint="give an address of this machine, or nothing for all of them",
-        ) from error
-    # A name that has both gets IPv4 first, as in Java: that is where clients try first.
-    family, _, _, _, address = min(found, key=lambda item: item[0] != socket.AF_INET)
-    return family, address  # type: ignore[return-value]  # a stream socket's address has one of these forms
 
 
 @attrs.define(eq=False)
@@ -104,7 +79,7 @@ class Acceptor:
     """
 
     listener: ListenerSettings
-    listening: socket.socket
+    listening: ListeningSocket
     _loop: Loop
     _make_endpoint: EndpointMaker = Endpoint
     _on_rest: Callable[[], None] = lambda: None
@@ -149,7 +124,7 @@ class Acceptor:
                 return
             self._take(client, address)
 
-    def _take(self, client: socket.socket, address: tuple[str, int]) -> None:
+    def _take(self, client: Socket, address: tuple[str, int]) -> None:
         loop = self._loop
         settings = loop.settings
         host, port = plain_host(address[0]), address[1]
@@ -195,29 +170,14 @@ class Acceptor:
             self._loop.pause_listener(self.listening, False)
 
 
-def set_options(client: socket.socket, host: str, settings: NetworkSettings) -> None:
+def set_options(client: Socket, host: str, settings: NetworkSettings) -> None:
     """Have the system treat a client's socket as a broker needs it."""
     client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     if settings.send_buffer_bytes > 0:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, settings.send_buffer_bytes)
-    if _is_loopback(host):
-        _do_not_pace(client)
-
-
-def _is_loopback(host: str) -> bool:
-    return host == "::1" or host.startswith("127.")
-
-
-def _do_not_pace(of_this_machine: socket.socket) -> None:
-    """Choose a congestion control that does not pace what is sent: reno, which every Linux has.
-
-    One that does, as bbr, the default of some systems, holds back to a third what never meets a network: fetches by a
-    client on this machine.
-    """
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError):  # the operator may have forbidden it
-            of_this_machine.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
+    if is_loopback(host):
+        do_not_pace(client)
 
 
 def plain_host(host: str) -> str:

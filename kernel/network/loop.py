@@ -18,15 +18,16 @@ import attrs
 import trio
 
 from .connection import Connection, Turn
-from .endpoint import READ, STALL_MS_MAX, Endpoint, SliceProgress, read_into_cache
+from .endpoint import HAS_SENDFILE, READ, STALL_MS_MAX, Endpoint, SliceProgress, read_into_cache
 from .receive_memory import ReceiveMemory
 from .statistics import NetworkStatistics
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable
 
     from ..machine.clock import Clock
+    from ..machine.machine import Machine
+    from ..machine.network import ListeningSocket, Socket
     from .connection import Driver, FrameReceiver
     from .settings import NetworkSettings
 
@@ -41,7 +42,7 @@ IDLE_LENDER_MS: Final = 1000
 
 _READ_AHEAD_TASKS: Final = 4
 
-EndpointMaker: TypeAlias = "Callable[[Connection, Loop, socket.socket, int], Endpoint]"
+EndpointMaker: TypeAlias = "Callable[[Connection, Loop, Socket, int], Endpoint]"
 """Makes an endpoint of a connection, its loop, a non-blocking socket and the monotonic time in milliseconds."""
 
 
@@ -52,7 +53,9 @@ class Loop(ABC):
     Attributes:
         receiver: Who takes the frames.
         settings: The limits.
-        clock: Measures idleness.
+        machine: Where its sockets, and what waits for them, come from.
+        clock: The machine's: measures idleness.
+        has_sendfile: Whether pieces of files are sent by the system.
         now_ms: The monotonic clock, exact to a few milliseconds; kept by `_run_turns`.
         turn_state: What its connections tell it.
         resumed: Endpoints that go on in the next turn without waiting for their sockets.
@@ -68,7 +71,9 @@ class Loop(ABC):
 
     receiver: FrameReceiver
     settings: NetworkSettings
-    clock: Clock
+    machine: Machine
+    clock: Clock = attrs.field(init=False)
+    has_sendfile: bool = attrs.field(init=False)
     now_ms: int = attrs.field(init=False)
     memory: ReceiveMemory = attrs.field(init=False)
     endpoints: dict[int, Endpoint] = attrs.field(init=False, factory=dict)
@@ -100,6 +105,8 @@ class Loop(ABC):
 
     def __attrs_post_init__(self) -> None:
         """Set up what depends on the settings."""
+        self.clock = self.machine.clock
+        self.has_sendfile = HAS_SENDFILE and self.machine.network.is_system
         self.now_ms = self.clock.monotonic_ms()
         self.turn_state = Turn(self.wake)
         self.memory = ReceiveMemory(self.settings.request_memory_bytes)
@@ -127,15 +134,15 @@ class Loop(ABC):
             endpoint.flush()
 
     @abstractmethod
-    def watch_listener(self, listening: socket.socket, on_readable: Callable[[], None]) -> None:
+    def watch_listener(self, listening: ListeningSocket, on_readable: Callable[[], None]) -> None:
         """Call `on_readable` while clients wait at `listening`."""
 
     @abstractmethod
-    def pause_listener(self, listening: socket.socket, is_paused: bool) -> None:
+    def pause_listener(self, listening: ListeningSocket, is_paused: bool) -> None:
         """Stop calling for a while, or go on."""
 
     @abstractmethod
-    def unwatch_listener(self, listening: socket.socket) -> None:
+    def unwatch_listener(self, listening: ListeningSocket) -> None:
         """Stop calling: the socket is about to be closed."""
 
     @abstractmethod
@@ -266,10 +273,11 @@ class Loop(ABC):
         self._read_ahead_sender.send_nowait((endpoint, progress))
 
     async def _read_ahead_for_ever(self, limiter: trio.CapacityLimiter) -> None:
+        run_sync = self.machine.threads.run_sync
         async for endpoint, progress in self._read_ahead_receiver:
             failure: OSError | None = None
             try:
-                await trio.to_thread.run_sync(read_into_cache, progress, abandon_on_cancel=True, limiter=limiter)
+                await run_sync(read_into_cache, progress, abandon_on_cancel=True, limiter=limiter)
             except OSError as error:
                 failure = error
             endpoint.read_ahead_done(failure)
@@ -288,7 +296,7 @@ class Loop(ABC):
 
     def adopt(
         self,
-        client: socket.socket,
+        client: Socket,
         *,
         listener_name: str,
         client_host: str,

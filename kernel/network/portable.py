@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import socket
 from contextlib import suppress
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 import attrs
@@ -22,6 +21,7 @@ from .loop import Loop
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from ..machine.network import ListeningSocket, Socket
     from .endpoint import Endpoint
 
 
@@ -51,7 +51,7 @@ class PortableLoop(Loop):
     """The loop for systems without epoll, or by choice: `odradek.network.loop=portable`."""
 
     _gates: dict[Endpoint, tuple[_Gate, _Gate]] = attrs.field(init=False, factory=dict)
-    _listener_gates: dict[socket.socket, _Gate] = attrs.field(init=False, factory=dict)
+    _listener_gates: dict[ListeningSocket, _Gate] = attrs.field(init=False, factory=dict)
     _turn_gate: _Gate = attrs.field(init=False, factory=lambda: _Gate(False))
     _nursery: trio.Nursery | None = attrs.field(init=False, default=None)
 
@@ -67,14 +67,14 @@ class PortableLoop(Loop):
             gates[0].switch(bool(interest & READ))
             gates[1].switch(bool(interest & WRITE))
 
-    def watch_listener(self, listening: socket.socket, on_readable: Callable[[], None]) -> None:
+    def watch_listener(self, listening: ListeningSocket, on_readable: Callable[[], None]) -> None:
         """Call `on_readable` while clients wait at `listening`."""
         assert self._nursery is not None, "listeners are watched while the loop runs"
         gate = self._listener_gates[listening] = _Gate(True)
         self._nursery.start_soon(self._watch_listener_for_ever, listening, on_readable, gate)
 
     async def _watch_listener_for_ever(
-        self, listening: socket.socket, on_readable: Callable[[], None], gate: _Gate
+        self, listening: ListeningSocket, on_readable: Callable[[], None], gate: _Gate
     ) -> None:
         while True:
             await gate.wait_open()
@@ -85,11 +85,11 @@ class PortableLoop(Loop):
             if gate.is_open and listening in self._listener_gates:
                 on_readable()
 
-    def pause_listener(self, listening: socket.socket, is_paused: bool) -> None:
+    def pause_listener(self, listening: ListeningSocket, is_paused: bool) -> None:
         """Stop calling for a while, or go on."""
         self._listener_gates[listening].switch(not is_paused)
 
-    def unwatch_listener(self, listening: socket.socket) -> None:
+    def unwatch_listener(self, listening: ListeningSocket) -> None:
         """Stop calling: the socket is about to be closed."""
         gate = self._listener_gates.pop(listening)
         trio.lowlevel.notify_closing(listening)
@@ -108,7 +108,7 @@ class PortableLoop(Loop):
             gate.switch(True)
 
     async def _watch_for_ever(
-        self, endpoint: Endpoint, mask: int, gate: _Gate, wait: Callable[[socket.socket], Awaitable[None]]
+        self, endpoint: Endpoint, mask: int, gate: _Gate, wait: Callable[[Socket], Awaitable[None]]
     ) -> None:
         """Call the endpoint whenever its socket is ready for what `mask` says and the gate is open."""
         while True:
@@ -120,11 +120,11 @@ class PortableLoop(Loop):
             # What was watched for may have changed while this task slept.
             if gate.is_open and endpoint in self._gates:
                 self.now_ms = self.clock.monotonic_ms()
-                busy_from = perf_counter()
+                busy_from = self.machine.timer()
                 self.begin_turn()
                 endpoint.on_event(mask)
                 self.finish_turn()
-                self.busy_seconds += perf_counter() - busy_from
+                self.busy_seconds += self.machine.timer() - busy_from
                 if self.resumed:
                     self.wake()
 
@@ -144,10 +144,10 @@ class PortableLoop(Loop):
         while True:
             await self._turn_gate.wait_open()
             self._turn_gate.switch(False)
-            busy_from = perf_counter()
+            busy_from = self.machine.timer()
             self.begin_turn()
             self.finish_turn()
-            self.busy_seconds += perf_counter() - busy_from
+            self.busy_seconds += self.machine.timer() - busy_from
             if self.resumed:
                 self._turn_gate.switch(True)
             await trio.lowlevel.checkpoint()

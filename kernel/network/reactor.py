@@ -11,14 +11,12 @@ from __future__ import annotations
 
 import importlib
 import os
-import select
-import sys
-from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 import attrs
 import trio
 
+from ..machine.poller import ONE_SHOT, READABLE
 from .connection import LARGE_FRAME_BYTES
 from .endpoint import READ, Endpoint
 from .loop import TURN_SECONDS_MAX, Loop
@@ -26,14 +24,12 @@ from .receive_memory import WINDOW_BYTES_MIN
 from .sleeper import Sleeper, may_take_over_sleep
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable
     from types import ModuleType
 
+    from ..machine.network import ListeningSocket
+    from ..machine.poller import Poller
     from .connection import Driver
-
-IS_AVAILABLE: Final = hasattr(select, "epoll") and hasattr(os, "eventfd")
-"""Whether this system has what the reactor needs."""
 
 EVENTS_PER_TURN_MAX: Final = 64
 """How many ready sockets one turn serves; epoll hands out the others next."""
@@ -51,216 +47,214 @@ def load_pump() -> ModuleType | None:
 
 PUMP: Final = load_pump()
 
-if sys.platform == "linux":
 
-    @attrs.define(eq=False, kw_only=True)
-    class Reactor(Loop):
-        """The loop for systems with epoll; `run` is its one task.
+@attrs.define(eq=False, kw_only=True)
+class Reactor(Loop):
+    """The loop for systems with epoll; `run` is its one task.
 
-        Invariants: `_handlers` holds exactly the descriptors registered with `_epoll`, `_plain` those of plain TCP.
+    Invariants: `_handlers` holds exactly the descriptors registered with `poller`, `_plain` those of plain TCP.
 
-        With the pump (`_pump.c`) the usual case of all ready sockets, a request that came whole and an answer that is
-        at hand, in memory or in the page cache, is received and sent by one call each; everything else goes through the
-        endpoints' methods, which do the usual case, too, where there is no pump.
+    With the pump (`_pump.c`) the usual case of all ready sockets, a request that came whole and an answer that is
+    at hand, in memory or in the page cache, is received and sent by one call each; everything else goes through the
+    endpoints' methods, which do the usual case, too, where there is no pump.
 
-        Who asks for little does not wait for who sends much: a turn first serves everybody whose frame begins, those
-        who sent a large one last behind the others, then receives the rest of larger frames, one connection after the
-        other, up to a bound; epoll tells of the others again.
-        """
+    Who asks for little does not wait for who sends much: a turn first serves everybody whose frame begins, those
+    who sent a large one last behind the others, then receives the rest of larger frames, one connection after the
+    other, up to a bound; epoll tells of the others again.
+    """
 
-        _epoll: select.epoll = attrs.field(init=False, factory=select.epoll)
-        _wake_descriptor: int = attrs.field(init=False)
-        _is_woken: bool = attrs.field(init=False, default=False)
-        _handlers: dict[int, Callable[[int], None]] = attrs.field(init=False, factory=dict)
-        _postponed: dict[Endpoint, None] = attrs.field(init=False, factory=dict)
-        _plain: dict[int, Endpoint] = attrs.field(init=False, factory=dict)
-        _receives_rests: bool = attrs.field(init=False, default=False)
-        _busy_from: float = attrs.field(init=False, default=0.0)
-        pump: ModuleType | None = attrs.field(init=False, factory=lambda: PUMP)
+    poller: Poller
+    _timer: Callable[[], float] = attrs.field(init=False)
+    _is_woken: bool = attrs.field(init=False, default=False)
+    _handlers: dict[int, Callable[[int], None]] = attrs.field(init=False, factory=dict)
+    _postponed: dict[Endpoint, None] = attrs.field(init=False, factory=dict)
+    _plain: dict[int, Endpoint] = attrs.field(init=False, factory=dict)
+    _receives_rests: bool = attrs.field(init=False, default=False)
+    _busy_from: float = attrs.field(init=False, default=0.0)
+    pump: ModuleType | None = attrs.field(init=False)
 
-        def __attrs_post_init__(self) -> None:
-            """Open the descriptor that wakes the loop."""
-            super().__attrs_post_init__()
-            self._wake_descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-            self._epoll.register(self._wake_descriptor, select.EPOLLIN)
-            self._handlers[self._wake_descriptor] = self._on_wake
+    def __attrs_post_init__(self) -> None:
+        """Watch what wakes the loop."""
+        super().__attrs_post_init__()
+        self._timer = self.machine.timer
+        self.pump = PUMP if self.machine.network.is_system else None
+        self._handlers[self.poller.wake_descriptor] = self._on_wake
 
-        def _on_wake(self, mask: int) -> None:
-            os.eventfd_read(self._wake_descriptor)
-            self._is_woken = False
+    def _on_wake(self, mask: int) -> None:
+        self.poller.woken()
+        self._is_woken = False
 
-        def wake(self) -> None:
-            """Have a turn made soon; called between turns."""
-            if not self._is_woken:
-                self._is_woken = True
-                os.eventfd_write(self._wake_descriptor, 1)
+    def wake(self) -> None:
+        """Have a turn made soon; called between turns."""
+        if not self._is_woken:
+            self._is_woken = True
+            self.poller.wake()
 
-        def watch(self, endpoint: Endpoint, interest: int) -> None:
-            """Watch the endpoint's socket for `READ`, `WRITE`, both or (0) hang-ups only."""
-            if endpoint.interest != interest:
-                endpoint.interest = interest
-                self._epoll.modify(endpoint.socket.fileno(), interest)
+    def watch(self, endpoint: Endpoint, interest: int) -> None:
+        """Watch the endpoint's socket for `READ`, `WRITE`, both or (0) hang-ups only."""
+        if endpoint.interest != interest:
+            endpoint.interest = interest
+            self.poller.modify(endpoint.socket.fileno(), interest)
 
-        def watch_listener(self, listening: socket.socket, on_readable: Callable[[], None]) -> None:
-            """Call `on_readable` while clients wait at `listening`."""
-            self._handlers[listening.fileno()] = lambda _mask: on_readable()
-            self._epoll.register(listening.fileno(), select.EPOLLIN)
+    def watch_listener(self, listening: ListeningSocket, on_readable: Callable[[], None]) -> None:
+        """Call `on_readable` while clients wait at `listening`."""
+        self._handlers[listening.fileno()] = lambda _mask: on_readable()
+        self.poller.register(listening.fileno(), READABLE)
 
-        def pause_listener(self, listening: socket.socket, is_paused: bool) -> None:
-            """Stop calling for a while, or go on."""
-            self._epoll.modify(listening.fileno(), 0 if is_paused else select.EPOLLIN)
+    def pause_listener(self, listening: ListeningSocket, is_paused: bool) -> None:
+        """Stop calling for a while, or go on."""
+        self.poller.modify(listening.fileno(), 0 if is_paused else READABLE)
 
-        def unwatch_listener(self, listening: socket.socket) -> None:
-            """Stop calling: the socket is about to be closed."""
-            if not self._epoll.closed:
-                del self._handlers[listening.fileno()]
-                self._epoll.unregister(listening.fileno())
+    def unwatch_listener(self, listening: ListeningSocket) -> None:
+        """Stop calling: the socket is about to be closed."""
+        if not self.poller.closed:
+            del self._handlers[listening.fileno()]
+            self.poller.unregister(listening.fileno())
 
-        def _attach(self, endpoint: Endpoint) -> None:
-            descriptor = endpoint.socket.fileno()
-            self._handlers[descriptor] = endpoint.on_event
-            if type(endpoint) is Endpoint:
-                self._plain[descriptor] = endpoint
-            self._epoll.register(descriptor, READ)
+    def _attach(self, endpoint: Endpoint) -> None:
+        descriptor = endpoint.socket.fileno()
+        self._handlers[descriptor] = endpoint.on_event
+        if type(endpoint) is Endpoint:
+            self._plain[descriptor] = endpoint
+        self.poller.register(descriptor, READ)
 
-        def _detach(self, endpoint: Endpoint) -> None:
-            descriptor = endpoint.socket.fileno()
-            self._postponed.pop(endpoint, None)
-            del self._handlers[descriptor]
-            self._plain.pop(descriptor, None)
-            self._epoll.unregister(descriptor)
+    def _detach(self, endpoint: Endpoint) -> None:
+        descriptor = endpoint.socket.fileno()
+        self._postponed.pop(endpoint, None)
+        del self._handlers[descriptor]
+        self._plain.pop(descriptor, None)
+        self.poller.unregister(descriptor)
 
-        async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-            """Serve until cancelled; then every connection is closed at once."""
-            try:
-                await super().run(task_status=task_status)
-            finally:
-                self._epoll.close()
-                os.close(self._wake_descriptor)
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Serve until cancelled; then every connection is closed at once."""
+        try:
+            await super().run(task_status=task_status)
+        finally:
+            self.poller.close()
 
-        async def _run_turns(self, nursery: trio.Nursery, task_status: trio.TaskStatus[None]) -> None:
-            task_status.started()
-            self._busy_from = perf_counter()
-            if may_take_over_sleep():
-                await Sleeper(self).run()
-            descriptor = self._epoll.fileno()
-            is_busy = False
-            while True:
-                if is_busy or self.resumed:
-                    await trio.lowlevel.checkpoint()
-                else:
-                    self._count_busy()
-                    await trio.lowlevel.wait_readable(descriptor)
-                    self._busy_from = perf_counter()
-                is_busy = self.sleep_and_serve(0)
-
-        def _count_busy(self) -> float:
-            now = perf_counter()
-            self.busy_seconds += now - self._busy_from
-            self._busy_from = now
-            return now
-
-        def watch_trio(self, descriptor: int, on_ready: Callable[[], None]) -> None:
-            """Call `on_ready` once trio's own epoll, `descriptor`, has events; not again before `watch_trio_again`."""
-            self._handlers[descriptor] = lambda _mask: on_ready()
-            self._epoll.register(descriptor, select.EPOLLIN | select.EPOLLONESHOT)
-
-        def watch_trio_again(self, descriptor: int) -> None:
-            """Call for the next events, too, or for those that are still there."""
-            self._epoll.modify(descriptor, select.EPOLLIN | select.EPOLLONESHOT)
-
-        def unwatch_trio(self, descriptor: int) -> None:
-            """Stop calling."""
-            del self._handlers[descriptor]
-            self._epoll.unregister(descriptor)
-
-        def sleep_and_serve(self, seconds: float) -> bool:
-            """Wait for sockets, `seconds` at most, make turns for 1 ms, and return whether there may be more to do."""
-            poll = self._epoll.poll
-            now = self._count_busy()
-            if seconds > 0 and not self.resumed:
-                events = poll(seconds, EVENTS_PER_TURN_MAX)
-                now = self._busy_from = perf_counter()
+    async def _run_turns(self, nursery: trio.Nursery, task_status: trio.TaskStatus[None]) -> None:
+        task_status.started()
+        timer = self._timer
+        self._busy_from = timer()
+        if self.machine.network.is_system and may_take_over_sleep():
+            await Sleeper(self).run()
+        is_busy = False
+        while True:
+            if is_busy or self.resumed:
+                await trio.lowlevel.checkpoint()
             else:
-                events = poll(0, EVENTS_PER_TURN_MAX)
-            turns_end = now + TURN_SECONDS_MAX
-            self.now_ms = self.clock.monotonic_ms()
-            while events or self.resumed:
-                self.turn(events)
-                if perf_counter() >= turns_end:
-                    return True
-                events = poll(0, EVENTS_PER_TURN_MAX)
+                self._count_busy()
+                await self.poller.wait()
+                self._busy_from = timer()
+            is_busy = self.sleep_and_serve(0)
+
+    def _count_busy(self) -> float:
+        now = self._timer()
+        self.busy_seconds += now - self._busy_from
+        self._busy_from = now
+        return now
+
+    def watch_trio(self, descriptor: int, on_ready: Callable[[], None]) -> None:
+        """Call `on_ready` once trio's own epoll, `descriptor`, has events; not again before `watch_trio_again`."""
+        self._handlers[descriptor] = lambda _mask: on_ready()
+        self.poller.register(descriptor, READABLE | ONE_SHOT)
+
+    def watch_trio_again(self, descriptor: int) -> None:
+        """Call for the next events, too, or for those that are still there."""
+        self.poller.modify(descriptor, READABLE | ONE_SHOT)
+
+    def unwatch_trio(self, descriptor: int) -> None:
+        """Stop calling."""
+        del self._handlers[descriptor]
+        self.poller.unregister(descriptor)
+
+    def sleep_and_serve(self, seconds: float) -> bool:
+        """Wait for sockets, `seconds` at most, make turns for 1 ms, and return whether there may be more to do."""
+        poll, timer = self.poller.poll, self._timer
+        now = self._count_busy()
+        if seconds > 0 and not self.resumed:
+            events = poll(seconds, EVENTS_PER_TURN_MAX)
+            now = self._busy_from = timer()
+        else:
+            events = poll(0, EVENTS_PER_TURN_MAX)
+        turns_end = now + TURN_SECONDS_MAX
+        self.now_ms = self.clock.monotonic_ms()
+        while events or self.resumed:
+            self.turn(events)
+            if timer() >= turns_end:
+                return True
+            events = poll(0, EVENTS_PER_TURN_MAX)
+        return False
+
+    def turn(self, events: list[tuple[int, int]]) -> None:
+        """Make one turn: serve the sockets that are ready, end the turn, send."""
+        self.begin_turn()
+        handlers = self._handlers
+        if self._plain and self.pump is not None and events:
+            events = self._receive_small(self.pump, events)
+        for descriptor, mask in events:
+            # A socket may have been closed by the event of another one in this very turn.
+            handler = handlers.get(descriptor)
+            if handler is not None:
+                handler(mask)
+        if self._postponed:
+            self._receive_rests()
+        self.finish_turn()
+
+    def _receive_small(self, pump: ModuleType, events: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        """Receive and process what the pump takes; return the other events."""
+        memory = self.memory
+        rest: list[tuple[int, int]]
+        taken, rest, failures, memory.arena_position, size_bytes = pump.receive(
+            events,
+            self._plain,
+            memory.arena_view,
+            memory.arena_position,
+            memory.window_bytes,
+            WINDOW_BYTES_MIN,
+            LARGE_FRAME_BYTES,
+        )
+        self.bytes_in += size_bytes
+        now_ms = self.now_ms
+        frame_received = self.receiver.frame_received
+        for endpoint, view, is_whole_frame in taken:
+            # A socket may have been closed by what came from another one in this very turn.
+            if not endpoint.connection.is_open:
+                continue
+            endpoint.last_active_ms = now_ms
+            if not is_whole_frame:
+                endpoint.take_window(view)
+                continue
+            try:
+                frame_received(endpoint.connection, view)
+                self.frames_count += 1
+            except Exception as error:
+                endpoint.fail(error)
+        for endpoint, number in failures:
+            endpoint.receiving_failed(OSError(number, os.strerror(number)))
+        return rest
+
+    def _flush(self, dirty: list[Driver]) -> None:
+        if self.pump is not None:
+            dirty[:], size_bytes = self.pump.send(dirty, Endpoint)
+            self.bytes_out += size_bytes
+        if not dirty:
+            return
+        super()._flush(dirty)
+
+    def postpone(self, endpoint: Endpoint) -> bool:
+        """See `Loop.postpone`: the connection that has waited longest goes first."""
+        if self._receives_rests:
             return False
+        self._postponed.setdefault(endpoint)
+        return True
 
-        def turn(self, events: list[tuple[int, int]]) -> None:
-            """Make one turn: serve the sockets that are ready, end the turn, send."""
-            self.begin_turn()
-            handlers = self._handlers
-            if self._plain and self.pump is not None and events:
-                events = self._receive_small(self.pump, events)
-            for descriptor, mask in events:
-                # A socket may have been closed by the event of another one in this very turn.
-                handler = handlers.get(descriptor)
-                if handler is not None:
-                    handler(mask)
-            if self._postponed:
-                self._receive_rests()
-            self.finish_turn()
-
-        def _receive_small(self, pump: ModuleType, events: list[tuple[int, int]]) -> list[tuple[int, int]]:
-            """Receive and process what the pump takes; return the other events."""
-            memory = self.memory
-            rest: list[tuple[int, int]]
-            taken, rest, failures, memory.arena_position, size_bytes = pump.receive(
-                events,
-                self._plain,
-                memory.arena_view,
-                memory.arena_position,
-                memory.window_bytes,
-                WINDOW_BYTES_MIN,
-                LARGE_FRAME_BYTES,
-            )
-            self.bytes_in += size_bytes
-            now_ms = self.now_ms
-            frame_received = self.receiver.frame_received
-            for endpoint, view, is_whole_frame in taken:
-                # A socket may have been closed by what came from another one in this very turn.
-                if not endpoint.connection.is_open:
-                    continue
-                endpoint.last_active_ms = now_ms
-                if not is_whole_frame:
-                    endpoint.take_window(view)
-                    continue
-                try:
-                    frame_received(endpoint.connection, view)
-                    self.frames_count += 1
-                except Exception as error:
-                    endpoint.fail(error)
-            for endpoint, number in failures:
-                endpoint.receiving_failed(OSError(number, os.strerror(number)))
-            return rest
-
-        def _flush(self, dirty: list[Driver]) -> None:
-            if self.pump is not None:
-                dirty[:], size_bytes = self.pump.send(dirty, Endpoint)
-                self.bytes_out += size_bytes
-            if not dirty:
-                return
-            super()._flush(dirty)
-
-        def postpone(self, endpoint: Endpoint) -> bool:
-            """See `Loop.postpone`: the connection that has waited longest goes first."""
-            if self._receives_rests:
-                return False
-            self._postponed.setdefault(endpoint)
-            return True
-
-        def _receive_rests(self) -> None:
-            postponed = self._postponed
-            end = self.bytes_in + REST_BYTES_PER_TURN
-            self._receives_rests = True
-            while postponed and self.bytes_in < end:
-                endpoint = next(iter(postponed))
-                del postponed[endpoint]
-                endpoint.on_event(READ)
-            self._receives_rests = False
+    def _receive_rests(self) -> None:
+        postponed = self._postponed
+        end = self.bytes_in + REST_BYTES_PER_TURN
+        self._receives_rests = True
+        while postponed and self.bytes_in < end:
+            endpoint = next(iter(postponed))
+            del postponed[endpoint]
+            endpoint.on_event(READ)
+        self._receives_rests = False

@@ -15,15 +15,14 @@ import trio
 from ..errors import ConfigError
 from .endpoint import Endpoint
 from .listener import ACCEPT_PAUSE_MS, Acceptor, bind
-from .reactor import IS_AVAILABLE
 from .settings import LoopKind, SecurityProtocol
 from .tls import server_context, tls_endpoint_maker
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable, Mapping
 
-    from ..machine.clock import Clock
+    from ..machine.machine import Machine
+    from ..machine.network import ListeningSocket
     from .connection import FrameReceiver
     from .loop import EndpointMaker, Loop
     from .settings import ListenerSettings, NetworkSettings
@@ -32,28 +31,28 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def make_loop(receiver: FrameReceiver, settings: NetworkSettings, clock: Clock) -> Loop:
-    """Return the loop that the settings choose; call within trio.
+def make_loop(receiver: FrameReceiver, settings: NetworkSettings, machine: Machine) -> Loop:
+    """Return the loop that the settings choose.
 
     Raises:
-        ConfigError: epoll is asked for on a system without it.
+        ConfigError: epoll is asked for on a system without it, or trio's own waiting for sockets that are none of its.
     """
-    kind = settings.loop
-    if kind is LoopKind.AUTO:
-        kind = LoopKind.EPOLL if IS_AVAILABLE else LoopKind.PORTABLE
-    if kind is LoopKind.EPOLL:
-        if not IS_AVAILABLE:
-            raise ConfigError(
-                "this system has no epoll",
-                where="odradek.network.loop",
-                hint="set it to auto or portable",
-            )
+    poller = machine.network.new_poller() if settings.loop is not LoopKind.PORTABLE else None
+    if poller is not None:
         from .reactor import Reactor
 
-        return Reactor(receiver=receiver, settings=settings, clock=clock)
+        return Reactor(receiver=receiver, settings=settings, machine=machine, poller=poller)
+    if settings.loop is LoopKind.EPOLL:
+        raise ConfigError(
+            "this system has no epoll",
+            where="odradek.network.loop",
+            hint="set it to auto or portable",
+        )
+    if not machine.network.is_system:
+        raise ConfigError("simulated sockets take the reactor", where="odradek.network.loop", hint="set it to auto")
     from .portable import PortableLoop
 
-    return PortableLoop(receiver=receiver, settings=settings, clock=clock)
+    return PortableLoop(receiver=receiver, settings=settings, machine=machine)
 
 
 @attrs.define(eq=False)
@@ -66,8 +65,8 @@ class NetworkServer:
 
     receiver: FrameReceiver
     settings: NetworkSettings
-    clock: Clock
-    _sockets: list[tuple[ListenerSettings, socket.socket, EndpointMaker]] = attrs.field(init=False, factory=list)
+    machine: Machine
+    _sockets: list[tuple[ListenerSettings, ListeningSocket, EndpointMaker]] = attrs.field(init=False, factory=list)
     _acceptors: list[Acceptor] = attrs.field(init=False, factory=list)
     _loop: Loop | None = attrs.field(init=False, default=None)
     _has_resting: trio.Event = attrs.field(init=False, factory=trio.Event)
@@ -87,7 +86,7 @@ class NetworkServer:
         with ExitStack() as undo:
             for listener in self.settings.listeners:
                 maker = self._endpoint_maker(listener)
-                listening = bind(listener, self.settings)
+                listening = bind(listener, self.settings, self.machine.network)
                 undo.callback(listening.close)
                 self._sockets.append((listener, listening, maker))
             undo.pop_all()
@@ -117,7 +116,7 @@ class NetworkServer:
         """
         if not self._sockets:
             self.bind()
-        loop = self._loop = make_loop(self.receiver, self.settings, self.clock)
+        loop = self._loop = make_loop(self.receiver, self.settings, self.machine)
         self._acceptors = [
             Acceptor(listener, listening, loop, maker, self._acceptor_rests)
             for listener, listening, maker in self._sockets

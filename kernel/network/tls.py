@@ -21,8 +21,7 @@ from .endpoint import READ, RECEIVE_BYTES_PER_TURN, SEND_BYTES_PER_TURN, Endpoin
 from .settings import ClientAuth
 
 if TYPE_CHECKING:
-    import socket
-
+    from ..machine.network import Socket
     from .connection import Connection, Outgoing
     from .loop import EndpointMaker, Loop
     from .settings import TlsSettings
@@ -233,7 +232,7 @@ class TlsEndpoint(Endpoint):
 def tls_endpoint_maker(context: ssl.SSLContext, handshake_timeout_ms: int) -> EndpointMaker:
     """Return what makes TLS endpoints with this context, whose handshake may take that long."""
 
-    def make(connection: Connection, loop: Loop, client: socket.socket, now_ms: int) -> Endpoint:
+    def make(connection: Connection, loop: Loop, client: Socket, now_ms: int) -> Endpoint:
         incoming, encrypted = ssl.MemoryBIO(), ssl.MemoryBIO()
         return TlsEndpoint(
             connection,

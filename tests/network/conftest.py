@@ -19,6 +19,7 @@ from odradek.kernel.network import reactor
 from odradek.kernel.network.connection import Connection, ReplySlot
 from odradek.kernel.network.server import NetworkServer
 from odradek.kernel.network.settings import ListenerSettings, LoopKind, NetworkSettings, TlsSettings
+from tests.machines import machine_with
 from tests.waiting import PATIENCE_S
 
 
@@ -100,6 +101,9 @@ class Piece:
     def read(self) -> bytes:
         return os.pread(self.fileno(), self.size_bytes, self.position)
 
+    def read_part(self, position: int, size_bytes: int) -> bytes:
+        return os.pread(self.fileno(), size_bytes, position)
+
 
 @attrs.define
 class Slice(Piece):
@@ -156,7 +160,9 @@ def serve() -> Serve:
     ) -> AsyncIterator[Serving]:
         service = Service()
         chosen = listeners or (ListenerSettings("PLAINTEXT", "127.0.0.1", 0),)
-        server = NetworkServer(service, NetworkSettings(chosen, loop=loop, **settings), SystemClock())
+        server = NetworkServer(
+            service, NetworkSettings(chosen, loop=loop, **settings), machine_with(clock=SystemClock())
+        )
         with trio.fail_after(PATIENCE_S):
             async with trio.open_nursery() as nursery:
                 addresses = await nursery.start(server.run)

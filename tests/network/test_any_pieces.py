@@ -14,12 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from odradek.kernel.machine.clock import SystemClock
 from odradek.kernel.network import reactor
 from odradek.kernel.network.endpoint import Endpoint
 from odradek.kernel.network.loop import EndpointMaker
 from odradek.kernel.network.settings import ListenerSettings, NetworkSettings
 from odradek.kernel.network.tls import server_context, tls_endpoint_maker
+from tests.machines import make_reactor
 
 from .conftest import Certificates, Service, Slice, framed, needs_pump
 
@@ -139,7 +139,7 @@ def test_however_clients_send_and_read_every_request_is_served(
     service: Any = Service()
     service.slices = slices
     listeners = NetworkSettings((ListenerSettings("PLAINTEXT", "127.0.0.1", 0),))
-    loop = reactor.Reactor(receiver=service, settings=listeners, clock=SystemClock())
+    loop = make_reactor(service, listeners)
     loop.pump = reactor.PUMP if driver == "pump" else None
     clients = [Client(talk, context) for talk in talks]
     wanted = [talk.answers for talk in talks]
@@ -160,7 +160,7 @@ def test_however_clients_send_and_read_every_request_is_served(
             if is_served and wanted == [client.answers for client in clients]:
                 break
             # As the reactor's own task: a turn only when a socket is announced, or somebody asked for one.
-            events = loop._epoll.poll(0 if loop.resumed else 0.001, 64)
+            events = loop.poller.poll(0 if loop.resumed else 0.001, 64)
             if events or loop.resumed:
                 loop.turn(events)
 
@@ -171,4 +171,4 @@ def test_however_clients_send_and_read_every_request_is_served(
             loop.close(endpoint, "the test is over")
         for client in clients:
             client.socket.close()
-        loop._epoll.close()
+        loop.poller.close()

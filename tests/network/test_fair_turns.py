@@ -7,10 +7,10 @@ from types import ModuleType
 
 import pytest
 
-from odradek.kernel.machine.clock import SystemClock
 from odradek.kernel.network import reactor
 from odradek.kernel.network.endpoint import RECEIVE_BYTES_PER_TURN, Endpoint
 from odradek.kernel.network.settings import ListenerSettings, NetworkSettings
+from tests.machines import make_reactor
 
 from .conftest import Service, framed, needs_pump
 
@@ -24,11 +24,9 @@ class Clients:
     """A reactor whose turns a test makes, with clients at socket pairs."""
 
     def __init__(self, pump: ModuleType | None) -> None:
-        from odradek.kernel.network.reactor import Reactor
-
         self.service = Service()
         settings = NetworkSettings((ListenerSettings("PLAINTEXT", "127.0.0.1", 0),))
-        self.reactor = Reactor(receiver=self.service, settings=settings, clock=SystemClock())
+        self.reactor = make_reactor(self.service, settings)
         self.reactor.pump = pump
         self.sockets: list[socket.socket] = []
 
@@ -51,7 +49,7 @@ class Clients:
     def turn(self) -> int:
         """Make a turn; return how many bytes came."""
         before = self.reactor.bytes_in
-        self.reactor.turn(self.reactor._epoll.poll(0, 64))
+        self.reactor.turn(self.reactor.poller.poll(0, 64))
         return self.reactor.bytes_in - before
 
     def close(self) -> None:
@@ -59,7 +57,7 @@ class Clients:
             self.reactor.close(endpoint, "the test is over")
         for each in self.sockets:
             each.close()
-        self.reactor._epoll.close()
+        self.reactor.poller.close()
 
 
 @pytest.fixture(params=[pytest.param("pump", marks=needs_pump), "python"])

@@ -12,9 +12,12 @@ import trio
 
 from odradek.kernel.errors import ConfigError
 from odradek.kernel.machine.clock import SystemClock
+from odradek.kernel.machine.machine import real_machine
+from odradek.kernel.machine.network import SystemNetwork
 from odradek.kernel.network.listener import bind, plain_host, set_options
 from odradek.kernel.network.server import NetworkServer, make_loop
 from odradek.kernel.network.settings import ListenerSettings, LoopKind, NetworkSettings
+from tests.machines import NetworkWithoutEpoll, machine_with
 
 
 def settings(*listeners: ListenerSettings, **others: Any) -> NetworkSettings:
@@ -50,7 +53,7 @@ def test_all_addresses_means_both_families(serve: Any, loop_kind: LoopKind) -> N
 
 def test_without_dual_stack_all_addresses_are_those_of_the_older_family(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
-    with bind(ListenerSettings("ALL", "", 0), settings(receive_buffer_bytes=65_536)) as listening:
+    with SystemNetwork().listen("", 0, backlog=1, receive_buffer_bytes=65_536) as listening:
         assert listening.getsockname()[0] == "0.0.0.0"
 
 
@@ -84,7 +87,7 @@ def test_clients_of_a_loopback_listener_were_never_paced(host: str, is_paced_by_
 
     with (
         socket.socket() as untouched,
-        bind(ListenerSettings("HERE", host, 0), settings()) as listening,
+        SystemNetwork().listen(host, 0, backlog=1, receive_buffer_bytes=-1) as listening,
         socket.create_connection(("localhost", listening.getsockname()[1])),
     ):
         select.select([listening], [], [])
@@ -101,7 +104,7 @@ def test_a_port_in_use_is_said_clearly_and_nothing_stays_bound() -> None:
         server = NetworkServer(
             None,  # type: ignore[arg-type]  # it is never asked
             settings(ListenerSettings("FREE", "127.0.0.1", 0), ListenerSettings("TAKEN", "127.0.0.1", port)),
-            SystemClock(),
+            real_machine(),
         )
 
         with pytest.raises(ConfigError) as caught:
@@ -115,25 +118,35 @@ def test_a_port_in_use_is_said_clearly_and_nothing_stays_bound() -> None:
 @pytest.mark.parametrize("host", ["no.such.host.invalid", "203.0.113.7"])
 def test_a_host_that_is_not_ours_is_said_clearly(host: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        bind(ListenerSettings("BAD", host, 0), settings())
+        bind(ListenerSettings("BAD", host, 0), settings(), SystemNetwork())
 
     assert "BAD" in str(caught.value)
     assert caught.value.hint
 
 
-def test_epoll_where_there_is_none_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("odradek.kernel.network.server.IS_AVAILABLE", False)
+def test_epoll_where_there_is_none_is_refused() -> None:
+    machine = machine_with(clock=SystemClock(), network=NetworkWithoutEpoll())
 
     with pytest.raises(ConfigError, match="auto or portable"):
-        make_loop(None, settings(loop=LoopKind.EPOLL), SystemClock())  # type: ignore[arg-type]  # it is never asked
+        make_loop(None, settings(loop=LoopKind.EPOLL), machine)  # type: ignore[arg-type]  # it is never asked
 
 
-def test_automatic_takes_the_portable_loop_where_there_is_no_epoll(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("odradek.kernel.network.server.IS_AVAILABLE", False)
+def test_automatic_takes_the_portable_loop_where_there_is_no_epoll() -> None:
+    machine = machine_with(clock=SystemClock(), network=NetworkWithoutEpoll())
 
-    loop = make_loop(None, settings(), SystemClock())  # type: ignore[arg-type]  # it is never asked
+    loop = make_loop(None, settings(), machine)  # type: ignore[arg-type]  # it is never asked
 
     assert type(loop).__name__ == "PortableLoop"
+
+
+def test_simulated_sockets_do_not_go_to_the_portable_loop() -> None:
+    class Simulated(SystemNetwork):
+        is_system = False
+
+    machine = machine_with(clock=SystemClock(), network=Simulated())
+
+    with pytest.raises(ConfigError, match="take the reactor"):
+        make_loop(None, settings(loop=LoopKind.PORTABLE), machine)  # type: ignore[arg-type]  # it is never asked
 
 
 def test_beyond_the_limit_clients_wait_until_one_leaves(serve: Any, loop_kind: LoopKind) -> None:

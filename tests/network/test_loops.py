@@ -13,7 +13,7 @@ import pytest
 import trio
 import trio.testing
 
-from odradek.kernel.network import endpoint
+from odradek.kernel.network import loop as loops
 from odradek.kernel.network.endpoint import READ_AHEAD_BYTES, STALL_MS_MAX
 from odradek.kernel.network.loop import IDLE_LENDER_MS
 from odradek.kernel.network.receive_memory import ARENA_BYTES, FREE_BYTES, block_capacity
@@ -166,25 +166,19 @@ def test_file_slices_are_sent_between_memory_in_order(
     trio.run(main)
 
 
-def test_file_slices_are_sent_where_the_system_has_no_sendfile_and_no_pread(
+def test_file_slices_are_sent_where_the_system_has_no_sendfile(
     serve: Any, loop_kind: LoopKind, file_of: Callable[[bytes], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = os.urandom(READ_AHEAD_BYTES + 100_000)
-    pread = os.pread
-
-    class Whole(Slice):
-        def read(self) -> bytes:
-            return pread(self.fileno(), self.size_bytes, self.position)
 
     async def main() -> None:
         with file_of(data) as file:
             async with serve(loop_kind) as serving, await serving.connect() as client:
-                serving.service.slices = [Whole(file, 5, len(data) - 5, is_cached=False), Whole(file, 0, 10)]
+                serving.service.slices = [Slice(file, 5, len(data) - 5, is_cached=False), Slice(file, 0, 10)]
 
                 assert await serving.ask(client, b"s") == b"<" + data[5:] + data[:10] + b">"
 
-    monkeypatch.setattr(endpoint, "_HAS_SENDFILE", False)
-    monkeypatch.delattr(os, "pread")
+    monkeypatch.setattr(loops, "HAS_SENDFILE", False)
     trio.run(main)
 
 

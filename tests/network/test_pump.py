@@ -7,7 +7,7 @@ import struct
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import IO, Any
 
 import attrs
@@ -40,7 +40,7 @@ class Wire:
         ours, self.client = socket.socketpair()
         ours.setblocking(False)
         self.connection = Connection(1, "X", "here", 0, frame_limit_bytes, Turn(lambda: None), ReceiveMemory(1 << 20))
-        loop: Any = None  # the pump never asks for it
+        loop: Any = SimpleNamespace(has_sendfile=True)  # the pump never asks for it
         self.endpoint = Endpoint(self.connection, loop, ours, 0)
         self.connection.driver = self.endpoint
         self.descriptor = ours.fileno()

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from odradek.kernel.network import endpoint as sending
 from odradek.kernel.network.endpoint import COPIED_BYTES_MAX, Endpoint, SliceProgress, read_into_cache
 
 from .conftest import Piece, Slice
@@ -56,6 +55,7 @@ class Socket:
 class Loop:
     """Keeps what an endpoint asks of its loop."""
 
+    has_sendfile: bool = False
     now_ms: int = 0
     bytes_out: int = 0
     ahead: SliceProgress | None = None
@@ -105,12 +105,6 @@ def send_all(outgoing: list[Any], room: Iterator[int]) -> tuple[Socket, Loop]:
             return socket, loop
         endpoint.is_write_blocked = False
     raise AssertionError("it never ends")
-
-
-@pytest.fixture(autouse=True)
-def no_sendfile(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everything goes through the fake socket."""
-    monkeypatch.setattr(sending, "_HAS_SENDFILE", False)
 
 
 PARTS = st.one_of(

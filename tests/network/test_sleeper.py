@@ -16,10 +16,11 @@ import pytest
 import trio
 import trio.testing
 
-from odradek.kernel.machine.clock import SystemClock
+from odradek.kernel.machine.poller import Poller
 from odradek.kernel.network import sleeper
 from odradek.kernel.network.settings import ListenerSettings, NetworkSettings
 from odradek.kernel.network.sleeper import Sleeper, epoll_that_watches, may_take_over_sleep, take_over_sleep
+from tests.machines import make_reactor
 from tests.waiting import PATIENCE_S
 
 from .conftest import Service
@@ -301,37 +302,34 @@ def test_without_proc_no_epoll_is_found(monkeypatch: pytest.MonkeyPatch) -> None
     assert epoll_that_watches(0) is None
 
 
-class CountingEpoll:
-    """An epoll that counts how often it is asked."""
+class CountingPoller:
+    """A poller that counts how often it is asked."""
 
-    def __init__(self, epoll: select.epoll) -> None:
+    def __init__(self, poller: Poller) -> None:
         self.polls_count = 0
-        self._epoll = epoll
+        self._poller = poller
 
     def poll(self, seconds: float, events_max: int) -> list[tuple[int, int]]:
         self.polls_count += 1
-        return self._epoll.poll(seconds, events_max)
+        return self._poller.poll(seconds, events_max)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._epoll, name)
+        return getattr(self._poller, name)
 
 
 def test_the_reactor_looks_at_what_concerns_trio_once_and_lets_it_go_on() -> None:
-    from odradek.kernel.network.reactor import Reactor
-
     settings = NetworkSettings((ListenerSettings("PLAINTEXT", "127.0.0.1", 0),))
 
     async def main() -> int:
-        reactor = Reactor(receiver=Service(), settings=settings, clock=SystemClock())
-        epoll: Any = CountingEpoll(reactor._epoll)
-        reactor._epoll = epoll
+        reactor = make_reactor(Service(), settings)
+        poller = reactor.poller = CountingPoller(reactor.poller)
         take_over_sleep()
         with trio.fail_after(PATIENCE_S):
             async with trio.open_nursery() as nursery:
                 await nursery.start(reactor.run)
                 for _ in range(20):
                     await trio.to_thread.run_sync(time.sleep, 0)
-                polls_count: int = epoll.polls_count
+                polls_count: int = poller.polls_count
                 nursery.cancel_scope.cancel()
         return polls_count
 

@@ -16,7 +16,7 @@ from odradek.kernel.errors import ConfigError
 from odradek.kernel.network.settings import ClientAuth, ListenerSettings, LoopKind, SecurityProtocol, TlsSettings
 from odradek.kernel.network.tls import server_context
 
-from .conftest import Certificates, framed
+from .conftest import Certificates, Slice, framed
 
 
 def listeners(tls: TlsSettings) -> tuple[ListenerSettings, ...]:
@@ -64,21 +64,10 @@ def test_files_and_large_answers_pass_over_tls_to_a_slow_reader(
     path = tmp_path / "segment.log"
     path.write_bytes(data)
 
-    @attrs.frozen
-    class Slice:
-        position: int
-        size_bytes: int
-        is_cached: bool
-        file: Any
-
-        def fileno(self) -> int:
-            number: int = self.file.fileno()
-            return number
-
     async def main() -> None:
         with path.open("rb") as file:
             async with serve(loop_kind, listeners=listeners(certificates.server)) as serving:
-                serving.service.slices = [Slice(5, len(data) - 5, is_cached, file)]
+                serving.service.slices = [Slice(file, 5, len(data) - 5, is_cached)]
                 client = await secure(serving, certificates.client_context())
                 assert await serving.ask(client, b"s") == b"<" + data[5:] + b">"
                 assert await serving.ask(client, b"z3000000") == bytes(3_000_000)
