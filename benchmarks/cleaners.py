@@ -20,6 +20,7 @@ from typing import NamedTuple
 from odradek.kernel.api import OsFiles
 from odradek.kernel.cleanup.compaction_job import GroupRewritten, compact
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.machine.throttle import Throttle
 from odradek.kernel.records.run import HAS_COMPILED_RUNS
 from odradek.kernel.wire.messages.api_00_produce import (
@@ -137,7 +138,7 @@ def measure_ours(copy: Path) -> tuple[float, int]:
     path = copy / f"{0:020d}.log"
     source = SegmentFileSource(OsFiles(), path, 0, RECORDS, path.stat().st_size, 0)
     begun, left = time.process_time(), 0
-    for step in compact(job_of(source), Throttle(lambda: 1e300, time.perf_counter)):
+    for step in compact(job_of(source), Throttle(lambda: 1e300, time.perf_counter, SystemThreads().new_event())):
         if isinstance(step, GroupRewritten):
             left = step.bytes_written
     return time.process_time() - begun, left

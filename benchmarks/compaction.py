@@ -22,6 +22,8 @@ from odradek.kernel.cleanup.compaction_job import CompactionDone, CompactionJob,
 from odradek.kernel.cleanup.workers import ProcessWorker
 from odradek.kernel.contracts.cleanup import Compaction
 from odradek.kernel.contracts.rewriting import SegmentRewrite
+from odradek.kernel.machine.system.processes import SystemProcesses
+from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.machine.throttle import Throttle
 from odradek.kernel.records.batch import assign_offset_and_epoch, iterate_batches, read_header
 from odradek.kernel.records.builder import BatchBuilder
@@ -37,6 +39,11 @@ VALUE_BYTES = 100
 ROUNDS = 3
 PRODUCES = 3_000
 CONFIG = LogConfig()
+
+
+def unlimited() -> Throttle:
+    """Return one that nothing reaches."""
+    return Throttle(lambda: 1e300, time.perf_counter, SystemThreads().new_event())
 
 
 def batches_of(
@@ -95,7 +102,7 @@ def measure_pass(keys: int, compression: CompressionType) -> None:
         best, kept = float("inf"), 0
         for _ in range(ROUNDS):
             begun = time.perf_counter()
-            for step in compact(job_of(source), Throttle(lambda: 1e300, time.perf_counter)):
+            for step in compact(job_of(source), unlimited()):
                 if isinstance(step, GroupRewritten):
                     kept = step.bytes_written
             best = min(best, time.perf_counter() - begun)
@@ -130,7 +137,7 @@ def measure_latency() -> None:
         with subprocess.Popen([sys.executable, "-c", code, folder]) as busy:
             show("beside a worker process", latencies(client))
             busy.kill()
-        worker = ProcessWorker(job_of(source))
+        worker = ProcessWorker(job_of(source), SystemProcesses())
         begun = time.perf_counter()
         while not isinstance(worker.next_step(), CompactionDone):
             pass
@@ -151,7 +158,7 @@ def work_for_ever(folder: str) -> None:
     path = Path(folder) / f"{0:020d}.log"
     source = SegmentFileSource(OsFiles(), path, 0, RECORDS, path.stat().st_size, 0)
     while True:
-        for _ in compact(job_of(source), Throttle(lambda: 1e300, time.perf_counter)):
+        for _ in compact(job_of(source), unlimited()):
             pass
 
 

@@ -129,7 +129,7 @@ def serve_bare_reactor() -> None:
     import trio
 
     from odradek.kernel.machine.clock import SystemClock
-    from odradek.kernel.machine.machine import real_machine
+    from odradek.kernel.machine.system.machine import real_machine
     from odradek.kernel.network.connection import Connection
     from odradek.kernel.network.endpoint import Endpoint
     from odradek.kernel.network.reactor import Reactor
@@ -185,7 +185,7 @@ def serve_odradek(kind: str, mode: str) -> None:
     """The reactor (or the portable loop) with a receiver that does nothing else."""
     import trio
 
-    from odradek.kernel.machine.machine import real_machine
+    from odradek.kernel.machine.system.machine import real_machine
     from odradek.kernel.network.connection import Connection, ReplySlot
     from odradek.kernel.network.server import NetworkServer
     from odradek.kernel.network.settings import ListenerSettings, LoopKind, NetworkSettings

@@ -158,7 +158,11 @@ from .machine.files import (
     write_all,
 )
 from .machine.ids import IdSource
+from .machine.machine import Machine
+from .machine.network import Network, StreamListeners
+from .machine.processes import Processes
 from .machine.progress import ProgressLine, fills_a_file, part_text
+from .machine.threads import Lock, Threads, Workers
 from .records.batch import (
     HEADER_SIZE,
     LOG_OVERHEAD,
@@ -291,6 +295,7 @@ __all__ = [
     "LatencyFigures",
     "LazyHandler",
     "ListPieces",
+    "Lock",
     "LogConfig",
     "LogDirInfo",
     "LogFigures",
@@ -298,6 +303,7 @@ __all__ = [
     "LogOffsets",
     "LogRead",
     "LogState",
+    "Machine",
     "MalformedRequestError",
     "MarkerWriter",
     "MemberAssignment",
@@ -305,6 +311,7 @@ __all__ = [
     "MetadataChange",
     "MetadataChanged",
     "Metric",
+    "Network",
     "NetworkFigures",
     "NotEmpty",
     "ObjectExistsError",
@@ -323,6 +330,7 @@ __all__ = [
     "PatternError",
     "PeerMessage",
     "PluginError",
+    "Processes",
     "ProducerIdentity",
     "ProgressLine",
     "Ready",
@@ -354,7 +362,9 @@ __all__ = [
     "StorageFactory",
     "StoreRefusedError",
     "StoreUnavailableError",
+    "StreamListeners",
     "SubscribedTopic",
+    "Threads",
     "Tier",
     "TierSettings",
     "TieredLog",
@@ -373,6 +383,7 @@ __all__ = [
     "WaitingFigures",
     "WeighingSelection",
     "Winner",
+    "Workers",
     "checked_assignment",
     "compile_pattern",
     "coordinator_partition",

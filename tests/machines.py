@@ -8,9 +8,10 @@ import attrs
 
 from odradek.kernel.machine.clock import SystemClock
 from odradek.kernel.machine.ids import RandomIds
-from odradek.kernel.machine.machine import Machine, real_machine
-from odradek.kernel.machine.network import SystemNetwork
-from odradek.kernel.machine.poller import system_poller
+from odradek.kernel.machine.machine import Machine
+from odradek.kernel.machine.system.machine import real_machine
+from odradek.kernel.machine.system.network import SystemNetwork
+from odradek.kernel.machine.system.poller import system_poller
 from odradek.kernel.network.reactor import Reactor
 
 if TYPE_CHECKING:

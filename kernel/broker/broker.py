@@ -24,7 +24,7 @@ from ..config.listeners import parse_listeners
 from ..config.start_topics import differences
 from ..controller.brokers import Registration
 from ..errors import ConfigError, error_code
-from ..machine.machine import real_machine
+from ..machine.system.machine import real_machine
 from ..metadata.cluster_view import ImageView
 from ..metadata.image import BrokerEndpoint, MetadataImage
 from ..network.configure import network_settings
@@ -41,7 +41,7 @@ from .start_report import StartReport
 from .supervision import supervise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from random import Random
 
     from ..config.broker import BrokerConfig
@@ -201,10 +201,6 @@ class Broker:
         """Return the plugin's own section `[plugins.NAME]`."""
         return self.options.plugin_settings.get(plugin, {})
 
-    async def run_in_thread(self, function: Callable[[], object], limiter: trio.CapacityLimiter) -> object:
-        """Run blocking work on a worker thread. If cancelled, the work goes on and its result is dropped."""
-        return await trio.to_thread.run_sync(function, limiter=limiter, abandon_on_cancel=True)
-
     # -------------------------------------------------------------------------------------------------------- life
 
     def __repr__(self) -> str:
@@ -262,7 +258,8 @@ class Broker:
                 await self._create_start_topics(parts)
                 parts.metadata.add_listener(parts.config_warnings().changed)
                 async with trio.open_nursery() as serving:
-                    for name, run in (*parts.services(), ("hold-up watch", watch_hold_ups), *services.runs()):
+                    watch: Callable[..., Awaitable[None]] = functools.partial(watch_hold_ups, self.machine.threads)
+                    for name, run in (*parts.services(), ("hold-up watch", watch), *services.runs()):
                         await serving.start(functools.partial(supervise, name, run, self.clock), name=name)
                     async with trio.open_nursery() as connections:
                         await connections.start(network.run)

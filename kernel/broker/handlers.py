@@ -42,6 +42,7 @@ def kernel_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler
     yield ListOffsetsHandler(
         replicas=parts.replicas,
         cold_timeout_ms=lambda: parts.live_config.get_int("remote.list.offsets.request.timeout.ms"),
+        threads=parts.broker.machine.threads,
     )
     yield MetadataHandler(
         broker_id=config.node_id,

@@ -6,8 +6,6 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import trio
-
 from ..config.topic import TopicConfig
 from ..contracts.election import ElectionContext
 from ..contracts.storage import LogConfig
@@ -17,6 +15,7 @@ from ..controller.snapshots import newest_snapshot_end
 from ..controller.volatile_log import VolatileLog
 from ..errors import CorruptionError, StorageError
 from ..machine.files import disk_error
+from ..machine.threads import Workers
 from ..plugin_system.manager import choose_offer
 from ..types import METADATA_TOPIC, METADATA_TOPIC_ID, TopicIdPartition
 
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
     from ..contracts.storage import PartitionLog, StorageEngine
     from ..controller.local_log import ReplicatedLog
     from ..controller.rules import ControllerRules
-    from ..machine.clock import Clock
     from ..machine.files import Files
+    from ..machine.machine import Machine
 
 _log = logging.getLogger(__name__)
 
@@ -50,9 +49,7 @@ def load_metadata_log(
     engines: Mapping[str, StorageEngine],
     elections: Mapping[str, ElectionFactory],
     rules: ControllerRules,
-    clock: Clock,
-    files: Files,
-    random_source: random.Random,
+    machine: Machine,
 ) -> MetadataLog:
     """Open the metadata log and read what is in it.
 
@@ -62,9 +59,7 @@ def load_metadata_log(
         engines: The storage engines by name, started.
         elections: The elections by name.
         rules: The controller's.
-        clock: Both clocks.
-        files: The file system, for the snapshots.
-        random_source: For the election.
+        machine: Where its snapshots are, and what writes them; chance for the election.
 
     Raises:
         StorageError: Its directory cannot be used.
@@ -72,10 +67,8 @@ def load_metadata_log(
         ConfigError: The data is another cluster's.
     """
     if not engines:
-        _check_nothing_is_there(config, files)
-        return _metadata_log(
-            VolatileLog(), config, rules, clock, files, cluster_id=config.get_text("odradek.cluster.id")
-        )
+        _check_nothing_is_there(config, machine.files)
+        return _metadata_log(VolatileLog(), config, rules, machine, cluster_id=config.get_text("odradek.cluster.id"))
     engine = choose_offer(engines, config.storage, "storage", "odradek.storage")
     partition = TopicIdPartition(METADATA_TOPIC_ID, METADATA_TOPIC, 0)
     try:
@@ -83,10 +76,10 @@ def load_metadata_log(
             partition,
             metadata_log_config(config),
             log_dir=config.metadata_log_dir,
-            known_end=lambda directory: newest_snapshot_end(directory, files),
+            known_end=lambda directory: newest_snapshot_end(directory, machine.files),
         )
-        led = _led_by_this_broker(partition, opened, config, live_config, elections, random_source)
-        metadata = _metadata_log(led, config, rules, clock, files, cluster_id=engine.cluster_id)
+        led = _led_by_this_broker(partition, opened, config, live_config, elections, machine.random)
+        metadata = _metadata_log(led, config, rules, machine, cluster_id=engine.cluster_id)
     except CorruptionError as error:
         raise CorruptionError(f"{error}; {METADATA_IS_DAMAGED}") from error
     _tell_of_another_place(opened, config)
@@ -94,15 +87,15 @@ def load_metadata_log(
 
 
 def _metadata_log(
-    log: ReplicatedLog, config: BrokerConfig, rules: ControllerRules, clock: Clock, files: Files, *, cluster_id: str
+    log: ReplicatedLog, config: BrokerConfig, rules: ControllerRules, machine: Machine, *, cluster_id: str
 ) -> MetadataLog:
     metadata = MetadataLog(
         log=log,
         rules=rules,
-        clock=clock,
-        files=files,
+        clock=machine.clock,
+        files=machine.files,
         cluster_id=cluster_id,
-        limiter=trio.CapacityLimiter(1),
+        worker=Workers(machine.threads, 1),
         snapshots=SnapshotSettings(
             bytes_between=config.get_int("metadata.log.max.record.bytes.between.snapshots"),
             interval_ms=config.get_int("metadata.log.max.snapshot.interval.ms"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..cleanup.compactor import Compactor, CompactorSettings
@@ -75,7 +76,7 @@ class BrokerParts:
         Raises:
             PluginError: What the configuration chooses is not offered, or something is offered twice.
         """
-        options, clock = broker.options, broker.clock
+        options, clock, threads = broker.options, broker.clock, broker.machine.threads
         self.broker = broker
         self.config = options.config
         self.want_turn: Callable[[], None] = lambda: None
@@ -89,23 +90,20 @@ class BrokerParts:
         self.tier = options.plugins.tier(broker) if has_tier else None
         self.replicas = self._make_replicas()
         self.follower = self._make_follower()
-        self.flushes, self.long_work = FlushService(self.replicas), LongWork()
+        self.flushes, self.long_work = FlushService(self.replicas, threads), LongWork(threads)
         self.upkeep = Upkeep(
-            replicas=self.replicas, flushes=self.flushes, clock=clock, settings=upkeep_settings(self.config)
+            replicas=self.replicas,
+            flushes=self.flushes,
+            clock=clock,
+            threads=threads,
+            settings=upkeep_settings(self.config),
         )
         self.retention, self.compactor = self._make_cleanup()
         self.follower.config_listeners.append(lambda _config: self.compactor.settings_altered())
         self.directory_reports = DirectoryReports(
             replicas=self.replicas, known_directory=self._known_directory, assign=self._assign_directories
         )
-        self.log_moves = LogMoves(
-            self.replicas,
-            self.directory_reports.wake,
-            lambda: Throttle(
-                lambda: self.live_config.get_int("replica.alter.log.dirs.io.max.bytes.per.second"),
-                lambda: clock.monotonic_ms() / 1000,
-            ),
-        )
+        self.log_moves = LogMoves(self.replicas, self.directory_reports.wake, self._new_throttle, threads)
         self.sessions = FetchSessionCache(
             slots=self.config.get_int("max.incremental.fetch.session.cache.slots"), random_source=broker.random
         )
@@ -203,20 +201,30 @@ class BrokerParts:
             on_opened=lambda: self.directory_reports.wake(),
         )
 
+    def _new_throttle(self) -> Throttle:
+        machine = self.broker.machine
+        return Throttle(
+            lambda: self.live_config.get_int("replica.alter.log.dirs.io.max.bytes.per.second"),
+            lambda: machine.clock.monotonic_ms() / 1000,
+            machine.threads.new_event(),
+        )
+
     def _make_cleanup(self) -> tuple[Retention, Compactor]:
         policies = Policies(self.config.registry.cleanup_policies)
         retention = Retention(
             replicas=self.replicas,
             policies=policies,
             clock=self.broker.clock,
+            threads=self.broker.machine.threads,
             settings=lambda: retention_settings(self.live_config),
         )
         compactor = Compactor(
             replicas=self.replicas,
             policies=policies,
             clock=self.broker.clock,
+            threads=self.broker.machine.threads,
             settings=lambda: CompactorSettings.of(self.live_config),
-            start_worker=start_worker,
+            start_worker=partial(start_worker, machine=self.broker.machine),
         )
         return retention, compactor
 
@@ -229,6 +237,7 @@ class BrokerParts:
             config=lambda: self.live_config,
             topic_partitions=self._topic_partitions,
             want_turn=self._staged,
+            threads=self.broker.machine.threads,
         )
 
     def _make_produce(self) -> ProduceHandler:
@@ -360,9 +369,7 @@ class BrokerParts:
             engines=self.replicas.engines,
             elections=self.elections,
             rules=self.rules,
-            clock=self.broker.clock,
-            files=self.broker.files,
-            random_source=self.broker.random,
+            machine=self.broker.machine,
         )
         if not metadata.image.cluster_id:
             self._check_nothing_is_lost("an empty metadata log")

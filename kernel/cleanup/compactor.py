@@ -25,7 +25,7 @@ import trio
 
 from ..contracts.storage import NO_LIMIT
 from ..errors import StorageError
-from ..machine.threads import do_on_thread
+from ..machine.threads import Workers
 from ..records.batch import CorruptRecordsError
 from .batch_filter import LastRecord
 from .compaction_job import CompactionDone, CompactionJob, GroupRewritten, SegmentLooked
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from ..contracts.services import ConfigView
     from ..contracts.storage import PartitionLog
     from ..machine.clock import Clock
+    from ..machine.threads import Threads
     from ..partitions.replica import Replica
     from ..partitions.replica_manager import ReplicaManager
     from ..partitions.topic_replicas import TopicReplicas
@@ -55,6 +56,7 @@ log = logging.getLogger(__name__)
 PAUSE_S_MIN: Final = 0.05
 SILENCE_S: Final = 600.0
 """How long a worker may give nothing before that is logged."""
+_THREADS_MAX: Final = 16
 
 
 @attrs.frozen
@@ -125,6 +127,7 @@ class Compactor:
         replicas: ReplicaManager,
         policies: Policies,
         clock: Clock,
+        threads: Threads,
         settings: Callable[[], CompactorSettings],
         start_worker: Callable[[CompactionJob], Worker],
     ) -> None:
@@ -133,10 +136,10 @@ class Compactor:
         self._clock = clock
         self._settings = settings
         self._start_worker = start_worker
-        self._limiter = trio.CapacityLimiter(16)
+        self._threads = Workers(threads, _THREADS_MAX)
         self._setbacks = Setbacks()
         self._due = DueTimes()
-        self._first_times = FirstTimes(self._limiter)
+        self._first_times = FirstTimes(self._threads)
         self._altered = trio.Event()
         self._round_scope = trio.CancelScope()
         self._round_settings: CompactorSettings | None = None
@@ -248,7 +251,7 @@ class Compactor:
             return None
         lookup = partition_log.begin_time_lookup(NO_LIMIT)
         if lookup is not None:
-            await do_on_thread(lookup, self._limiter)
+            await self._threads.do(lookup)
         state = state_of(replica, topic.plan.cleanup, self._clock.now_ms())
         times = await self._first_times.of(partition, partition_log, state)
         state = attrs.evolve(state, first_timestamps=times)
@@ -318,7 +321,7 @@ class Compactor:
         self._workers.add(worker)
         try:
             while True:
-                step = await trio.to_thread.run_sync(worker.next_step, limiter=self._limiter, abandon_on_cancel=True)
+                step = await self._threads.run_sync(worker.next_step, abandon_on_cancel=True)
                 heard.at_s = trio.current_time()
                 if replica.log is not partition_log:
                     raise StorageError("the log was moved")
@@ -338,7 +341,7 @@ class Compactor:
             worker.close()
 
     async def _put_in_place(self, replica: Replica, partition_log: PartitionLog, step: GroupRewritten) -> None:
-        await do_on_thread(partition_log.begin_replacement(step.base_offsets), self._limiter)
+        await self._threads.do(partition_log.begin_replacement(step.base_offsets))
         known, start_offset = replica.producers.aborted(), step.base_offsets[0]
         others = [each for each in known if not start_offset <= each.last_offset < step.end_offset]
         replica.producers.replace_aborted([*others, *step.aborted])

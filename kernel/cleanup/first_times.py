@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import trio
-
 from ..contracts.cleanup import NO_LAG
 from ..records.batch import HEADER_SIZE, read_header
 from ..types import NO_TIMESTAMP
@@ -19,14 +17,15 @@ if TYPE_CHECKING:
     from ..contracts.cleanup import LogState
     from ..contracts.rewriting import SegmentSource
     from ..contracts.storage import PartitionLog
+    from ..machine.threads import Workers
     from ..types import TopicIdPartition
 
 
 class FirstTimes:
     """Remembers what was read: a closed segment's first batch stays what it is. Owned by the compactor."""
 
-    def __init__(self, limiter: trio.CapacityLimiter) -> None:
-        self._limiter = limiter
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
         self._known: dict[TopicIdPartition, dict[int, int]] = {}
 
     async def of(self, partition: TopicIdPartition, log: PartitionLog, state: LogState) -> Mapping[int, int]:
@@ -49,7 +48,7 @@ class FirstTimes:
         missing = set(dirty) - known.keys()
         if missing:
             sources = [each for each in log.begin_rewrite(max(missing) + 1).sources if each.base_offset in missing]
-            known |= await trio.to_thread.run_sync(_read, sources, limiter=self._limiter)
+            known |= await self._workers.run_sync(_read, sources)
         self._known[partition] = known
         return known
 

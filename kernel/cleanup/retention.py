@@ -16,7 +16,7 @@ import trio
 
 from ..contracts.storage import NO_LIMIT
 from ..errors import StorageError
-from ..machine.threads import do_on_thread
+from ..machine.threads import Workers
 from .log_states import state_of
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from ..contracts.cleanup import CleanupSettings, Deletion
     from ..machine.clock import Clock
+    from ..machine.threads import Threads
     from ..partitions.replica import Replica
     from ..partitions.replica_manager import ReplicaManager
     from .log_states import Policies
@@ -56,13 +57,14 @@ class Retention:
         replicas: ReplicaManager,
         policies: Policies,
         clock: Clock,
+        threads: Threads,
         settings: Callable[[], RetentionSettings],
     ) -> None:
         self._replicas = replicas
         self._policies = policies
         self._clock = clock
         self._settings = settings
-        self._limiter = trio.CapacityLimiter(1)
+        self._worker = Workers(threads, 1)
         self.deleted_segments = 0
         self.topics_without_policy = 0
 
@@ -101,7 +103,7 @@ class Retention:
             return
         lookup = replica.log.begin_time_lookup(NO_LIMIT)
         if lookup is not None:
-            await do_on_thread(lookup, self._limiter)
+            await self._worker.do(lookup)
         plan = self._policies.plan(state_of(replica, settings, self._clock.now_ms()))
         if plan.deletion is not None:
             self.deleted_segments += delete_segments(replica, plan.deletion)

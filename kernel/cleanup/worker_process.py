@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import pickle
 import sys
-import threading
-import time
 from typing import TYPE_CHECKING, BinaryIO
 
+from ..machine.system.machine import real_machine
+from ..machine.system.threads import start_daemon
 from ..machine.throttle import Throttle
 from .compaction_job import compact
 from .workers import BROKER_GONE, WorkerFailure, describe, may_pass
@@ -26,9 +26,11 @@ def main() -> None:
     if hasattr(os, "nice"):
         os.nice(NICENESS)
     job: CompactionJob = pickle.load(source)  # from the broker that started this process
-    threading.Thread(target=_end_with_the_broker, args=(source,), daemon=True).start()
+    start_daemon(_end_with_the_broker, source, name="end with the broker")
+    machine = real_machine()
+    throttle = Throttle(lambda: job.bytes_per_second, machine.timer, machine.threads.new_event())
     try:
-        for step in compact(job, Throttle(lambda: job.bytes_per_second, time.perf_counter)):
+        for step in compact(job, throttle):
             pickle.dump(step, target)
             target.flush()
     except Exception as error:  # whatever it is, the broker is to hear it

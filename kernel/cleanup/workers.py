@@ -11,13 +11,8 @@ it took of memory is given back with it, and a crash of it is a failed job.
 
 from __future__ import annotations
 
-import os
 import pickle
 import signal
-import subprocess
-import sys
-import tempfile
-import time
 from typing import TYPE_CHECKING, Final, Protocol
 
 import attrs
@@ -27,13 +22,14 @@ from ..machine.throttle import Throttle
 from .compaction_job import CompactionDone, GroupRewritten, SegmentLooked, compact
 
 if TYPE_CHECKING:
+    from ..machine.machine import Machine
+    from ..machine.processes import Processes
     from .compaction_job import CompactionJob, Step
 
 
 BROKER_GONE: Final = 3
 """The exit status of a worker whose broker is no more."""
-LAST_WORDS_S: Final = 5.0
-LAST_WORDS_BYTES: Final = 4096
+_MODULE: Final = "odradek.kernel.cleanup.worker_process"
 _IMPORT_FAILURES: Final = ("ImportError", "ModuleNotFoundError", "SyntaxError", "AttributeError", "NameError")
 
 
@@ -87,8 +83,9 @@ class ThreadWorker:
 
     ends_at_close = False
 
-    def __init__(self, job: CompactionJob) -> None:
-        self._steps = compact(job, Throttle(lambda: job.bytes_per_second, time.perf_counter))
+    def __init__(self, job: CompactionJob, machine: Machine) -> None:
+        throttle = Throttle(lambda: job.bytes_per_second, machine.timer, machine.threads.new_event())
+        self._steps = compact(job, throttle)
 
     def next_step(self) -> Step:
         """See `Worker.next_step`."""
@@ -108,69 +105,42 @@ class ProcessWorker:
 
     ends_at_close = True
 
-    def __init__(self, job: CompactionJob) -> None:
-        # A file, not a pipe: whatever a policy of a stranger says there, nobody has to read it for the work to go on.
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "odradek.kernel.cleanup.worker_process"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._said,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-        )
+    def __init__(self, job: CompactionJob, processes: Processes) -> None:
+        self._process = processes.start(_MODULE)
         self._job: CompactionJob | None = job
 
     def next_step(self) -> Step:
         """See `Worker.next_step`."""
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None
-        assert stdout is not None
         try:
             if self._job is not None:
-                pickle.dump(self._job, stdin)
-                stdin.flush()
+                pickle.dump(self._job, self._process.stdin)
+                self._process.stdin.flush()
                 self._job = None
-            step = pickle.load(stdout)  # from a process that this one started
+            step = pickle.load(self._process.stdout)  # from a process that this one started
         except (EOFError, OSError, pickle.UnpicklingError, ValueError) as error:
-            raise WorkerDiedError(self._last_words()) from error
+            raise WorkerDiedError(death_notice(*self._process.last_words())) from error
         if isinstance(step, WorkerFailure):
             raise UncleanableError(step.reason) if step.is_lasting else OSError(step.reason)
         assert isinstance(step, GroupRewritten | SegmentLooked | CompactionDone)
         return step
 
-    def _last_words(self) -> str:
-        try:
-            status = self._process.wait(LAST_WORDS_S)
-        except subprocess.TimeoutExpired:  # it lives, and what it answers is none
-            self._process.kill()
-            status = self._process.wait()
-        self._said.seek(max(self._said.seek(0, os.SEEK_END) - LAST_WORDS_BYTES, 0))
-        lines = self._said.read().decode(errors="replace").strip().splitlines()
-        return death_notice(status, lines[-1] if lines else "")
-
     def close(self) -> None:
         """See `Worker.close`."""
         self._process.kill()
-        self._process.wait()
-        self._said.close()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None and not pipe.closed:
-                try:
-                    pipe.close()
-                except OSError:  # the rest of a job that nobody reads any more
-                    continue
 
 
-def start_worker(job: CompactionJob) -> Worker:
-    """Start a worker that fits a job."""
-    return ProcessWorker(job) if job.rewrite.is_portable else ThreadWorker(job)
+def start_worker(job: CompactionJob, machine: Machine) -> Worker:
+    """Start a worker that fits a job, and the machine."""
+    if machine.processes is not None and job.rewrite.is_portable:
+        return ProcessWorker(job, machine.processes)
+    return ThreadWorker(job, machine)
 
 
 def death_notice(status: int, last_words: str) -> str:
     """Return why a worker died, as far as its exit status and its last line tell.
 
     Args:
-        status: As `Popen.wait` gives it: negative for a signal.
+        status: Negative for a signal.
         last_words: The last line of its standard error; may be empty.
     """
     if status < 0:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..machine.clock import Clock
     from ..machine.files import Files
     from ..machine.ids import IdSource
+    from ..machine.machine import Machine
     from ..types import LogOffsets
     from .assignor import Assignor
     from .coordinator import ClusterView
@@ -139,8 +140,16 @@ class BrokerHandle(Protocol):
         ...
 
     @property
+    def machine(self) -> Machine:
+        """All that a plugin takes of the host and is no computation: threads, sockets, and what stands below by name.
+
+        What a plugin does by other means than these does not follow the time, the faults and the chance of a test.
+        """
+        ...
+
+    @property
     def clock(self) -> Clock:
-        """The broker's clocks."""
+        """The machine's clocks."""
         ...
 
     @property
@@ -155,17 +164,17 @@ class BrokerHandle(Protocol):
 
     @property
     def random(self) -> RandomSource:
-        """The source of chance."""
+        """The machine's source of chance."""
         ...
 
     @property
     def ids(self) -> IdSource:
-        """The source of new ids."""
+        """The machine's source of new ids."""
         ...
 
     @property
     def files(self) -> Files:
-        """The file system: what a plugin keeps goes through it, so that tests can make disks fail."""
+        """The machine's file system: what a plugin keeps goes through it, so that tests can make disks fail."""
         ...
 
     @property
@@ -202,8 +211,4 @@ class BrokerHandle(Protocol):
 
     def settings(self, plugin: str) -> Mapping[str, object]:
         """Return the plugin's own section `[plugins.NAME]`."""
-        ...
-
-    async def run_in_thread(self, function: Callable[[], object], limiter: trio.CapacityLimiter) -> object:
-        """Run blocking work on a worker thread. If cancelled, the work goes on and its result is dropped."""
         ...

@@ -26,7 +26,6 @@ import attrs
 import trio
 
 from ..errors import ConfigError, CorruptionError, ErrorCode, KafkaError, StorageError
-from ..machine.threads import do_on_thread
 from ..machine.turnstile import Slices
 from ..metadata.image import MetadataImage
 from ..metadata.records import FormatRecord, decode_record, encode_record
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from ..contracts.coordinator import CoordinatorResult
     from ..machine.clock import Clock
     from ..machine.files import Files
+    from ..machine.threads import Workers
     from ..metadata.image import MetadataDelta
     from ..metadata.records import MetadataRecord
     from .brokers import Registration
@@ -114,7 +114,7 @@ class MetadataLog:
         clock: Clock,
         files: Files,
         cluster_id: str,
-        limiter: trio.CapacityLimiter,
+        worker: Workers,
         snapshots: SnapshotSettings,
     ) -> None:
         """Make the metadata log over its partition; reads nothing yet.
@@ -125,14 +125,14 @@ class MetadataLog:
             clock: The wall clock stamps records, the other one measures the snapshot interval.
             files: Where snapshots are written.
             cluster_id: The cluster that the configuration wants; empty: what the log says, or a new id.
-            limiter: Of the threads that flush and write snapshots.
+            worker: The thread that flushes and writes snapshots.
             snapshots: When to write them.
         """
         self._log = log
         self._rules = rules
         self._clock = clock
         self._cluster_id = cluster_id
-        self._limiter = limiter
+        self._worker = worker
         self._settings = snapshots
         self._store = None if log.directory is None else SnapshotStore(directory=log.directory, files=files)
         self._controller = Controller(image=MetadataImage(), rules=rules)
@@ -316,7 +316,7 @@ class MetadataLog:
                 # One batch: whatever a crash leaves of an unfinished flush, nothing sound stands behind a torn place.
                 await slices.run(self._log.append_in_steps(values, now_ms))
                 self._bytes_since_snapshot += sum(map(len, values))
-                await do_on_thread(self._log.begin_flush(), self._limiter)
+                await self._worker.do(self._log.begin_flush())
                 await self._publish()
             is_durable = True
         except StorageError:
@@ -383,7 +383,7 @@ class MetadataLog:
             return store.drop_old()
 
         try:
-            needed_from = await trio.to_thread.run_sync(write, limiter=self._limiter)
+            needed_from = await self._worker.run_sync(write)
             if needed_from > self._log.start_offset:
                 self._log.drop_below(needed_from)
         except StorageError as error:

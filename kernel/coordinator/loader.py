@@ -31,6 +31,7 @@ import trio
 from ..contracts.coordinator import NO_PRODUCER, ProducerIdentity
 from ..contracts.storage import NO_LIMIT
 from ..errors import CorruptionError, StorageError
+from ..machine.threads import Workers
 from ..records.control import ControlRecordType, EndTransactionMarker, read_control_record
 from ..records.reader import read_batch
 from .hosted_shard import ShardState
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from ..contracts.coordinator import Coordinator
     from ..contracts.log_values import RecordsData
     from ..contracts.storage import LogRead, PartitionLog
+    from ..machine.threads import Threads
     from ..partitions.replica import Replica
     from ..records.batch import BatchHeader
     from ..records.record import Record
@@ -120,18 +122,21 @@ class Load:
 class Loader:
     """The service that loads; `load_soon` is called by the reactor's task."""
 
-    def __init__(self, *, write_staged: Callable[[], None], fail: Callable[[Replica, Exception], None]) -> None:
+    def __init__(
+        self, *, write_staged: Callable[[], None], fail: Callable[[Replica, Exception], None], threads: Threads
+    ) -> None:
         """Make a loader with nothing to do.
 
         Args:
             write_staged: Writes what is staged: an earlier shard of the partition may have left something.
             fail: Takes a replica offline whose log failed.
+            threads: Where files are read.
         """
         self._write_staged = write_staged
         self._fail = fail
         self._waiting: list[Load] = []
         self._wanted = trio.Event()
-        self._limiter = trio.CapacityLimiter(1)
+        self._worker = Workers(threads, 1)
         self._under_way: Load | None = None
 
     @property
@@ -205,7 +210,7 @@ class Loader:
             return data
         if data.size_bytes <= INLINE_BYTES and data.is_cached:
             return data.read()
-        return await trio.to_thread.run_sync(data.read, limiter=self._limiter, abandon_on_cancel=True)
+        return await self._worker.run_sync(data.read, abandon_on_cancel=True)
 
 
 def _size_bytes(load: Load) -> int:

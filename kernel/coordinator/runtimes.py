@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ..contracts.services import Metric
     from ..contracts.transactions import Transactions
     from ..machine.clock import Clock
+    from ..machine.threads import Threads
     from ..partitions.replica import Replica
     from ..partitions.replica_manager import ReplicaManager
     from ..purgatory.timing_wheel import TimingWheel
@@ -59,6 +60,7 @@ class CoordinatorRuntimes:
         config: Callable[[], BrokerConfig],
         topic_partitions: Callable[[str], int | None],
         want_turn: Callable[[], None],
+        threads: Threads,
     ) -> None:
         """Make a runtime for each coordinator.
 
@@ -70,11 +72,12 @@ class CoordinatorRuntimes:
             config: Returns the newest configuration.
             topic_partitions: Returns how many partitions a topic has, None when it is not there.
             want_turn: Has a turn of the reactor end soon, at which `turn_ended` is called.
+            threads: Where logs are read.
 
         Raises:
             PluginError: A topic or a key type is offered twice.
         """
-        self.loader = Loader(write_staged=replicas.write_staged, fail=replicas.fail)
+        self.loader = Loader(write_staged=replicas.write_staged, fail=replicas.fail, threads=threads)
         self.by_topic: dict[str, Runtime] = {}
         self.by_key_type: dict[int, Runtime] = {}
         self._plugin_of: dict[str, str] = {}

@@ -17,7 +17,7 @@ from typing import Final
 
 import trio
 
-from .threads import ThreadWork, do_on_thread
+from .threads import Threads, ThreadWork, Workers
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,8 @@ THREADS: Final = 2
 class LongWork:
     """The queue and its threads. Owned by the broker's nursery; `begin` is called on the reactor's task."""
 
-    def __init__(self) -> None:
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
         self._send, self._receive = trio.open_memory_channel[ThreadWork](math.inf)
         self.begun_count = 0
 
@@ -45,9 +46,9 @@ class LongWork:
             task_status.started()
 
     async def _serve(self) -> None:
-        limiter = trio.CapacityLimiter(1)
+        worker = Workers(self._threads, 1)
         async for work in self._receive:
             try:
-                await do_on_thread(work, limiter)
+                await worker.do(work)
             except Exception:  # a work tells who waits for it; what it could not tell is a bug of its own
                 log.exception("%r could not be finished", work)

@@ -1,27 +1,21 @@
 """Shell: the machine: all that a broker, a client or a plugin's service takes and that is not computation.
 
 Whoever needs time, chance, files, threads, processes or sockets is given a `Machine`, or the part of one that it needs.
-The real one is this module's `real_machine`; a simulator brings another, and everything above runs as it does here.
+The real one is `system.machine.real_machine`; a simulator brings another, and everything above runs as it does here.
 
 .. versionadded:: 0.1
 """
 
 from __future__ import annotations
 
-import random
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 import attrs
 
-from .clock import TrioClock
-from .files import OsFiles
 from .ids import RandomIds
-from .network import SystemNetwork
-from .processes import SystemProcesses
-from .threads import SystemThreads
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Callable
 
     from .clock import Clock
@@ -57,16 +51,3 @@ class Machine:
     processes: Processes | None
     network: Network
     ids: IdSource = attrs.field(default=attrs.Factory(lambda self: RandomIds(self.random), takes_self=True))
-
-
-def real_machine() -> Machine:
-    """Return the machine that this process runs on, for one trio run: its clock is that run's."""
-    return Machine(
-        clock=TrioClock(),
-        timer=perf_counter,
-        random=random.SystemRandom(),
-        files=OsFiles(),
-        threads=SystemThreads(),
-        processes=SystemProcesses(),
-        network=SystemNetwork(),
-    )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-import threading
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from .threads import ThreadEvent
 
 _LOOK_S: Final = 0.5
 """How often one that waits looks at the rate."""
@@ -22,19 +23,18 @@ class Throttle:
         self,
         bytes_per_second: Callable[[], float],
         clock: Callable[[], float],
-        wait: Callable[[float], object] | None = None,
+        stopped: ThreadEvent,
     ) -> None:
         """Make one.
 
         Args:
             bytes_per_second: The rate; with 0 nobody goes on until it is another.
             clock: Monotonic, in seconds.
-            wait: Blocks for so many seconds; by default until then or until `stop`.
+            stopped: What the thread waits for, and `stop` sets.
         """
         self._bytes_per_second = bytes_per_second
         self._clock = clock
-        self._stopped = threading.Event()
-        self._wait = wait or self._stopped.wait
+        self._stopped = stopped
         self._owed_bytes = 0.0
         self._looked_at_s = clock()
 
@@ -45,7 +45,7 @@ class Throttle:
         """
         rest_s = self._rest_s(size_bytes)
         while rest_s > _SHORT_S and not self._stopped.is_set():
-            self._wait(min(rest_s, _LOOK_S))
+            self._stopped.wait(min(rest_s, _LOOK_S))
             rest_s = self._rest_s(0)
 
     def _rest_s(self, more_bytes: int) -> float:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from ..errors import ConfigError
-from ..machine.network import do_not_pace, is_loopback
+from ..machine.system.network import do_not_pace, is_loopback
 from .endpoint import Endpoint
 
 if TYPE_CHECKING:

@@ -17,11 +17,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
+from ..machine.threads import Workers
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ..contracts.disk_work import DiskWork
     from ..contracts.storage import PartitionLog
+    from ..machine.threads import Threads
     from .replica import Replica
     from .replica_manager import ReplicaManager
 
@@ -37,8 +40,9 @@ class _Flush(NamedTuple):
 class FlushService:
     """The two lanes. Owned by the broker's nursery; all but the fsyncs themselves runs on the reactor's task."""
 
-    def __init__(self, replicas: ReplicaManager) -> None:
+    def __init__(self, replicas: ReplicaManager, threads: Threads) -> None:
         self._replicas = replicas
+        self._threads = threads
         self._wanted = trio.Event()
         self._background: list[Replica] = []
         self._background_wanted = trio.Event()
@@ -61,22 +65,22 @@ class FlushService:
             task_status.started()
 
     async def _serve_asked_for(self) -> None:
-        limiter = trio.CapacityLimiter(1)
+        worker = Workers(self._threads, 1)
         while True:
             await self._wanted.wait()
             self._wanted = trio.Event()
             queue, self._replicas.flush_queue = self._replicas.flush_queue, []
-            await self._flush(queue, limiter, closed_only=False)
+            await self._flush(queue, worker, closed_only=False)
 
     async def _serve_background(self) -> None:
-        limiter = trio.CapacityLimiter(1)
+        worker = Workers(self._threads, 1)
         while True:
             await self._background_wanted.wait()
             self._background_wanted = trio.Event()
             queue, self._background = self._background, []
-            await self._flush(queue, limiter, closed_only=True)
+            await self._flush(queue, worker, closed_only=True)
 
-    async def _flush(self, queue: Iterable[Replica], limiter: trio.CapacityLimiter, *, closed_only: bool) -> None:
+    async def _flush(self, queue: Iterable[Replica], worker: Workers, *, closed_only: bool) -> None:
         flushes = []
         for replica in dict.fromkeys(queue):
             # Since it was asked for, its log may have been closed, to be moved or deleted.
@@ -87,7 +91,7 @@ class FlushService:
                     self._replicas.note_flushed(replica, replica.log, error)
         if flushes:
             token = trio.lowlevel.current_trio_token()
-            await trio.to_thread.run_sync(self._run_all, flushes, token, limiter=limiter)
+            await worker.run_sync(self._run_all, flushes, token)
 
     def _run_all(self, flushes: Sequence[_Flush], token: trio.lowlevel.TrioToken) -> None:
         """Sync one log after the other, on a worker thread."""

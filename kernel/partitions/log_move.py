@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 import trio
 
 from ..errors import ErrorCode, KafkaError, StorageError
-from ..machine.threads import do_on_thread
 from .replica import FutureLog
 
 if TYPE_CHECKING:
     from ..contracts.storage import StorageEngine
     from ..contracts.tiering import TierSettings
+    from ..machine.threads import Workers
     from ..machine.throttle import Throttle
     from .replica import Replica
     from .replica_manager import ReplicaManager
@@ -51,7 +51,7 @@ def give_up(replica: Replica) -> None:
         future.move.give_up()
 
 
-async def move_replica(replicas: ReplicaManager, replica: Replica, limiter: trio.CapacityLimiter) -> None:
+async def move_replica(replicas: ReplicaManager, replica: Replica, worker: Workers) -> None:
     """Carry out a move that was begun. Stopped: the replica goes on where it was, after one more chunk.
 
     Cancelled, which is the broker's end: likewise, but the move is not given up: the next start goes on with it.
@@ -66,15 +66,15 @@ async def move_replica(replicas: ReplicaManager, replica: Replica, limiter: trio
         check_serving(replica)
         topic = replicas.topics[replica.partition.topic]
         engine = replicas.engines[topic.plan.storage]
-        await _copy(future, limiter)
-        await _flush(replicas, replica, limiter)
+        await _copy(future, worker)
+        await _flush(replicas, replica, worker)
         replicas.write_staged()
         check_serving(replica)
         replica.pause(f"its log moves to {log_dir}")
         tier = topic.plan.tier
         try:
-            await do_on_thread(replica.log.begin_close(), limiter)
-            await do_on_thread(move.begin_swap(), limiter)
+            await worker.do(replica.log.begin_close())
+            await worker.do(move.begin_swap())
         finally:
             _resume(replicas, topic, replica, engine, tier)
     except Exception:
@@ -96,19 +96,19 @@ def check_serving(replica: Replica) -> None:
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
 
 
-async def _flush(replicas: ReplicaManager, replica: Replica, limiter: trio.CapacityLimiter) -> None:
+async def _flush(replicas: ReplicaManager, replica: Replica, worker: Workers) -> None:
     """Flush what may be much while the replica still serves: the pause need not wait for it."""
     check_serving(replica)
     partition_log = replica.log
     try:
-        await do_on_thread(partition_log.begin_flush(), limiter)
+        await worker.do(partition_log.begin_flush())
     except StorageError as error:
         replicas.note_flushed(replica, partition_log, error)
         raise
     replicas.note_flushed(replica, partition_log, None)
 
 
-async def _copy(future: FutureLog, limiter: trio.CapacityLimiter) -> None:
+async def _copy(future: FutureLog, worker: Workers) -> None:
     """Run a move's first part. Cancelled: it is stopped, and waited for."""
     async with trio.open_nursery() as nursery:
         is_over = trio.Event()
@@ -116,7 +116,7 @@ async def _copy(future: FutureLog, limiter: trio.CapacityLimiter) -> None:
 
         async def run() -> None:
             try:
-                await trio.to_thread.run_sync(future.copy, limiter=limiter)
+                await worker.run_sync(future.copy)
             except StorageError as error:
                 failures.append(error)
             is_over.set()

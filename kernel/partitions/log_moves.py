@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING
 import trio
 
 from ..errors import KafkaError, StorageError
+from ..machine.threads import Workers
 from .log_move import begin_move, check_serving, give_up, move_replica
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..machine.threads import Threads
     from ..machine.throttle import Throttle
     from .replica import Replica
     from .replica_manager import ReplicaManager
@@ -31,7 +33,11 @@ class LogMoves:
     """The service that moves logs. Owned by the broker's nursery; asked on the reactor's task."""
 
     def __init__(
-        self, replicas: ReplicaManager, on_moved: Callable[[], None], new_throttle: Callable[[], Throttle]
+        self,
+        replicas: ReplicaManager,
+        on_moved: Callable[[], None],
+        new_throttle: Callable[[], Throttle],
+        threads: Threads,
     ) -> None:
         """Make it.
 
@@ -39,11 +45,12 @@ class LogMoves:
             replicas: Whose logs are moved.
             on_moved: Called after a move: the controller is to know of it.
             new_throttle: Returns what says how fast a copy may be.
+            threads: Where logs are copied.
         """
         self._replicas = replicas
         self._on_moved = on_moved
         self._new_throttle = new_throttle
-        self._limiter = trio.CapacityLimiter(1)
+        self._worker = Workers(threads, 1)
         self._queue: deque[tuple[Replica, str]] = deque()
         self._wanted = trio.Event()
         self._moving: Replica | None = None
@@ -120,7 +127,7 @@ class LogMoves:
         try:
             if replica.future is None:
                 self._begin(replica, log_dir)
-            await move_replica(self._replicas, replica, self._limiter)
+            await move_replica(self._replicas, replica, self._worker)
         except (KafkaError, StorageError) as error:
             level = logging.INFO if self._is_called_back else logging.ERROR  # what somebody asked for is no failure
             log.log(level, "%s stays where it is, and does not move to %s: %s", partition, log_dir, error)

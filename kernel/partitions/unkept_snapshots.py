@@ -12,16 +12,14 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ..machine.threads import do_on_thread
 from ..machine.turnstile import SLICE_STEPS, run_at_once, run_in_slices
 from .producer_snapshot import SNAPSHOT_KIND
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    import trio
-
     from ..contracts.storage import PartitionLog
+    from ..machine.threads import Workers
     from .producer_state import ProducerStateTable
     from .replica import Replica
 
@@ -71,7 +69,7 @@ class UnkeptSnapshots:
             partition_log.write_sidecar(offset, SNAPSHOT_KIND, run_at_once(steps))
 
 
-async def keep_first(replica: Replica, limiter: trio.CapacityLimiter) -> None:
+async def keep_first(replica: Replica, worker: Workers) -> None:
     """Write the first unkept snapshot of a replica. Cancelled: it waits as before, as far as it is.
 
     Raises:
@@ -83,21 +81,21 @@ async def keep_first(replica: Replica, limiter: trio.CapacityLimiter) -> None:
     try:
         partition_log = replica.log
         if replica.offline_reason is None and partition_log.log_end_offset >= snapshot.offset:
-            await do_on_thread(partition_log.begin_sidecar(snapshot.offset, SNAPSHOT_KIND, data), limiter)
+            await worker.do(partition_log.begin_sidecar(snapshot.offset, SNAPSHOT_KIND, data))
     finally:
         replica.note_first_kept()
 
 
-async def keep_many_producers(replica: Replica, limiter: trio.CapacityLimiter) -> None:
+async def keep_many_producers(replica: Replica, worker: Workers) -> None:
     """Keep the producers of a replica at its log's end if they are many, in slices: its end then has less to do.
 
     Raises:
         StorageError: They cannot be written.
     """
     while replica.unkept.first is not None:
-        await keep_first(replica, limiter)
+        await keep_first(replica, worker)
     offset = replica.log.log_end_offset
     if len(replica.producers) > SLICE_STEPS and offset not in replica.log.sidecars(SNAPSHOT_KIND):
         data = await run_in_slices(replica.producers.snapshot_in_steps())
         if replica.log.log_end_offset == offset:
-            await do_on_thread(replica.log.begin_sidecar(offset, SNAPSHOT_KIND, data), limiter)
+            await worker.do(replica.log.begin_sidecar(offset, SNAPSHOT_KIND, data))

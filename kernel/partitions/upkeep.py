@@ -23,7 +23,7 @@ import trio
 
 from ..contracts.storage import NO_LIMIT
 from ..errors import StorageError
-from ..machine.threads import do_on_thread
+from ..machine.threads import Workers
 from ..machine.turnstile import SLICE_STEPS, run_in_slices, take_turn
 from .producer_snapshot import SNAPSHOT_KIND
 from .recovery import remove_old_snapshots
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from ..machine.clock import Clock
+    from ..machine.threads import Threads
     from .flush_service import FlushService
     from .replica import Replica
     from .replica_manager import ReplicaManager
@@ -66,13 +67,19 @@ class Upkeep:
     """The regular work on all replicas. Owned by the broker's nursery."""
 
     def __init__(
-        self, *, replicas: ReplicaManager, flushes: FlushService, clock: Clock, settings: UpkeepSettings
+        self,
+        *,
+        replicas: ReplicaManager,
+        flushes: FlushService,
+        clock: Clock,
+        threads: Threads,
+        settings: UpkeepSettings,
     ) -> None:
         self._replicas = replicas
         self._flushes = flushes
         self._clock = clock
         self._settings = settings
-        self._limiter = trio.CapacityLimiter(1)
+        self._worker = Workers(threads, 1)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Work until cancelled; a piece of work under way on a thread is waited for."""
@@ -105,7 +112,7 @@ class Upkeep:
     async def checkpoint(self) -> None:
         """Keep high watermarks, recovery points and log start offsets."""
         for engine, marks in self._replicas.high_watermarks().items():
-            await do_on_thread(self._replicas.engines[engine].begin_checkpoint(marks), self._limiter)
+            await self._worker.do(self._replicas.engines[engine].begin_checkpoint(marks))
 
     async def keep_producers(self) -> None:
         """Keep a producer snapshot of every log that grew since its last one."""
@@ -125,7 +132,7 @@ class Upkeep:
         data = await run_in_slices(replica.producers.snapshot_in_steps())
         if replica.log is not partition_log or partition_log.log_end_offset < offset:
             return  # it was moved or truncated meanwhile
-        await do_on_thread(partition_log.begin_sidecar(offset, SNAPSHOT_KIND, data), self._limiter)
+        await self._worker.do(partition_log.begin_sidecar(offset, SNAPSHOT_KIND, data))
         replica.snapshot_offset = offset
         remove_old_snapshots(partition_log, replica.tiered_log)
 
@@ -134,7 +141,7 @@ class Upkeep:
         for replica in list(self._replicas.replicas()):
             while replica.unkept.first is not None:
                 try:
-                    await keep_first(replica, self._limiter)
+                    await keep_first(replica, self._worker)
                 except StorageError as error:
                     log.error("producers of %s are not kept: %s", replica.partition, error)
         await trio.lowlevel.checkpoint()
@@ -144,7 +151,7 @@ class Upkeep:
         for replica in list(self._replicas.replicas()):
             if replica.offline_reason is None:
                 try:
-                    await keep_many_producers(replica, self._limiter)
+                    await keep_many_producers(replica, self._worker)
                 except StorageError as error:
                     log.error("producers of %s are not kept: %s", replica.partition, error)
 
@@ -174,7 +181,7 @@ class Upkeep:
         for engine in self._replicas.engines.values():
             removal = engine.begin_removal(self._clock.monotonic_ms())
             if removal is not None:
-                await do_on_thread(removal, self._limiter)
+                await self._worker.do(removal)
         await trio.lowlevel.checkpoint()
 
     async def flush_closed_segments(self) -> None:

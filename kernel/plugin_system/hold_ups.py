@@ -11,8 +11,6 @@ A broker that is merely busy, or starved of its processor, is in no plugin's cal
 from __future__ import annotations
 
 import logging
-import sys
-import threading
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from ..contracts.culprits import Culprit
+    from ..machine.threads import Silence, Threads
 
 log = logging.getLogger(__name__)
 
@@ -31,51 +30,28 @@ LIMIT_S: Final = 1.0
 SECOND_LOOK_S: Final = 0.25
 
 
-async def watch_hold_ups(*, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-    """Watch the run that this belongs to until cancelled; the thread ends soon after."""
-    stopped = threading.Event()
-    watched = (trio.lowlevel.current_trio_token(), threading.get_ident(), stopped)
-    threading.Thread(target=_watch, args=watched, name="hold-up watch", daemon=True).start()
+async def watch_hold_ups(threads: Threads, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    """Watch the run that this belongs to until cancelled."""
     task_status.started()
-    try:
-        await trio.sleep_forever()
-    finally:
-        stopped.set()
+    await threads.watch_run(_look, pause_s=PAUSE_S, limit_s=LIMIT_S)
 
 
-def _watch(token: trio.lowlevel.TrioToken, thread_id: int, stopped: threading.Event) -> None:
-    while not stopped.wait(PAUSE_S):
-        answered = threading.Event()
-        try:
-            token.run_sync_soon(answered.set)
-        except trio.RunFinishedError:
-            return
-        if not answered.wait(LIMIT_S):
-            _look(thread_id, answered)
-        while not answered.wait(PAUSE_S) and not stopped.is_set():
-            continue
-
-
-def _look(thread_id: int, answered: threading.Event) -> None:
+def _look(silence: Silence) -> None:
     """Look twice, as a single look may fall into any short call; report a plugin that is in the same one still."""
-    first = _outermost_of_plugin(_frame_of(thread_id))
-    if first is None or answered.wait(SECOND_LOOK_S):
+    first = _outermost_of_plugin(silence.frame())
+    if first is None or silence.wait(SECOND_LOOK_S):
         return
-    frame = _frame_of(thread_id)
+    frame = silence.frame()
     culprit = culprit_of_stack(frame)
     if culprit is not None and _outermost_of_plugin(frame) is first:
         report(culprit)
-
-
-def _frame_of(thread_id: int) -> FrameType | None:
-    return sys._current_frames().get(thread_id)  # noqa: SLF001 - documented, for debuggers and the like
 
 
 def report(culprit: Culprit) -> None:
     """Say who holds the broker up, where, and what its author should do."""
     log.error(
         "plugin %r holds the broker up: nobody has been served for %.1f s; what waits belongs in a DiskWork, "
-        "a service or `broker.run_in_thread` (until then, put it into `disable` of [plugins])",
+        "a service or a thread of `broker.machine` (until then, put it into `disable` of [plugins])",
         culprit.plugin,
         LIMIT_S + SECOND_LOOK_S,
         extra={"place": culprit.place},

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 from urllib.parse import parse_qsl
 
 import attrs
@@ -21,6 +21,9 @@ import h11
 import trio
 
 from odradek.kernel.api import ConfigError
+
+if TYPE_CHECKING:
+    from odradek.kernel.api import Network, StreamListeners
 
 log = logging.getLogger(__name__)
 
@@ -80,16 +83,18 @@ def parse_address(text: str) -> tuple[str, int]:
 class HttpService:
     """Serves pages by path. Life: made, `bind`, `run` in a nursery until cancelled."""
 
-    def __init__(self, address: tuple[str, int], pages: Mapping[str, PageMaker]) -> None:
+    def __init__(self, address: tuple[str, int], pages: Mapping[str, PageMaker], network: Network) -> None:
         """Make the service.
 
         Args:
             address: Host and port to listen on; port 0 takes a free one.
             pages: What makes the page of each path.
+            network: Where to listen.
         """
         self._address = address
         self._pages = pages
-        self._listeners: list[trio.SocketListener] = []
+        self._network = network
+        self._listeners: StreamListeners | None = None
         self._silent: dict[trio.abc.Stream, trio.CancelScope] = {}  # those who owe a request, longest silent first
         self._answers_count = 0
 
@@ -106,15 +111,14 @@ class HttpService:
         """
         host, port = self._address
         try:
-            self._listeners = await trio.open_tcp_listeners(port, host=host or None)
+            self._listeners = await self._network.listen_streams(host, port)
         except OSError as error:
             raise ConfigError(
                 f"cannot serve HTTP on {host}:{port}: {os.strerror(error.errno) if error.errno else error}",
                 where="odradek.http.listener",
                 hint="another HOST:PORT; port 0 takes a free one",
             ) from error
-        bound = self._listeners[0].socket.getsockname()
-        self._address = bound[0], bound[1]
+        self._address = self._listeners.address
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> NoReturn:
         """Serve until cancelled; requests under way are then cut off. Binds again when it was run before.
@@ -122,17 +126,18 @@ class HttpService:
         Raises:
             ConfigError: As `bind`.
         """
-        if not self._listeners:
+        if self._listeners is None:
             await self.bind()
-        listeners, self._listeners = self._listeners, []
+        listeners, self._listeners = self._listeners, None
+        assert listeners is not None, "it was bound"
         task_status.started()
-        await trio.serve_listeners(self.serve_connection, listeners)
+        await listeners.serve(self.serve_connection)
 
     def close(self) -> None:
         """Give back a port that was bound and never served."""
-        listeners, self._listeners = self._listeners, []
-        for listener in listeners:
-            listener.socket.close()
+        listeners, self._listeners = self._listeners, None
+        if listeners is not None:
+            listeners.close()
 
     async def serve_connection(self, stream: trio.abc.Stream) -> None:
         """Answer the requests of one connection, one after another, and close it. If cancelled, it is cut off."""

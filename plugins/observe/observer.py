@@ -45,5 +45,5 @@ class Observer:
             from .http import HttpService, parse_address
             from .pages import make_pages
 
-            http = HttpService(parse_address(listener), make_pages(self._broker))
+            http = HttpService(parse_address(listener), make_pages(self._broker), self._broker.machine.network)
             yield Service("http", http.run, prepare=http.bind, close=http.close, address=http.address)

@@ -21,6 +21,7 @@ from odradek.kernel.api import (
     ErrorCode,
     KafkaError,
     RemoteStoreError,
+    Workers,
     id_text,
 )
 
@@ -33,7 +34,7 @@ from .small_files import get_small_file
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.kernel.api import Clock, ConfigView, IdSource, ObjectStore, TopicIdPartition
+    from odradek.kernel.api import Clock, ConfigView, IdSource, ObjectStore, Threads, TopicIdPartition
 
     from .cache import IndexCache, RunCache, RunFolder
     from .manifest import StoredSegment
@@ -108,6 +109,7 @@ class ColdReads:
         indexes: IndexCache,
         clock: Clock,
         ids: IdSource,
+        threads: Threads,
         settings: Callable[[], ReadSettings],
     ) -> None:
         """Make it.
@@ -119,6 +121,7 @@ class ColdReads:
             indexes: Keeps indexes.
             clock: The monotonic one is used.
             ids: Names files.
+            threads: Who waits for the store.
             settings: Asked for each read.
         """
         self._open_store = open_store
@@ -128,7 +131,7 @@ class ColdReads:
         self._clock = clock
         self._ids = ids
         self._settings = settings
-        self._limiter = trio.CapacityLimiter(1)
+        self._workers = Workers(threads, 1)
         self._nursery: trio.Nursery | None = None
         self._waiting: dict[tuple[str, int], list[Callable[[], None]]] = {}
         self._failures: dict[tuple[str, int], tuple[int, KafkaError]] = {}
@@ -136,7 +139,7 @@ class ColdReads:
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Work until cancelled; who waits then is not called any more."""
-        await trio.to_thread.run_sync(self._folder.clear)
+        await self._workers.run_sync(self._folder.clear)
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
             self._waiting.clear()
@@ -197,7 +200,7 @@ class ColdReads:
         if self._nursery is None or (done is None and len(self._waiting) >= settings.threads):
             return
         self._waiting[place.key] = [done] if done is not None else []
-        self._limiter.total_tokens = settings.threads
+        self._workers.resize(settings.threads)
         self._nursery.start_soon(self._get, place, settings)
 
     async def _get(self, place: ColdPlace, settings: ReadSettings) -> None:
@@ -214,7 +217,7 @@ class ColdReads:
                 run_bytes=settings.run_bytes,
                 file_name=id_text(self._ids.new_id()),
             )
-            got = await trio.to_thread.run_sync(get, limiter=self._limiter)
+            got = await self._workers.run_sync(get)
             self._indexes.max_bytes = settings.index_bytes
             self._indexes.put(index_name, got.index)
             self._runs.put(segment.uid, got.run)

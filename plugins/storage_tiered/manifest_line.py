@@ -6,8 +6,9 @@ that this broker knows, puts that, and remembers it.
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
+
+from odradek.kernel.api import Lock
 
 from .manifests import put_next
 
@@ -23,7 +24,7 @@ class ManifestLine:
     """The newest manifest that this broker knows. May be used by any thread."""
 
     def __init__(self, newest: Manifest | None = None) -> None:
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self.newest = newest
 
     def take(self, manifest: Manifest) -> None:

@@ -20,7 +20,6 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import attrs
-import trio
 
 from odradek.kernel.api import (
     HEADER_SIZE,
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from odradek.kernel.api import BrokerHandle, DiskWork, ObjectStore, SegmentInfo, SegmentSource
+    from odradek.kernel.api import BrokerHandle, DiskWork, ObjectStore, SegmentInfo, SegmentSource, Workers
 
     from .log import TieredPartitionLog
     from .manifest import Manifest, StoredSegment
@@ -76,7 +75,7 @@ class Passes:
         *,
         broker: BrokerHandle,
         open_store: Callable[[], ObjectStore],
-        limiter: Callable[[], trio.CapacityLimiter],
+        workers: Callable[[], Workers],
         staging: Path,
         pace: Pace,
     ) -> None:
@@ -85,13 +84,13 @@ class Passes:
         Args:
             broker: The broker.
             open_store: Returns the store; called on worker threads.
-            limiter: Returns the one for worker threads; asked for each piece of work.
+            workers: Returns the worker threads; asked for each piece of work.
             staging: A folder for segments of storages that keep no files.
             pace: How fast segments may be sent, all logs together.
         """
         self._broker = broker
         self._open_store = open_store
-        self._limiter = limiter
+        self._workers = workers
         self._staging = staging
         self._pace = pace
         self._files = broker.files
@@ -312,15 +311,10 @@ class Passes:
     # --------------------------------------------------------------------------------------------------------- threads
 
     async def _do(self, work: DiskWork) -> None:
-        error: Exception | None = None
-        try:
-            await trio.to_thread.run_sync(work.run, limiter=self._limiter())
-        except Exception as exc:  # `finish` tells it, with what it means
-            error = exc
-        work.finish(error)
+        await self._workers().do(work)
 
     async def _in_thread(self, function: Callable[[], _T]) -> _T:
-        return await trio.to_thread.run_sync(function, limiter=self._limiter())
+        return await self._workers().run_sync(function)
 
 
 def _difference(store: ObjectStore, manifest: Manifest, sources: Sequence[SegmentSource]) -> str:

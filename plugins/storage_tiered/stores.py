@@ -9,13 +9,12 @@ with a folder, pays nothing for it. All of its calls release the interpreter loc
 from __future__ import annotations
 
 import datetime
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from odradek.kernel.api import ConfigError, ObjectInfo, ObjectMissingError
+from odradek.kernel.api import ConfigError, Lock, ObjectInfo, ObjectMissingError
 
 from .folder_store import FolderStore
 from .store_errors import explain, is_beyond_the_end
@@ -40,7 +39,7 @@ REQUESTS_AT_ONCE: Final = 8
 _BACKOFF: Final = {"init_backoff": datetime.timedelta(milliseconds=100), "max_backoff": datetime.timedelta(seconds=1)}
 
 _memories: dict[str, Any] = {}
-_memories_lock = threading.Lock()
+_memories_lock = Lock()
 
 
 @contextmanager

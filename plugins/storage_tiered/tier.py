@@ -20,6 +20,7 @@ from odradek.kernel.api import (
     StorageError,
     StoreRefusedError,
     StoreUnavailableError,
+    Workers,
 )
 
 from .bucket import StoredTopic, claim, load_cluster_id, put_topic
@@ -132,7 +133,7 @@ class TieredStorage:
         self._told_full_ms = 0
         self.garbage_objects = 0
         self._wake = trio.Event()
-        self._limiter = trio.CapacityLimiter(1)
+        self._workers = Workers(broker.machine.threads, 1)
 
     @cached_property
     def _paths(self) -> TierPaths:
@@ -149,6 +150,7 @@ class TieredStorage:
             indexes=IndexCache(config.get_int(INDEX_BYTES_KEY)),
             clock=self.broker.clock,
             ids=self.broker.ids,
+            threads=self.broker.machine.threads,
             settings=lambda: ReadSettings.of(self.broker.config),
         )
 
@@ -158,15 +160,15 @@ class TieredStorage:
         return Passes(
             broker=self.broker,
             open_store=self.open_store,
-            limiter=self._copiers,
+            workers=self._copiers,
             staging=self._paths.cache,
             pace=Pace(lambda: self.broker.config.get_int("remote.log.manager.copy.max.bytes.per.second")),
         )
 
-    def _copiers(self) -> trio.CapacityLimiter:
-        """Return the limiter of the worker threads, as many as the broker wants now."""
-        self._limiter.total_tokens = self.broker.config.get_int("remote.log.manager.copier.thread.pool.size")
-        return self._limiter
+    def _copiers(self) -> Workers:
+        """Return the worker threads, as many as the broker wants now."""
+        self._workers.resize(self.broker.config.get_int("remote.log.manager.copier.thread.pool.size"))
+        return self._workers
 
     @cached_property
     def _found_batches(self) -> FoundBatches:
@@ -236,7 +238,7 @@ class TieredStorage:
         """Visit every log when it is due, until cancelled; who is cancelled leaves nothing half done that counts."""
         for track in self._tracks.values():
             track.is_busy = False
-        self._noted_deletions = tuple(await trio.to_thread.run_sync(self._pending.load))
+        self._noted_deletions = tuple(await self.broker.machine.threads.run_sync(self._pending.load))
         for partition in self._noted_deletions:
             self._deletions.setdefault(partition, _Track())
         async with trio.open_nursery() as nursery:
@@ -263,7 +265,7 @@ class TieredStorage:
         """Keep what is to be removed from the store, so that the next start knows."""
         wanted = tuple(self._deletions)
         if wanted != self._noted_deletions:
-            await trio.to_thread.run_sync(self._pending.save, wanted)
+            await self.broker.machine.threads.run_sync(self._pending.save, wanted)
             self._noted_deletions = wanted
 
     def _is_due(self, partition: TopicIdPartition, track: _Track, now_ms: int) -> bool:
@@ -360,7 +362,7 @@ class TieredStorage:
             self._stored_topics[view.topic_id] = topic
 
     async def _in_thread(self, function: Callable[[], _T]) -> _T:
-        return await trio.to_thread.run_sync(function, limiter=self._copiers())
+        return await self._copiers().run_sync(function)
 
     # -------------------------------------------------------------------------------------------------------- failures
 

@@ -106,7 +106,7 @@ def test_deleted_files_stay_for_as_long_as_is_said(tmp_path: Path) -> None:
         await virtual.until(lambda: len(names(tmp_path, "*-0/*.log.deleted")) == 2)
         await virtual.passes(1.2)
         await virtual.until(lambda: names(tmp_path / "follows-0", "*.deleted") == [])
-        await virtual.until(lambda: parts.upkeep._limiter.borrowed_tokens == 0)
+        await virtual.until(lambda: parts.upkeep._worker.busy_count == 0)
         await virtual.passes(9)
         assert names(tmp_path / "decides-0", "*.log.deleted") != []
         await virtual.passes(2)
@@ -114,7 +114,7 @@ def test_deleted_files_stay_for_as_long_as_is_said(tmp_path: Path) -> None:
         run_at_once(parts.replicas.delete_topic_in_steps("decides", 1))
         await virtual.passes(19)
         # What it has just removed nothing of has to end, before it can be due again.
-        await virtual.until(lambda: parts.upkeep._limiter.borrowed_tokens == 0)
+        await virtual.until(lambda: parts.upkeep._worker.busy_count == 0)
         assert names(tmp_path, "decides-0*") != []
         await virtual.passes(2)
         await virtual.until(lambda: names(tmp_path, "decides-0*") == [])

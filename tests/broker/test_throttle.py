@@ -2,24 +2,33 @@
 
 import pytest
 
+from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.machine.throttle import Throttle
 
 
 class Time:
-    """A clock that waiting moves."""
+    """A clock that waiting moves, and what is waited for."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
         self.rate = 1000.0
         self.changes: dict[float, float] = {}
 
-    def wait(self, seconds: float) -> None:
-        self.now_s += seconds
+    def is_set(self) -> bool:
+        return False
+
+    def set(self) -> None:
+        raise AssertionError("nobody stops it")
+
+    def wait(self, timeout: float | None = None) -> bool:
+        assert timeout is not None, "nobody wakes who waits for ever"
+        self.now_s += timeout
         for at_s in [at_s for at_s in self.changes if at_s <= self.now_s]:
             self.rate = self.changes.pop(at_s)
+        return False
 
     def throttle(self) -> Throttle:
-        return Throttle(lambda: self.rate, lambda: self.now_s, self.wait)
+        return Throttle(lambda: self.rate, lambda: self.now_s, self)
 
 
 @pytest.mark.parametrize("size_bytes", [1, 100, 7_000])
@@ -51,7 +60,7 @@ def test_another_rate_acts_on_who_waits() -> None:
 
 
 def test_who_is_stopped_waits_no_more() -> None:
-    throttle = Throttle(lambda: 1e-6, lambda: 0.0)
+    throttle = Throttle(lambda: 1e-6, lambda: 0.0, SystemThreads().new_event())
     throttle.stop()
 
     throttle.note(1_000_000)

@@ -15,6 +15,8 @@ from odradek.kernel.cleanup.workers import ThreadWorker
 from odradek.kernel.contracts.cleanup import CleanupSettings
 from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.machine.files import Files
+from odradek.kernel.machine.system.machine import real_machine
+from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.partitions.append_check import NOT_NEEDED
 from odradek.kernel.partitions.replica import AppendOrigin, Replica
 from odradek.kernel.records.batch import is_crc_valid, read_header
@@ -87,8 +89,9 @@ class CompactedTopic:
             replicas=self.hosted.replicas,
             policies=Policies(odradek_cleanup_policies()),
             clock=self.hosted.clock,
+            threads=SystemThreads(),
             settings=lambda: CompactorSettings(True, 1, memory_bytes, 0.9, 100, 1e300, 15_000),
-            start_worker=ThreadWorker,
+            start_worker=lambda job: ThreadWorker(job, real_machine()),
         )
 
     @property

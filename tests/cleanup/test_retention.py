@@ -15,6 +15,7 @@ from odradek.kernel.cleanup.retention import Retention, RetentionSettings
 from odradek.kernel.contracts.cleanup import CleanupPlan, CleanupPolicy, CleanupSettings, Deletion, LogState
 from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.contracts.tiering import TierSettings
+from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.types import IsolationLevel
 from odradek.plugins.cleanup.delete import DeletePolicy
@@ -54,6 +55,7 @@ def clean(hosted: Hosted, policies: Policies | None = None, **settings: int | tu
         replicas=hosted.replicas,
         policies=policies or Policies({"delete": DeletePolicy()}),
         clock=hosted.clock,
+        threads=SystemThreads(),
         settings=lambda: RetentionSettings(300_000),
     )
     trio.run(retention.clean)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from odradek.kernel.cleanup.log_states import Policies
 from odradek.kernel.cleanup.metrics import cleanup_metrics
 from odradek.kernel.cleanup.retention import Retention, RetentionSettings
 from odradek.kernel.cleanup.workers import start_worker
+from odradek.kernel.machine.system.machine import real_machine
+from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.records.batch import read_header
 from odradek.plugins.cleanup import odradek_cleanup_policies
 from tests.cleanup.compacted import CompactedTopic, Seen, Wanted
@@ -55,8 +58,9 @@ def compactor_of(topic: CompactedTopic, policies: Mapping[str, CleanupPolicy]) -
         replicas=topic.hosted.replicas,
         policies=Policies(policies),
         clock=topic.hosted.clock,
+        threads=SystemThreads(),
         settings=lambda: CompactorSettings(True, 1, 1 << 20, 0.9, 1 << 19, 1e300, 15_000),
-        start_worker=start_worker,
+        start_worker=partial(start_worker, machine=real_machine()),
     )
 
 
@@ -65,6 +69,7 @@ def retain(topic: CompactedTopic) -> Retention:
         replicas=topic.hosted.replicas,
         policies=Policies(odradek_cleanup_policies()),
         clock=topic.hosted.clock,
+        threads=SystemThreads(),
         settings=lambda: RetentionSettings(1),
     )
     trio.run(retention.clean)

@@ -25,6 +25,8 @@ from odradek.kernel.cleanup.log_states import Policies
 from odradek.kernel.cleanup.retention import Retention, RetentionSettings
 from odradek.kernel.cleanup.workers import ThreadWorker
 from odradek.kernel.errors import StorageError
+from odradek.kernel.machine.system.machine import real_machine
+from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.records.key_table import NO_VERSION, last_header, number_of
 from odradek.plugins.cleanup import odradek_cleanup_policies
@@ -101,7 +103,7 @@ class CutShort(ThreadWorker):
     steps = 1
 
     def __init__(self, job: CompactionJob) -> None:
-        super().__init__(job)
+        super().__init__(job, real_machine())
         self.left = self.steps
 
     def next_step(self) -> Step:
@@ -181,6 +183,7 @@ class World:
             replicas=self.topic.hosted.replicas,
             policies=Policies(odradek_cleanup_policies()),
             clock=self.topic.hosted.clock,
+            threads=SystemThreads(),
             settings=lambda: CompactorSettings(True, 1, 1 << 20, 0.9, 100, 1e300, 15_000),
             start_worker=worker,
         )
@@ -194,6 +197,7 @@ class World:
             replicas=self.topic.hosted.replicas,
             policies=Policies(odradek_cleanup_policies()),
             clock=self.topic.hosted.clock,
+            threads=SystemThreads(),
             settings=lambda: RetentionSettings(1),
         )
         trio.run(retention.clean)

@@ -8,6 +8,7 @@ import pickle
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -31,6 +32,9 @@ from odradek.kernel.cleanup.workers import (
     start_worker,
 )
 from odradek.kernel.contracts.cleanup import CleanupPlan, CleanupPolicy, Compaction, LogState
+from odradek.kernel.machine.system.machine import real_machine
+from odradek.kernel.machine.system.processes import SystemProcess, SystemProcesses
+from odradek.kernel.machine.system.threads import SystemThreads
 from tests.cleanup.compacted import CompactedTopic
 from tests.waiting import until_async
 
@@ -48,18 +52,26 @@ class KilledWorker(ProcessWorker):
     """Is killed before it gets its job."""
 
     def __init__(self, job: CompactionJob) -> None:
-        super().__init__(job)
-        os.kill(self._process.pid, signal.SIGKILL)
+        super().__init__(job, SystemProcesses())
+        assert isinstance(self._process, SystemProcess)
+        os.kill(self._process.process_id, signal.SIGKILL)
 
 
-class FullDisk(ThreadWorker):
+class OnThread(ThreadWorker):
+    """One on this machine."""
+
+    def __init__(self, job: CompactionJob) -> None:
+        super().__init__(job, real_machine())
+
+
+class FullDisk(OnThread):
     """Finds no room."""
 
     def next_step(self) -> Step:
         raise OSError(28, "No space left on device")
 
 
-class Hanging(ThreadWorker):
+class Hanging(OnThread):
     """Gives nothing until somebody has told of it; what it would do then touches nothing."""
 
     ends_at_close = True
@@ -91,8 +103,9 @@ def compactor_of(
         replicas=topic.hosted.replicas,
         policies=policies or made._policies,
         clock=topic.hosted.clock,
+        threads=SystemThreads(),
         settings=settings,
-        start_worker=start or start_worker,
+        start_worker=start or partial(start_worker, machine=real_machine()),
     )
 
 
@@ -227,7 +240,7 @@ class Talks(KeyTable):
 
 
 def test_what_a_policy_prints_disturbs_nothing(topic: CompactedTopic) -> None:
-    worker = ProcessWorker(attrs.evolve(job_of(topic), compaction=Compaction(0, 3, 1.0, Talks)))
+    worker = ProcessWorker(attrs.evolve(job_of(topic), compaction=Compaction(0, 3, 1.0, Talks)), SystemProcesses())
     steps = [worker.next_step(), worker.next_step()]
     worker.close()
 
@@ -235,13 +248,11 @@ def test_what_a_policy_prints_disturbs_nothing(topic: CompactedTopic) -> None:
 
 
 def test_a_worker_ends_when_its_broker_does(topic: CompactedTopic) -> None:
-    worker = ProcessWorker(job_of(topic))
-    stdin = worker._process.stdin
-    assert stdin is not None
-    pickle.dump(job_of(topic, bytes_per_second=1), stdin)
-    stdin.close()
+    worker = ProcessWorker(job_of(topic), SystemProcesses())
+    pickle.dump(job_of(topic, bytes_per_second=1), worker._process.stdin)
+    worker._process.stdin.close()
 
-    assert worker._process.wait(30) == BROKER_GONE
+    assert worker._process.last_words()[0] == BROKER_GONE
     worker.close()
 
 
@@ -269,12 +280,13 @@ def test_a_job_that_is_cancelled_ends_its_process_and_changes_nothing(topic: Com
 
 
 def test_metrics_tell_what_was_done(topic: CompactedTopic) -> None:
-    compactor = compactor_of(topic, ThreadWorker)
+    compactor = compactor_of(topic, OnThread)
     topic.compact(compactor)
     retention = Retention(
         replicas=topic.hosted.replicas,
         policies=Policies({}),
         clock=topic.hosted.clock,
+        threads=SystemThreads(),
         settings=lambda: RetentionSettings(1),
     )
     told = {metric.name: metric.read()[()] for _, metric in cleanup_metrics(retention, compactor)}
@@ -285,7 +297,7 @@ def test_metrics_tell_what_was_done(topic: CompactedTopic) -> None:
 
 
 def test_how_long_no_log_was_looked_at_is_known(topic: CompactedTopic) -> None:
-    compactor = compactor_of(topic, ThreadWorker)
+    compactor = compactor_of(topic, OnThread)
     topic.hosted.clock.advance(20_000)
     before_ms = compactor.silence_ms()
 
@@ -303,7 +315,7 @@ def test_how_long_no_log_was_looked_at_is_known(topic: CompactedTopic) -> None:
 
 
 async def test_a_pass_on_a_thread_is_not_begun_anew_beside_itself(topic: CompactedTopic) -> None:
-    class OnThread(Hanging):
+    class HangingOnThread(Hanging):
         ends_at_close = False
 
     started: list[Worker] = []
@@ -311,7 +323,7 @@ async def test_a_pass_on_a_thread_is_not_begun_anew_beside_itself(topic: Compact
     Hanging.told.clear()
 
     def start(job: CompactionJob) -> Worker:
-        started.append(OnThread(job))
+        started.append(HangingOnThread(job))
         return started[-1]
 
     topic.flush()
@@ -338,7 +350,7 @@ async def test_settings_that_are_altered_during_a_pass_have_it_begun_anew(topic:
 
     def start(job: CompactionJob) -> Worker:
         jobs.append(job)
-        return Hanging(job) if len(jobs) == 1 else ThreadWorker(job)
+        return Hanging(job) if len(jobs) == 1 else OnThread(job)
 
     topic.flush()
     compactor = compactor_of(topic, start, settings=lambda: settings[0])

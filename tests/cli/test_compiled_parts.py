@@ -12,7 +12,7 @@ import pytest
 from odradek import __version__
 from odradek.cli.demo.stage import Stage
 from odradek.cli.demo.story import tell
-from odradek.kernel.machine.compiled_parts import PARTS, missing_parts, told
+from odradek.kernel.machine.system.compiled_parts import PARTS, missing_parts, told
 
 if TYPE_CHECKING:
     from odradek.cli.demo.broker_process import BrokerProcess
@@ -37,7 +37,7 @@ def test_every_part_that_is_built_is_known() -> None:
 def test_the_version_is_all_that_is_said_where_everything_is_compiled(
     command: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("odradek.kernel.machine.compiled_parts.missing_parts", list)
+    monkeypatch.setattr("odradek.kernel.machine.system.compiled_parts.missing_parts", list)
 
     assert command.run("--version").out == f"odradek {__version__}\n"
 

@@ -21,6 +21,8 @@ from odradek.kernel.errors import ConfigError, CorruptionError, KafkaError, Stor
 from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.machine.files import OsFiles
 from odradek.kernel.machine.ids import RandomIds
+from odradek.kernel.machine.system.threads import SystemThreads
+from odradek.kernel.machine.threads import Workers
 from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.metadata.image import MetadataImage
 from odradek.kernel.metadata.record_makers import image_records
@@ -86,7 +88,7 @@ def make_metadata(storage: Storage, *, clock: ManualClock | None = None, bytes_b
         clock=clock or ManualClock(),
         files=storage.files,
         cluster_id=CLUSTER_ID,
-        limiter=trio.CapacityLimiter(1),
+        worker=Workers(SystemThreads(), 1),
         snapshots=SnapshotSettings(bytes_between=bytes_between, interval_ms=1000),
     )
 

@@ -21,6 +21,7 @@ from odradek.kernel.errors import ErrorCode
 from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.machine.files import Files, OsFiles
 from odradek.kernel.machine.ids import RandomIds
+from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.partitions.replica import AppendOrigin, Replica, TopicSettings
 from odradek.kernel.partitions.replica_manager import ReplicaManager
 from odradek.kernel.partitions.topic_plan import TopicPlan
@@ -92,6 +93,7 @@ class World:
             [(f"plugin{number}", each) for number, each in enumerate(offered)],
             replicas=self.replicas,
             clock=self.clock,
+            threads=SystemThreads(),
             wheel=self.wheel,
             config=lambda: self.config,
             topic_partitions=lambda name: len(self.replicas.topics[name].partitions) if self.has(name) else None,

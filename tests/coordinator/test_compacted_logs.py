@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from odradek.kernel.api import NO_PRODUCER, ProducerIdentity, TopicPartition
 from odradek.kernel.coordinator.hosted_shard import HostedShard, ShardState
 from odradek.kernel.coordinator.loader import Load, LoadCounters, Loader
+from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.plugins.groups.classic.group import ClassicGroup
 from odradek.plugins.groups.consumer.group import ConsumerGroup
 from odradek.plugins.groups.shard import GroupShard
@@ -77,7 +78,7 @@ def load(topic: CompactedTopic, shard: Any, decode: Callable[..., Any]) -> Any:
     """Load a shard by the coordinators' loader, and return it."""
     hosted = SimpleNamespace(state=ShardState.LOADING, replica=topic.replica, shard=shard)
     counters, done = LoadCounters(), trio.Event()
-    loader = Loader(write_staged=lambda: None, fail=lambda replica, error: None)
+    loader = Loader(write_staged=lambda: None, fail=lambda replica, error: None, threads=SystemThreads())
     coordinator: Any = SimpleNamespace(decode=decode)
 
     async def main() -> None:

@@ -13,6 +13,7 @@ from odradek.kernel.contracts.tiering import Tier, TierSettings
 from odradek.kernel.machine.clock import Clock, ManualClock
 from odradek.kernel.machine.files import Files, OsFiles
 from odradek.kernel.machine.ids import RandomIds
+from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.machine.throttle import Throttle
 from odradek.kernel.partitions.append_check import NOT_NEEDED
 from odradek.kernel.partitions.replica import Replica, TopicSettings
@@ -53,7 +54,7 @@ def make_manager(
 
 def unlimited() -> Throttle:
     """Return one that no disk reaches."""
-    return Throttle(lambda: 1e300, lambda: 0.0)
+    return Throttle(lambda: 1e300, lambda: 0.0, SystemThreads().new_event())
 
 
 class Hosted:

@@ -15,6 +15,8 @@ from odradek.kernel.contracts.storage import NO_LIMIT, LogConfig
 from odradek.kernel.dispatch.handlers.api_35_describe_log_dirs import DescribeLogDirsHandler
 from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
 from odradek.kernel.machine.files import OsFiles
+from odradek.kernel.machine.system.threads import SystemThreads
+from odradek.kernel.machine.threads import Workers
 from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.flush_service import FlushService
 from odradek.kernel.partitions.log_move import begin_move, move_replica
@@ -89,7 +91,7 @@ def other_dir(hosted: Hosted, replica: Replica) -> str:
 
 def run(hosted: Hosted, scenario: Callable[[FlushService, trio.Nursery], Awaitable[None]]) -> None:
     async def main() -> None:
-        service = FlushService(hosted.replicas)
+        service = FlushService(hosted.replicas, SystemThreads())
         async with trio.open_nursery() as nursery:
             await nursery.start(service.run)
             await scenario(service, nursery)
@@ -98,9 +100,9 @@ def run(hosted: Hosted, scenario: Callable[[FlushService, trio.Nursery], Awaitab
     trio.run(main)
 
 
-async def move(replicas: ReplicaManager, replica: Replica, log_dir: str, limiter: trio.CapacityLimiter) -> None:
+async def move(replicas: ReplicaManager, replica: Replica, log_dir: str, worker: Workers) -> None:
     begin_move(replicas, replica, log_dir, unlimited())
-    await move_replica(replicas, replica, limiter)
+    await move_replica(replicas, replica, worker)
 
 
 def ask(hosted: Hosted, service: FlushService, *replicas: Replica) -> None:
@@ -122,7 +124,7 @@ def test_a_flush_of_a_log_that_moved_meanwhile_does_not_take_the_replica_offline
         files.hold("fsync")
         ask(hosted, service, slow, moved)
         await files.wait_held()
-        await move(hosted.replicas, moved, other_dir(hosted, moved), trio.CapacityLimiter(1))
+        await move(hosted.replicas, moved, other_dir(hosted, moved), Workers(SystemThreads(), 1))
         ask(hosted, service, moved)
         files.may_go_on.set()
         await until_async(lambda: service.flushes_count >= 2)
@@ -230,7 +232,7 @@ def test_a_move_counts_what_it_flushed_and_wakes_who_waits(hosted: Hosted, progr
     replica = hosted.produce("t", 0, 3)
     before = replica.high_watermark
     progressed.clear()
-    trio.run(move, hosted.replicas, replica, other_dir(hosted, replica), trio.CapacityLimiter(1))
+    trio.run(move, hosted.replicas, replica, other_dir(hosted, replica), Workers(SystemThreads(), 1))
 
     assert (before, replica.high_watermark, replica.appended_offset) == (0, 3, 3)
     assert "t" in progressed
@@ -247,7 +249,7 @@ def test_a_replica_serves_while_it_is_copied_and_what_comes_meanwhile_moves_too(
     async def main() -> None:
         async with trio.open_nursery() as nursery:
             files.hold("pread")
-            nursery.start_soon(move, hosted.replicas, replica, target, trio.CapacityLimiter(1))
+            nursery.start_soon(move, hosted.replicas, replica, target, Workers(SystemThreads(), 1))
             await files.wait_held()
             hosted.produce("t", 3, 2)
             described = DescribeLogDirsHandler(replicas=hosted.replicas).handle(
@@ -261,7 +263,7 @@ def test_a_replica_serves_while_it_is_copied_and_what_comes_meanwhile_moves_too(
                 if part.is_future_key
             )
             with pytest.raises(KafkaError):
-                await move(hosted.replicas, replica, target, trio.CapacityLimiter(1))
+                await move(hosted.replicas, replica, target, Workers(SystemThreads(), 1))
             files.may_go_on.set()
 
     trio.run(main)
@@ -289,7 +291,7 @@ def test_a_replica_refuses_while_its_log_is_swapped_and_takes_new_leadership_aft
         return begin_swap(move)
 
     monkeypatch.setattr(MoveWork, "begin_swap", while_paused)
-    trio.run(move, hosted.replicas, replica, target, trio.CapacityLimiter(1))
+    trio.run(move, hosted.replicas, replica, target, Workers(SystemThreads(), 1))
 
     assert codes == [ErrorCode.KAFKA_STORAGE_ERROR]
     assert (replica.log.log_dir, replica.leader_epoch, replica.is_leader) == (target, 4, True)
@@ -312,7 +314,7 @@ def test_a_topic_deleted_while_it_moves_leaves_nothing_to_its_namesake(hosted: H
 
     async def refused(replica: Replica, target: str) -> None:
         with pytest.raises((StorageError, KafkaError)):
-            await move(hosted.replicas, replica, target, trio.CapacityLimiter(1))
+            await move(hosted.replicas, replica, target, Workers(SystemThreads(), 1))
 
     trio.run(main)
     namesake = hosted.replicas.get("t", 0)
@@ -331,7 +333,7 @@ def test_a_cancelled_move_stops_at_its_next_chunk_and_the_replica_goes_on_where_
     async def main() -> None:
         files.hold("pread")
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(move, hosted.replicas, replica, target, trio.CapacityLimiter(1))
+            nursery.start_soon(move, hosted.replicas, replica, target, Workers(SystemThreads(), 1))
             await files.wait_held()
             nursery.cancel_scope.cancel()
             with trio.CancelScope(shield=True):
@@ -352,10 +354,10 @@ def test_a_move_cancelled_before_the_log_was_closed_counts_nothing_that_is_not_f
     replica = hosted.produce("t", 0)
 
     async def main() -> None:
-        limiter = trio.CapacityLimiter(1)
+        worker = Workers(SystemThreads(), 1)
         files.hold("fsync")
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(move, hosted.replicas, replica, other_dir(hosted, replica), limiter)
+            nursery.start_soon(move, hosted.replicas, replica, other_dir(hosted, replica), worker)
             await files.wait_held()
             hosted.produce("t", 1)  # while it is copied
             nursery.cancel_scope.cancel()
@@ -380,7 +382,7 @@ def test_a_move_that_fails_leaves_the_replica_where_it_was(hosted: Hosted) -> No
     (Path(target) / "t-0").mkdir()
     (Path(target) / "t-0" / "00000000000000000000.log").touch()
     with pytest.raises(StorageError):
-        trio.run(move, hosted.replicas, replica, target, trio.CapacityLimiter(1))
+        trio.run(move, hosted.replicas, replica, target, Workers(SystemThreads(), 1))
 
     assert (replica.log.log_dir, replica.offline_reason) == (here, None)
     assert hosted.produce("t", 3).log.log_end_offset == 4
@@ -403,8 +405,9 @@ def test_a_new_log_takes_no_records_that_lie_where_it_is_to_be(hosted: Hosted) -
 def upkeep(hosted: Hosted) -> Upkeep:
     return Upkeep(
         replicas=hosted.replicas,
-        flushes=FlushService(hosted.replicas),
+        flushes=FlushService(hosted.replicas, SystemThreads()),
         clock=hosted.clock,
+        threads=SystemThreads(),
         settings=UpkeepSettings(
             checkpoint_interval_ms=5_000,
             snapshot_interval_ms=60_000,

@@ -14,6 +14,7 @@ from odradek.kernel.contracts.api_handler import AS_TASK, RequestContext
 from odradek.kernel.dispatch.handlers import api_02_list_offsets
 from odradek.kernel.dispatch.handlers.api_02_list_offsets import ListOffsetsHandler
 from odradek.kernel.machine.files import OsFiles
+from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.partitions.timestamp_lookup import TimestampOffset, find_in_batch
 from odradek.kernel.records.batch import encode_batch, read_header
 from odradek.kernel.records.record import encode_record
@@ -74,7 +75,7 @@ def reopened(directory: Path, files: WatchedFiles) -> Hosted:
 def test_a_cold_time_is_a_task_whose_disk_waits_on_a_thread(tmp_path: Path) -> None:
     files = WatchedFiles()
     hosted = reopened(tmp_path, files)
-    handler = ListOffsetsHandler(replicas=hosted.replicas, cold_timeout_ms=lambda: 30_000)
+    handler = ListOffsetsHandler(replicas=hosted.replicas, cold_timeout_ms=lambda: 30_000, threads=SystemThreads())
     wanted = request(hosted.clock.now_ms() + 1_000, MAX_TIMESTAMP)
 
     assert handler.handle(wanted, CONTEXT) is AS_TASK
@@ -87,7 +88,7 @@ def test_a_cold_time_is_a_task_whose_disk_waits_on_a_thread(tmp_path: Path) -> N
 
 def test_the_ends_of_a_log_are_told_at_once(tmp_path: Path) -> None:
     hosted = reopened(tmp_path, WatchedFiles())
-    handler = ListOffsetsHandler(replicas=hosted.replicas, cold_timeout_ms=lambda: 30_000)
+    handler = ListOffsetsHandler(replicas=hosted.replicas, cold_timeout_ms=lambda: 30_000, threads=SystemThreads())
 
     assert offsets(handler.handle(request(EARLIEST_TIMESTAMP, LATEST_TIMESTAMP), CONTEXT)) == [0, 9]
     hosted.replicas.close()
@@ -107,7 +108,7 @@ def test_a_batch_that_is_long_to_look_through_is_looked_through_on_a_thread(
     replica.append_as_leader(memoryview(batch), read_header(batch), 1)
     hosted.replicas.stage(replica)
     hosted.replicas.write_staged()
-    handler = ListOffsetsHandler(replicas=hosted.replicas, cold_timeout_ms=lambda: 30_000)
+    handler = ListOffsetsHandler(replicas=hosted.replicas, cold_timeout_ms=lambda: 30_000, threads=SystemThreads())
     threads = []
 
     def look(batch: bytes, timestamp: int, start_offset: int) -> TimestampOffset | None:
@@ -127,7 +128,7 @@ def test_many_times_are_a_task_however_brief_each_is(tmp_path: Path) -> None:
     hosted = Hosted(tmp_path)
     hosted.open("t")
     hosted.produce("t", 0, 3)
-    handler = ListOffsetsHandler(replicas=hosted.replicas, cold_timeout_ms=lambda: 30_000)
+    handler = ListOffsetsHandler(replicas=hosted.replicas, cold_timeout_ms=lambda: 30_000, threads=SystemThreads())
     few, many = request(*range(10)), request(*range(11))
 
     assert offsets(handler.handle(few, CONTEXT)) == [0] * 10

@@ -21,6 +21,7 @@ from odradek.kernel.contracts.cleanup import CleanupSettings
 from odradek.kernel.contracts.tiering import TierSettings
 from odradek.kernel.dispatch.handlers.api_02_list_offsets import ListOffsetsHandler
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.wire.messages.api_02_list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -44,7 +45,9 @@ class Setup:
         self.tier = FarTier()
         self.hosted = Hosted(directory, tier=self.tier)
         self.hosted.open("t", tier=TIERED)
-        self.handler = ListOffsetsHandler(replicas=self.hosted.replicas, cold_timeout_ms=lambda: 30_000)
+        self.handler = ListOffsetsHandler(
+            replicas=self.hosted.replicas, cold_timeout_ms=lambda: 30_000, threads=SystemThreads()
+        )
         self.begin_ms = self.hosted.clock.now_ms()
 
     @property

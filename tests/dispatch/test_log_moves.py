@@ -11,6 +11,7 @@ import pytest
 import trio
 
 from odradek.kernel.errors import ErrorCode, KafkaError
+from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.machine.throttle import Throttle
 from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.log_moves import LogMoves
@@ -23,6 +24,10 @@ from .hosted import Hosted, unlimited
 def elsewhere(hosted: Hosted, replica: Replica) -> str:
     (other,) = [path for path in hosted.dirs if path != replica.log.log_dir]
     return other
+
+
+def throttle_of(bytes_per_second: Callable[[], float]) -> Throttle:
+    return Throttle(bytes_per_second, time.perf_counter, SystemThreads().new_event())
 
 
 def serve(moves: LogMoves, scenario: Callable[[], Awaitable[None]]) -> None:
@@ -47,7 +52,7 @@ def test_several_moves_are_begun_at_once_and_done_one_after_another(hosted: Host
     replicas = [hosted.produce(topic, 0, 3) for topic in "abc"]
     targets = [elsewhere(hosted, replica) for replica in replicas]
     told: list[int] = []
-    moves = LogMoves(hosted.replicas, lambda: told.append(len(told)), unlimited)
+    moves = LogMoves(hosted.replicas, lambda: told.append(len(told)), unlimited, SystemThreads())
 
     async def scenario() -> None:
         for replica, target in zip(replicas, targets, strict=True):
@@ -67,7 +72,7 @@ def test_a_move_that_is_asked_for_again_is_one_move(hosted: Hosted) -> None:
     replica = hosted.produce("t", 0)
     target = elsewhere(hosted, replica)
     told: list[str] = []
-    moves = LogMoves(hosted.replicas, lambda: told.append("moved"), unlimited)
+    moves = LogMoves(hosted.replicas, lambda: told.append("moved"), unlimited, SystemThreads())
 
     async def scenario() -> None:
         moves.ask(replica, target)
@@ -84,7 +89,7 @@ def test_asking_for_where_it_is_ends_a_move_that_waits(hosted: Hosted) -> None:
     hosted.open("t")
     replica = hosted.produce("t", 0)
     here = replica.log.log_dir
-    moves = LogMoves(hosted.replicas, lambda: pytest.fail("nothing moves"), unlimited)
+    moves = LogMoves(hosted.replicas, lambda: pytest.fail("nothing moves"), unlimited, SystemThreads())
     moves.ask(replica, elsewhere(hosted, replica))
     moves.ask(replica, here)
 
@@ -102,7 +107,7 @@ def test_a_move_under_way_can_be_called_back_and_asked_for_anew(hosted: Hosted) 
     hosted.open("t")
     replica = hosted.produce("t", 0, 5)
     here, there = replica.log.log_dir, elsewhere(hosted, replica)
-    moves = LogMoves(hosted.replicas, lambda: None, unlimited)
+    moves = LogMoves(hosted.replicas, lambda: None, unlimited, SystemThreads())
 
     async def scenario() -> None:
         moves.ask(replica, there)
@@ -128,7 +133,12 @@ def test_a_move_that_is_called_back_is_no_error(hosted: Hosted, caplog: pytest.L
         is_asked.set()
         return 1e-6
 
-    moves = LogMoves(hosted.replicas, lambda: None, lambda: Throttle(bytes_per_second, time.perf_counter))
+    moves = LogMoves(
+        hosted.replicas,
+        lambda: None,
+        lambda: throttle_of(bytes_per_second),
+        SystemThreads(),
+    )
 
     async def scenario() -> None:
         moves.ask(replica, there)
@@ -146,7 +156,7 @@ def test_a_move_that_is_called_back_is_no_error(hosted: Hosted, caplog: pytest.L
 def test_a_topic_that_is_deleted_while_its_move_waits_is_gone(hosted: Hosted) -> None:
     hosted.open("t")
     replica = hosted.produce("t", 0)
-    moves = LogMoves(hosted.replicas, lambda: pytest.fail("nothing moves"), unlimited)
+    moves = LogMoves(hosted.replicas, lambda: pytest.fail("nothing moves"), unlimited, SystemThreads())
     moves.ask(replica, elsewhere(hosted, replica))
     run_at_once(hosted.replicas.delete_topic_in_steps("t", 1))
 
@@ -165,7 +175,7 @@ def test_what_is_not_done_when_the_broker_ends_is_done_after_the_next_start(host
         hosted.open(topic)
     replicas = [hosted.produce(topic, 0, 3) for topic in "abc"]
     targets = [elsewhere(hosted, replica) for replica in replicas]
-    moves = LogMoves(hosted.replicas, lambda: None, unlimited)
+    moves = LogMoves(hosted.replicas, lambda: None, unlimited, SystemThreads())
     for replica, target in zip(replicas, targets, strict=True):
         moves.ask(replica, target)
     moves.ask(replicas[1], replicas[1].log.log_dir)  # called back
@@ -182,7 +192,7 @@ def test_what_is_not_done_when_the_broker_ends_is_done_after_the_next_start(host
     hosted.restart()
     for topic in "abc":
         hosted.open(topic)
-    moves = LogMoves(hosted.replicas, lambda: None, unlimited)
+    moves = LogMoves(hosted.replicas, lambda: None, unlimited, SystemThreads())
     moves.go_on()
     begun = [hosted.replicas.get(topic, 0) for topic in "abc"]
 
@@ -198,11 +208,11 @@ def test_what_is_not_done_when_the_broker_ends_is_done_after_the_next_start(host
 def test_a_move_whose_topic_is_gone_at_the_next_start_is_forgotten(hosted: Hosted) -> None:
     hosted.open("t")
     replica = hosted.produce("t", 0)
-    LogMoves(hosted.replicas, lambda: None, unlimited).ask(replica, elsewhere(hosted, replica))
+    LogMoves(hosted.replicas, lambda: None, unlimited, SystemThreads()).ask(replica, elsewhere(hosted, replica))
     hosted.restart()
     assert len(hosted.replicas.unfinished_moves) == 1
     hosted.replicas.set_strays_aside(lambda partition: False)
-    LogMoves(hosted.replicas, lambda: pytest.fail("nothing moves"), unlimited).go_on()
+    LogMoves(hosted.replicas, lambda: pytest.fail("nothing moves"), unlimited, SystemThreads()).go_on()
 
     assert hosted.replicas.unfinished_moves == {}
     hosted.restart()
@@ -216,7 +226,7 @@ def test_a_replica_that_is_offline_does_not_move(hosted: Hosted) -> None:
     replica.go_offline("its disk failed")
 
     with pytest.raises(KafkaError) as caught:
-        LogMoves(hosted.replicas, lambda: None, unlimited).ask(replica, target)
+        LogMoves(hosted.replicas, lambda: None, unlimited, SystemThreads()).ask(replica, target)
     assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
@@ -236,7 +246,12 @@ def test_a_copy_waits_for_its_rate_goes_on_when_that_grows_and_can_be_called_bac
         is_asked.clear()
         await until_async(is_asked.is_set)
 
-    moves = LogMoves(hosted.replicas, lambda: None, lambda: Throttle(bytes_per_second, time.perf_counter))
+    moves = LogMoves(
+        hosted.replicas,
+        lambda: None,
+        lambda: throttle_of(bytes_per_second),
+        SystemThreads(),
+    )
 
     async def scenario() -> None:
         moves.ask(first, there)

@@ -16,6 +16,7 @@ from odradek.kernel.dispatch.handlers.api_34_alter_replica_log_dirs import Alter
 from odradek.kernel.dispatch.handlers.api_35_describe_log_dirs import DescribeLogDirsHandler
 from odradek.kernel.dispatch.handlers.api_61_describe_producers import DescribeProducersHandler
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.partitions.log_moves import LogMoves
 from odradek.kernel.types import IsolationLevel
 from odradek.kernel.wire.messages import api_21_delete_records as delete_records
@@ -155,7 +156,7 @@ def test_the_size_of_a_log_is_told(hosted: Hosted) -> None:
 
 def alter(hosted: Hosted, path: str, topic: str, *indexes: int) -> dict[int, int]:
     async def main() -> alter_dirs.AlterReplicaLogDirsResponse:
-        moves = LogMoves(hosted.replicas, lambda: None, unlimited)
+        moves = LogMoves(hosted.replicas, lambda: None, unlimited, SystemThreads())
         handler = AlterReplicaLogDirsHandler(replicas=hosted.replicas, moves=moves)
         moved = alter_dirs.AlterReplicaLogDirTopic(name=topic, partitions=list(indexes))
         request = alter_dirs.AlterReplicaLogDirsRequest(dirs=[alter_dirs.AlterReplicaLogDir(path=path, topics=[moved])])
@@ -273,7 +274,7 @@ def test_every_handler_can_give_every_part_an_error(hosted: Hosted) -> None:
         "",
     )
     moving = AlterReplicaLogDirsHandler(
-        replicas=replicas, moves=LogMoves(replicas, lambda: None, unlimited)
+        replicas=replicas, moves=LogMoves(replicas, lambda: None, unlimited, SystemThreads())
     ).error_response(
         alter_dirs.AlterReplicaLogDirsRequest(
             dirs=[

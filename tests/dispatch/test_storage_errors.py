@@ -13,6 +13,7 @@ from odradek.kernel.dispatch.handlers.api_02_list_offsets import ListOffsetsHand
 from odradek.kernel.dispatch.handlers.api_21_delete_records import DeleteRecordsHandler
 from odradek.kernel.dispatch.handlers.api_23_offset_for_leader_epoch import OffsetForLeaderEpochHandler
 from odradek.kernel.errors import ErrorCode, StorageError
+from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.wire.messages import api_02_list_offsets as list_offsets
 from odradek.kernel.wire.messages import api_21_delete_records as delete_records
 from odradek.kernel.wire.messages import api_23_offset_for_leader_epoch as leader_epoch
@@ -26,7 +27,7 @@ CONTEXT = cast("RequestContext", SimpleNamespace(api_version=5))
 def list_both(hosted: Hosted) -> Any:
     parts = [list_offsets.ListOffsetsPartition(partition_index=n, timestamp=5, current_leader_epoch=-1) for n in (0, 1)]
     request = list_offsets.ListOffsetsRequest(topics=[list_offsets.ListOffsetsTopic(name="t", partitions=parts)])
-    handler = ListOffsetsHandler(replicas=hosted.replicas, cold_timeout_ms=lambda: 30_000)
+    handler = ListOffsetsHandler(replicas=hosted.replicas, cold_timeout_ms=lambda: 30_000, threads=SystemThreads())
     return handler.handle(request, CONTEXT).topics[0].partitions
 
 

@@ -12,8 +12,8 @@ import trio
 
 from odradek.kernel.errors import ConfigError
 from odradek.kernel.machine.clock import SystemClock
-from odradek.kernel.machine.machine import real_machine
-from odradek.kernel.machine.network import SystemNetwork
+from odradek.kernel.machine.system.machine import real_machine
+from odradek.kernel.machine.system.network import SystemNetwork
 from odradek.kernel.network.listener import bind, plain_host, set_options
 from odradek.kernel.network.server import NetworkServer, make_loop
 from odradek.kernel.network.settings import ListenerSettings, LoopKind, NetworkSettings

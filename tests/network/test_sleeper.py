@@ -322,7 +322,8 @@ def test_the_reactor_looks_at_what_concerns_trio_once_and_lets_it_go_on() -> Non
 
     async def main() -> int:
         reactor = make_reactor(Service(), settings)
-        poller = reactor.poller = CountingPoller(reactor.poller)
+        poller: Any = CountingPoller(reactor.poller)
+        reactor.poller = poller
         take_over_sleep()
         with trio.fail_after(PATIENCE_S):
             async with trio.open_nursery() as nursery:

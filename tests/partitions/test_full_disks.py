@@ -13,6 +13,7 @@ from odradek.kernel.cleanup.log_states import Policies
 from odradek.kernel.cleanup.retention import Retention, RetentionSettings
 from odradek.kernel.contracts.cleanup import CleanupSettings
 from odradek.kernel.errors import ErrorCode, KafkaError
+from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.replica import Replica
 from odradek.plugins.cleanup.delete import DeletePolicy
@@ -45,7 +46,11 @@ class Filling:
         settings_of = lambda: RetentionSettings(300_000)  # noqa: E731 - it is a setting
         trio.run(
             Retention(
-                replicas=self.hosted.replicas, policies=policies, clock=self.hosted.clock, settings=settings_of
+                replicas=self.hosted.replicas,
+                policies=policies,
+                clock=self.hosted.clock,
+                threads=SystemThreads(),
+                settings=settings_of,
             ).clean
         )
 

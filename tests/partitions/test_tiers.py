@@ -13,6 +13,8 @@ from odradek.kernel.contracts.cleanup import CleanupSettings
 from odradek.kernel.contracts.storage import PartitionLog
 from odradek.kernel.contracts.tiering import TieredLog, TierSettings
 from odradek.kernel.errors import ErrorCode, KafkaError
+from odradek.kernel.machine.system.threads import SystemThreads
+from odradek.kernel.machine.threads import Workers
 from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.log_move import begin_move, move_replica
 from odradek.kernel.partitions.producer_snapshot import decode_snapshot
@@ -140,7 +142,7 @@ def test_a_moved_log_is_wrapped_again(hosted: Hosted, tier: FarTier) -> None:
     (other,) = set(hosted.dirs) - {replica.log.log_dir}
 
     begin_move(hosted.replicas, replica, other, unlimited())
-    trio.run(move_replica, hosted.replicas, replica, trio.CapacityLimiter(1))
+    trio.run(move_replica, hosted.replicas, replica, Workers(SystemThreads(), 1))
 
     assert (replica.log.log_dir, replica.log is replica.tiered_log) == (other, True)
     assert read_size(replica, 0) > 0

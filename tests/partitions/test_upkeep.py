@@ -16,6 +16,7 @@ from odradek.kernel.contracts.api_handler import RequestContext
 from odradek.kernel.contracts.storage import NO_LIMIT, LogConfig
 from odradek.kernel.dispatch.handlers.api_21_delete_records import DeleteRecordsHandler
 from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
+from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.machine.turnstile import SLICE_STEPS, run_at_once
 from odradek.kernel.partitions.flush_service import FlushService
 from odradek.kernel.partitions.producer_snapshot import SNAPSHOT_KIND, decode_snapshot
@@ -46,8 +47,10 @@ def hosted(tmp_path: Path) -> Iterator[Hosted]:
 
 
 def upkeep_of(hosted: Hosted, settings: UpkeepSettings = SETTINGS) -> tuple[Upkeep, FlushService]:
-    flushes = FlushService(hosted.replicas)
-    return Upkeep(replicas=hosted.replicas, flushes=flushes, clock=hosted.clock, settings=settings), flushes
+    flushes = FlushService(hosted.replicas, SystemThreads())
+    return Upkeep(
+        replicas=hosted.replicas, flushes=flushes, clock=hosted.clock, threads=SystemThreads(), settings=settings
+    ), flushes
 
 
 def do(hosted: Hosted, work: Callable[[Upkeep], Callable[[], Awaitable[None]]]) -> FlushService:
@@ -239,7 +242,11 @@ def test_work_is_done_as_often_as_its_key_says_and_never_without_a_pause(
     caplog.set_level(logging.ERROR)
     settings = attrs.evolve(SETTINGS, checkpoint_interval_ms=interval_ms)
     upkeep = Counting(
-        replicas=hosted.replicas, flushes=FlushService(hosted.replicas), clock=hosted.clock, settings=settings
+        replicas=hosted.replicas,
+        flushes=FlushService(hosted.replicas, SystemThreads()),
+        clock=hosted.clock,
+        threads=SystemThreads(),
+        settings=settings,
     )
     run_for(hosted, upkeep, 10.05)
 

@@ -175,7 +175,7 @@ def test_a_plugin_that_blocks_is_named_with_the_place_and_what_to_do(broker: Bro
 
     assert "plugin 'guilty_plugin' holds the broker up" in line
     assert re.search(r'place="guilty_plugin.py:\d+ in append"', line)
-    assert "`broker.run_in_thread`" in line
+    assert "a thread of `broker.machine`" in line
     innocent(client, "after_the_hold_up")
 
 

@@ -21,7 +21,7 @@ from ...contracts.pieces import ListPieces
 from ...contracts.storage import NO_LIMIT
 from ...contracts.tiering import RecordsAreRemoteError
 from ...errors import ErrorCode, KafkaError, StorageError
-from ...machine.threads import do_on_thread
+from ...machine.threads import Workers
 from ...machine.turnstile import take_turn
 from ...partitions.tier_offsets import NOTHING, earliest_local, earliest_pending_upload, latest_tiered
 from ...partitions.timestamp_lookup import (
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
     from ...contracts.api_handler import Answer, RequestContext
     from ...contracts.disk_work import DiskWork
+    from ...machine.threads import Threads
     from ...partitions.replica import Replica
     from ...partitions.replica_manager import ReplicaManager
     from ...partitions.timestamp_lookup import Search
@@ -77,17 +78,18 @@ class ListOffsetsHandler:
     api_key = 2
     pieces = ListPieces("topics.partitions", answers=["topics.partitions"], together="partition_index")
 
-    def __init__(self, *, replicas: ReplicaManager, cold_timeout_ms: Callable[[], int]) -> None:
+    def __init__(self, *, replicas: ReplicaManager, cold_timeout_ms: Callable[[], int], threads: Threads) -> None:
         """Make the handler.
 
         Args:
             replicas: Where to look.
             cold_timeout_ms: `remote.list.offsets.request.timeout.ms`.
+            threads: Who waits for disks, and looks through long batches.
         """
         self._replicas = replicas
         self._cold_timeout_ms = cold_timeout_ms
-        self._limiter = trio.CapacityLimiter(LOOKUP_THREADS)
-        self._cold_limiter = trio.CapacityLimiter(LOOKUP_THREADS)
+        self._workers = Workers(threads, LOOKUP_THREADS)
+        self._cold_workers = Workers(threads, LOOKUP_THREADS)
 
     def handle(self, request: ListOffsetsRequest, context: RequestContext) -> Answer:
         """Look up every partition, unless a disk may have to be waited for."""
@@ -104,11 +106,11 @@ class ListOffsetsHandler:
             asked_store = False
             for lookup, is_cold in self._lookups(request):
                 if not is_cold:
-                    await do_on_thread(lookup, self._limiter)
+                    await self._workers.do(lookup)
                     continue
                 asked_store = True
                 with trio.move_on_at(deadline_s):
-                    await do_on_thread(lookup, self._cold_limiter, abandons=True)
+                    await self._cold_workers.do(lookup, abandons=True)
             if not asked_store:
                 break
         found = {key: await self._search(search) for key, search in self._searches(request, context.api_version)}
@@ -158,7 +160,7 @@ class ListOffsetsHandler:
                     await take_turn()
                     wanted = search.send(find_in_batch(*wanted))
                 else:
-                    wanted = search.send(await trio.to_thread.run_sync(find_in_batch, *wanted, limiter=self._limiter))
+                    wanted = search.send(await self._workers.run_sync(find_in_batch, *wanted))
         except StopIteration as end:
             found = end.value
         except Exception as error:  # told in the partition's answer

@@ -16,7 +16,7 @@ from odradek.kernel.broker import Broker
 from odradek.kernel.config.topic import TopicConfig
 from odradek.kernel.controller.adoption import FoundPartition, adopt_topics
 from odradek.kernel.errors import ConfigError
-from odradek.kernel.machine.threads import do_on_thread
+from odradek.kernel.machine.threads import Workers
 from odradek.kernel.partitions.known_producers import producer_ids_end
 from odradek.kernel.plugin_system.manager import choose_offer
 from odradek.kernel.types import METADATA_TOPIC
@@ -81,13 +81,13 @@ async def _adopt(
     known = parts.image().topics_by_name
     new = [log for log in found if log.partition.topic not in known]
     is_own = _is_among(directory, parts.config.log_dirs)
-    limiter = trio.CapacityLimiter(1)
+    worker = Workers(broker.machine.threads, 1)
     epochs: dict[object, int] = {}
     ids_end = 0
     for number, log in enumerate(new, start=1):
         on_begun(str(log.partition), number, len(new))
         if not is_own:
-            await do_on_thread(engine.begin_adoption(log.partition, str(directory)), limiter)
+            await worker.do(engine.begin_adoption(log.partition, str(directory)))
         epochs[log.partition], known_ids_end = _look_into(engine, log, parts.config)
         ids_end = max(ids_end, known_ids_end)
     partitions = [_found_partition(log, epochs.get(log.partition, -1)) for log in found]

@@ -223,7 +223,7 @@ class ShowVersion(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         """Print and end."""
         from odradek import __version__
-        from odradek.kernel.machine.compiled_parts import missing_parts, told
+        from odradek.kernel.machine.system.compiled_parts import missing_parts, told
 
         print(f"odradek {__version__}")
         if line := told(missing_parts()):

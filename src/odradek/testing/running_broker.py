@@ -144,7 +144,7 @@ class RunningBroker(BrokerFaults, BrokerHelpers):
         import attrs
 
         from odradek.kernel.broker import Broker
-        from odradek.kernel.machine.machine import real_machine
+        from odradek.kernel.machine.system.machine import real_machine
 
         from .killable_files import KillableFiles
 

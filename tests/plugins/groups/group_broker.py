@@ -11,6 +11,7 @@ from odradek.kernel.config.keys import Scope
 from odradek.kernel.config.registry import Registry
 from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.machine.files import OsFiles
+from tests.machines import machine_with
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -102,6 +103,7 @@ class GroupBroker:
         self.files = OsFiles()
         self.clock = ManualClock()
         self.random = random.Random(1)
+        self.machine = machine_with(clock=self.clock, ids=self.ids, files=self.files, random=self.random)
         self.node_id = 1
         self.cluster_id = "cluster"
         self.assignors: Mapping[str, Assignor] = {}
@@ -119,6 +121,3 @@ class GroupBroker:
 
     def settings(self, plugin: str) -> Mapping[str, object]:
         return {}
-
-    async def run_in_thread(self, function: Any, limiter: Any) -> object:
-        raise NotImplementedError

@@ -16,6 +16,7 @@ from odradek.kernel.dispatch.fetch_session import FetchSessionCache
 from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.machine.files import OsFiles
 from odradek.kernel.machine.ids import RandomIds
+from odradek.kernel.machine.system.machine import real_machine
 from odradek.kernel.metadata.cluster_view import ImageView
 from odradek.kernel.metadata.image import MetadataImage
 from odradek.kernel.network.statistics import NetworkStatistics
@@ -95,7 +96,10 @@ def watched(
     figures.offered = metrics
     config = Config(settings or {})
     cluster = ImageView(lambda: image or MetadataImage())
-    return cast("BrokerHandle", SimpleNamespace(node_id=1, figures=figures, config=config, cluster=cluster))
+    return cast(
+        "BrokerHandle",
+        SimpleNamespace(node_id=1, figures=figures, config=config, cluster=cluster, machine=real_machine()),
+    )
 
 
 def memory_replicas(*topics: str) -> ReplicaManager:

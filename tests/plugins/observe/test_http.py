@@ -7,6 +7,7 @@ import trio.testing
 
 from odradek.kernel.contracts.services import Metric
 from odradek.kernel.errors import ConfigError
+from odradek.kernel.machine.system.network import SystemNetwork
 from odradek.plugins.observe import http
 from odradek.plugins.observe.http import HttpService, Page, parse_address
 from odradek.plugins.observe.pages import make_pages
@@ -32,7 +33,7 @@ async def slow(_query: Mapping[str, str]) -> Page:
 def make_service(*, ready: bool = True) -> HttpService:
     broker = watched(is_serving=ready, metrics=[Metric("m", "Help.", "gauge", lambda: {(): 3})])
     pages = make_pages(broker)
-    return HttpService(("127.0.0.1", 0), {**pages, "/broken": broken, "/slow": slow, "/echo": echo})
+    return HttpService(("127.0.0.1", 0), {**pages, "/broken": broken, "/slow": slow, "/echo": echo}, SystemNetwork())
 
 
 def talk(sent: bytes, *, service: HttpService | None = None, close: bool = True) -> bytes:
@@ -220,7 +221,7 @@ def test_a_port_that_is_taken_is_the_operators_problem() -> None:
         (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
         port = listener.socket.getsockname()[1]
         with pytest.raises(ConfigError, match=str(port)):
-            await HttpService(("127.0.0.1", port), {}).run()  # which binds
+            await HttpService(("127.0.0.1", port), {}, SystemNetwork()).run()  # which binds
         await listener.aclose()
 
     trio.run(main)

@@ -12,6 +12,7 @@ import trio
 from odradek.kernel.api import CleanupSettings, OsFiles, StorageError, do_now, read_batch, read_header
 from odradek.kernel.cleanup.compaction_job import CompactionDone, CompactionJob, GroupRewritten, compact
 from odradek.kernel.contracts.cleanup import LogState
+from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.machine.throttle import Throttle
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.plugins.cleanup.compact import CompactPolicy
@@ -73,7 +74,7 @@ def steps(house: House) -> Iterator[GroupRewritten | CompactionDone]:
         delete_retention_ms=86_400_000,
         now_ms=house.clock.now_ms(),
     )
-    for step in compact(job, Throttle(lambda: 1e300, lambda: 0.0)):
+    for step in compact(job, Throttle(lambda: 1e300, lambda: 0.0, SystemThreads().new_event())):
         assert isinstance(step, GroupRewritten | CompactionDone)
         yield step
 

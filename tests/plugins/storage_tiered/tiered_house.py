@@ -24,6 +24,7 @@ from odradek.plugins.storage_segment.engine import SegmentEngine
 from odradek.plugins.storage_tiered.tier import TieredStorage
 from odradek.testing.contracts.storage_base import NOW_MS, PARTITION, SMALL, fill, make_context, read_bytes
 from odradek.testing.object_stores import MemoryObjectStore
+from tests.machines import machine_with
 from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ class House:
         self.random = random.Random(7)
         self.ids = RandomIds(random.Random(str(directory) + str(epoch) + str(len(list(directory.iterdir())))))
         self.files = OsFiles()
+        self.machine = machine_with(clock=self.clock, random=self.random, ids=self.ids, files=self.files)
         self.config = HouseConfig(directory, changes or {})
         self.cluster = HouseCluster()
         self.last_stable_offset: int | None = None

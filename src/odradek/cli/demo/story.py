@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from odradek import __version__
-from odradek.kernel.machine.compiled_parts import missing_parts, told
+from odradek.kernel.machine.system.compiled_parts import missing_parts, told
 
 from . import crash_chapter, group_chapter, group_work, log_chapters, transaction_chapter
 from .broker_process import BrokerProcess

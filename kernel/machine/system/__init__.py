@@ -1,0 +1,1 @@
+"""This system: what a real machine gives; a simulator brings another in its place."""
