@@ -5,16 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import attrs
+import trio
 
 from odradek.kernel.machine.clock import SystemClock
 from odradek.kernel.machine.ids import RandomIds
 from odradek.kernel.machine.machine import Machine
+from odradek.kernel.machine.network import Address
 from odradek.kernel.machine.system.machine import real_machine
 from odradek.kernel.machine.system.network import SystemNetwork
 from odradek.kernel.machine.system.poller import system_poller
 from odradek.kernel.network.reactor import Reactor
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from odradek.kernel.network.connection import FrameReceiver
     from odradek.kernel.network.settings import NetworkSettings
 
@@ -24,6 +28,20 @@ def machine_with(**parts: Any) -> Machine:
     if "random" in parts:
         parts.setdefault("ids", RandomIds(parts["random"]))
     return attrs.evolve(real_machine(), **parts)
+
+
+class WiredNetwork(SystemNetwork):
+    """A network on which a test makes the connections, given host and port; every name is an address."""
+
+    def __init__(self, connect: Callable[[str, int], Awaitable[trio.abc.HalfCloseableStream]]) -> None:
+        self._connect = connect
+
+    async def resolve(self, host: str, port: int) -> list[Address]:
+        await trio.lowlevel.checkpoint()
+        return [Address(0, (host, port))]
+
+    async def connect(self, address: Address, **_buffers: int) -> Any:
+        return await self._connect(*address.where)
 
 
 class NetworkWithoutEpoll(SystemNetwork):

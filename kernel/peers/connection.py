@@ -1,6 +1,6 @@
 """Shell: one connection to one broker: requests in a pipeline, answers by correlation id, the newest common versions.
 
-    async with open_connection("127.0.0.1", 9092, settings) as connection:
+    async with open_connection("127.0.0.1", 9092, settings, network=machine.network) as connection:
         response = await connection.request(MetadataRequest(topics=None), timeout_ms=30_000)
 
 Two tasks own it, both inside the `async with`: one writes what callers queued (joined, so that requests of one turn
@@ -16,7 +16,7 @@ import os
 import ssl
 from collections import deque
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import attrs
 import trio
@@ -34,15 +34,13 @@ from .lifetime import single_error
 from .versions import common_version, decode_api_versions
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Callable
 
+    from ..machine.network import Network
     from ..wire import Message
     from .settings import ConnectionSettings
 
 R = TypeVar("R", bound="wire.Message")
-
-Connect: TypeAlias = "Callable[[str, int, ConnectionSettings, ssl.SSLContext | None, int], Awaitable[trio.abc.Stream]]"
-"""How a broker is reached: `connect_stream`, or what stands for a network in tests; arguments and errors are its."""
 
 _FETCH_KEY: Final = 1
 _RECEIVE_BYTES: Final = 256 * 1024
@@ -389,7 +387,12 @@ def _again(error: ClientError) -> ClientError:
 
 
 async def connect_stream(
-    host: str, port: int, settings: ConnectionSettings, context: ssl.SSLContext | None, setup_timeout_ms: int
+    network: Network,
+    host: str,
+    port: int,
+    settings: ConnectionSettings,
+    context: ssl.SSLContext | None,
+    setup_timeout_ms: int,
 ) -> trio.abc.Stream:
     """Connect to the first address of a host that takes the connection, and speak TLS if there is a context.
 
@@ -402,27 +405,21 @@ async def connect_stream(
     reasons: dict[str, str] = {}
     kind_of_error = ConnectionFailedError  # or TLS did not come about
     try:
-        addresses = await trio.socket.getaddrinfo(host, port, type=trio.socket.SOCK_STREAM)
+        addresses = await network.resolve(host, port)
     except OSError as error:
         raise ConnectionFailedError(f"cannot resolve {host}: {error}") from None
-    for family, kind, protocol, _, address in addresses:
-        sock = trio.socket.socket(family, kind, protocol)
+    for address in addresses:
         try:
-            # Before connecting: the window of TCP is agreed upon then.
-            if settings.send_buffer_bytes >= 0:
-                sock.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_SNDBUF, settings.send_buffer_bytes)
-            if settings.receive_buffer_bytes >= 0:
-                sock.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_RCVBUF, settings.receive_buffer_bytes)
             with trio.fail_after(setup_timeout_ms / 1_000):
-                await sock.connect(address)
-                return await _secure(trio.SocketStream(sock), context, host)
+                stream = await network.connect(
+                    address,
+                    send_buffer_bytes=settings.send_buffer_bytes,
+                    receive_buffer_bytes=settings.receive_buffer_bytes,
+                )
+                return await _secure(stream, context, host)
         except (OSError, trio.TooSlowError, trio.BrokenResourceError) as error:
-            sock.close()
             kind_of_error = NotABrokerError if isinstance(error, trio.BrokenResourceError) else kind_of_error
-            reasons[str(address[0])] = _reason(error)
-        except BaseException:
-            sock.close()
-            raise
+            reasons[address.host] = _reason(error)
     where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     told = reasons.get(host) or "; ".join(f"{address}: {reason}" for address, reason in reasons.items())
     raise kind_of_error(f"cannot connect to {where} ({told})")
@@ -439,11 +436,15 @@ def _reason(error: OSError | trio.TooSlowError | trio.BrokenResourceError) -> st
     return strangers.who_refused_tls("" if is_closed else getattr(cause, "reason", None) or "?") or str(cause)
 
 
-async def _secure(stream: trio.SocketStream, context: ssl.SSLContext | None, host: str) -> trio.abc.Stream:
+async def _secure(stream: trio.abc.Stream, context: ssl.SSLContext | None, host: str) -> trio.abc.Stream:
     if context is None:
         return stream
     secured = trio.SSLStream(stream, context, server_hostname=host, https_compatible=True)
-    await secured.do_handshake()
+    try:
+        await secured.do_handshake()
+    except BaseException:
+        await trio.aclose_forcefully(stream)
+        raise
     return secured
 
 
@@ -453,9 +454,9 @@ async def open_connection(
     port: int,
     settings: ConnectionSettings,
     *,
+    network: Network,
     context: ssl.SSLContext | None = None,
     setup_timeout_ms: int | None = None,
-    connect: Connect = connect_stream,
 ) -> AsyncIterator[Connection]:
     """Connect, agree on versions, and keep the connection for the time of an `async with`.
 
@@ -463,9 +464,9 @@ async def open_connection(
         host: The broker's name or address.
         port: Its port.
         settings: Time-outs, buffers, the client's id.
+        network: By which the broker is reached.
         context: TLS, if any.
         setup_timeout_ms: For one attempt; the settings' when None.
-        connect: How the broker is reached.
 
     Raises:
         ConnectionFailedError: The broker cannot be reached.
@@ -473,7 +474,8 @@ async def open_connection(
 
     Cancelled or left, the socket is closed and callers that still wait get `ConnectionFailedError`.
     """
-    stream = await connect(host, port, settings, context, setup_timeout_ms or settings.setup_timeout_ms)
+    setup_timeout_ms = setup_timeout_ms or settings.setup_timeout_ms
+    stream = await connect_stream(network, host, port, settings, context, setup_timeout_ms)
     connection = Connection(stream, settings.client_id, f"{host}:{port}")
     try:
         async with single_error(), trio.open_nursery() as nursery:

@@ -23,6 +23,7 @@ import trio.testing
 from odradek.client import Admin, Consumer, Producer
 from odradek.kernel import wire
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.machine.clock import TrioClock
 from odradek.kernel.peers.errors import ConnectionFailedError
 from odradek.kernel.wire.messages import api_00_produce as produce
 from odradek.kernel.wire.messages import api_01_fetch as fetch
@@ -30,6 +31,7 @@ from odradek.kernel.wire.messages import api_02_list_offsets as offsets
 from odradek.kernel.wire.messages import api_03_metadata as metadata
 from odradek.kernel.wire.messages.api_10_find_coordinator import FindCoordinatorResponse
 from odradek.kernel.wire.messages.api_22_init_producer_id import InitProducerIdResponse
+from tests.machines import WiredNetwork, machine_with
 
 from .model_partition import ModelPartition
 from .offered_versions import every_api
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from odradek.kernel.machine.clock import Clock
+    from odradek.kernel.machine.machine import Machine
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA = 0, 1, 2, 3
 FIND_COORDINATOR, API_VERSIONS, INIT_PRODUCER_ID = 10, 18, 22
@@ -99,15 +102,19 @@ class ScriptedBrokers:
 
     def producer(self, **more: object) -> Producer:
         """Return a producer; settings with `_` for `.`."""
-        return Producer(self._settings(more), random_source=random.Random(5), connect=self.connect)
+        return Producer(self._settings(more), machine=self.machine())
 
     def consumer(self, clock: Clock | None = None, /, **more: object) -> Consumer:
         """Return a consumer."""
-        return Consumer(self._settings(more), clock=clock, random_source=random.Random(5), connect=self.connect)
+        return Consumer(self._settings(more), machine=self.machine(clock))
 
     def admin(self, **more: object) -> Admin:
         """Return an admin client."""
-        return Admin(self._settings(more), random_source=random.Random(5), connect=self.connect)
+        return Admin(self._settings(more), machine=self.machine())
+
+    def machine(self, clock: Clock | None = None) -> Machine:
+        """Return a machine that reaches these brokers."""
+        return machine_with(clock=clock or TrioClock(), random=random.Random(5), network=WiredNetwork(self.connect))
 
     @staticmethod
     def _settings(more: dict[str, object]) -> dict[str, object]:
@@ -132,8 +139,8 @@ class ScriptedBrokers:
 
     # The network.
 
-    async def connect(self, _host: str, port: int, *_: object) -> trio.abc.Stream:
-        """Be `connect_stream`."""
+    async def connect(self, _host: str, port: int) -> trio.abc.HalfCloseableStream:
+        """Be the wire."""
         self.connects_s.setdefault(port, []).append(trio.current_time())
         await trio.lowlevel.checkpoint()
         if port in self.down:

@@ -9,6 +9,7 @@ import trio
 
 from odradek.client import ConnectionFailedError, Producer
 from odradek.client.producer_settings import ProducerSettings
+from odradek.kernel.machine.system.network import SystemNetwork
 from odradek.kernel.peers.connection import connect_stream
 from odradek.kernel.peers.tls import client_context
 from odradek.spark_plugin.client import Client
@@ -71,4 +72,4 @@ def test_who_names_no_authority_trusts_the_system_s_and_not_the_broker(bootstrap
     assert read.tls is not None
 
     with pytest.raises(ConnectionFailedError, match="certificate verify failed"):
-        trio.run(connect_stream, "localhost", port, read, client_context(read.tls), 10_000)
+        trio.run(connect_stream, SystemNetwork(), "localhost", port, read, client_context(read.tls), 10_000)

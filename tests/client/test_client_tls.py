@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
@@ -17,16 +17,15 @@ from cryptography.hazmat.primitives.serialization import (
 from odradek.client import ClientError, ConnectionFailedError, Producer
 from odradek.client.producer_settings import ProducerSettings
 from odradek.kernel.errors import ConfigError
+from odradek.kernel.machine.network import Network
+from odradek.kernel.machine.system.network import SystemNetwork
+from odradek.kernel.peers import connection
 from odradek.kernel.peers.connection import connect_stream
 from odradek.kernel.peers.tls import client_context
 from tests.tls_broker import Secured, secured_broker
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Iterator
-
-    from odradek.kernel.peers.connection import Connect
-    from odradek.kernel.peers.settings import ConnectionSettings
 
 
 @pytest.fixture(scope="module", params=["auto", "portable"])
@@ -35,7 +34,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReq
         yield broker
 
 
-def send(secured: Secured, connect: Connect = connect_stream, /, **more: object) -> int:
+def send(secured: Secured, **more: object) -> int:
     settings: dict[str, object] = {
         "bootstrap.servers": secured.bootstrap,
         "security.protocol": "SSL",
@@ -46,7 +45,7 @@ def send(secured: Secured, connect: Connect = connect_stream, /, **more: object)
     }
 
     async def run() -> int:
-        async with Producer(settings, connect=connect) as producer:
+        async with Producer(settings) as producer:
             return (await producer.send("secret", b"value", partition=0)).offset
 
     return trio.run(run)
@@ -77,23 +76,25 @@ def test_a_certificate_of_another_host_is_refused_unless_names_are_not_compared(
     context = client_context(settings.tls)
 
     with pytest.raises(ConnectionFailedError, match=r"certificate is not valid for '127\.0\.0\.1'"):
-        trio.run(connect_stream, "127.0.0.1", port, settings, context, 10_000)
+        trio.run(connect_stream, SystemNetwork(), "127.0.0.1", port, settings, context, 10_000)
     assert send(secured, max_block_ms=10_000, ssl_endpoint_identification_algorithm="", **elsewhere) >= 0
 
 
 @pytest.mark.parametrize("version", ["TLSv1.2", "TLSv1.3"])
-def test_only_enabled_versions_of_tls_are_spoken(secured: Secured, version: str) -> None:
+def test_only_enabled_versions_of_tls_are_spoken(
+    secured: Secured, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
     spoken: set[str | None] = set()
 
-    async def connect(
-        host: str, port: int, settings: ConnectionSettings, context: ssl.SSLContext | None, setup_timeout_ms: int
-    ) -> trio.abc.Stream:
-        stream = await connect_stream(host, port, settings, context, setup_timeout_ms)
+    async def connect(network: Network, host: str, port: int, *how: Any) -> trio.abc.Stream:
+        stream = await connect_stream(network, host, port, *how)
         assert isinstance(stream, trio.SSLStream)
         spoken.add(stream.version())
         return stream
 
-    assert send(secured, connect, max_block_ms=10_000, ssl_enabled_protocols=version) >= 0
+    monkeypatch.setattr(connection, "connect_stream", connect)
+
+    assert send(secured, max_block_ms=10_000, ssl_enabled_protocols=version) >= 0
     assert {version} == spoken
 
 

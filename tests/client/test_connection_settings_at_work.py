@@ -13,11 +13,14 @@ import trio.testing
 
 from odradek.client import Admin, BrokerError, ClientError, ClientTimeoutError, Consumer, Producer
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.machine.network import Network
+from odradek.kernel.peers import connection
 from odradek.kernel.peers.connection import connect_stream
 from odradek.kernel.types import TopicPartition
 from odradek.kernel.wire.messages.api_03_metadata import MetadataResponse
 from odradek.kernel.wire.messages.api_10_find_coordinator import FindCoordinatorResponse
 from odradek.kernel.wire.messages.api_60_describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from tests.machines import machine_with
 from tests.waiting import PATIENCE_S
 
 from .fake_broker import fake_broker
@@ -34,10 +37,8 @@ from .scripted_brokers import (
 from .virtual_cluster import virtually
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Awaitable, Callable
 
-    from odradek.kernel.peers.settings import ConnectionSettings
 
 QUIET = 3_600_000
 """Longer than any test."""
@@ -121,16 +122,14 @@ def test_a_pause_before_reconnecting_that_is_set_alone_is_constant() -> None:
     with_brokers(test, nodes=(1,))
 
 
-def test_an_attempt_to_connect_is_given_up_after_a_time_that_doubles() -> None:
+def test_an_attempt_to_connect_is_given_up_after_a_time_that_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
     """The broker takes connections, as a listening socket does by itself, and never answers the TLS handshake."""
     took_s: list[float] = []
 
-    async def connect(
-        host: str, port: int, settings: ConnectionSettings, context: ssl.SSLContext | None, setup_timeout_ms: int
-    ) -> trio.abc.Stream:
+    async def connect(network: Network, host: str, port: int, *how: Any) -> trio.abc.Stream:
         start_s = trio.current_time()
         try:
-            return await connect_stream(host, port, settings, context, setup_timeout_ms)
+            return await connect_stream(network, host, port, *how)
         finally:
             took_s.append(trio.current_time() - start_s)
 
@@ -144,24 +143,23 @@ def test_an_attempt_to_connect_is_given_up_after_a_time_that_doubles() -> None:
                 "socket.connection.setup.timeout.max.ms": 6_000,
                 "max.block.ms": 60_000,
             }
-            async with Producer(settings, random_source=random.Random(5), connect=connect) as producer:
+            async with Producer(settings, machine=machine_with(random=random.Random(5))) as producer:
                 with pytest.raises(ClientTimeoutError, match="no answer in time"):
                     await producer.send("t", "x")
 
         assert_doubling(took_s[:-1], [1, 2, 4, 6, 6, 6], 6)  # the end of the producer cut the last one short
 
+    monkeypatch.setattr(connection, "connect_stream", connect)
     virtually(test)
 
 
 @pytest.mark.parametrize(("size", "is_set"), [(40_000, True), (-1, False)])
-def test_sockets_have_the_buffers_that_were_asked_for(size: int, is_set: bool) -> None:
+def test_sockets_have_the_buffers_that_were_asked_for(monkeypatch: pytest.MonkeyPatch, size: int, is_set: bool) -> None:
     sockets: list[trio.socket.SocketType] = []
     names = (trio.socket.SO_SNDBUF, trio.socket.SO_RCVBUF)
 
-    async def connect(
-        host: str, port: int, settings: ConnectionSettings, context: ssl.SSLContext | None, setup_timeout_ms: int
-    ) -> trio.abc.Stream:
-        stream = await connect_stream(host, port, settings, context, setup_timeout_ms)
+    async def connect(network: Network, host: str, port: int, *how: Any) -> trio.abc.Stream:
+        stream = await connect_stream(network, host, port, *how)
         assert isinstance(stream, trio.SocketStream)
         sockets.append(stream.socket)
         # A system may give other sizes than were asked for (Linux doubles them), but to all sockets alike.
@@ -182,11 +180,12 @@ def test_sockets_have_the_buffers_that_were_asked_for(size: int, is_set: bool) -
                     "send.buffer.bytes": size,
                     "receive.buffer.bytes": size + 10_000 if is_set else size,
                 }
-                async with Producer(settings, connect=connect) as producer:
+                async with Producer(settings) as producer:
                     await producer.send("t", "x")
 
         assert sockets
 
+    monkeypatch.setattr(connection, "connect_stream", connect)
     trio.run(test)
 
 
@@ -400,7 +399,7 @@ def test_a_question_without_an_answer_ends_its_connection_after_the_time_out(api
 def test_brokers_are_told_the_client_s_id(kind: type[Any], client_id: str | None) -> None:
     async def test(brokers: ScriptedBrokers) -> None:
         settings = {"bootstrap.servers": "node:1", "client.id": client_id}
-        async with kind(settings, connect=brokers.connect) as client:
+        async with kind(settings, machine=brokers.machine()) as client:
             if kind is Admin:
                 await client.list_topics()
             else:

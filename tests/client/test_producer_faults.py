@@ -23,6 +23,7 @@ from odradek.client import (
     SerializationError,
 )
 from odradek.kernel.errors import ErrorCode
+from tests.machines import machine_with
 from tests.waiting import PATIENCE_S
 
 from .fake_broker import DROP_AFTER, DROP_BEFORE, SILENT, TIMED_OUT_AFTER, FakeBroker, fake_broker
@@ -48,7 +49,7 @@ FAULTS = [
 def producer_of(broker: FakeBroker, **settings: object) -> Producer:
     named = {name.replace("_", "."): value for name, value in settings.items()}
     given = {"bootstrap.servers": broker.bootstrap, **FAST, **named}
-    return Producer(given, random_source=random.Random(5))
+    return Producer(given, machine=machine_with(random=random.Random(5)))
 
 
 def with_broker(test: Callable[[FakeBroker], Awaitable[None]], **values: Any) -> None:

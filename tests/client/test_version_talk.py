@@ -12,6 +12,7 @@ from odradek.client import Admin, BlockingConsumer, BlockingProducer, Producer, 
 from odradek.kernel.wire.messages.api_18_api_versions import ApiVersionsRequest
 from odradek.kernel.wire.special_timestamps import MAX_TIMESTAMP
 from tests.interop.clients import import_or_skip
+from tests.machines import machine_with
 from tests.waiting import PATIENCE_S
 
 from .fake_broker import FakeBroker, fake_broker
@@ -34,7 +35,7 @@ def asked_of(refusal: bytes, versions_max: int) -> list[int]:
             versions = {0: 12, 18: versions_max}
             async with fake_broker(versions_refusal=refusal, versions_max=versions) as broker:
                 settings = {"bootstrap.servers": broker.bootstrap, "max.block.ms": 2_000}
-                async with Producer(settings, random_source=random.Random(5)) as producer:
+                async with Producer(settings, machine=machine_with(random=random.Random(5))) as producer:
                     await producer.send("t", b"one", partition=0)
                 return broker
 
@@ -57,7 +58,9 @@ def test_a_broker_is_told_the_version_of_the_package() -> None:
     async def run() -> tuple[str, str]:
         with trio.fail_after(PATIENCE_S):
             async with fake_broker() as broker:
-                async with Admin({"bootstrap.servers": broker.bootstrap}, random_source=random.Random(5)) as admin:
+                async with Admin(
+                    {"bootstrap.servers": broker.bootstrap}, machine=machine_with(random=random.Random(5))
+                ) as admin:
                     await admin.list_topics()
                 return broker.client_software
 

@@ -27,6 +27,7 @@ from odradek.kernel.wire.messages import api_01_fetch as fetch
 from odradek.kernel.wire.messages import api_02_list_offsets as offsets
 from odradek.kernel.wire.messages import api_03_metadata as metadata
 from odradek.kernel.wire.messages.api_10_find_coordinator import FindCoordinatorResponse
+from tests.machines import WiredNetwork, machine_with
 
 from ..plugins.groups.consumer.driven_consumers import DrivenConsumers
 from ..plugins.groups.handled import Context, HandledGroups
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
     from odradek.kernel.api import RequestContext
-    from odradek.kernel.peers.settings import ConnectionSettings
+    from odradek.kernel.machine.machine import Machine
 
 PROTOCOLS: dict[str, dict[str, object]] = {
     "eager": {"partition.assignment.strategy": "range"},
@@ -123,7 +124,7 @@ class VirtualCluster:
         }
         if protocol != "consumer":
             settings["session.timeout.ms"] = SESSION_S * 1_000
-        return Consumer({**settings, **named}, random_source=random.Random(client_id), connect=self.connect)
+        return Consumer({**settings, **named}, machine=self._machine(client_id))
 
     def append(self, topic: str, partition: int, *values: int) -> None:
         """Append records."""
@@ -155,13 +156,16 @@ class VirtualCluster:
 
     # The network.
 
-    async def connect(self, _host: str, port: int, settings: ConnectionSettings, *_: object) -> trio.abc.Stream:
-        """Be `connect_stream`."""
+    def _machine(self, client_id: str) -> Machine:
+        network = WiredNetwork(lambda _host, port: self._connect(client_id, port))
+        return machine_with(random=random.Random(client_id), network=network)
+
+    async def _connect(self, client_id: str, port: int) -> trio.abc.HalfCloseableStream:
         await trio.lowlevel.checkpoint()
-        if settings.client_id in self.unplugged:
+        if client_id in self.unplugged:
             raise ConnectionFailedError("the cable is cut")
         ours, theirs = trio.testing.memory_stream_pair()
-        self._streams.append((settings.client_id, theirs))
+        self._streams.append((client_id, theirs))
         self.nursery.start_soon(self._serve, port, theirs)
         return ours
 

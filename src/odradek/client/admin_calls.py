@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import random
 from typing import TYPE_CHECKING, Any
 
 import trio
 
 from odradek.kernel.errors import ErrorCode, error_code
+from odradek.kernel.machine.system.machine import real_machine
 from odradek.kernel.peers.backoff import Backoff
-from odradek.kernel.peers.connection import connect_stream
 from odradek.kernel.peers.errors import ClientError
 
 from .admin_values import ConfigSource
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from odradek.kernel.peers.connection import Connect
+    from odradek.kernel.machine.machine import Machine
     from odradek.kernel.types import TopicPartition
     from odradek.kernel.wire import Message
 
@@ -55,35 +54,27 @@ class AdminCalls:
     .. versionadded:: 0.1
     """
 
-    def __init__(
-        self,
-        settings: Mapping[str, object],
-        *,
-        random_source: random.Random | None = None,
-        connect: Connect = connect_stream,
-    ) -> None:
+    def __init__(self, settings: Mapping[str, object], *, machine: Machine | None = None) -> None:
         """Read the settings; nothing is opened yet.
 
         Args:
             settings: Kafka's admin keys.
-            random_source: For jitter; the system's when None.
-            connect: How a broker is reached.
+            machine: What it takes of the host; the real one when None.
 
         Raises:
             ConfigError: A setting is unknown or wrong.
         """
         self.settings = AdminSettings.read(settings)
-        self._random = random.SystemRandom() if random_source is None else random_source
-        self._connect = connect
+        self._machine = machine or real_machine()
         connection = self.settings.connection
-        self.backoff = Backoff(connection.retry_backoff_ms, connection.retry_backoff_max_ms, self._random)
+        self.backoff = Backoff(connection.retry_backoff_ms, connection.retry_backoff_max_ms, self._machine.random)
         self._brokers: Brokers | None = None
         self._lifetime: AbstractAsyncContextManager[Brokers] | None = None
 
     async def __aenter__(self) -> Self:
         if self._lifetime is not None:
             raise ClientUsageError("an admin client is opened once")
-        self._lifetime = open_brokers(self.settings.connection, random_source=self._random, connect=self._connect)
+        self._lifetime = open_brokers(self.settings.connection, machine=self._machine)
         self._brokers = await self._lifetime.__aenter__()
         self._brokers.create_topics_by_asking(False)
         return self

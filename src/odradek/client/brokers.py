@@ -16,7 +16,7 @@ import trio
 
 from odradek.kernel.errors import ErrorCode, error_code
 from odradek.kernel.peers.backoff import Backoff
-from odradek.kernel.peers.connection import Connect, Connection, connect_stream, open_connection
+from odradek.kernel.peers.connection import Connection, open_connection
 from odradek.kernel.peers.errors import ClientError, ConnectionFailedError, UnsupportedVersionError
 from odradek.kernel.peers.lifetime import Crew, open_crew
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -25,11 +25,11 @@ from .cluster import Cluster, Node, TopicInfo
 from .errors import BrokerError, ClientTimeoutError
 
 if TYPE_CHECKING:
-    import random
     import ssl
     import uuid
     from collections.abc import AsyncIterator, Callable, Iterable
 
+    from odradek.kernel.machine.machine import Machine
     from odradek.kernel.peers.settings import ConnectionSettings
     from odradek.kernel.wire import Message
 
@@ -81,17 +81,16 @@ class Brokers:
         self,
         settings: ConnectionSettings,
         context: ssl.SSLContext | None,
-        random_source: random.Random,
+        machine: Machine,
         crew: Crew,
-        connect: Connect,
     ) -> None:
         """Remember; `crew` owns the connections' tasks and outlives every call here."""
         self.cluster = Cluster()
         self._settings = settings
         self._context = context
-        self._random = random_source
+        self._network = machine.network
+        self._random = random_source = machine.random
         self._crew = crew
-        self._connect = connect
         self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, random_source)
         self._reconnect = Backoff(settings.reconnect_backoff_ms, settings.reconnect_backoff_max_ms, random_source)
         self._setup = Backoff(settings.setup_timeout_ms, settings.setup_timeout_max_ms, random_source)
@@ -206,7 +205,7 @@ class Brokers:
                 self._settings,
                 context=self._context,
                 setup_timeout_ms=setup_ms,
-                connect=self._connect,
+                network=self._network,
             ) as connection:
                 link.connection = connection
                 link.failures_count = 0
@@ -474,15 +473,12 @@ class Brokers:
 
 
 @asynccontextmanager
-async def open_brokers(
-    settings: ConnectionSettings, *, random_source: random.Random, connect: Connect = connect_stream
-) -> AsyncIterator[Brokers]:
+async def open_brokers(settings: ConnectionSettings, *, machine: Machine) -> AsyncIterator[Brokers]:
     """Reach a cluster for the time of an `async with`; connections are opened when they are needed.
 
     Args:
         settings: Where and how.
-        random_source: For jitter and the choice among brokers.
-        connect: How a broker is reached.
+        machine: Reaches them; chance for jitter and the choice among brokers.
 
     Raises:
         ConfigError: The TLS settings cannot be used.
@@ -495,6 +491,6 @@ async def open_brokers(
 
         context = client_context(settings.tls)
     async with open_crew() as crew:
-        brokers = Brokers(settings, context, random_source, crew, connect)
+        brokers = Brokers(settings, context, machine, crew)
         crew.start_soon(brokers.keep_fresh)
         yield brokers

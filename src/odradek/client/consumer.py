@@ -23,14 +23,13 @@ committing, so that what was not processed comes again.
 from __future__ import annotations
 
 import logging
-import random
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import trio
 
-from odradek.kernel.peers.connection import connect_stream
+from odradek.kernel.machine.system.machine import real_machine
 from odradek.kernel.peers.lifetime import open_crew
 from odradek.kernel.types import TopicPartition
 
@@ -52,8 +51,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from odradek.kernel.machine.clock import Clock
-    from odradek.kernel.peers.connection import Connect
+    from odradek.kernel.machine.machine import Machine
     from odradek.kernel.peers.errors import ClientError
 
     from .group.listener import RebalanceListener
@@ -86,23 +84,18 @@ class Consumer(PositionedConsumer):
         self,
         settings: Mapping[str, object],
         *,
-        clock: Clock | None = None,
-        random_source: random.Random | None = None,
-        connect: Connect = connect_stream,
+        machine: Machine | None = None,
     ) -> None:
         """Read the settings; nothing is opened yet.
 
         Args:
             settings: Kafka's consumer keys.
-            clock: For `auto.offset.reset=by_duration`; the system's when None.
-            random_source: For jitter; the system's when None.
-            connect: How a broker is reached.
+            machine: What it takes of the host; the real one when None.
 
         Raises:
             ConfigError: A setting is unknown, unbuilt or wrong.
         """
-        super().__init__(settings, clock=clock, random_source=random_source)
-        self._connect = connect
+        super().__init__(settings, machine or real_machine())
         self._group: GroupSession | None = None
         self._lifetime: AbstractAsyncContextManager[None] | None = None
         self._records_count = 0
@@ -124,9 +117,7 @@ class Consumer(PositionedConsumer):
 
     @asynccontextmanager
     async def _live(self) -> AsyncIterator[None]:
-        async with open_brokers(
-            self._settings.connection, random_source=self._random, connect=self._connect
-        ) as brokers:
+        async with open_brokers(self._settings.connection, machine=self._machine) as brokers:
             brokers.create_topics_by_asking(self._settings.allows_topic_creation)
             brokers.on_change(self._metadata_changed)
             self._fetcher = Fetcher(self._settings, brokers.cluster)

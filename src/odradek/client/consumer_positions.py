@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-import random
 from typing import TYPE_CHECKING
 
 import trio
 
-from odradek.kernel.machine.clock import SystemClock
 from odradek.kernel.peers.backoff import Backoff
 from odradek.kernel.types import TopicPartition
 from odradek.kernel.wire.special_timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
@@ -22,7 +20,7 @@ from .offset_lists import OffsetAndTimestamp
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from odradek.kernel.machine.clock import Clock
+    from odradek.kernel.machine.machine import Machine
 
     from .brokers import Brokers
     from .cluster import TopicInfo
@@ -46,13 +44,11 @@ def as_partition(given: TopicPartition | tuple[str, int]) -> TopicPartition:
 class PositionedConsumer:
     """The part of a consumer that knows where it reads; see `Consumer` for its life."""
 
-    def __init__(
-        self, settings: Mapping[str, object], *, clock: Clock | None, random_source: random.Random | None
-    ) -> None:
+    def __init__(self, settings: Mapping[str, object], machine: Machine) -> None:
         """Read the settings; arguments and errors as `Consumer`."""
         self._settings = ConsumerSettings.read(settings)
-        self._clock: Clock = SystemClock() if clock is None else clock
-        self._random = random.SystemRandom() if random_source is None else random_source
+        self._machine = machine
+        self._clock, self._random = machine.clock, machine.random
         connection = self._settings.connection
         self._backoff = Backoff(connection.retry_backoff_ms, connection.retry_backoff_max_ms, self._random)
         self._brokers: Brokers | None = None

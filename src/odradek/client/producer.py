@@ -33,15 +33,13 @@ with` in peace flushes first; leaving it by an exception or a cancellation gives
 from __future__ import annotations
 
 import logging
-import random
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import attrs
 import trio
 
-from odradek.kernel.machine.clock import SystemClock
-from odradek.kernel.peers.connection import connect_stream
+from odradek.kernel.machine.system.machine import real_machine
 from odradek.kernel.peers.errors import ClientError
 from odradek.kernel.peers.lifetime import open_crew
 from odradek.kernel.types import TopicPartition
@@ -62,8 +60,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self, TypeAlias
 
-    from odradek.kernel.machine.clock import Clock
-    from odradek.kernel.peers.connection import Connect
+    from odradek.kernel.machine.machine import Machine
 
     from .cluster import TopicInfo
     from .delivery import Headers, OnDelivery
@@ -98,26 +95,21 @@ class Producer(TransactionCalls):
         self,
         settings: Mapping[str, object],
         *,
-        clock: Clock | None = None,
-        random_source: random.Random | None = None,
-        connect: Connect = connect_stream,
+        machine: Machine | None = None,
     ) -> None:
         """Read the settings; nothing is opened yet.
 
         Args:
             settings: Kafka's producer keys.
-            clock: Stamps records; the system's when None.
-            random_source: For jitter and the choice of partitions; the system's when None.
-            connect: How a broker is reached.
+            machine: What it takes of the host; the real one when None.
 
         Raises:
             ConfigError: A setting is unknown, wrong, or contradicts another.
         """
         self._settings = ProducerSettings.read(settings)
         super().__init__(self._settings.transactional_id)
-        self._clock: Clock = SystemClock() if clock is None else clock
-        self._random = random.SystemRandom() if random_source is None else random_source
-        self._connect = connect
+        self._host = machine or real_machine()
+        self._clock, self._random = self._host.clock, self._host.random
         self._accumulator = Accumulator(
             self._settings.batch_size_bytes,
             self._settings.linger_ms,
@@ -150,9 +142,7 @@ class Producer(TransactionCalls):
 
     @asynccontextmanager
     async def _live(self) -> AsyncIterator[None]:
-        async with open_brokers(
-            self._settings.connection, random_source=self._random, connect=self._connect
-        ) as brokers:
+        async with open_brokers(self._settings.connection, machine=self._host) as brokers:
             brokers.topic_idle_ms_max = self._settings.metadata_max_idle_ms
             self._sender = Sender(self._settings, brokers, self._accumulator, self._random, self._machine)
             self._open_transactions(self._settings, brokers, self._sender, self._random)
