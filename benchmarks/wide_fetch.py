@@ -33,13 +33,18 @@ from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.machine.files import OsFiles
 from odradek.kernel.machine.ids import RandomIds
 from odradek.kernel.partitions.replica import Replica, TopicSettings
-from odradek.kernel.partitions.replica_manager import ReplicaManager
+from odradek.kernel.partitions.replica_lifecycle import ReplicaLifecycle
+from odradek.kernel.partitions.replica_opener import ReplicaOpener
+from odradek.kernel.partitions.replicas import Replicas
+from odradek.kernel.partitions.staged_writes import StagedWrites
+from odradek.kernel.partitions.tiers import Tiers
 from odradek.kernel.partitions.topic_plan import TopicPlan
 from odradek.kernel.purgatory.purgatory import Purgatory
 from odradek.kernel.purgatory.timing_wheel import TimingWheel
 from odradek.kernel.records.batch import read_header
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.validation import ValidationRules
+from odradek.kernel.types import ZERO_ID
 from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from odradek.plugins.election_isr.factory import IsrElectionFactory
 from odradek.plugins.storage_segment.engine import SegmentEngine
@@ -84,21 +89,25 @@ class House:
             files=OsFiles(),
         )
         self.purgatory = Purgatory("Fetch", TimingWheel(now_ms=clock.monotonic_ms()), on_error=report)
-        self.replicas = ReplicaManager(
+        engines = {"segment": SegmentEngine(context)}
+        self.replicas = Replicas(engines, on_progress=self.progressed)
+        self.writes = StagedWrites(self.replicas, on_staged=lambda: None, on_flush_wanted=lambda: None)
+        opener = ReplicaOpener(
             broker_id=1,
-            engines={"segment": SegmentEngine(context)},
+            engines=engines,
             elections={"isr": IsrElectionFactory()},
             config=lambda: BrokerConfig(Registry.of()),
             stages={},
+            tiers=Tiers(None),
             clock=clock,
-            random_source=random.Random(0),
+            random=random.Random(0),
             producer_id_expiration_ms=86_400_000,
-            on_progress=self.progressed,
-            on_staged=lambda: None,
-            on_flush_wanted=lambda: None,
-            on_leader_changed=lambda partition, leader_id, leader_epoch: None,
+            known_directory=lambda _topic_id, _index: ZERO_ID,
         )
-        self.replicas.start()
+        self.lifecycle = ReplicaLifecycle(
+            self.replicas, opener, on_leader_changed=lambda partition, leader_id, leader_epoch: None
+        )
+        self.lifecycle.start()
         plan = TopicPlan(
             storage="segment",
             election="isr",
@@ -108,7 +117,7 @@ class House:
             values={},
         )
         state = PartitionState(leader=1, leader_epoch=0, partition_epoch=0, replicas=(1,), isr=(1,))
-        self.replicas.open_topic("t", TOPIC_ID, plan, dict.fromkeys(range(partitions_count), state))
+        self.lifecycle.open_topic("t", TOPIC_ID, plan, dict.fromkeys(range(partitions_count), state))
         self.fetch = FetchHandler(
             replicas=self.replicas,
             sessions=FetchSessionCache(slots=10, random_source=random.Random(0)),
@@ -129,8 +138,8 @@ class House:
         builder.append(None, bytes(100), timestamp=1)
         batch = builder.build()
         replica.append_as_leader(memoryview(batch), read_header(batch), 1)
-        self.replicas.stage(replica)
-        self.replicas.write_staged()
+        self.writes.stage(replica)
+        self.writes.write_staged()
 
 
 def request(session_id: int, epoch: int, wanted: list[FetchPartition], max_wait_ms: int) -> FetchRequest:
@@ -161,7 +170,7 @@ def measure(partitions_count: int, appends_count: int) -> tuple[float, float]:
             assert len(context.answers) == number + 1, "the append ends the wait"
             polls.append(parked_ns - start_ns)
             appends.append(answered_ns - parked_ns)
-        house.replicas.close()
+        house.lifecycle.close()
     return min(polls) / 1000, min(appends) / 1000
 
 

@@ -25,7 +25,7 @@ METADATA_TOPIC_ID: Final = uuid.UUID(int=1)
 """The id of `__cluster_metadata` in every cluster (KIP-516)."""
 METADATA_TOPIC: Final = "__cluster_metadata"
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-"""Kafka's. A broker's own are these and the topics of its coordinators: `ReplicaManager.internal_topics`."""
+"""Kafka's. A broker's own are these and the topics of its coordinators: `Replicas.internal_topics`."""
 
 
 class IsolationLevel(IntEnum):

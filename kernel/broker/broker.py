@@ -254,7 +254,7 @@ class Broker:
                 await nursery.start(parts.metadata.run)
                 await parts.metadata.register(self._registration())
                 parts.open_topics()
-                self.found = StartReport.of(parts.replicas.replicas())
+                self.found = StartReport.of(parts.replicas)
                 await self._create_start_topics(parts)
                 parts.metadata.add_listener(parts.config_warnings().changed)
                 async with trio.open_nursery() as serving:

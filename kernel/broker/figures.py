@@ -41,7 +41,7 @@ class Figures:
 
     def replicas(self) -> Iterator[Replica]:
         """Return all replicas here."""
-        return self._parts.replicas.replicas()
+        return iter(self._parts.replicas)
 
     def replica(self, topic_id: uuid.UUID, partition: int) -> Replica | None:
         """Return one of them, None when it is not here or was not opened."""

@@ -19,13 +19,13 @@ from ..records.scan import HAS_COMPILED_KERNEL
 from ..records.validation import ValidationMode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
+    from collections.abc import Callable, Collection, Generator, Iterable
     from uuid import UUID
 
     from ..config.broker import BrokerConfig
     from ..machine.clock import Clock
     from ..metadata.image import MetadataDelta, MetadataImage, TopicImage
-    from ..partitions.replica_manager import ReplicaManager
+    from ..partitions.replica_lifecycle import ReplicaLifecycle
     from ..partitions.topic_plan import TopicPlan
 
 log = logging.getLogger(__name__)
@@ -47,7 +47,8 @@ class MetadataFollower:
         self,
         config: BrokerConfig,
         *,
-        replicas: ReplicaManager,
+        lifecycle: ReplicaLifecycle,
+        internal_topics: Collection[str],
         stages: Iterable[str],
         image: Callable[[], MetadataImage],
         clock: Clock,
@@ -57,7 +58,8 @@ class MetadataFollower:
 
         Args:
             config: What the broker was started with.
-            replicas: Who follows.
+            lifecycle: Of this broker's replicas, which follow.
+            internal_topics: To which no client writes.
             stages: Names of the append stages that plugins offer, in order.
             image: Returns the current metadata.
             clock: Tells how long the start takes.
@@ -67,7 +69,8 @@ class MetadataFollower:
         self.config_listeners: list[Callable[[BrokerConfig], None]] = []
         self.opener = TopicOpener(self._open_partitions, on_opened)
         self._config = config
-        self._replicas = replicas
+        self._lifecycle = lifecycle
+        self._internal_topics = internal_topics
         self._stages = tuple(stages)
         self._image = image
         self._clock = clock
@@ -82,17 +85,17 @@ class MetadataFollower:
         for topic in image.topics_by_name.values():
             plan = self._plan(topic, image)
             for index, state in enumerate(topic.partitions):
-                self._replicas.open_topic(topic.name, topic.topic_id, plan, {index: state})
+                self._lifecycle.open_topic(topic.name, topic.topic_id, plan, {index: state})
                 opened += 1
                 if self._clock.monotonic_ms() - told_ms >= TELL_EVERY_MS:
                     told_ms = self._clock.monotonic_ms()
                     log.warning("%d of %d partitions opened so far; after a crash each log is checked", opened, total)
-        self._replicas.note_all_opened()
+        self._lifecycle.note_all_opened()
 
     def changed(self, delta: MetadataDelta, image: MetadataImage) -> Generator[None, None, None]:
         """Follow a change in steps: open, change and delete replicas."""
         for topic in delta.deleted_topics:
-            yield from self._replicas.delete_topic_in_steps(topic.name, len(topic.partitions))
+            yield from self._lifecycle.delete_topic_in_steps(topic.name, len(topic.partitions))
         has_broker_change = any(kind == ResourceType.BROKER for kind, _name in delta.changed_configs)
         if has_broker_change:
             yield from self._take_config(dynamic_config(self._config, image, self._config.node_id))
@@ -103,11 +106,11 @@ class MetadataFollower:
         else:
             configured = {name for kind, name in delta.changed_configs if kind == ResourceType.TOPIC}
         for name in configured & image.topics_by_name.keys():
-            yield from self._replicas.reconfigure_topic_in_steps(name, self._plan(image.topics_by_name[name], image))
+            yield from self._lifecycle.reconfigure_topic_in_steps(name, self._plan(image.topics_by_name[name], image))
 
     def _take_config(self, config: BrokerConfig) -> Generator[None, None, None]:
         self.live_config = config
-        yield from self._replicas.expire_producers_in_steps(config.get_int("producer.id.expiration.ms"))
+        yield from self._lifecycle.expire_producers_in_steps(config.get_int("producer.id.expiration.ms"))
         for listener in self.config_listeners:
             listener(config)
 
@@ -117,7 +120,7 @@ class MetadataFollower:
         topic = image.topics_by_id.get(topic_id)
         if topic is not None:
             states = {index: topic.partitions[index] for index in indexes if index < len(topic.partitions)}
-            self._replicas.open_topic(topic.name, topic_id, self._plan(topic, image), states)
+            self._lifecycle.open_topic(topic.name, topic_id, self._plan(topic, image), states)
 
     def _plan(self, topic: TopicImage, image: MetadataImage) -> TopicPlan:
         """Return what a topic's configuration means for its replicas."""
@@ -129,5 +132,5 @@ class MetadataFollower:
             stages=self._stages,
             validation=ValidationMode(config.get_text("odradek.produce.validation")),
             has_compiled_kernel=HAS_COMPILED_KERNEL,
-            is_internal=topic.name in self._replicas.internal_topics,
+            is_internal=topic.name in self._internal_topics,
         )

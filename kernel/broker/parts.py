@@ -32,7 +32,11 @@ from ..partitions.directory_reports import DirectoryReports
 from ..partitions.flush_service import FlushService
 from ..partitions.log_moves import LogMoves
 from ..partitions.marker_writer import LocalMarkerWriter
-from ..partitions.replica_manager import ReplicaManager
+from ..partitions.replica_lifecycle import ReplicaLifecycle
+from ..partitions.replica_opener import ReplicaOpener
+from ..partitions.replicas import Replicas
+from ..partitions.staged_writes import StagedWrites
+from ..partitions.tiers import Tiers
 from ..partitions.upkeep import Upkeep, UpkeepSettings
 from ..plugin_system.manager import choose_offer, failed
 from ..plugin_system.missing_roles import keeps_nothing, missing_roles, told
@@ -86,24 +90,26 @@ class BrokerParts:
         self.fetch_purgatory = Purgatory("Fetch", self.wheel, on_error=report_operation_error)
         self.elections = options.elections
         self.stages = options.plugins.append_stages()
-        has_tier = self.config.get_bool("remote.log.storage.system.enable")
-        self.tier = options.plugins.tier(broker) if has_tier else None
-        self.replicas = self._make_replicas()
+        self.tier = options.plugins.tier(broker) if self.config.get_bool("remote.log.storage.system.enable") else None
+        self.replicas = Replicas(self._make_engines(), on_progress=self._replicas_progressed)
+        self.lifecycle = self._make_lifecycle()
+        self.writes = StagedWrites(self.replicas, on_staged=self._staged, on_flush_wanted=lambda: self.flushes.wake())
         self.follower = self._make_follower()
-        self.flushes, self.long_work = FlushService(self.replicas, threads), LongWork(threads)
-        self.upkeep = Upkeep(
-            replicas=self.replicas,
-            flushes=self.flushes,
-            clock=clock,
-            threads=threads,
-            settings=upkeep_settings(self.config),
-        )
+        self.flushes, self.long_work = FlushService(self.writes, threads), LongWork(threads)
+        self.upkeep = self._make_upkeep()
         self.retention, self.compactor = self._make_cleanup()
         self.follower.config_listeners.append(lambda _config: self.compactor.settings_altered())
         self.directory_reports = DirectoryReports(
             replicas=self.replicas, known_directory=self._known_directory, assign=self._assign_directories
         )
-        self.log_moves = LogMoves(self.replicas, self.directory_reports.wake, self._new_throttle, threads)
+        self.log_moves = LogMoves(
+            self.replicas,
+            self.lifecycle,
+            self.writes,
+            on_moved=self.directory_reports.wake,
+            new_throttle=self._new_throttle,
+            threads=threads,
+        )
         self.sessions = FetchSessionCache(
             slots=self.config.get_int("max.incremental.fetch.session.cache.slots"), random_source=broker.random
         )
@@ -124,6 +130,7 @@ class BrokerParts:
         self.transactions: Transactions | None = self.coordinators.transactions()
         self.marker_writer = LocalMarkerWriter(
             replicas=self.replicas,
+            writes=self.writes,
             purgatory=self.produce_purgatory,
             clock=clock,
             timeout_ms=lambda: self.live_config.get_int("request.timeout.ms"),
@@ -133,7 +140,7 @@ class BrokerParts:
         self.produce = self._make_produce()
         self.router = Router(
             timer=broker.machine.timer,
-            turn_enders=(self.coordinators.turn_ended, self.replicas.write_staged, self.produce.turn_ended),
+            turn_enders=(self.coordinators.turn_ended, self.writes.write_staged, self.produce.turn_ended),
             on_connection_closed=self._connection_closed,
         )
         self._add_handlers()
@@ -173,32 +180,41 @@ class BrokerParts:
         check_made(engine, StorageEngine, f"the engine of storage {name!r}", factory)
         return engine
 
-    def _make_replicas(self) -> ReplicaManager:
-        return ReplicaManager(
+    def _make_lifecycle(self) -> ReplicaLifecycle:
+        opener = ReplicaOpener(
             broker_id=self.config.node_id,
-            engines=self._make_engines(),
+            engines=self.replicas.engines,
             elections=self.elections,
             config=lambda: self.live_config,
             stages=self.stages,
+            tiers=Tiers(self.tier),
             clock=self.broker.clock,
-            random_source=self.broker.random,
+            random=self.broker.random,
             producer_id_expiration_ms=self.config.get_int("producer.id.expiration.ms"),
-            on_progress=self._replicas_progressed,
-            on_staged=self._staged,
-            on_flush_wanted=self._flush_wanted,
-            on_leader_changed=self._leader_changed,
             known_directory=self._known_directory,
-            tier=self.tier,
         )
+        return ReplicaLifecycle(self.replicas, opener, on_leader_changed=self._leader_changed)
 
     def _make_follower(self) -> MetadataFollower:
         return MetadataFollower(
             self.config,
-            replicas=self.replicas,
+            lifecycle=self.lifecycle,
+            internal_topics=self.replicas.internal_topics,
             stages=self.stages,
             image=self.image,
             clock=self.broker.clock,
             on_opened=lambda: self.directory_reports.wake(),
+        )
+
+    def _make_upkeep(self) -> Upkeep:
+        return Upkeep(
+            replicas=self.replicas,
+            lifecycle=self.lifecycle,
+            writes=self.writes,
+            flushes=self.flushes,
+            clock=self.broker.clock,
+            threads=self.broker.machine.threads,
+            settings=upkeep_settings(self.config),
         )
 
     def _new_throttle(self) -> Throttle:
@@ -213,6 +229,7 @@ class BrokerParts:
         policies = Policies(self.config.registry.cleanup_policies)
         retention = Retention(
             replicas=self.replicas,
+            full_disks=self.lifecycle.full_disks,
             policies=policies,
             clock=self.broker.clock,
             threads=self.broker.machine.threads,
@@ -232,6 +249,7 @@ class BrokerParts:
         return CoordinatorRuntimes(
             self.plugins.coordinators(self.broker),
             replicas=self.replicas,
+            writes=self.writes,
             clock=self.broker.clock,
             wheel=self.wheel,
             config=lambda: self.live_config,
@@ -243,6 +261,7 @@ class BrokerParts:
     def _make_produce(self) -> ProduceHandler:
         return ProduceHandler(
             replicas=self.replicas,
+            writes=self.writes,
             purgatory=self.produce_purgatory,
             clock=self.broker.clock,
             admission=ProduceAdmission(
@@ -304,9 +323,6 @@ class BrokerParts:
     def _staged(self) -> None:
         self.want_turn()
 
-    def _flush_wanted(self) -> None:
-        self.flushes.wake()
-
     def _connection_closed(self, connection: Connection) -> None:
         self.produce_purgatory.cancel_for(connection)
         self.fetch_purgatory.cancel_for(connection)
@@ -330,7 +346,7 @@ class BrokerParts:
         """Open this broker's replicas of every topic there is, and follow the metadata from now on."""
         image = self.image()
         if not self.broker.options.keeps_strays:
-            self.replicas.set_strays_aside(lambda partition: is_known(image, partition))
+            self.lifecycle.set_strays_aside(lambda partition: is_known(image, partition))
         self.follower.open_topics()
         # Not before: a change would be followed with the configuration of the start.
         self.metadata.add_listener(self.follower.changed)
@@ -360,8 +376,8 @@ class BrokerParts:
             CorruptionError: The metadata log is damaged; nothing was changed.
             ConfigError: The data is another cluster's.
         """
-        self.replicas.start()
-        if not self.replicas.has_found_metadata(self.config.storage):
+        self.lifecycle.start()
+        if not self.lifecycle.has_found_metadata(self.config.storage):
             self._check_nothing_is_lost("no metadata log")
         metadata = load_metadata_log(
             config=self.config,
@@ -377,7 +393,7 @@ class BrokerParts:
 
     def _check_nothing_is_lost(self, found: str) -> None:
         """Refuse to begin anew beside logs: to empty metadata they would all be strays, and their topics gone."""
-        logs = self.replicas.found_logs()
+        logs = self.lifecycle.found_logs()
         if logs and not self.broker.options.keeps_strays:
             names = ", ".join(map(str, logs[:3]))
             raise StorageError(
@@ -432,7 +448,7 @@ class BrokerParts:
     def close(self) -> None:
         """Keep everything and close all logs, as cleanly shut down."""
         self.coordinators.close()
-        self.replicas.close()
+        self.lifecycle.close()
 
 
 def report_operation_error(operation: DelayedOperation, error: Exception) -> None:

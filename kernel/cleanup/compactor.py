@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ..machine.clock import Clock
     from ..machine.threads import Threads
     from ..partitions.replica import Replica
-    from ..partitions.replica_manager import ReplicaManager
+    from ..partitions.replicas import Replicas
     from ..partitions.topic_replicas import TopicReplicas
     from ..types import TopicIdPartition, TopicPartition
     from .log_states import JoinedPlan, Policies
@@ -124,7 +124,7 @@ class Compactor:
     def __init__(
         self,
         *,
-        replicas: ReplicaManager,
+        replicas: Replicas,
         policies: Policies,
         clock: Clock,
         threads: Threads,

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from ..contracts.cleanup import CleanupSettings, Deletion
     from ..machine.clock import Clock
     from ..machine.threads import Threads
+    from ..partitions.full_disks import FullDisks
     from ..partitions.replica import Replica
-    from ..partitions.replica_manager import ReplicaManager
+    from ..partitions.replicas import Replicas
     from .log_states import Policies
 
 log = logging.getLogger(__name__)
@@ -54,13 +55,15 @@ class Retention:
     def __init__(
         self,
         *,
-        replicas: ReplicaManager,
+        replicas: Replicas,
+        full_disks: FullDisks,
         policies: Policies,
         clock: Clock,
         threads: Threads,
         settings: Callable[[], RetentionSettings],
     ) -> None:
         self._replicas = replicas
+        self._full_disks = full_disks
         self._policies = policies
         self._clock = clock
         self._settings = settings
@@ -86,7 +89,7 @@ class Retention:
         missing = 0
         for topic in list(self._replicas.topics.values()):
             missing += bool(self._policies.missing(topic.name, topic.plan.cleanup))
-            for replica in [*topic.partitions.values(), *self._replicas.full_disks.waiting(topic)]:
+            for replica in [*topic.partitions.values(), *self._full_disks.waiting(topic)]:
                 await trio.lowlevel.checkpoint()
                 try:
                     await self._clean(replica, topic.plan.cleanup)

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from ..contracts.transactions import TransactionMarker
     from ..machine.clock import Clock
     from ..partitions.replica import Replica
-    from ..partitions.replica_manager import ReplicaManager
+    from ..partitions.replicas import Replicas
+    from ..partitions.staged_writes import StagedWrites
     from ..purgatory.timing_wheel import TimingWheel
     from ..records.batch import BatchHeader
     from ..records.compression import CompressionType
@@ -69,7 +70,8 @@ class ShardHost:
 
     Attributes:
         coordinator: The plugin's.
-        replicas: Where batches are staged.
+        replicas: The broker's.
+        writes: Where batches are staged.
         clock: Both clocks.
         wheel: Timers.
         write_timeout_ms: How long a commit may take.
@@ -79,7 +81,8 @@ class ShardHost:
     """
 
     coordinator: Coordinator[Any, Any]
-    replicas: ReplicaManager
+    replicas: Replicas
+    writes: StagedWrites
     clock: Clock
     wheel: TimingWheel
     write_timeout_ms: Callable[[], int]
@@ -400,7 +403,7 @@ class HostedShard:
         """
         header = read_header(batch)
         self.replica.append_as_leader(batch, header, ACKS_ALL, origin=AppendOrigin.COORDINATOR)
-        self._host.replicas.stage(self.replica)
+        self._host.writes.stage(self.replica)
         counters = self._host.replicas.topics[self.replica.partition.topic].counters
         counters.messages_in += header.records_count
         counters.bytes_in += header.length_bytes

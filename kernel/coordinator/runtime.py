@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from ..contracts.transactions import TransactionMarker
     from ..machine.clock import Clock
     from ..partitions.replica import Replica
-    from ..partitions.replica_manager import ReplicaManager
+    from ..partitions.replicas import Replicas
+    from ..partitions.staged_writes import StagedWrites
     from ..purgatory.timing_wheel import TimingWheel
     from .loader import Loader
 
@@ -111,7 +112,8 @@ class Runtime:
         self,
         coordinator: Coordinator[Any, Any],
         *,
-        replicas: ReplicaManager,
+        replicas: Replicas,
+        writes: StagedWrites,
         loader: Loader,
         clock: Clock,
         wheel: TimingWheel,
@@ -124,6 +126,7 @@ class Runtime:
         Args:
             coordinator: The plugin's.
             replicas: The broker's.
+            writes: Where batches are staged.
             loader: Loads shards.
             clock: Both clocks.
             wheel: The broker's, advanced by the monotonic clock.
@@ -142,6 +145,7 @@ class Runtime:
         self.host = ShardHost(
             coordinator=coordinator,
             replicas=replicas,
+            writes=writes,
             clock=clock,
             wheel=wheel,
             write_timeout_ms=lambda: config().get_int(coordinator.write_timeout_key),

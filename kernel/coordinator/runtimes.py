@@ -2,8 +2,8 @@
 
 Who calls what, all on the reactor's task:
 
-    the replica manager     `leader_changed`, `progressed`
-    a turn's end            `turn_ended`, before the replica manager writes what is staged
+    the replicas            `leader_changed`, `progressed`
+    a turn's end            `turn_ended`, before what is staged is written
     new metadata            `metadata_changed`
     FindCoordinator         `by_key_type`, `topic_wanted`
     writers of markers      `owner_of`
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from ..machine.clock import Clock
     from ..machine.threads import Threads
     from ..partitions.replica import Replica
-    from ..partitions.replica_manager import ReplicaManager
+    from ..partitions.replicas import Replicas
+    from ..partitions.staged_writes import StagedWrites
     from ..purgatory.timing_wheel import TimingWheel
     from ..types import TopicIdPartition
     from ..wire.messages.api_19_create_topics import CreatableTopic
@@ -54,7 +55,8 @@ class CoordinatorRuntimes:
         self,
         coordinators: Iterable[tuple[str, Coordinator[Any, Any]]],
         *,
-        replicas: ReplicaManager,
+        replicas: Replicas,
+        writes: StagedWrites,
         clock: Clock,
         wheel: TimingWheel,
         config: Callable[[], BrokerConfig],
@@ -67,6 +69,7 @@ class CoordinatorRuntimes:
         Args:
             coordinators: Each with its plugin's name.
             replicas: The broker's.
+            writes: Where batches are staged.
             clock: Both clocks.
             wheel: The broker's, advanced by the monotonic clock.
             config: Returns the newest configuration.
@@ -77,7 +80,7 @@ class CoordinatorRuntimes:
         Raises:
             PluginError: A topic or a key type is offered twice.
         """
-        self.loader = Loader(write_staged=replicas.write_staged, fail=replicas.fail, threads=threads)
+        self.loader = Loader(write_staged=writes.write_staged, fail=replicas.fail, threads=threads)
         self.by_topic: dict[str, Runtime] = {}
         self.by_key_type: dict[int, Runtime] = {}
         self._plugin_of: dict[str, str] = {}
@@ -91,6 +94,7 @@ class CoordinatorRuntimes:
             runtime = Runtime(
                 coordinator,
                 replicas=replicas,
+                writes=writes,
                 loader=self.loader,
                 clock=clock,
                 wheel=wheel,

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from ..contracts.api_handler import RequestContext
     from ..partitions.replica import Replica
-    from ..partitions.replica_manager import ReplicaManager
+    from ..partitions.replicas import Replicas
     from .fetch_session import FetchContext
     from .fetch_target import FetchTarget
 
@@ -98,7 +98,7 @@ class FetchResult:
         return self.size_bytes + sum(bytes_left for _target, bytes_left in self.cut)
 
 
-def note_positions(replicas: ReplicaManager, targets: Iterable[FetchTarget], limits: FetchLimits) -> None:
+def note_positions(replicas: Replicas, targets: Iterable[FetchTarget], limits: FetchLimits) -> None:
     """Take note of what a follower has, once for each of its requests: that may commit records others wait for.
 
     Targets that cannot be read are passed over here: reading them tells the follower why.
@@ -113,11 +113,11 @@ def note_positions(replicas: ReplicaManager, targets: Iterable[FetchTarget], lim
             high_watermark = replica.high_watermark
             replica.note_follower(limits.replica_id, target.fetch_offset, limits.now_ms)
             if replica.high_watermark != high_watermark:
-                replicas.progressed(replica)
+                replicas.progressed((replica,))
 
 
 def read_targets(
-    replicas: ReplicaManager,
+    replicas: Replicas,
     targets: Iterable[FetchTarget],
     limits: FetchLimits,
     *,
@@ -190,7 +190,7 @@ def _has_nothing_new(target: FetchTarget, limits: FetchLimits) -> bool:
 
 
 def _read_one(
-    replicas: ReplicaManager, target: FetchTarget, limits: FetchLimits, result: FetchResult, answer: PartitionData
+    replicas: Replicas, target: FetchTarget, limits: FetchLimits, result: FetchResult, answer: PartitionData
 ) -> None:
     replica = target.replica
     if replica is None or not replica.is_leader:
@@ -254,7 +254,7 @@ def begin_cold_read(target: FetchTarget, limits: FetchLimits, done: Callable[[],
         log.exception("%s cannot be read from the remote store", tiered_log.partition)
 
 
-def find_replica(replicas: ReplicaManager, target: FetchTarget, version: int) -> Replica:
+def find_replica(replicas: Replicas, target: FetchTarget, version: int) -> Replica:
     """Return the replica that a Fetch of this version names.
 
     Raises:
@@ -269,7 +269,7 @@ def find_replica(replicas: ReplicaManager, target: FetchTarget, version: int) ->
     return replica if replica is not None else replicas.get(topic.name, target.partition)
 
 
-def find_watched(replicas: ReplicaManager, targets: Iterable[FetchTarget], version: int) -> list[Replica]:
+def find_watched(replicas: Replicas, targets: Iterable[FetchTarget], version: int) -> list[Replica]:
     """Return the replicas whose progress could complete a fetch of these targets, which were just read; each once."""
     return [target.replica or find_replica(replicas, target, version) for target in targets]
 
@@ -286,7 +286,7 @@ def _diverges(replica: Replica, target: FetchTarget, answer: PartitionData) -> b
     return False
 
 
-def _fail(replicas: ReplicaManager, target: FetchTarget, version: int, code: ErrorCode, answer: PartitionData) -> None:
+def _fail(replicas: Replicas, target: FetchTarget, version: int, code: ErrorCode, answer: PartitionData) -> None:
     answer.error_code = code
     answer.high_watermark = answer.last_stable_offset = answer.log_start_offset = -1
     answer.aborted_transactions = [] if code in UNKNOWN_ERRORS else None
@@ -318,7 +318,7 @@ class FetchOperation(RequestOperation):
         *,
         deadline_ms: int,
         context: RequestContext,
-        replicas: ReplicaManager,
+        replicas: Replicas,
         session: FetchContext,
         limits: FetchLimits,
         found: FetchResult,

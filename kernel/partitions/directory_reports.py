@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Mapping
     from uuid import UUID
 
-    from .replica_manager import ReplicaManager
+    from .replicas import Replicas
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class DirectoryReports:
     def __init__(
         self,
         *,
-        replicas: ReplicaManager,
+        replicas: Replicas,
         known_directory: Callable[[UUID, int], UUID],
         assign: Callable[[Mapping[tuple[UUID, int], UUID]], Awaitable[None]],
     ) -> None:
@@ -80,7 +80,7 @@ class DirectoryReports:
             if not info.error
         }
         found = {}
-        for replica in list(self._replicas.replicas()):
+        for replica in list(self._replicas):
             yield
             directory = ids.get(replica.log.log_dir)
             topic_id, _, index = replica.partition

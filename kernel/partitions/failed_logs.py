@@ -34,7 +34,7 @@ class _Failure:
 
 
 class FailedLogs:
-    """Those of one broker. Owned by the replica manager, on the reactor's task."""
+    """Those of one broker. Owned by the broker's replicas, on the reactor's task."""
 
     def __init__(self) -> None:
         self._failures: dict[TopicIdPartition, _Failure] = {}

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..contracts.storage import PartitionLog
     from ..machine.threads import Threads
     from .replica import Replica
-    from .replica_manager import ReplicaManager
+    from .staged_writes import StagedWrites
 
 
 class _Flush(NamedTuple):
@@ -40,8 +40,8 @@ class _Flush(NamedTuple):
 class FlushService:
     """The two lanes. Owned by the broker's nursery; all but the fsyncs themselves runs on the reactor's task."""
 
-    def __init__(self, replicas: ReplicaManager, threads: Threads) -> None:
-        self._replicas = replicas
+    def __init__(self, writes: StagedWrites, threads: Threads) -> None:
+        self._writes = writes
         self._threads = threads
         self._wanted = trio.Event()
         self._background: list[Replica] = []
@@ -49,7 +49,7 @@ class FlushService:
         self.flushes_count = 0
 
     def wake(self) -> None:
-        """Take note that the manager's flush queue has an entry."""
+        """Take note that the flush queue has an entry."""
         self._wanted.set()
 
     def flush_closed_segments(self, replicas: Sequence[Replica]) -> None:
@@ -69,7 +69,7 @@ class FlushService:
         while True:
             await self._wanted.wait()
             self._wanted = trio.Event()
-            queue, self._replicas.flush_queue = self._replicas.flush_queue, []
+            queue, self._writes.flush_queue = self._writes.flush_queue, []
             await self._flush(queue, worker, closed_only=False)
 
     async def _serve_background(self) -> None:
@@ -88,7 +88,7 @@ class FlushService:
                 try:
                     flushes.append(_Flush(replica, replica.log, replica.log.begin_flush(closed_only=closed_only)))
                 except Exception as error:  # whatever a storage raises is its partition's matter alone
-                    self._replicas.note_flushed(replica, replica.log, error)
+                    self._writes.note_flushed(replica, replica.log, error)
         if flushes:
             token = trio.lowlevel.current_trio_token()
             await worker.run_sync(self._run_all, flushes, token)
@@ -108,6 +108,6 @@ class FlushService:
         outcome: Exception | None = None
         try:
             flush.work.finish(error)
-        except Exception as exc:  # told to the manager
+        except Exception as exc:  # told with it
             outcome = exc
-        self._replicas.note_flushed(flush.replica, flush.log, outcome)
+        self._writes.note_flushed(flush.replica, flush.log, outcome)

@@ -10,17 +10,18 @@ Opened anew, and not the old one once more: of what that one has staged nobody k
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..errors import StorageError
 from .replica_opener import discard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
-    from ..contracts.storage import StorageEngine
     from ..types import TopicIdPartition
     from .replica import Replica
+    from .replica_opener import ReplicaOpener
+    from .replicas import Replicas
     from .topic_replicas import TopicReplicas
 
 log = logging.getLogger(__name__)
@@ -29,25 +30,19 @@ ROOM_BYTES_MIN: Final = 1 << 20
 """So much a disk must have for its replicas to be served again."""
 
 
-class Opener(Protocol):
-    """The replica manager, as far as it opens what went offline."""
+class Reopened(NamedTuple):
+    """A replica that takes the place of one that went offline."""
 
-    engines: Mapping[str, StorageEngine]
-    topics: dict[str, TopicReplicas]
-
-    async def open_again(self, topic: TopicReplicas, replica: Replica) -> Replica:
-        """Open a replica's log once more, in slices and for nobody yet; raises whatever opening does."""
-        ...
-
-    def replace(self, topic: TopicReplicas, old: Replica, fresh: Replica) -> None:
-        """Serve a replica that was opened again."""
-        ...
+    topic: TopicReplicas
+    old: Replica
+    fresh: Replica
 
 
 class FullDisks:
-    """The replicas that wait for room. Owned by the replica manager, on the reactor's task."""
+    """The replicas that wait for room. Owned by the replicas' life cycle, on the reactor's task."""
 
-    def __init__(self, opener: Opener) -> None:
+    def __init__(self, replicas: Replicas, opener: ReplicaOpener) -> None:
+        self._replicas = replicas
         self._opener = opener
         self._opened: dict[TopicIdPartition, Replica] = {}
 
@@ -58,11 +53,11 @@ class FullDisks:
             if fresh is not None and old.lacks_room:
                 yield fresh
 
-    async def retry(self) -> None:
-        """Open what went offline for want of room, and serve what is open and has room."""
+    async def retry(self, serve: Callable[[Reopened], None]) -> None:
+        """Open what went offline for want of room, in slices, and have what is open and has room served."""
         lacking = [
             (topic, replica)
-            for topic in self._opener.topics.values()
+            for topic in self._replicas.topics.values()
             for replica in topic.partitions.values()
             if replica.lacks_room and not replica.is_paused
         ]
@@ -81,13 +76,13 @@ class FullDisks:
                 fresh.settings = topic.plan.settings  # which may have changed while it waited
                 fresh.log.reconfigure(topic.plan.log_config)
                 _take_state(fresh, replica)
-                self._opener.replace(topic, replica, fresh)
+                serve(Reopened(topic, replica, fresh))
 
     async def _open(self, topic: TopicReplicas, replica: Replica) -> Replica | None:
         if not self._is_wanted(topic, replica):
             return None
         try:
-            fresh = await self._opener.open_again(topic, replica)
+            fresh = await self._opener.open_again(replica, topic.plan)
             if not self._is_wanted(topic, replica):
                 discard(fresh)
                 return None
@@ -105,13 +100,13 @@ class FullDisks:
     def _is_wanted(self, topic: TopicReplicas, replica: Replica) -> bool:
         """Return whether it is still there, and waits: others came in between."""
         is_there = topic.partitions.get(replica.partition.partition) is replica
-        return is_there and self._opener.topics.get(topic.name) is topic and replica.lacks_room
+        return is_there and self._replicas.topics.get(topic.name) is topic and replica.lacks_room
 
     def _full_directories(self, storages: set[str]) -> set[str]:
         return {
             info.path
             for name in sorted(storages)
-            for info in self._opener.engines[name].log_dirs()
+            for info in self._replicas.engines[name].log_dirs()
             if 0 <= info.usable_bytes < ROOM_BYTES_MIN
         }
 

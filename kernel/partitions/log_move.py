@@ -21,16 +21,15 @@ from ..errors import ErrorCode, KafkaError, StorageError
 from .replica import FutureLog
 
 if TYPE_CHECKING:
-    from ..contracts.storage import StorageEngine
-    from ..contracts.tiering import TierSettings
     from ..machine.threads import Workers
     from ..machine.throttle import Throttle
     from .replica import Replica
-    from .replica_manager import ReplicaManager
-    from .topic_replicas import TopicReplicas
+    from .replica_lifecycle import ReplicaLifecycle
+    from .replicas import Replicas
+    from .staged_writes import StagedWrites
 
 
-def begin_move(replicas: ReplicaManager, replica: Replica, log_dir: str, throttle: Throttle) -> None:
+def begin_move(replicas: Replicas, replica: Replica, log_dir: str, throttle: Throttle) -> None:
     """Begin to move a replica's log, as fast as it may be; `move_replica` is to follow, or `give_up`.
 
     Raises:
@@ -51,10 +50,23 @@ def give_up(replica: Replica) -> None:
         future.move.give_up()
 
 
-async def move_replica(replicas: ReplicaManager, replica: Replica, worker: Workers) -> None:
+async def move_replica(
+    replicas: Replicas,
+    lifecycle: ReplicaLifecycle,
+    writes: StagedWrites,
+    replica: Replica,
+    worker: Workers,
+) -> None:
     """Carry out a move that was begun. Stopped: the replica goes on where it was, after one more chunk.
 
     Cancelled, which is the broker's end: likewise, but the move is not given up: the next start goes on with it.
+
+    Args:
+        replicas: This broker's.
+        lifecycle: Theirs.
+        writes: Theirs.
+        replica: Whose log moves.
+        worker: The thread that copies, flushes and swaps.
 
     Raises:
         KafkaError: The replica is offline.
@@ -65,10 +77,9 @@ async def move_replica(replicas: ReplicaManager, replica: Replica, worker: Worke
     try:
         check_serving(replica)
         topic = replicas.topics[replica.partition.topic]
-        engine = replicas.engines[topic.plan.storage]
         await _copy(future, worker)
-        await _flush(replicas, replica, worker)
-        replicas.write_staged()
+        await _flush(writes, replica, worker)
+        writes.write_staged()
         check_serving(replica)
         replica.pause(f"its log moves to {log_dir}")
         tier = topic.plan.tier
@@ -76,7 +87,9 @@ async def move_replica(replicas: ReplicaManager, replica: Replica, worker: Worke
             await worker.do(replica.log.begin_close())
             await worker.do(move.begin_swap())
         finally:
-            _resume(replicas, topic, replica, engine, tier)
+            is_served = lifecycle.resume(topic, replica, tier)
+            if is_served and replica.appended_offset < replica.log.log_end_offset:
+                writes.ask_for_flush(replica)  # it was not closed, and clients wait for what it has
     except Exception:
         give_up(replica)
         raise
@@ -96,16 +109,16 @@ def check_serving(replica: Replica) -> None:
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
 
 
-async def _flush(replicas: ReplicaManager, replica: Replica, worker: Workers) -> None:
+async def _flush(writes: StagedWrites, replica: Replica, worker: Workers) -> None:
     """Flush what may be much while the replica still serves: the pause need not wait for it."""
     check_serving(replica)
     partition_log = replica.log
     try:
         await worker.do(partition_log.begin_flush())
     except StorageError as error:
-        replicas.note_flushed(replica, partition_log, error)
+        writes.note_flushed(replica, partition_log, error)
         raise
-    replicas.note_flushed(replica, partition_log, None)
+    writes.note_flushed(replica, partition_log, None)
 
 
 async def _copy(future: FutureLog, worker: Workers) -> None:
@@ -129,25 +142,3 @@ async def _copy(future: FutureLog, worker: Workers) -> None:
                 future.stop()
     if failures:
         raise failures[0]
-
-
-def _resume(
-    replicas: ReplicaManager, topic: TopicReplicas, replica: Replica, engine: StorageEngine, tier: TierSettings | None
-) -> None:
-    """Serve again; `tier` is what the replica's log was wrapped with, before its settings changed perhaps."""
-    partition = replica.partition
-    state, replica.state_after_pause, replica.is_paused = replica.state_after_pause, None, False
-    if replicas.topics.get(partition.topic) is not topic or topic.partitions.get(partition.partition) is not replica:
-        return  # Deleted meanwhile.
-    try:
-        partition_log = engine.open_log(partition, topic.plan.log_config)
-        replica.resume(partition_log, replicas.tiers.wrap(partition_log, tier))
-        replicas.tiers.fit(replica, topic.plan.tier)
-    except StorageError as error:
-        replicas.fail(replica, error)
-        return
-    if state is not None:
-        replicas.apply_leadership(replica, state)
-    if replica.appended_offset < replica.log.log_end_offset:
-        replicas.ask_for_flush(replica)  # it was not closed, and clients wait for what it has
-    replicas.progressed(replica)

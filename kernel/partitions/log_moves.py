@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from ..machine.threads import Threads
     from ..machine.throttle import Throttle
     from .replica import Replica
-    from .replica_manager import ReplicaManager
+    from .replica_lifecycle import ReplicaLifecycle
+    from .replicas import Replicas
+    from .staged_writes import StagedWrites
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +36,10 @@ class LogMoves:
 
     def __init__(
         self,
-        replicas: ReplicaManager,
+        replicas: Replicas,
+        lifecycle: ReplicaLifecycle,
+        writes: StagedWrites,
+        *,
         on_moved: Callable[[], None],
         new_throttle: Callable[[], Throttle],
         threads: Threads,
@@ -43,11 +48,15 @@ class LogMoves:
 
         Args:
             replicas: Whose logs are moved.
+            lifecycle: Serves a replica again whose log has moved.
+            writes: Written and flushed before a log is closed.
             on_moved: Called after a move: the controller is to know of it.
             new_throttle: Returns what says how fast a copy may be.
             threads: Where logs are copied.
         """
         self._replicas = replicas
+        self._lifecycle = lifecycle
+        self._writes = writes
         self._on_moved = on_moved
         self._new_throttle = new_throttle
         self._worker = Workers(threads, 1)
@@ -86,14 +95,14 @@ class LogMoves:
 
     def go_on(self) -> None:
         """Have those moved whose move the last end of the broker cut off; their replicas were opened."""
-        for partition, log_dir in self._replicas.unfinished_moves.items():
+        for partition, log_dir in self._lifecycle.unfinished_moves.items():
             replica = self._replicas.find(partition.topic, partition.partition)
             if replica is not None and replica.partition == partition:
                 try:
                     self.ask(replica, log_dir)
                 except (KafkaError, StorageError) as error:
                     log.error("%s stays where it is, and does not move to %s: %s", partition, log_dir, error)
-        self._replicas.unfinished_moves.clear()
+        self._lifecycle.unfinished_moves.clear()
 
     def _cancel(self, replica: Replica) -> None:
         """End a replica's move, which may take one more chunk, and forget those that wait."""
@@ -127,7 +136,7 @@ class LogMoves:
         try:
             if replica.future is None:
                 self._begin(replica, log_dir)
-            await move_replica(self._replicas, replica, self._worker)
+            await move_replica(self._replicas, self._lifecycle, self._writes, replica, self._worker)
         except (KafkaError, StorageError) as error:
             level = logging.INFO if self._is_called_back else logging.ERROR  # what somebody asked for is no failure
             log.log(level, "%s stays where it is, and does not move to %s: %s", partition, log_dir, error)

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from ..purgatory.purgatory import Purgatory
     from ..types import TopicPartition
     from .replica import Replica
-    from .replica_manager import ReplicaManager
+    from .replicas import Replicas
+    from .staged_writes import StagedWrites
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +103,8 @@ class LocalMarkerWriter:
     def __init__(
         self,
         *,
-        replicas: ReplicaManager,
+        replicas: Replicas,
+        writes: StagedWrites,
         purgatory: Purgatory,
         clock: Clock,
         timeout_ms: Callable[[], int],
@@ -112,12 +114,14 @@ class LocalMarkerWriter:
 
         Args:
             replicas: Where the partitions are.
+            writes: Where markers are staged.
             purgatory: Where markers wait to be committed; checked with each progress of a replica.
             clock: Timestamps of markers, deadlines.
             timeout_ms: Returns how long a marker may take: `request.timeout.ms`.
             owner_of: Returns the runtime that owns a topic, None for ordinary topics.
         """
         self._replicas = replicas
+        self._writes = writes
         self._purgatory = purgatory
         self._clock = clock
         self._timeout_ms = timeout_ms
@@ -157,7 +161,7 @@ class LocalMarkerWriter:
         batch = marker_batch(marker, self._clock.now_ms())
         header = read_header(batch)
         replica.append_as_leader(batch, header, ACKS_ALL, origin=AppendOrigin.COORDINATOR)
-        self._replicas.stage(replica)
+        self._writes.stage(replica)
         return header.next_offset
 
 

@@ -105,7 +105,7 @@ class FutureLog:
 
 
 class Replica:
-    """One replica. Life: made by the replica manager, `become`, then appends and reads; `close` at the end.
+    """One replica. Life: made by the `ReplicaOpener`, `become`, then appends and reads; `close` at the end.
 
     Invariants: the watermarks are ordered as the module's docstring says, and none goes back within a leader epoch.
     """

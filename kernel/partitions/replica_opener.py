@@ -164,6 +164,11 @@ class ReplicaOpener:
         finally:
             steps.close()
 
+    async def open_again(self, replica: Replica, plan: TopicPlan) -> Replica:
+        """Open a replica once more beside the one that went offline, as `open_in_slices` does."""
+        self.kept_high_watermarks[replica.partition] = replica.high_watermark
+        return await self.open_in_slices(replica.partition, plan)
+
     def _check_directory(self, partition: TopicIdPartition, storage: StartedStorage) -> None:
         """Refuse to begin a log anew that lies where it cannot be reached: it would be served without its records.
 

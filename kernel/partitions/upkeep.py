@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     from ..machine.threads import Threads
     from .flush_service import FlushService
     from .replica import Replica
-    from .replica_manager import ReplicaManager
+    from .replica_lifecycle import ReplicaLifecycle
+    from .replicas import Replicas
+    from .staged_writes import StagedWrites
 
 log = logging.getLogger(__name__)
 
@@ -69,13 +71,17 @@ class Upkeep:
     def __init__(
         self,
         *,
-        replicas: ReplicaManager,
+        replicas: Replicas,
+        lifecycle: ReplicaLifecycle,
+        writes: StagedWrites,
         flushes: FlushService,
         clock: Clock,
         threads: Threads,
         settings: UpkeepSettings,
     ) -> None:
         self._replicas = replicas
+        self._lifecycle = lifecycle
+        self._writes = writes
         self._flushes = flushes
         self._clock = clock
         self._settings = settings
@@ -116,7 +122,7 @@ class Upkeep:
 
     async def keep_producers(self) -> None:
         """Keep a producer snapshot of every log that grew since its last one."""
-        for replica in list(self._replicas.replicas()):
+        for replica in list(self._replicas):
             offset = replica.log.log_end_offset
             # Of a log that has rolled also when it knows no producer: after a crash it is read from there on.
             is_worth_it = len(replica.producers) or replica.log.active_base_offset > replica.log.log_start_offset
@@ -138,7 +144,7 @@ class Upkeep:
 
     async def keep_rolled(self) -> None:
         """Write the snapshots of producers that were begun as logs rolled."""
-        for replica in list(self._replicas.replicas()):
+        for replica in list(self._replicas):
             while replica.unkept.first is not None:
                 try:
                     await keep_first(replica, self._worker)
@@ -148,7 +154,7 @@ class Upkeep:
 
     async def keep_at_end(self) -> None:
         """Keep many producers in slices before the broker ends; of the others it keeps them as it closes."""
-        for replica in list(self._replicas.replicas()):
+        for replica in list(self._replicas):
             if replica.offline_reason is None:
                 try:
                     await keep_many_producers(replica, self._worker)
@@ -158,7 +164,7 @@ class Upkeep:
     async def forget_producers(self) -> None:
         """Forget producers that were silent for too long."""
         now_ms, monotonic_ms = self._clock.now_ms(), self._clock.monotonic_ms()
-        for replica in list(self._replicas.replicas()):
+        for replica in list(self._replicas):
             for number, _ in enumerate(replica.producers.remove_expired_in_steps(now_ms), 1):
                 if number % SLICE_STEPS == 0:
                     await take_turn()
@@ -167,7 +173,7 @@ class Upkeep:
 
     async def give_up_segments(self) -> None:
         """Give up the segments that lie wholly below their log's start; who reads them goes on reading."""
-        for number, replica in enumerate(list(self._replicas.replicas())):
+        for number, replica in enumerate(list(self._replicas)):
             if replica.offline_reason is None:
                 try:
                     replica.log.delete_segments_below(replica.log.log_start_offset)
@@ -188,7 +194,7 @@ class Upkeep:
         """Ask for a flush of the logs that rolled since their last one; nobody waits for it."""
         rolled = [
             replica
-            for replica in self._replicas.replicas()
+            for replica in self._replicas
             if replica.log.recovery_point < replica.log.active_base_offset and replica.offline_reason is None
         ]
         if rolled:
@@ -197,13 +203,12 @@ class Upkeep:
 
     async def retry_failed_logs(self) -> None:
         """Try again to open logs that could not be opened."""
-        await self._replicas.retry_failed_logs()
+        await self._lifecycle.retry_failed_logs()
         await trio.lowlevel.checkpoint()
 
     async def flush_by_time(self) -> None:
         """Ask for a flush of the logs whose topic wants one by time and that have something to flush."""
         now_ms = self._clock.monotonic_ms()
-        wanted = False
         for topic in self._replicas.topics.values():
             flush_ms = topic.plan.log_config.flush_ms
             if flush_ms == NO_LIMIT:
@@ -213,10 +218,7 @@ class Upkeep:
                     continue
                 if replica.log.recovery_point < replica.log.log_end_offset:
                     replica.flushed_ms = now_ms
-                    self._replicas.flush_queue.append(replica)
-                    wanted = True
-        if wanted:
-            self._flushes.wake()
+                    self._writes.ask_for_flush(replica)
         await trio.lowlevel.checkpoint()
 
 

@@ -94,7 +94,7 @@ def test_an_unreadable_log_takes_its_partition_offline_and_is_tried_again(tmp_pa
     earlier.open("bad")
     directory = earlier.produce("bad", 0).log.directory
     assert directory is not None
-    earlier.replicas.close()
+    earlier.lifecycle.close()
     hosted = Hosted(tmp_path)
     directory.rename(tmp_path / "elsewhere")
 
@@ -105,14 +105,14 @@ def test_an_unreadable_log_takes_its_partition_offline_and_is_tried_again(tmp_pa
         hosted.replicas.get("bad", 0)
     assert hosted.replicas.get("good", 0).is_leader
     (tmp_path / "elsewhere").rename(directory)
-    trio.run(hosted.replicas.retry_failed_logs)
+    trio.run(hosted.lifecycle.retry_failed_logs)
     assert hosted.replicas.get("bad", 0).high_watermark == 1
-    hosted.replicas.close()
+    hosted.lifecycle.close()
 
 
 def test_a_log_whose_replica_could_not_be_made_is_tried_again(tmp_path: Path) -> None:
     hosted = Hosted(tmp_path)
-    elections = hosted.replicas._opener.elections["isr"]
+    elections = hosted.lifecycle._opener.elections["isr"]
 
     class Moody:
         failures = 1
@@ -123,36 +123,36 @@ def test_a_log_whose_replica_could_not_be_made_is_tried_again(tmp_path: Path) ->
                 raise RuntimeError("not now")
             return elections.new_election(context)
 
-    hosted.replicas._opener.elections = {"isr": Moody()}  # type: ignore[dict-item] # no more is asked of it here
+    hosted.lifecycle._opener.elections = {"isr": Moody()}  # type: ignore[dict-item] # no more is asked of it here
 
     hosted.open("a")
     with pytest.raises(KafkaError, match="log directory cannot be"):
         hosted.replicas.get("a", 0)
-    trio.run(hosted.replicas.retry_failed_logs)
+    trio.run(hosted.lifecycle.retry_failed_logs)
 
     assert hosted.replicas.get("a", 0).is_leader
-    hosted.replicas.close()
+    hosted.lifecycle.close()
 
 
 def test_stages_look_at_a_topic_also_when_its_log_was_opened_at_the_second_try(tmp_path: Path) -> None:
     hosted = Hosted(tmp_path)
-    elections = hosted.replicas._opener.elections
-    hosted.replicas._opener.elections = {}
+    elections = hosted.lifecycle._opener.elections
+    hosted.lifecycle._opener.elections = {}
 
     class Stage:
         def accept(self, batch: memoryview) -> memoryview:
             return batch
 
-    hosted.replicas._opener.stages = {"looks": lambda partition, settings: Stage()}
+    hosted.lifecycle._opener.stages = {"looks": lambda partition, settings: Stage()}
     state = PartitionState(leader=1, leader_epoch=0, partition_epoch=0, replicas=(1,), isr=(1,))
-    hosted.replicas.open_topic("a", uuid.UUID(int=5), attrs.evolve(hosted.plan(), stages=("looks",)), {0: state})
+    hosted.lifecycle.open_topic("a", uuid.UUID(int=5), attrs.evolve(hosted.plan(), stages=("looks",)), {0: state})
 
-    hosted.replicas._opener.elections = elections
-    trio.run(hosted.replicas.retry_failed_logs)
+    hosted.lifecycle._opener.elections = elections
+    trio.run(hosted.lifecycle.retry_failed_logs)
 
     assert hosted.replicas.get("a", 0).is_leader
     assert not hosted.replicas.topics["a"].is_plain
-    hosted.replicas.close()
+    hosted.lifecycle.close()
 
 
 def test_a_log_that_could_not_be_opened_is_not_tried_again_once_its_partition_is_another_brokers(
@@ -162,23 +162,23 @@ def test_a_log_that_could_not_be_opened_is_not_tried_again_once_its_partition_is
     earlier.open("moved")
     replica = earlier.produce("moved", 0)
     assert replica.log.directory is not None
-    earlier.replicas.close()
+    earlier.lifecycle.close()
     hosted = Hosted(tmp_path)
-    elections = hosted.replicas._opener.elections
-    hosted.replicas._opener.elections = {}
+    elections = hosted.lifecycle._opener.elections
+    hosted.lifecycle._opener.elections = {}
     hosted.open("moved")
     with pytest.raises(KafkaError, match="log directory cannot be"):
         hosted.replicas.get("moved", 0)
     elsewhere = PartitionState(leader=2, leader_epoch=1, partition_epoch=1, replicas=(2,), isr=(2,))
 
-    hosted.replicas.open_topic("moved", replica.partition.topic_id, hosted.plan(), {0: elsewhere})
-    hosted.replicas._opener.elections = elections
-    trio.run(hosted.replicas.retry_failed_logs)
+    hosted.lifecycle.open_topic("moved", replica.partition.topic_id, hosted.plan(), {0: elsewhere})
+    hosted.lifecycle._opener.elections = elections
+    trio.run(hosted.lifecycle.retry_failed_logs)
 
     with pytest.raises(KafkaError, match="hosts no such topic or partition"):
         hosted.replicas.get("moved", 0)
     assert not replica.log.directory.exists()
-    hosted.replicas.close()
+    hosted.lifecycle.close()
 
 
 def test_one_replica_that_fails_at_the_turns_end_does_not_keep_others_from_being_written(tmp_path: Path) -> None:
@@ -195,12 +195,12 @@ def test_one_replica_that_fails_at_the_turns_end_does_not_keep_others_from_being
     staged = [hosted.stage(name) for name in ("a", "b", "c")]
     hosted.replicas.get("b", 0).election = Broken()  # type: ignore[assignment] # no more is asked of it here
 
-    hosted.replicas.write_staged()
+    hosted.writes.write_staged()
 
     assert [replica.high_watermark for replica in staged] == [1, 0, 1]
     assert [replica.offline_reason is None for replica in staged] == [True, False, True]
     assert hosted.stage("c").is_dirty
-    hosted.replicas.close()
+    hosted.lifecycle.close()
 
 
 def test_an_election_that_needs_a_cluster_takes_its_partition_offline_instead_of_forgetting_its_vote(
@@ -220,10 +220,10 @@ def test_an_election_that_needs_a_cluster_takes_its_partition_offline_instead_of
     replica.election = Voting()  # type: ignore[assignment] # no more is asked of it here
     assert replica.state is not None
 
-    hosted.replicas.apply_leadership(replica, replica.state)
+    hosted.lifecycle.apply_leadership(replica, replica.state)
 
     assert "needs a cluster" in (replica.offline_reason or "")
-    hosted.replicas.close()
+    hosted.lifecycle.close()
 
 
 def test_a_disk_error_met_by_an_append_is_a_storage_error_and_ends_the_lead(tmp_path: Path) -> None:
@@ -253,7 +253,7 @@ def test_closing_goes_on_past_a_log_that_cannot_be_kept(tmp_path: Path) -> None:
 
     hosted.replicas.get("a", 0).log.write_sidecar = fail  # type: ignore[assignment, method-assign] # as above
 
-    hosted.replicas.close()
+    hosted.lifecycle.close()
 
     assert list(Path(hosted.replicas.get("b", 0).log.directory or "").glob("*.snapshot"))
 
@@ -284,8 +284,8 @@ def test_one_coordinator_that_fails_does_not_keep_others_from_hearing_of_progres
             batch = batch_of(b"x")
             for replica in replicas:
                 replica.append_as_leader(memoryview(bytearray(batch)), read_header(batch), 1)
-                parts.replicas.stage(replica)
-            parts.replicas.write_staged()
+                parts.writes.stage(replica)
+            parts.writes.write_staged()
 
             assert [replica.high_watermark for replica in replicas] == [1, 1, 1]
             assert [replica.offline_reason is None for replica in replicas] == [True, False, True]
@@ -342,12 +342,12 @@ def test_what_is_staged_outside_a_request_is_written_without_one(tmp_path: Path)
     wanted: list[Replica] = []
     hosted = Hosted(tmp_path)
     hosted.open("a")
-    hosted.replicas._on_staged = lambda: wanted.append(hosted.replicas.get("a", 0))
+    hosted.writes._on_staged = lambda: wanted.append(hosted.replicas.get("a", 0))
 
     hosted.stage("a")
     hosted.stage("a")
 
     assert len(wanted) == 1
-    hosted.replicas.write_staged()
+    hosted.writes.write_staged()
     assert wanted[0].high_watermark == 2
-    hosted.replicas.close()
+    hosted.lifecycle.close()

@@ -192,7 +192,7 @@ def test_replicas_of_a_directory_that_cannot_be_used_at_the_start_wait_for_it(
             # What is created meanwhile has its place in the directory that works.
             await parts.create_topics(wanted("other", 1))
             assert parts.replicas.get("other", 0).log.log_dir == str(tmp_path / "one")
-            await parts.replicas.retry_failed_logs()
+            await parts.lifecycle.retry_failed_logs()
         address = f"127.0.0.1:{parts.broker.listeners[0].port}"
 
         def ask() -> list[tuple[int, int]]:

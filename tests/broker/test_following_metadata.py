@@ -30,13 +30,13 @@ def test_a_change_of_one_partition_concerns_no_other_of_its_topic(
     async def scenario(parts: BrokerParts) -> None:
         await create(parts, "orders", 3)
         await create(parts, "others", 2)
-        open_topic = parts.replicas.open_topic
+        open_topic = parts.lifecycle.open_topic
 
         def note(name: str, topic_id: uuid.UUID, plan: TopicPlan, partitions: Mapping[int, PartitionState]) -> None:
             given.append((name, sorted(partitions)))
             open_topic(name, topic_id, plan, partitions)
 
-        monkeypatch.setattr(parts.replicas, "open_topic", note)
+        monkeypatch.setattr(parts.lifecycle, "open_topic", note)
         more = CreatePartitionsTopic(name="orders", count=5, assignments=None)
         request = CreatePartitionsRequest(topics=[more], timeout_ms=30_000)
         await parts.metadata.submit(lambda controller, _now_ms: controller.create_partitions(request))

@@ -111,7 +111,7 @@ def test_deleted_files_stay_for_as_long_as_is_said(tmp_path: Path) -> None:
         assert names(tmp_path / "decides-0", "*.log.deleted") != []
         await virtual.passes(2)
         await virtual.until(lambda: names(tmp_path / "decides-0", "*.deleted") == [])
-        run_at_once(parts.replicas.delete_topic_in_steps("decides", 1))
+        run_at_once(parts.lifecycle.delete_topic_in_steps("decides", 1))
         await virtual.passes(19)
         # What it has just removed nothing of has to end, before it can be due again.
         await virtual.until(lambda: parts.upkeep._worker.busy_count == 0)

@@ -156,8 +156,8 @@ class CompactedTopic:
         self._write()
 
     def _write(self) -> None:
-        self.hosted.replicas.stage(self.replica)
-        self.hosted.replicas.write_staged()
+        self.hosted.writes.stage(self.replica)
+        self.hosted.writes.write_staged()
 
     def roll(self) -> None:
         self.replica.log.roll()
@@ -215,7 +215,7 @@ class CompactedTopic:
 
     def restart(self, directory: Path, *, is_clean: bool = True, files: Files | None = None) -> CompactedTopic:
         if is_clean:
-            self.hosted.replicas.close()
+            self.hosted.lifecycle.close()
         again = CompactedTopic(directory, segment_bytes=self.log_config.segment_bytes, files=files)
         again.hosted.clock.advance(self.hosted.clock.now_ms() - again.hosted.clock.now_ms())
         return again

@@ -24,7 +24,7 @@ DAY_MS = 86_400_000
 def topic(tmp_path: Path) -> Iterator[CompactedTopic]:
     topic = CompactedTopic(tmp_path)
     yield topic
-    topic.hosted.replicas.close()
+    topic.hosted.lifecycle.close()
 
 
 def bases(topic: CompactedTopic) -> list[int]:
@@ -191,7 +191,7 @@ def test_segments_that_are_not_merged_have_the_aborted_transactions_of_their_own
         for (base_offset, each), end in zip(sorted(found.items()), ends, strict=True):
             assert all(base_offset <= transaction.last_offset < end for transaction in each)
     finally:
-        topic.hosted.replicas.close()
+        topic.hosted.lifecycle.close()
 
 
 def test_a_committed_transaction_after_an_aborted_one_that_is_clean_is_noted(topic: CompactedTopic) -> None:

@@ -28,7 +28,7 @@ def compact_golden(directory: Path) -> Path:
     topic.hosted.clock.advance(CAPTURED_MS - topic.hosted.clock.now_ms())
     assert topic.compact()
     assert topic.replica.log.clean_end == 212
-    topic.hosted.replicas.close()
+    topic.hosted.lifecycle.close()
     return folder
 
 
@@ -70,7 +70,7 @@ def test_kafka_reads_what_every_strategy_and_ttl_leave(tmp_path: Path) -> None:
         compactor = world.topic.make_compactor()
         while world.topic.compact(compactor):
             pass
-        world.topic.hosted.replicas.close()
+        world.topic.hosted.lifecycle.close()
 
     # An empty batch with the largest timestamp would be told as damage of the time index, after Kafka's cleaner too.
     assert damage_that_kafka_sees(tmp_path) == []

@@ -121,7 +121,7 @@ def test_every_reader_sees_what_the_model_allows(steps: list[tuple[object, ...]]
         model.topic.replica.log.note_clean_end(0)
         model.topic.compact()
         assert model.topic.batches() == again
-        model.topic.hosted.replicas.close()
+        model.topic.hosted.lifecycle.close()
 
 
 def fill(topic: CompactedTopic) -> None:
@@ -150,7 +150,7 @@ def compaction_operations(directory: Path) -> tuple[int, int]:
     first = files.operations
     topic.compact()
     last = files.operations
-    topic.hosted.replicas.close()
+    topic.hosted.lifecycle.close()
     return first + 1, last
 
 
@@ -164,7 +164,7 @@ def check_after_crash(directory: Path) -> None:
         marks = (".cleaned", ".swap")
         assert not [path for folder in topic.hosted.dirs for path in Path(folder).rglob("*") if path.suffix in marks]
     finally:
-        topic.hosted.replicas.close()
+        topic.hosted.lifecycle.close()
 
 
 def crash_at(number: int, loss: PowerLoss | None, directory: Path) -> None:
@@ -179,7 +179,7 @@ def crash_at(number: int, loss: PowerLoss | None, directory: Path) -> None:
     fill(topic)
     topic.compact()
     if loss is None:
-        topic.hosted.replicas.close()
+        topic.hosted.lifecycle.close()
         check_after_crash(before)
         return
     files.after_power_loss(after, loss, random.Random(number))

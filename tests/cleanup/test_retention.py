@@ -32,7 +32,7 @@ def hosted(tmp_path: Path) -> Iterator[Hosted]:
     hosted = Hosted(tmp_path)
     hosted.open("t", log_config=SMALL)
     yield hosted
-    hosted.replicas.close()
+    hosted.lifecycle.close()
 
 
 class BrokenPolicy(CleanupPolicy):
@@ -53,6 +53,7 @@ def clean(hosted: Hosted, policies: Policies | None = None, **settings: int | tu
     topic.plan = attrs.evolve(topic.plan, cleanup=CleanupSettings(**settings))  # type: ignore[arg-type] # by name
     retention = Retention(
         replicas=hosted.replicas,
+        full_disks=hosted.lifecycle.full_disks,
         policies=policies or Policies({"delete": DeletePolicy()}),
         clock=hosted.clock,
         threads=SystemThreads(),
@@ -109,7 +110,7 @@ def test_what_is_staged_in_the_same_turn_stays(hosted: Hosted) -> None:
     replica = fill(hosted, 1)
     hosted.stage("t")
     clean(hosted, Policies({"delete": DeletesBelow(1)}))
-    hosted.replicas.write_staged()
+    hosted.writes.write_staged()
 
     assert (replica.log.log_start_offset, replica.offsets.log_end_offset) == (0, 2)
     assert replica.high_watermark == 2
@@ -117,14 +118,14 @@ def test_what_is_staged_in_the_same_turn_stays(hosted: Hosted) -> None:
 
 def test_times_are_known_again_after_a_restart(hosted: Hosted, tmp_path: Path) -> None:
     fill(hosted, 7)
-    hosted.replicas.close()
+    hosted.lifecycle.close()
     again = Hosted(tmp_path)
     again.clock.advance(hosted.clock.now_ms() - again.clock.now_ms())
     again.open("t", log_config=SMALL)
     replica = clean(again, retention_ms=3_500)
 
     assert (replica.log.log_start_offset, replica.log.log_end_offset) == (4, 7)
-    again.replicas.close()
+    again.lifecycle.close()
     hosted.replicas = Hosted(tmp_path).replicas
 
 
@@ -179,4 +180,4 @@ def test_retention_goes_through_both_tiers(tmp_path: Path) -> None:
 
     clean(hosted, Policies({"delete": DeletesBelow(10)}))
     assert replica.log.log_start_offset == 10
-    hosted.replicas.close()
+    hosted.lifecycle.close()

@@ -28,7 +28,7 @@ EXPIRES = "odradek.expires.at"
 def topic(tmp_path: Path) -> Iterator[CompactedTopic]:
     topic = CompactedTopic(tmp_path)
     yield topic
-    topic.hosted.replicas.close()
+    topic.hosted.lifecycle.close()
 
 
 def strategy(topic: CompactedTopic, name: str, *policies: str) -> None:
@@ -67,6 +67,7 @@ def compactor_of(topic: CompactedTopic, policies: Mapping[str, CleanupPolicy]) -
 def retain(topic: CompactedTopic) -> Retention:
     retention = Retention(
         replicas=topic.hosted.replicas,
+        full_disks=topic.hosted.lifecycle.full_disks,
         policies=Policies(odradek_cleanup_policies()),
         clock=topic.hosted.clock,
         threads=SystemThreads(),

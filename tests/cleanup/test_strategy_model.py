@@ -195,6 +195,7 @@ class World:
         self.configure(retention_bytes=retention_bytes)
         retention = Retention(
             replicas=self.topic.hosted.replicas,
+            full_disks=self.topic.hosted.lifecycle.full_disks,
             policies=Policies(odradek_cleanup_policies()),
             clock=self.topic.hosted.clock,
             threads=SystemThreads(),
@@ -242,7 +243,7 @@ def check(kind: Kind, steps: list[tuple[object, ...]]) -> None:
             if name in ("compact", "compact in part", "restart", "roll"):
                 world.check_told(before)
         settle(world)
-        world.topic.hosted.replicas.close()
+        world.topic.hosted.lifecycle.close()
 
 
 def settle(world: World) -> None:
@@ -308,7 +309,7 @@ def crash_at(kind: Kind, number: int, loss: PowerLoss | None, directory: Path) -
             pass
     last, found_at = files.operations, before
     if loss is None:
-        world.topic.hosted.replicas.close()
+        world.topic.hosted.lifecycle.close()
     else:
         files.after_power_loss(after, loss, random.Random(number))
         found_at = after
@@ -317,7 +318,7 @@ def crash_at(kind: Kind, number: int, loss: PowerLoss | None, directory: Path) -
 
     assert again.told() == expected
     settle(again)
-    again.topic.hosted.replicas.close()
+    again.topic.hosted.lifecycle.close()
     return range(first, last + 1)
 
 

@@ -45,7 +45,7 @@ def topic(tmp_path: Path) -> Iterator[CompactedTopic]:
     topic.put([(b"a", b"1"), (b"a", b"2"), (b"b", b"1")])
     topic.roll()
     yield topic
-    topic.hosted.replicas.close()
+    topic.hosted.lifecycle.close()
 
 
 class KilledWorker(ProcessWorker):
@@ -284,6 +284,7 @@ def test_metrics_tell_what_was_done(topic: CompactedTopic) -> None:
     topic.compact(compactor)
     retention = Retention(
         replicas=topic.hosted.replicas,
+        full_disks=topic.hosted.lifecycle.full_disks,
         policies=Policies({}),
         clock=topic.hosted.clock,
         threads=SystemThreads(),

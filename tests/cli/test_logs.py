@@ -11,7 +11,7 @@ def stream() -> io.StringIO:
     return io.StringIO()
 
 
-log = logging.getLogger("odradek.kernel.partitions.replica_manager")
+log = logging.getLogger("odradek.kernel.partitions.replicas")
 
 
 def test_an_event_is_one_line_with_its_fields(stream: io.StringIO) -> None:
@@ -21,7 +21,7 @@ def test_an_event_is_one_line_with_its_fields(stream: io.StringIO) -> None:
 
     assert len(when) == len("2026-11-21T14:30:21.107Z")
     assert rest == (
-        'WARNING partitions.replica_manager: the log of t failed partition=t-3 reason="disk full" quoted="a\\"b"\n'
+        'WARNING partitions.replicas: the log of t failed partition=t-3 reason="disk full" quoted="a\\"b"\n'
     )
 
 

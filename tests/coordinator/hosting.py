@@ -23,17 +23,16 @@ from odradek.kernel.machine.files import Files, OsFiles
 from odradek.kernel.machine.ids import RandomIds
 from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.partitions.replica import AppendOrigin, Replica, TopicSettings
-from odradek.kernel.partitions.replica_manager import ReplicaManager
 from odradek.kernel.partitions.topic_plan import TopicPlan
 from odradek.kernel.purgatory.timing_wheel import TimingWheel
 from odradek.kernel.records.batch import read_header
 from odradek.kernel.records.reader import read_records
 from odradek.kernel.records.record import Record
 from odradek.kernel.records.validation import ValidationRules
-from odradek.plugins.election_isr.factory import IsrElectionFactory
 from odradek.plugins.storage_memory.engine import MemoryEngine
 from odradek.plugins.storage_segment.engine import SegmentEngine
 from odradek.testing.shard_harness import RecordingWaiter
+from tests.partitions.local_replicas import make_replicas
 
 from .toy import CounterCoordinator, CounterShard, Result
 
@@ -74,24 +73,19 @@ class World:
             files=files or OsFiles(),
         )
         engine: StorageEngine = SegmentEngine(context) if directory else MemoryEngine(context)
-        self.replicas = ReplicaManager(
-            broker_id=1,
-            engines={"it": engine},
-            elections={"isr": IsrElectionFactory()},
+        self.replicas, self.lifecycle, self.writes = make_replicas(
+            self.clock,
+            {"it": engine},
             config=lambda: self.config,
-            stages={},
-            clock=self.clock,
-            random_source=random.Random(0),
-            producer_id_expiration_ms=86_400_000,
             on_progress=self._progressed,
             on_staged=self._want_turn,
-            on_flush_wanted=lambda: None,
             on_leader_changed=lambda partition, _id, _epoch: self.runtimes.leader_changed(partition),
         )
         offered = [self.coordinator] if coordinators is None else list(coordinators)
         self.runtimes = CoordinatorRuntimes(
             [(f"plugin{number}", each) for number, each in enumerate(offered)],
             replicas=self.replicas,
+            writes=self.writes,
             clock=self.clock,
             threads=SystemThreads(),
             wheel=self.wheel,
@@ -99,7 +93,7 @@ class World:
             topic_partitions=lambda name: len(self.replicas.topics[name].partitions) if self.has(name) else None,
             want_turn=self._want_turn,
         )
-        self.replicas.start()
+        self.lifecycle.start()
 
     def _progressed(self, replicas: Collection[Replica]) -> None:
         for replica in replicas:
@@ -140,7 +134,7 @@ class World:
         state = PartitionState(
             leader=leader, leader_epoch=epoch, partition_epoch=partition_epoch, replicas=replicas, isr=isr
         )
-        self.replicas.open_topic(TOPIC, TOPIC_ID, plan, dict.fromkeys(range(partitions), state))
+        self.lifecycle.open_topic(TOPIC, TOPIC_ID, plan, dict.fromkeys(range(partitions), state))
 
     def replica(self, partition: int = 0) -> Replica:
         return self.replicas.topics[TOPIC].partitions[partition]
@@ -148,13 +142,13 @@ class World:
     def turn(self) -> None:
         """End a turn of the reactor."""
         self.runtimes.turn_ended()
-        self.replicas.write_staged()
+        self.writes.write_staged()
 
     def follower_has(self, offset: int, partition: int = 0) -> None:
         """Let broker 2 have everything below an offset."""
         replica = self.replica(partition)
         replica.note_follower(2, offset, self.clock.monotonic_ms())
-        self.replicas.progressed(replica)
+        self.replicas.progressed((replica,))
 
     def advance(self, duration_ms: int) -> None:
         """Let time pass, millisecond by millisecond as far as something is due, each followed by a turn."""
@@ -190,11 +184,11 @@ class World:
         """Put a batch of somebody else's making into the log."""
         replica = self.replica(partition)
         replica.append_as_leader(memoryview(batch), read_header(batch), 1, origin=AppendOrigin.COORDINATOR)
-        self.replicas.stage(replica)
-        self.replicas.write_staged()
+        self.writes.stage(replica)
+        self.writes.write_staged()
 
     def close(self) -> None:
-        self.replicas.close()
+        self.lifecycle.close()
 
     # ------------------------------------------------------------------------------------------------ what clients do
 

@@ -62,7 +62,7 @@ def topic_of(harness: ShardHarness[Any, Any], compact_at: Callable[[int], bool])
         try:
             yield topic
         finally:
-            topic.hosted.replicas.close()
+            topic.hosted.lifecycle.close()
 
 
 def compact_all(topic: CompactedTopic) -> None:

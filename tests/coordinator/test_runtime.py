@@ -201,7 +201,7 @@ def test_too_few_in_sync_replicas_refuse_writes_but_no_reads() -> None:
     parked = world.wait("a", 1)
     world.open(isr=(1,), replicas=(1, 2), min_insync_replicas=2, partition_epoch=1)
     world.replica().settings = type(world.replica().settings)(RULES, 2)
-    world.replicas.apply_leadership(world.replica(), world.replica().state)  # type: ignore[arg-type] # it has one
+    world.lifecycle.apply_leadership(world.replica(), world.replica().state)  # type: ignore[arg-type] # it has one
 
     assert world.add("a", 1).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert parked.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE  # its answer came with the refused records
@@ -268,7 +268,7 @@ def test_a_new_epoch_of_the_same_leader_changes_nothing_else() -> None:
 def test_a_deleted_topic_is_coordinated_no_more() -> None:
     world = opened()
     parked = world.wait("a", 1)
-    run_at_once(world.replicas.delete_topic_in_steps(TOPIC, 1))
+    run_at_once(world.lifecycle.delete_topic_in_steps(TOPIC, 1))
 
     assert parked.error_code == ErrorCode.NOT_COORDINATOR
     assert world.add("a", 1).error_code == ErrorCode.NOT_COORDINATOR

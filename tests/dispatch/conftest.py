@@ -10,4 +10,4 @@ from .hosted import Hosted
 def hosted(tmp_path: Path) -> Iterator[Hosted]:
     hosted = Hosted(tmp_path)
     yield hosted
-    hosted.replicas.close()
+    hosted.lifecycle.close()

@@ -1,55 +1,29 @@
-"""A replica manager over real segment files, as handlers meet it."""
+"""Replicas over real segment files, as handlers meet them."""
 
 import random
 import uuid
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from pathlib import Path
 
-from odradek.kernel.config.broker import BrokerConfig
-from odradek.kernel.config.registry import Registry
 from odradek.kernel.contracts.election import PartitionState
-from odradek.kernel.contracts.storage import LogConfig, StorageContext, StorageEngine
+from odradek.kernel.contracts.storage import LogConfig, StorageContext
 from odradek.kernel.contracts.tiering import Tier, TierSettings
-from odradek.kernel.machine.clock import Clock, ManualClock
+from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.machine.files import Files, OsFiles
 from odradek.kernel.machine.ids import RandomIds
 from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.machine.throttle import Throttle
 from odradek.kernel.partitions.append_check import NOT_NEEDED
+from odradek.kernel.partitions.log_moves import LogMoves
 from odradek.kernel.partitions.replica import Replica, TopicSettings
-from odradek.kernel.partitions.replica_manager import ReplicaManager
 from odradek.kernel.partitions.topic_plan import TopicPlan
 from odradek.kernel.records.batch import read_header
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.validation import ValidationRules
-from odradek.plugins.election_isr.factory import IsrElectionFactory
 from odradek.plugins.storage_segment.engine import SegmentEngine
+from tests.partitions.local_replicas import make_replicas, nothing
 
 PLAIN = LogConfig()
-
-
-def make_manager(
-    clock: Clock,
-    engines: Mapping[str, StorageEngine],
-    on_progress: Callable[[Collection[Replica]], None] = lambda replicas: None,
-    tier: Tier | None = None,
-) -> ReplicaManager:
-    """Make the manager of broker 1, of which nobody else wants to know anything."""
-    return ReplicaManager(
-        broker_id=1,
-        engines=engines,
-        elections={"isr": IsrElectionFactory()},
-        config=lambda: BrokerConfig(Registry.of()),
-        stages={},
-        clock=clock,
-        random_source=random.Random(0),
-        producer_id_expiration_ms=86_400_000,
-        on_progress=on_progress,
-        on_staged=lambda: None,
-        on_flush_wanted=lambda: None,
-        on_leader_changed=lambda partition, leader_id, leader_epoch: None,
-        tier=tier,
-    )
 
 
 def unlimited() -> Throttle:
@@ -58,7 +32,7 @@ def unlimited() -> Throttle:
 
 
 class Hosted:
-    """A replica manager over real segment files in two log directories, with what a test needs to fill it."""
+    """Replicas over real segment files in two log directories, with what a test needs to fill it."""
 
     def __init__(
         self,
@@ -69,17 +43,32 @@ class Hosted:
     ) -> None:
         self.files = files or OsFiles()
         self.on_progress = on_progress
+        self.on_flush_wanted: Callable[[], None] = nothing
         self.tier = tier
         self.clock = ManualClock()
         self.dirs = [str(directory / name) for name in ("one", "two")]
-        self.replicas = make_manager(self.clock, {"segment": self.make_engine()}, on_progress, tier)
-        self.replicas.start()
+        self.begin()
 
     def restart(self) -> None:
         """End, and start again on the same directories; nothing is open then."""
-        self.replicas.close()
-        self.replicas = make_manager(self.clock, {"segment": self.make_engine()}, self.on_progress, self.tier)
-        self.replicas.start()
+        self.lifecycle.close()
+        self.begin()
+
+    def begin(self) -> None:
+        self.local = make_replicas(
+            self.clock,
+            {"segment": self.make_engine()},
+            on_progress=self.on_progress,
+            on_flush_wanted=lambda: self.on_flush_wanted(),
+            tier=self.tier,
+        )
+        self.replicas, self.lifecycle, self.writes = self.local
+        self.lifecycle.start()
+
+    def moves(
+        self, on_moved: Callable[[], None] = nothing, new_throttle: Callable[[], Throttle] = unlimited
+    ) -> LogMoves:
+        return LogMoves(*self.local, on_moved=on_moved, new_throttle=new_throttle, threads=SystemThreads())
 
     def make_engine(self) -> SegmentEngine:
         return SegmentEngine(
@@ -109,7 +98,7 @@ class Hosted:
         state = PartitionState(
             leader=leader, leader_epoch=epoch, partition_epoch=0, replicas=tuple({1, leader}), isr=tuple({1, leader})
         )
-        self.replicas.open_topic(
+        self.lifecycle.open_topic(
             topic,
             uuid.uuid5(uuid.NAMESPACE_DNS, topic),
             self.plan(log_config, tier),
@@ -139,8 +128,8 @@ class Hosted:
             builder.append(None, b"v", timestamp=self.clock.now_ms())
         batch = builder.build()
         replica.append_as_leader(memoryview(batch), read_header(batch), 1, verified=NOT_NEEDED)
-        self.replicas.stage(replica)
-        self.replicas.write_staged()
+        self.writes.stage(replica)
+        self.writes.write_staged()
         return replica
 
     def stage(self, topic: str) -> Replica:
@@ -150,5 +139,5 @@ class Hosted:
         builder.append(None, b"v", timestamp=self.clock.now_ms())
         batch = builder.build()
         replica.append_as_leader(memoryview(batch), read_header(batch), 1)
-        self.replicas.stage(replica)
+        self.writes.stage(replica)
         return replica

@@ -58,6 +58,7 @@ class House:
         self.long_works: list[DiskWork] = []
         self.produce = ProduceHandler(
             replicas=self.hosted.replicas,
+            writes=self.hosted.writes,
             purgatory=self.produces,
             clock=self.clock,
             admission=ProduceAdmission(
@@ -70,6 +71,7 @@ class House:
         )
         self.markers = LocalMarkerWriter(
             replicas=self.hosted.replicas,
+            writes=self.hosted.writes,
             purgatory=self.produces,
             clock=self.clock,
             timeout_ms=lambda: 30_000,
@@ -77,7 +79,7 @@ class House:
         )
         self.router = Router(
             timer=lambda: 0.0,
-            turn_enders=(self.hosted.replicas.write_staged, self.produce.turn_ended),
+            turn_enders=(self.hosted.writes.write_staged, self.produce.turn_ended),
             on_connection_closed=self.connection_closed,
         )
         self.router.add(self.produce)

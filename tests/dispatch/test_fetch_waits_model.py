@@ -91,7 +91,7 @@ class Polls(RuleBasedStateMachine):
         self.readers = [Reader(MemoryClient(self.house.router)) for _ in range(READERS)]
 
     def teardown(self) -> None:
-        self.house.hosted.replicas.close()
+        self.house.hosted.lifecycle.close()
         self.folder.cleanup()
 
     # -- what changes logs ---------------------------------------------------------------------------------------------

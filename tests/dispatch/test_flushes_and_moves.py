@@ -21,7 +21,6 @@ from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.flush_service import FlushService
 from odradek.kernel.partitions.log_move import begin_move, move_replica
 from odradek.kernel.partitions.replica import Replica
-from odradek.kernel.partitions.replica_manager import ReplicaManager
 from odradek.kernel.partitions.upkeep import Upkeep, UpkeepSettings
 from odradek.kernel.wire.messages.api_35_describe_log_dirs import DescribeLogDirsRequest
 from odradek.plugins.storage_segment.moving import MoveWork, SwapWork
@@ -81,7 +80,7 @@ def progressed() -> list[str]:
 def hosted(tmp_path: Path, files: HeldFiles, progressed: list[str]) -> Iterator[Hosted]:
     hosted = Hosted(tmp_path, lambda replicas: progressed.extend(each.partition.topic for each in replicas), files)
     yield hosted
-    hosted.replicas.close()
+    hosted.lifecycle.close()
 
 
 def other_dir(hosted: Hosted, replica: Replica) -> str:
@@ -91,7 +90,7 @@ def other_dir(hosted: Hosted, replica: Replica) -> str:
 
 def run(hosted: Hosted, scenario: Callable[[FlushService, trio.Nursery], Awaitable[None]]) -> None:
     async def main() -> None:
-        service = FlushService(hosted.replicas, SystemThreads())
+        service = FlushService(hosted.writes, SystemThreads())
         async with trio.open_nursery() as nursery:
             await nursery.start(service.run)
             await scenario(service, nursery)
@@ -100,13 +99,13 @@ def run(hosted: Hosted, scenario: Callable[[FlushService, trio.Nursery], Awaitab
     trio.run(main)
 
 
-async def move(replicas: ReplicaManager, replica: Replica, log_dir: str, worker: Workers) -> None:
-    begin_move(replicas, replica, log_dir, unlimited())
-    await move_replica(replicas, replica, worker)
+async def move(hosted: Hosted, replica: Replica, log_dir: str, worker: Workers) -> None:
+    begin_move(hosted.replicas, replica, log_dir, unlimited())
+    await move_replica(*hosted.local, replica, worker)
 
 
 def ask(hosted: Hosted, service: FlushService, *replicas: Replica) -> None:
-    hosted.replicas.flush_queue += replicas
+    hosted.writes.flush_queue += replicas
     service.wake()
 
 
@@ -124,7 +123,7 @@ def test_a_flush_of_a_log_that_moved_meanwhile_does_not_take_the_replica_offline
         files.hold("fsync")
         ask(hosted, service, slow, moved)
         await files.wait_held()
-        await move(hosted.replicas, moved, other_dir(hosted, moved), Workers(SystemThreads(), 1))
+        await move(hosted, moved, other_dir(hosted, moved), Workers(SystemThreads(), 1))
         ask(hosted, service, moved)
         files.may_go_on.set()
         await until_async(lambda: service.flushes_count >= 2)
@@ -232,7 +231,7 @@ def test_a_move_counts_what_it_flushed_and_wakes_who_waits(hosted: Hosted, progr
     replica = hosted.produce("t", 0, 3)
     before = replica.high_watermark
     progressed.clear()
-    trio.run(move, hosted.replicas, replica, other_dir(hosted, replica), Workers(SystemThreads(), 1))
+    trio.run(move, hosted, replica, other_dir(hosted, replica), Workers(SystemThreads(), 1))
 
     assert (before, replica.high_watermark, replica.appended_offset) == (0, 3, 3)
     assert "t" in progressed
@@ -249,7 +248,7 @@ def test_a_replica_serves_while_it_is_copied_and_what_comes_meanwhile_moves_too(
     async def main() -> None:
         async with trio.open_nursery() as nursery:
             files.hold("pread")
-            nursery.start_soon(move, hosted.replicas, replica, target, Workers(SystemThreads(), 1))
+            nursery.start_soon(move, hosted, replica, target, Workers(SystemThreads(), 1))
             await files.wait_held()
             hosted.produce("t", 3, 2)
             described = DescribeLogDirsHandler(replicas=hosted.replicas).handle(
@@ -263,7 +262,7 @@ def test_a_replica_serves_while_it_is_copied_and_what_comes_meanwhile_moves_too(
                 if part.is_future_key
             )
             with pytest.raises(KafkaError):
-                await move(hosted.replicas, replica, target, Workers(SystemThreads(), 1))
+                await move(hosted, replica, target, Workers(SystemThreads(), 1))
             files.may_go_on.set()
 
     trio.run(main)
@@ -291,7 +290,7 @@ def test_a_replica_refuses_while_its_log_is_swapped_and_takes_new_leadership_aft
         return begin_swap(move)
 
     monkeypatch.setattr(MoveWork, "begin_swap", while_paused)
-    trio.run(move, hosted.replicas, replica, target, Workers(SystemThreads(), 1))
+    trio.run(move, hosted, replica, target, Workers(SystemThreads(), 1))
 
     assert codes == [ErrorCode.KAFKA_STORAGE_ERROR]
     assert (replica.log.log_dir, replica.leader_epoch, replica.is_leader) == (target, 4, True)
@@ -308,13 +307,13 @@ def test_a_topic_deleted_while_it_moves_leaves_nothing_to_its_namesake(hosted: H
         async with trio.open_nursery() as nursery:
             nursery.start_soon(refused, replica, target)
             await files.wait_held()
-            run_at_once(hosted.replicas.delete_topic_in_steps("t", 1))
+            run_at_once(hosted.lifecycle.delete_topic_in_steps("t", 1))
             hosted.open("t")
             files.may_go_on.set()
 
     async def refused(replica: Replica, target: str) -> None:
         with pytest.raises((StorageError, KafkaError)):
-            await move(hosted.replicas, replica, target, Workers(SystemThreads(), 1))
+            await move(hosted, replica, target, Workers(SystemThreads(), 1))
 
     trio.run(main)
     namesake = hosted.replicas.get("t", 0)
@@ -333,7 +332,7 @@ def test_a_cancelled_move_stops_at_its_next_chunk_and_the_replica_goes_on_where_
     async def main() -> None:
         files.hold("pread")
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(move, hosted.replicas, replica, target, Workers(SystemThreads(), 1))
+            nursery.start_soon(move, hosted, replica, target, Workers(SystemThreads(), 1))
             await files.wait_held()
             nursery.cancel_scope.cancel()
             with trio.CancelScope(shield=True):
@@ -357,7 +356,7 @@ def test_a_move_cancelled_before_the_log_was_closed_counts_nothing_that_is_not_f
         worker = Workers(SystemThreads(), 1)
         files.hold("fsync")
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(move, hosted.replicas, replica, other_dir(hosted, replica), worker)
+            nursery.start_soon(move, hosted, replica, other_dir(hosted, replica), worker)
             await files.wait_held()
             hosted.produce("t", 1)  # while it is copied
             nursery.cancel_scope.cancel()
@@ -382,7 +381,7 @@ def test_a_move_that_fails_leaves_the_replica_where_it_was(hosted: Hosted) -> No
     (Path(target) / "t-0").mkdir()
     (Path(target) / "t-0" / "00000000000000000000.log").touch()
     with pytest.raises(StorageError):
-        trio.run(move, hosted.replicas, replica, target, Workers(SystemThreads(), 1))
+        trio.run(move, hosted, replica, target, Workers(SystemThreads(), 1))
 
     assert (replica.log.log_dir, replica.offline_reason) == (here, None)
     assert hosted.produce("t", 3).log.log_end_offset == 4
@@ -405,7 +404,9 @@ def test_a_new_log_takes_no_records_that_lie_where_it_is_to_be(hosted: Hosted) -
 def upkeep(hosted: Hosted) -> Upkeep:
     return Upkeep(
         replicas=hosted.replicas,
-        flushes=FlushService(hosted.replicas, SystemThreads()),
+        lifecycle=hosted.lifecycle,
+        writes=hosted.writes,
+        flushes=FlushService(hosted.writes, SystemThreads()),
         clock=hosted.clock,
         threads=SystemThreads(),
         settings=UpkeepSettings(
@@ -426,7 +427,7 @@ def test_a_snapshot_of_a_deleted_topic_is_not_its_namesakes(hosted: Hosted, file
         async with trio.open_nursery() as nursery:
             nursery.start_soon(upkeep(hosted).keep_producers)
             await files.wait_held()
-            run_at_once(hosted.replicas.delete_topic_in_steps("t", 1))
+            run_at_once(hosted.lifecycle.delete_topic_in_steps("t", 1))
             hosted.open("t")
             files.may_go_on.set()
 
@@ -448,7 +449,7 @@ def test_a_checkpoint_under_way_sees_nothing_of_what_comes_and_goes(hosted: Host
             nursery.start_soon(upkeep(hosted).checkpoint)
             await files.wait_held()
             hosted.open("new", 5)
-            run_at_once(hosted.replicas.delete_topic_in_steps("old", 3))
+            run_at_once(hosted.lifecycle.delete_topic_in_steps("old", 3))
             files.may_go_on.set()
         await upkeep(hosted).checkpoint()
 
@@ -462,14 +463,14 @@ def test_a_restart_with_one_of_two_directories_failing_serves_what_is_in_the_oth
     first = Hosted(tmp_path)
     first.open("t", 6)
     homes = {index: first.replicas.get("t", index).log.log_dir for index in range(6)}
-    first.replicas.close()
+    first.lifecycle.close()
     (gone,) = [path for path in first.dirs if path == homes[0]]
     Path(gone).rename(tmp_path / "taken away")
     Path(gone).write_text("no directory")
     second = Hosted(tmp_path)
     second.open("t", 6)
     served = {index: replica for index, replica in second.replicas.topics["t"].partitions.items() if replica.is_leader}
-    second.replicas.close()
+    second.lifecycle.close()
 
     assert {index for index, home in homes.items() if home != gone} <= served.keys()
     assert {replica.log.log_dir for replica in served.values()} == {path for path in first.dirs if path != gone}

@@ -65,7 +65,7 @@ def reopened(directory: Path, files: WatchedFiles) -> Hosted:
     for sequence in range(0, 9, 3):
         hosted.produce("t", sequence, 3).log.roll()
         hosted.clock.advance(1_000)
-    hosted.replicas.close()
+    hosted.lifecycle.close()
     hosted = Hosted(directory, files=files)
     hosted.open("t")
     files.threads.clear()
@@ -83,7 +83,7 @@ def test_a_cold_time_is_a_task_whose_disk_waits_on_a_thread(tmp_path: Path) -> N
     assert offsets(trio.run(handler.handle_async, wanted, CONTEXT)) == [3, 6]
     assert files.threads
     assert not any(files.threads)
-    hosted.replicas.close()
+    hosted.lifecycle.close()
 
 
 def test_the_ends_of_a_log_are_told_at_once(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_the_ends_of_a_log_are_told_at_once(tmp_path: Path) -> None:
     handler = ListOffsetsHandler(replicas=hosted.replicas, cold_timeout_ms=lambda: 30_000, threads=SystemThreads())
 
     assert offsets(handler.handle(request(EARLIEST_TIMESTAMP, LATEST_TIMESTAMP), CONTEXT)) == [0, 9]
-    hosted.replicas.close()
+    hosted.lifecycle.close()
 
 
 def test_a_batch_that_is_long_to_look_through_is_looked_through_on_a_thread(
@@ -106,8 +106,8 @@ def test_a_batch_that_is_long_to_look_through_is_looked_through_on_a_thread(
     header.max_timestamp = NOW + 5
     batch = encode_batch(header, batch[61:])
     replica.append_as_leader(memoryview(batch), read_header(batch), 1)
-    hosted.replicas.stage(replica)
-    hosted.replicas.write_staged()
+    hosted.writes.stage(replica)
+    hosted.writes.write_staged()
     handler = ListOffsetsHandler(replicas=hosted.replicas, cold_timeout_ms=lambda: 30_000, threads=SystemThreads())
     threads = []
 
@@ -121,7 +121,7 @@ def test_a_batch_that_is_long_to_look_through_is_looked_through_on_a_thread(
         assert handler.handle(request(timestamp), CONTEXT) is AS_TASK
         assert offsets(trio.run(handler.handle_async, request(timestamp), CONTEXT)) == [count - 1]
     assert threads == [False, False]
-    hosted.replicas.close()
+    hosted.lifecycle.close()
 
 
 def test_many_times_are_a_task_however_brief_each_is(tmp_path: Path) -> None:
@@ -134,4 +134,4 @@ def test_many_times_are_a_task_however_brief_each_is(tmp_path: Path) -> None:
     assert offsets(handler.handle(few, CONTEXT)) == [0] * 10
     assert handler.handle(many, CONTEXT) is AS_TASK
     assert offsets(trio.run(handler.handle_async, many, CONTEXT)) == [0] * 11
-    hosted.replicas.close()
+    hosted.lifecycle.close()

@@ -79,7 +79,7 @@ class Setup:
 def setup(tmp_path: Path) -> Iterator[Setup]:
     setup = Setup(tmp_path)
     yield setup
-    setup.hosted.replicas.close()
+    setup.hosted.lifecycle.close()
 
 
 def test_special_offsets_are_those_of_kafka(setup: Setup) -> None:

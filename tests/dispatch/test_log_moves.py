@@ -18,7 +18,7 @@ from odradek.kernel.partitions.log_moves import LogMoves
 from odradek.kernel.partitions.replica import Replica
 from tests.waiting import until_async
 
-from .hosted import Hosted, unlimited
+from .hosted import Hosted
 
 
 def elsewhere(hosted: Hosted, replica: Replica) -> str:
@@ -52,7 +52,7 @@ def test_several_moves_are_begun_at_once_and_done_one_after_another(hosted: Host
     replicas = [hosted.produce(topic, 0, 3) for topic in "abc"]
     targets = [elsewhere(hosted, replica) for replica in replicas]
     told: list[int] = []
-    moves = LogMoves(hosted.replicas, lambda: told.append(len(told)), unlimited, SystemThreads())
+    moves = hosted.moves(lambda: told.append(len(told)))
 
     async def scenario() -> None:
         for replica, target in zip(replicas, targets, strict=True):
@@ -72,7 +72,7 @@ def test_a_move_that_is_asked_for_again_is_one_move(hosted: Hosted) -> None:
     replica = hosted.produce("t", 0)
     target = elsewhere(hosted, replica)
     told: list[str] = []
-    moves = LogMoves(hosted.replicas, lambda: told.append("moved"), unlimited, SystemThreads())
+    moves = hosted.moves(lambda: told.append("moved"))
 
     async def scenario() -> None:
         moves.ask(replica, target)
@@ -89,7 +89,7 @@ def test_asking_for_where_it_is_ends_a_move_that_waits(hosted: Hosted) -> None:
     hosted.open("t")
     replica = hosted.produce("t", 0)
     here = replica.log.log_dir
-    moves = LogMoves(hosted.replicas, lambda: pytest.fail("nothing moves"), unlimited, SystemThreads())
+    moves = hosted.moves(lambda: pytest.fail("nothing moves"))
     moves.ask(replica, elsewhere(hosted, replica))
     moves.ask(replica, here)
 
@@ -107,7 +107,7 @@ def test_a_move_under_way_can_be_called_back_and_asked_for_anew(hosted: Hosted) 
     hosted.open("t")
     replica = hosted.produce("t", 0, 5)
     here, there = replica.log.log_dir, elsewhere(hosted, replica)
-    moves = LogMoves(hosted.replicas, lambda: None, unlimited, SystemThreads())
+    moves = hosted.moves()
 
     async def scenario() -> None:
         moves.ask(replica, there)
@@ -133,12 +133,7 @@ def test_a_move_that_is_called_back_is_no_error(hosted: Hosted, caplog: pytest.L
         is_asked.set()
         return 1e-6
 
-    moves = LogMoves(
-        hosted.replicas,
-        lambda: None,
-        lambda: throttle_of(bytes_per_second),
-        SystemThreads(),
-    )
+    moves = hosted.moves(new_throttle=lambda: throttle_of(bytes_per_second))
 
     async def scenario() -> None:
         moves.ask(replica, there)
@@ -156,9 +151,9 @@ def test_a_move_that_is_called_back_is_no_error(hosted: Hosted, caplog: pytest.L
 def test_a_topic_that_is_deleted_while_its_move_waits_is_gone(hosted: Hosted) -> None:
     hosted.open("t")
     replica = hosted.produce("t", 0)
-    moves = LogMoves(hosted.replicas, lambda: pytest.fail("nothing moves"), unlimited, SystemThreads())
+    moves = hosted.moves(lambda: pytest.fail("nothing moves"))
     moves.ask(replica, elsewhere(hosted, replica))
-    run_at_once(hosted.replicas.delete_topic_in_steps("t", 1))
+    run_at_once(hosted.lifecycle.delete_topic_in_steps("t", 1))
 
     async def scenario() -> None:
         await until_at_rest(replica)
@@ -175,7 +170,7 @@ def test_what_is_not_done_when_the_broker_ends_is_done_after_the_next_start(host
         hosted.open(topic)
     replicas = [hosted.produce(topic, 0, 3) for topic in "abc"]
     targets = [elsewhere(hosted, replica) for replica in replicas]
-    moves = LogMoves(hosted.replicas, lambda: None, unlimited, SystemThreads())
+    moves = hosted.moves()
     for replica, target in zip(replicas, targets, strict=True):
         moves.ask(replica, target)
     moves.ask(replicas[1], replicas[1].log.log_dir)  # called back
@@ -192,7 +187,7 @@ def test_what_is_not_done_when_the_broker_ends_is_done_after_the_next_start(host
     hosted.restart()
     for topic in "abc":
         hosted.open(topic)
-    moves = LogMoves(hosted.replicas, lambda: None, unlimited, SystemThreads())
+    moves = hosted.moves()
     moves.go_on()
     begun = [hosted.replicas.get(topic, 0) for topic in "abc"]
 
@@ -208,15 +203,15 @@ def test_what_is_not_done_when_the_broker_ends_is_done_after_the_next_start(host
 def test_a_move_whose_topic_is_gone_at_the_next_start_is_forgotten(hosted: Hosted) -> None:
     hosted.open("t")
     replica = hosted.produce("t", 0)
-    LogMoves(hosted.replicas, lambda: None, unlimited, SystemThreads()).ask(replica, elsewhere(hosted, replica))
+    hosted.moves().ask(replica, elsewhere(hosted, replica))
     hosted.restart()
-    assert len(hosted.replicas.unfinished_moves) == 1
-    hosted.replicas.set_strays_aside(lambda partition: False)
-    LogMoves(hosted.replicas, lambda: pytest.fail("nothing moves"), unlimited, SystemThreads()).go_on()
+    assert len(hosted.lifecycle.unfinished_moves) == 1
+    hosted.lifecycle.set_strays_aside(lambda partition: False)
+    hosted.moves(lambda: pytest.fail("nothing moves")).go_on()
 
-    assert hosted.replicas.unfinished_moves == {}
+    assert hosted.lifecycle.unfinished_moves == {}
     hosted.restart()
-    assert hosted.replicas.unfinished_moves == {}
+    assert hosted.lifecycle.unfinished_moves == {}
 
 
 def test_a_replica_that_is_offline_does_not_move(hosted: Hosted) -> None:
@@ -226,7 +221,7 @@ def test_a_replica_that_is_offline_does_not_move(hosted: Hosted) -> None:
     replica.go_offline("its disk failed")
 
     with pytest.raises(KafkaError) as caught:
-        LogMoves(hosted.replicas, lambda: None, unlimited, SystemThreads()).ask(replica, target)
+        hosted.moves().ask(replica, target)
     assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
@@ -246,12 +241,7 @@ def test_a_copy_waits_for_its_rate_goes_on_when_that_grows_and_can_be_called_bac
         is_asked.clear()
         await until_async(is_asked.is_set)
 
-    moves = LogMoves(
-        hosted.replicas,
-        lambda: None,
-        lambda: throttle_of(bytes_per_second),
-        SystemThreads(),
-    )
+    moves = hosted.moves(new_throttle=lambda: throttle_of(bytes_per_second))
 
     async def scenario() -> None:
         moves.ask(first, there)

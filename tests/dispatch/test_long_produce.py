@@ -38,7 +38,7 @@ def house(tmp_path: Path) -> Iterator[House]:
     follow(house, WALK)
     yield house
     assert house.long_works == []
-    house.hosted.replicas.close()
+    house.hosted.lifecycle.close()
 
 
 def follow(house: House, rules: ValidationRules) -> None:
@@ -142,7 +142,7 @@ def test_many_batches_that_are_brief_each_are_not_brief_together(tmp_path: Path)
     assert house.client.received() == []
 
     assert codes(end(house)) == [ErrorCode.NONE] * 5
-    house.hosted.replicas.close()
+    house.hosted.lifecycle.close()
 
 
 def test_a_large_plain_batch_is_judged_elsewhere(house: House) -> None:
@@ -204,7 +204,7 @@ def test_a_client_that_leaves_has_it_appended_all_the_same(house: House) -> None
 
 def test_a_partition_that_is_gone_by_then_refuses_it(house: House) -> None:
     begin(house, (0, LONG))
-    house.hosted.replicas.close()
+    house.hosted.lifecycle.close()
 
     (part,) = produce_parts(end(house))
     assert part.error_code == ErrorCode.KAFKA_STORAGE_ERROR

@@ -16,8 +16,6 @@ from odradek.kernel.dispatch.handlers.api_34_alter_replica_log_dirs import Alter
 from odradek.kernel.dispatch.handlers.api_35_describe_log_dirs import DescribeLogDirsHandler
 from odradek.kernel.dispatch.handlers.api_61_describe_producers import DescribeProducersHandler
 from odradek.kernel.errors import ErrorCode
-from odradek.kernel.machine.system.threads import SystemThreads
-from odradek.kernel.partitions.log_moves import LogMoves
 from odradek.kernel.types import IsolationLevel
 from odradek.kernel.wire.messages import api_21_delete_records as delete_records
 from odradek.kernel.wire.messages import api_23_offset_for_leader_epoch as leader_epoch
@@ -26,7 +24,7 @@ from odradek.kernel.wire.messages import api_35_describe_log_dirs as describe_di
 from odradek.kernel.wire.messages import api_61_describe_producers as describe_producers
 from tests.waiting import until_async
 
-from .hosted import Hosted, unlimited
+from .hosted import Hosted
 
 CONTEXT = cast("RequestContext", None)
 """None of these handlers looks at it."""
@@ -156,7 +154,7 @@ def test_the_size_of_a_log_is_told(hosted: Hosted) -> None:
 
 def alter(hosted: Hosted, path: str, topic: str, *indexes: int) -> dict[int, int]:
     async def main() -> alter_dirs.AlterReplicaLogDirsResponse:
-        moves = LogMoves(hosted.replicas, lambda: None, unlimited, SystemThreads())
+        moves = hosted.moves()
         handler = AlterReplicaLogDirsHandler(replicas=hosted.replicas, moves=moves)
         moved = alter_dirs.AlterReplicaLogDirTopic(name=topic, partitions=list(indexes))
         request = alter_dirs.AlterReplicaLogDirsRequest(dirs=[alter_dirs.AlterReplicaLogDir(path=path, topics=[moved])])
@@ -164,7 +162,7 @@ def alter(hosted: Hosted, path: str, topic: str, *indexes: int) -> dict[int, int
         assert isinstance(response, alter_dirs.AlterReplicaLogDirsResponse)
         async with trio.open_nursery() as nursery:
             await nursery.start(moves.run)
-            await until_async(lambda: all(replica.future is None for replica in hosted.replicas.replicas()))
+            await until_async(lambda: all(replica.future is None for replica in hosted.replicas))
             nursery.cancel_scope.cancel()
         return response
 
@@ -273,9 +271,7 @@ def test_every_handler_can_give_every_part_an_error(hosted: Hosted) -> None:
         code,
         "",
     )
-    moving = AlterReplicaLogDirsHandler(
-        replicas=replicas, moves=LogMoves(replicas, lambda: None, unlimited, SystemThreads())
-    ).error_response(
+    moving = AlterReplicaLogDirsHandler(replicas=replicas, moves=hosted.moves()).error_response(
         alter_dirs.AlterReplicaLogDirsRequest(
             dirs=[
                 alter_dirs.AlterReplicaLogDir(

@@ -39,7 +39,7 @@ from .memory_client import MemoryClient
 def house(tmp_path: Path) -> Iterator[House]:
     house = House(tmp_path)
     yield house
-    house.hosted.replicas.close()
+    house.hosted.lifecycle.close()
 
 
 # ------------------------------------------------------------------------------------------------------------- Produce
@@ -184,7 +184,7 @@ def followed(house: House) -> Replica:
     """A partition that leads with a second replica in sync."""
     house.hosted.open("t")
     replica = house.hosted.replicas.get("t", 0)
-    house.hosted.replicas.apply_leadership(
+    house.hosted.lifecycle.apply_leadership(
         replica, PartitionState(leader=1, leader_epoch=1, partition_epoch=1, replicas=(1, 2), isr=(1, 2))
     )
     return replica
@@ -223,7 +223,7 @@ def test_losing_leadership_ends_the_wait_of_producers_and_consumers(house: House
     consumer.send(fetch_request(0, max_wait_ms=60_000), 11)
     house.client.turn()
 
-    house.hosted.replicas.apply_leadership(
+    house.hosted.lifecycle.apply_leadership(
         replica, PartitionState(leader=2, leader_epoch=2, partition_epoch=2, replicas=(1, 2), isr=(2,))
     )
 
@@ -402,7 +402,7 @@ def test_deleting_a_topic_ends_its_polls(house: House) -> None:
     house.client.send(fetch_request(0, max_wait_ms=60_000), 11)
     house.client.turn()
 
-    run_at_once(house.hosted.replicas.delete_topic_in_steps("t", 1))
+    run_at_once(house.hosted.lifecycle.delete_topic_in_steps("t", 1))
 
     (answer,) = house.client.received()
     assert fetch_part(answer).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

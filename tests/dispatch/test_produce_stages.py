@@ -38,7 +38,7 @@ def house(tmp_path: Path) -> Iterator[House]:
     for index in (0, 1):
         house.hosted.replicas.get("t", index).stages = (Stage(),)
     yield house
-    house.hosted.replicas.close()
+    house.hosted.lifecycle.close()
 
 
 def replica_of(house: House) -> Replica:

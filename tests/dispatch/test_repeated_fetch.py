@@ -195,7 +195,7 @@ def test_answers_are_those_of_a_broker_that_decodes_everything(
         counted = house.hosted.replicas.topics["t"].counters
         assert counted.bytes_out == sum(counted_bytes(frame, version) for frame in expected)
     for house in (fast, slow):
-        house.hosted.replicas.close()
+        house.hosted.lifecycle.close()
 
 
 NAMES = st.lists(
@@ -216,7 +216,7 @@ def test_whatever_a_fetch_names_its_answers_are_those_of_a_broker_that_decodes_e
     slow.router.routes[1].repeats = None
     assert answers_by_names(fast, version, names, rounds) == answers_by_names(slow, version, names, rounds)
     for house in (fast, slow):
-        house.hosted.replicas.close()
+        house.hosted.lifecycle.close()
 
 
 def answers_by_names(
@@ -229,7 +229,7 @@ def answers_by_names(
         ids[name] = house.hosted.replicas.get(name, 0).partition.topic_id
     for session_epoch, offset, made_anew in rounds:
         if made_anew:
-            run_at_once(house.hosted.replicas.delete_topic_in_steps(made_anew, 2))
+            run_at_once(house.hosted.lifecycle.delete_topic_in_steps(made_anew, 2))
             house.hosted.open(made_anew, 2)
         else:
             MemoryClient(house.router).ask(produce_request((0, batch(b"x" * offset)), topic="u"), 9)

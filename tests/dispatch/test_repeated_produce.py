@@ -231,7 +231,7 @@ def test_repetitions_are_answered_as_the_first_was(tmp_path: Path, version: int)
     assert produce_parts(ask(asked, version))[0].error_code == ErrorCode.CORRUPT_MESSAGE
     asked.topic_data[0].partition_data[0].records = b""
     assert produce_parts(ask(asked, version))[0].error_code == ErrorCode.INVALID_RECORD
-    run_at_once(house.hosted.replicas.delete_topic_in_steps("t", 2))
+    run_at_once(house.hosted.lifecycle.delete_topic_in_steps("t", 2))
     asked.topic_data[0].partition_data[0].records = batch(b"c")
     expected = ErrorCode.UNKNOWN_TOPIC_ID if version == 13 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert produce_parts(ask(asked, version))[0].error_code == expected

@@ -44,7 +44,7 @@ def house(tmp_path: Path, tier: FarTier) -> Iterator[House]:
     house = House(tmp_path, tier=tier)
     house.hosted.open("t", 3, tier=TIERED)
     yield house
-    house.hosted.replicas.close()
+    house.hosted.lifecycle.close()
 
 
 def filled(house: House, tier: FarTier, partition: int = 0) -> FarLog:
@@ -260,7 +260,7 @@ def test_a_follower_is_sent_to_the_store(house: House, reader: Reader, tier: Far
     log = filled(house, tier)
     replica = house.hosted.replicas.get("t", 0)
     assert replica.state is not None
-    house.hosted.replicas.apply_leadership(replica, attrs.evolve(replica.state, replicas=(1, 2), isr=(1, 2)))
+    house.hosted.lifecycle.apply_leadership(replica, attrs.evolve(replica.state, replicas=(1, 2), isr=(1, 2)))
 
     reader.send(request((0, 0), replica_id=2))
 

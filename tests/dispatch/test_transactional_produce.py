@@ -60,7 +60,7 @@ def house(tmp_path: Path, coordinator: Coordinator) -> Iterator[House]:
     house = House(tmp_path, coordinator)
     house.hosted.open("t", 3)
     yield house
-    house.hosted.replicas.close()
+    house.hosted.lifecycle.close()
 
 
 def transactional(sequence: int, *contents: bytes, producer_id: int = 5, epoch: int = 0) -> bytes:
@@ -390,7 +390,7 @@ def test_a_marker_wakes_a_long_poll(house: House, coordinator: Coordinator) -> N
     house.client.turn()
     before = house.client.received()
     house.markers.write(marker_of(0), lambda _codes: None)
-    house.hosted.replicas.write_staged()
+    house.hosted.writes.write_staged()
     (answer,) = house.client.received()
 
     assert before == []

@@ -66,7 +66,7 @@ def house(tmp_path: Path) -> Iterator[House]:
     house = House(tmp_path)
     house.hosted.open("t", COUNT)
     yield house
-    house.hosted.replicas.close()
+    house.hosted.lifecycle.close()
 
 
 def produce(house: House, *partitions: int) -> None:
@@ -114,7 +114,7 @@ def test_the_error_of_one_partition_ends_the_wait(house: House) -> None:
     consumer.poll()
     replica = house.hosted.replicas.get("t", 2)
 
-    house.hosted.replicas.apply_leadership(
+    house.hosted.lifecycle.apply_leadership(
         replica, PartitionState(leader=2, leader_epoch=1, partition_epoch=1, replicas=(1, 2), isr=(2,))
     )
 
@@ -160,7 +160,7 @@ def test_a_partition_that_gave_records_goes_behind_the_others(house: House) -> N
 
 def test_a_topic_made_anew_under_its_name_is_found_again(house: House) -> None:
     consumer = Consumer(house)
-    run_at_once(house.hosted.replicas.delete_topic_in_steps("t", COUNT))
+    run_at_once(house.hosted.lifecycle.delete_topic_in_steps("t", COUNT))
     house.hosted.open("t", COUNT)
     produce(house, 2)
 

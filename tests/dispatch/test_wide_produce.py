@@ -46,7 +46,7 @@ def house(tmp_path: Path) -> Iterator[House]:
     house = House(tmp_path, Admitting())
     house.hosted.open("t", MANY)
     yield house
-    house.hosted.replicas.close()
+    house.hosted.lifecycle.close()
 
 
 def wide(data: Callable[[int], bytes] = lambda index: batch(b"%d" % index), count: int = MANY, **more: Any) -> Any:
@@ -58,7 +58,7 @@ def transactional(producer_id: int) -> bytes:
 
 
 def ends(house: House) -> list[int]:
-    return [replica.log.log_end_offset for replica in house.hosted.replicas.replicas()]
+    return [replica.log.log_end_offset for replica in house.hosted.replicas]
 
 
 def play(house: House, scenario: Callable[[], Any]) -> None:

@@ -91,7 +91,7 @@ def live(broker: Broker, ledger: Ledger) -> None:
             start = broker.replica.log.segments()[0].next_offset
             broker.replica.log.advance_log_start(start)
             broker.replica.producers.advance_log_start(start)
-    broker.manager.close()
+    broker.lifecycle.close()
 
 
 def live_through(files: FaultyFiles, directory: Path, ledger: Ledger) -> None:
@@ -122,7 +122,7 @@ def check(directory: Path, ledger: Ledger) -> None:
         broker.produce(["more"], 50 + round_number, 0, 0, txn=True)
         broker.end(50 + round_number, 1, commit=bool(round_number), version=2)
         broker.turn()
-        broker.manager.close()
+        broker.lifecycle.close()
 
 
 def assert_indexed(broker: Broker) -> None:

@@ -31,11 +31,11 @@ class Failed(Hosted):
         assert replica.log.directory is not None
         self.path = replica.log.directory
         self.topic_id = replica.partition.topic_id
-        earlier.replicas.close()
+        earlier.lifecycle.close()
         super().__init__(directory)
-        elections, self.replicas._opener.elections = self.replicas._opener.elections, {}
+        elections, self.lifecycle._opener.elections = self.lifecycle._opener.elections, {}
         self.open("t")
-        self.replicas._opener.elections = elections
+        self.lifecycle._opener.elections = elections
 
     @property
     def replica(self) -> Replica | None:
@@ -56,7 +56,7 @@ class Failed(Hosted):
         async def main() -> None:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(count)
-                await self.replicas.retry_failed_logs()
+                await self.lifecycle.retry_failed_logs()
                 nursery.cancel_scope.cancel()
 
         trio.run(main)
@@ -68,7 +68,7 @@ def failed(tmp_path: Path) -> Iterator[Failed]:
     failed = Failed(tmp_path)
     assert failed.replica is None
     yield failed
-    failed.replicas.close()
+    failed.lifecycle.close()
 
 
 def test_many_producers_are_read_in_slices(failed: Failed) -> None:
@@ -91,7 +91,7 @@ def test_a_log_without_a_snapshot_is_replayed_in_slices(failed: Failed) -> None:
 
 
 def test_a_topic_that_is_deleted_meanwhile_stays_deleted(failed: Failed) -> None:
-    failed.retry(between=lambda: run_at_once(failed.replicas.delete_topic_in_steps("t", 1)))
+    failed.retry(between=lambda: run_at_once(failed.lifecycle.delete_topic_in_steps("t", 1)))
 
     assert failed.replica is None
     with pytest.raises(KafkaError, match="hosts no such topic"):
@@ -102,7 +102,7 @@ def test_a_topic_that_is_deleted_meanwhile_stays_deleted(failed: Failed) -> None
 def test_a_partition_that_becomes_another_brokers_meanwhile_is_given_up(failed: Failed) -> None:
     elsewhere = PartitionState(leader=2, leader_epoch=1, partition_epoch=1, replicas=(2,), isr=(2,))
     failed.retry(
-        between=lambda: failed.replicas.open_topic("t", failed.topic_id, failed.plan(), {0: elsewhere}),
+        between=lambda: failed.lifecycle.open_topic("t", failed.topic_id, failed.plan(), {0: elsewhere}),
     )
 
     assert failed.replica is None
@@ -114,8 +114,8 @@ def test_the_newest_state_and_settings_count(failed: Failed) -> None:
     plan = failed.plan()
 
     def change() -> None:
-        failed.replicas.open_topic("t", failed.topic_id, failed.plan(), {0: later})
-        run_at_once(failed.replicas.reconfigure_topic_in_steps("t", plan))
+        failed.lifecycle.open_topic("t", failed.topic_id, failed.plan(), {0: later})
+        run_at_once(failed.lifecycle.reconfigure_topic_in_steps("t", plan))
 
     failed.retry(between=change)
 
@@ -125,13 +125,13 @@ def test_the_newest_state_and_settings_count(failed: Failed) -> None:
 
 
 def test_one_that_fails_again_waits_for_the_next_time(failed: Failed) -> None:
-    elections, failed.replicas._opener.elections = failed.replicas._opener.elections, {}
+    elections, failed.lifecycle._opener.elections = failed.lifecycle._opener.elections, {}
     failed.retry()
     with pytest.raises(KafkaError) as refused:
         failed.replicas.get("t", 0)
     assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
 
-    failed.replicas._opener.elections = elections
+    failed.lifecycle._opener.elections = elections
     failed.retry()
     assert failed.replica is not None
 
@@ -139,7 +139,7 @@ def test_one_that_fails_again_waits_for_the_next_time(failed: Failed) -> None:
 def test_one_that_is_cancelled_is_closed_and_can_be_tried_again(failed: Failed) -> None:
     async def main() -> None:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(failed.replicas.retry_failed_logs)
+            nursery.start_soon(failed.lifecycle.retry_failed_logs)
             for _ in range(3):
                 await trio.lowlevel.checkpoint()
             nursery.cancel_scope.cancel()

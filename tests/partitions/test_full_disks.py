@@ -47,6 +47,7 @@ class Filling:
         trio.run(
             Retention(
                 replicas=self.hosted.replicas,
+                full_disks=self.hosted.lifecycle.full_disks,
                 policies=policies,
                 clock=self.hosted.clock,
                 threads=SystemThreads(),
@@ -62,59 +63,59 @@ def full(tmp_path: Path) -> Filling:
 
 def test_a_partition_is_served_again_once_its_disk_has_room(full: Filling) -> None:
     assert full.replica.lacks_room
-    trio.run(full.hosted.replicas.retry_failed_logs)
+    trio.run(full.hosted.lifecycle.retry_failed_logs)
     with pytest.raises(KafkaError) as refused:
         full.hosted.produce("t", 7)
     assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
 
     full.files.is_full = False
-    trio.run(full.hosted.replicas.retry_failed_logs)
+    trio.run(full.hosted.lifecycle.retry_failed_logs)
 
     assert (full.replica.offline_reason, full.replica.is_leader, full.replica.high_watermark) == (None, True, 7)
     full.hosted.produce("t", 7)  # the sequence that was not acknowledged is the next one
     assert full.replica.high_watermark == 8
-    full.hosted.replicas.close()
+    full.hosted.lifecycle.close()
 
 
 def test_retention_deletes_from_a_partition_that_waits_for_room(full: Filling) -> None:
-    trio.run(full.hosted.replicas.retry_failed_logs)
+    trio.run(full.hosted.lifecycle.retry_failed_logs)
     full.clean(retention_bytes=200)
 
     full.files.is_full = False
-    trio.run(full.hosted.replicas.retry_failed_logs)
+    trio.run(full.hosted.lifecycle.retry_failed_logs)
     assert (full.replica.log.log_start_offset, full.replica.log.log_end_offset) == (4, 7)
-    full.hosted.replicas.close()
+    full.hosted.lifecycle.close()
 
 
 def test_what_waits_for_room_is_opened_once(full: Filling) -> None:
-    trio.run(full.hosted.replicas.retry_failed_logs)
-    (waiting,) = full.hosted.replicas.full_disks.waiting(full.hosted.replicas.topics["t"])
-    trio.run(full.hosted.replicas.retry_failed_logs)
+    trio.run(full.hosted.lifecycle.retry_failed_logs)
+    (waiting,) = full.hosted.lifecycle.full_disks.waiting(full.hosted.replicas.topics["t"])
+    trio.run(full.hosted.lifecycle.retry_failed_logs)
 
-    assert [*full.hosted.replicas.full_disks.waiting(full.hosted.replicas.topics["t"])] == [waiting]
-    full.hosted.replicas.close()
+    assert [*full.hosted.lifecycle.full_disks.waiting(full.hosted.replicas.topics["t"])] == [waiting]
+    full.hosted.lifecycle.close()
 
 
 def test_a_topic_that_is_deleted_waits_no_more(full: Filling) -> None:
-    trio.run(full.hosted.replicas.retry_failed_logs)
-    run_at_once(full.hosted.replicas.delete_topic_in_steps("t", 1))
+    trio.run(full.hosted.lifecycle.retry_failed_logs)
+    run_at_once(full.hosted.lifecycle.delete_topic_in_steps("t", 1))
     full.files.is_full = False
-    trio.run(full.hosted.replicas.retry_failed_logs)
+    trio.run(full.hosted.lifecycle.retry_failed_logs)
 
     assert full.hosted.replicas.find("t", 0) is None
-    full.hosted.replicas.close()
+    full.hosted.lifecycle.close()
 
 
 def test_a_topic_that_is_deleted_while_its_log_is_opened_again_is_left_alone(full: Filling) -> None:
     async def main() -> None:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(full.hosted.replicas.retry_failed_logs)
+            nursery.start_soon(full.hosted.lifecycle.retry_failed_logs)
             await trio.lowlevel.checkpoint()  # its log is open, its producers wait for their turn
-            run_at_once(full.hosted.replicas.delete_topic_in_steps("t", 1))
+            run_at_once(full.hosted.lifecycle.delete_topic_in_steps("t", 1))
 
     full.files.is_full = False
     trio.run(main)
 
     assert full.hosted.replicas.find("t", 0) is None
     assert not [path for folder in full.hosted.dirs for path in Path(folder).glob("t-0")]
-    full.hosted.replicas.close()
+    full.hosted.lifecycle.close()

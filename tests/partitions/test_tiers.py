@@ -37,7 +37,7 @@ def tier() -> FarTier:
 def hosted(tmp_path: Path, tier: FarTier) -> Iterator[Hosted]:
     hosted = Hosted(tmp_path, tier=tier)
     yield hosted
-    hosted.replicas.close()
+    hosted.lifecycle.close()
 
 
 def replica_of(hosted: Hosted) -> Replica:
@@ -73,7 +73,7 @@ def test_a_living_topic_is_put_under_a_tier_and_taken_out_of_it(hosted: Hosted, 
     replica = replica_of(hosted)
     plain = replica.log
 
-    run_at_once(hosted.replicas.reconfigure_topic_in_steps("t", hosted.plan(tier=TIERED)))
+    run_at_once(hosted.lifecycle.reconfigure_topic_in_steps("t", hosted.plan(tier=TIERED)))
     log = tier.logs[replica.partition]
     assert (replica.log, replica.tiered_log, log.inner) == (log, log, plain)
     assert (plain.active_base_offset, list(plain.sidecars("snapshot"))) == (3, [3]), "what is there may be sent, and go"
@@ -81,10 +81,10 @@ def test_a_living_topic_is_put_under_a_tier_and_taken_out_of_it(hosted: Hosted, 
     log.send(6)
     hosted.produce("t", 6, 3)
 
-    run_at_once(hosted.replicas.reconfigure_topic_in_steps("t", hosted.plan(tier=NO_COPY)))
+    run_at_once(hosted.lifecycle.reconfigure_topic_in_steps("t", hosted.plan(tier=NO_COPY)))
     assert (log.settings, tier.deleted) == (NO_COPY, [])
 
-    run_at_once(hosted.replicas.reconfigure_topic_in_steps("t", hosted.plan()))
+    run_at_once(hosted.lifecycle.reconfigure_topic_in_steps("t", hosted.plan()))
     assert (replica.log, replica.tiered_log, tier.deleted) == (plain, None, [replica.partition])
     assert (plain.log_start_offset, replica.high_watermark) == (6, 9)
     with pytest.raises(KafkaError) as refusal:
@@ -98,8 +98,8 @@ def test_deleting_a_topic_reaches_the_store(hosted: Hosted, tier: FarTier) -> No
     hosted.open("plain")
     partitions = [hosted.replicas.get("t", index).partition for index in range(2)]
 
-    run_at_once(hosted.replicas.delete_topic_in_steps("t", 2))
-    run_at_once(hosted.replicas.delete_topic_in_steps("plain", 1))
+    run_at_once(hosted.lifecycle.delete_topic_in_steps("t", 2))
+    run_at_once(hosted.lifecycle.delete_topic_in_steps("plain", 1))
 
     assert tier.deleted == partitions
 
@@ -112,11 +112,11 @@ def test_a_tier_that_fails_keeps_no_topic_from_being_deleted(tmp_path: Path, cap
     hosted = Hosted(tmp_path, tier=Fails())
     hosted.open("t", tier=TIERED)
 
-    run_at_once(hosted.replicas.delete_topic_in_steps("t", 1))
+    run_at_once(hosted.lifecycle.delete_topic_in_steps("t", 1))
 
     assert "t" not in hosted.replicas.topics
     assert "in the remote store is not removed" in caplog.text
-    hosted.replicas.close()
+    hosted.lifecycle.close()
 
 
 def test_without_tiered_storage_a_tiered_partition_is_offline_and_says_why(
@@ -132,7 +132,7 @@ def test_without_tiered_storage_a_tiered_partition_is_offline_and_says_why(
     assert refusal.value.code == ErrorCode.KAFKA_STORAGE_ERROR
     assert "start with remote.log.storage.system.enable=true, or delete the topic" in caplog.text
     assert hosted.replicas.get("plain", 0).is_leader
-    hosted.replicas.close()
+    hosted.lifecycle.close()
 
 
 def test_a_moved_log_is_wrapped_again(hosted: Hosted, tier: FarTier) -> None:
@@ -142,7 +142,7 @@ def test_a_moved_log_is_wrapped_again(hosted: Hosted, tier: FarTier) -> None:
     (other,) = set(hosted.dirs) - {replica.log.log_dir}
 
     begin_move(hosted.replicas, replica, other, unlimited())
-    trio.run(move_replica, hosted.replicas, replica, Workers(SystemThreads(), 1))
+    trio.run(move_replica, *hosted.local, replica, Workers(SystemThreads(), 1))
 
     assert (replica.log.log_dir, replica.log is replica.tiered_log) == (other, True)
     assert read_size(replica, 0) > 0
@@ -151,7 +151,7 @@ def test_a_moved_log_is_wrapped_again(hosted: Hosted, tier: FarTier) -> None:
 def test_a_start_reads_nothing_that_is_far(hosted: Hosted, tier: FarTier, tmp_path: Path) -> None:
     hosted.open("t", tier=TIERED)
     filled(hosted, tier)
-    hosted.replicas.close()
+    hosted.lifecycle.close()
 
     class Begun(FarTier):
         """The same far part, from the first moment on."""
@@ -168,7 +168,7 @@ def test_a_start_reads_nothing_that_is_far(hosted: Hosted, tier: FarTier, tmp_pa
     assert (replica.log.log_start_offset, replica.high_watermark) == (0, 9)
     assert len(replica.producers) == 1
     again.produce("t", 9, 1)
-    again.replicas.close()
+    again.lifecycle.close()
 
 
 def test_the_producers_state_at_the_end_of_each_segment_stays_until_the_segment_was_sent(

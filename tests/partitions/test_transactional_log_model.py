@@ -176,7 +176,7 @@ class TransactionalLog(RuleBasedStateMachine):
     def restart(self, cleanly: bool) -> None:
         self.broker.turn()
         if cleanly:
-            self.broker.manager.close()
+            self.broker.lifecycle.close()
         else:
             self.broker.engine.abandon()
         self.told.clear()

@@ -54,7 +54,7 @@ def test_kafka_reads_our_transaction_indexes(tmp_path: Path) -> None:
     producers = {state.producer_id: state for state in broker.replica.producers.states()}
     directory = broker.replica.log.directory
     assert directory is not None
-    broker.manager.close()
+    broker.lifecycle.close()
     indexes = sorted(directory.glob("*.txnindex"))
     (snapshot,) = directory.glob(f"*.{SNAPSHOT_KIND}")
     damage = damage_that_kafka_sees(tmp_path)

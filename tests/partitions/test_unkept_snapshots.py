@@ -36,7 +36,7 @@ def hosted(tmp_path: Path, tier: FarTier) -> Iterator[Hosted]:
     for producer_id in range(MANY):
         hosted.produce("t", 0, producer_id=producer_id)
     yield hosted
-    hosted.replicas.close()
+    hosted.lifecycle.close()
 
 
 def replica_of(hosted: Hosted) -> Replica:
@@ -122,7 +122,7 @@ def test_few_producers_are_written_with_the_roll(tmp_path: Path, tier: FarTier) 
     offset = roll(hosted, 1)
 
     assert list(replica_of(hosted).log.sidecars(SNAPSHOT_KIND)) == [offset]
-    hosted.replicas.close()
+    hosted.lifecycle.close()
 
 
 def test_no_more_than_a_few_wait(hosted: Hosted) -> None:

@@ -43,14 +43,22 @@ def hosted(tmp_path: Path) -> Iterator[Hosted]:
     hosted = Hosted(tmp_path)
     hosted.open("t")
     yield hosted
-    hosted.replicas.close()
+    hosted.lifecycle.close()
 
 
 def upkeep_of(hosted: Hosted, settings: UpkeepSettings = SETTINGS) -> tuple[Upkeep, FlushService]:
-    flushes = FlushService(hosted.replicas, SystemThreads())
-    return Upkeep(
-        replicas=hosted.replicas, flushes=flushes, clock=hosted.clock, threads=SystemThreads(), settings=settings
-    ), flushes
+    flushes = FlushService(hosted.writes, SystemThreads())
+    hosted.on_flush_wanted = flushes.wake
+    upkeep = Upkeep(
+        replicas=hosted.replicas,
+        lifecycle=hosted.lifecycle,
+        writes=hosted.writes,
+        flushes=flushes,
+        clock=hosted.clock,
+        threads=SystemThreads(),
+        settings=settings,
+    )
+    return upkeep, flushes
 
 
 def do(hosted: Hosted, work: Callable[[Upkeep], Callable[[], Awaitable[None]]]) -> FlushService:
@@ -143,7 +151,7 @@ def test_a_producer_that_was_silent_for_too_long_is_forgotten(hosted: Hosted) ->
 
 def test_files_of_a_deleted_topic_go_when_their_delay_is_over(hosted: Hosted) -> None:
     hosted.produce("t", 0)
-    run_at_once(hosted.replicas.delete_topic_in_steps("t", 1))
+    run_at_once(hosted.lifecycle.delete_topic_in_steps("t", 1))
     do(hosted, lambda upkeep: upkeep.remove_files)
     assert len(files_of(hosted, "t-0.*-delete")) == 1
 
@@ -188,7 +196,7 @@ def test_a_topic_that_wants_it_is_flushed_by_time(hosted: Hosted) -> None:
 
     plan = hosted.replicas.topics["t"].plan
     run_at_once(
-        hosted.replicas.reconfigure_topic_in_steps("t", attrs.evolve(plan, log_config=LogConfig(flush_ms=1_000)))
+        hosted.lifecycle.reconfigure_topic_in_steps("t", attrs.evolve(plan, log_config=LogConfig(flush_ms=1_000)))
     )
     assert do(hosted, lambda upkeep: upkeep.flush_by_time).flushes_count == 1
     assert replica.log.recovery_point == 1
@@ -243,7 +251,9 @@ def test_work_is_done_as_often_as_its_key_says_and_never_without_a_pause(
     settings = attrs.evolve(SETTINGS, checkpoint_interval_ms=interval_ms)
     upkeep = Counting(
         replicas=hosted.replicas,
-        flushes=FlushService(hosted.replicas, SystemThreads()),
+        lifecycle=hosted.lifecycle,
+        writes=hosted.writes,
+        flushes=FlushService(hosted.writes, SystemThreads()),
         clock=hosted.clock,
         threads=SystemThreads(),
         settings=settings,

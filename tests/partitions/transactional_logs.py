@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import uuid
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -12,15 +11,12 @@ import attrs
 
 from odradek.client.fetched_records import FetchedRecords
 from odradek.kernel.api import Files, LogConfig
-from odradek.kernel.config.broker import BrokerConfig
-from odradek.kernel.config.registry import Registry
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.contracts.transactions import TransactionMarker
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.partitions.marker_writer import LocalMarkerWriter
 from odradek.kernel.partitions.replica import Replica, TopicSettings
-from odradek.kernel.partitions.replica_manager import ReplicaManager
 from odradek.kernel.partitions.topic_plan import TopicPlan
 from odradek.kernel.purgatory.delayed_operation import DelayedOperation
 from odradek.kernel.purgatory.purgatory import Purgatory
@@ -31,9 +27,10 @@ from odradek.kernel.records.control import ControlRecordType, EndTransactionMark
 from odradek.kernel.records.reader import read_batch
 from odradek.kernel.records.validation import ValidationRules
 from odradek.kernel.types import IsolationLevel, TopicPartition
-from odradek.plugins.election_isr.factory import IsrElectionFactory
 from odradek.plugins.storage_segment.engine import SegmentEngine
 from odradek.testing.contracts.storage_base import make_context
+
+from .local_replicas import make_replicas
 
 WHERE = TopicPartition("t", 0)
 TOPIC_ID = uuid.UUID(int=77)
@@ -68,28 +65,21 @@ class Broker:
         self.clock = ManualClock()
         self.engine = SegmentEngine(make_context(directory, files=files))
         self.purgatory = Purgatory("Produce", TimingWheel(now_ms=self.clock.monotonic_ms()), on_error=fail)
-        self.manager = ReplicaManager(
-            broker_id=1,
-            engines={"segment": self.engine},
-            elections={"isr": IsrElectionFactory()},
-            config=lambda: BrokerConfig(Registry.of()),
-            stages={},
-            clock=self.clock,
-            random_source=random.Random(0),
-            producer_id_expiration_ms=1 << 60,
+        self.replicas, self.lifecycle, self.writes = make_replicas(
+            self.clock,
+            {"segment": self.engine},
             on_progress=self._progressed,
-            on_staged=lambda: None,
-            on_flush_wanted=lambda: None,
-            on_leader_changed=lambda partition, leader_id, leader_epoch: None,
+            producer_id_expiration_ms=1 << 60,
         )
         self.writer = LocalMarkerWriter(
-            replicas=self.manager,
+            replicas=self.replicas,
+            writes=self.writes,
             purgatory=self.purgatory,
             clock=self.clock,
             timeout_ms=lambda: 30_000,
             owner_of=lambda topic: None,
         )
-        self.manager.start()
+        self.lifecycle.start()
         plan = TopicPlan(
             storage="segment",
             election="isr",
@@ -99,19 +89,19 @@ class Broker:
             values={},
         )
         state = PartitionState(leader=1, leader_epoch=0, partition_epoch=0, replicas=replicas, isr=replicas)
-        self.manager.open_topic("t", TOPIC_ID, plan, {0: state})
-        self.replica = self.manager.get("t", 0)
+        self.lifecycle.open_topic("t", TOPIC_ID, plan, {0: state})
+        self.replica = self.replicas.get("t", 0)
 
     def _progressed(self, replicas: Collection[Replica]) -> None:
         self.purgatory.check(replicas)
 
     def turn(self) -> None:
         """End a turn: what is staged is written, and flushed where the topic asks for it."""
-        self.manager.write_staged()
-        while self.manager.flush_queue:
-            replica = self.manager.flush_queue.pop()
+        self.writes.write_staged()
+        while self.writes.flush_queue:
+            replica = self.writes.flush_queue.pop()
             replica.log.flush()
-            self.manager.note_flushed(replica, replica.log, None)
+            self.writes.note_flushed(replica, replica.log, None)
 
     def produce(
         self, values: list[str], producer_id: int = -1, epoch: int = -1, sequence: int = -1, *, txn: bool = False
@@ -130,7 +120,7 @@ class Broker:
             )
         header = read_header(batch)
         original = self.replica.append_as_leader(memoryview(batch), header, 1, verified=verified)
-        self.manager.stage(self.replica)
+        self.writes.stage(self.replica)
         assert original is None
         return header.base_offset
 
@@ -142,7 +132,7 @@ class Broker:
 
     def progress(self) -> None:
         """Wake who waits."""
-        self.manager.progressed(self.replica)
+        self.replicas.progressed((self.replica,))
 
 
 def seen(replica: Replica, start_offset: int, max_bytes: int) -> list[tuple[int, str]]:

@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from ...machine.clock import Clock
     from ...partitions.producer_state import ProducedBatch
     from ...partitions.replica import Replica
-    from ...partitions.replica_manager import ReplicaManager
+    from ...partitions.replicas import Replicas
+    from ...partitions.staged_writes import StagedWrites
     from ...partitions.topic_replicas import TopicReplicas
     from ...purgatory.purgatory import Purgatory
     from ...records.batch import BatchHeader
@@ -95,13 +96,15 @@ class ProduceHandler:
     def __init__(
         self,
         *,
-        replicas: ReplicaManager,
+        replicas: Replicas,
+        writes: StagedWrites,
         purgatory: Purgatory,
         clock: Clock,
         admission: ProduceAdmission,
         begin_long_work: Callable[[DiskWork], None],
     ) -> None:
         self._replicas = replicas
+        self._writes = writes
         self._begin_long_work = begin_long_work
         self._admission = admission
         self._purgatory = purgatory
@@ -134,19 +137,14 @@ class ProduceHandler:
         return self._handle_one(request, records, context)
 
     def _handle_one(self, request: ProduceRequest, records: Buffer | None, context: RequestContext) -> Answer:
-        """Stage the only batch of a request: what almost every Produce is. Anything odd is left to `stage`.
-
-        Returns:
-            None when it is odd: nothing was done.
-        """
+        """Stage the only batch of a request: what almost every Produce is. None when it is odd: nothing was done."""
         topic = request.topic_data[0]
         index = topic.partition_data[0].index
         version = context.api_version
-        manager = self._replicas
         if version >= FIRST_VERSION_WITH_IDS:
-            replicas = manager.topics_by_id.get(topic.topic_id)
+            replicas = self._replicas.topics_by_id.get(topic.topic_id)
         else:
-            replicas = manager.topics.get(topic.name)
+            replicas = self._replicas.topics.get(topic.name)
         if replicas is None or not replicas.is_plain or type(records) is not memoryview:
             return None
         replica = replicas.partitions.get(index)
@@ -180,7 +178,7 @@ class ProduceHandler:
             self._fail(replicas, error, answer, version)
             return one_answer(topic, answer)
         if not replica.is_dirty:
-            manager.stage(replica)
+            self._writes.stage(replica)
         counters.produce_requests += 1
         counters.messages_in += header.records_count
         counters.bytes_in += header.length_bytes
@@ -409,7 +407,7 @@ class ProduceHandler:
         replica, header = batch.replica, batch.header
         check_size(header, replica.settings.rules)
         original = replica.append_as_leader(batch.data, header, acks, verified=batch.verified)
-        self._replicas.stage(replica)
+        self._writes.stage(replica)
         answer.log_start_offset = replica.log.log_start_offset
         if original is None:
             answer.base_offset, required_offset = header.base_offset, header.next_offset

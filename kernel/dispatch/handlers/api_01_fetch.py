@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from ...contracts.api_handler import Answer, RequestContext
     from ...machine.clock import Clock
-    from ...partitions.replica_manager import ReplicaManager
+    from ...partitions.replicas import Replicas
     from ...purgatory.purgatory import Purgatory
     from ...wire.messages.api_01_fetch import FetchRequest
     from ..fetch_session import FetchContext, FetchSessionCache
@@ -53,7 +53,7 @@ class FetchHandler:
     def __init__(
         self,
         *,
-        replicas: ReplicaManager,
+        replicas: Replicas,
         sessions: FetchSessionCache,
         purgatory: Purgatory,
         clock: Clock,

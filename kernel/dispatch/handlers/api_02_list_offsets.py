@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from ...contracts.disk_work import DiskWork
     from ...machine.threads import Threads
     from ...partitions.replica import Replica
-    from ...partitions.replica_manager import ReplicaManager
+    from ...partitions.replicas import Replicas
     from ...partitions.timestamp_lookup import Search
     from ...wire.messages.api_02_list_offsets import ListOffsetsPartition, ListOffsetsRequest
 
@@ -78,7 +78,7 @@ class ListOffsetsHandler:
     api_key = 2
     pieces = ListPieces("topics.partitions", answers=["topics.partitions"], together="partition_index")
 
-    def __init__(self, *, replicas: ReplicaManager, cold_timeout_ms: Callable[[], int], threads: Threads) -> None:
+    def __init__(self, *, replicas: Replicas, cold_timeout_ms: Callable[[], int], threads: Threads) -> None:
         """Make the handler.
 
         Args:

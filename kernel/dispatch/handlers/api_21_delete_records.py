@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ...contracts.api_handler import Answer, RequestContext
     from ...partitions.replica import Replica
-    from ...partitions.replica_manager import ReplicaManager
+    from ...partitions.replicas import Replicas
     from ...wire.messages.api_21_delete_records import DeleteRecordsRequest
 
 TO_HIGH_WATERMARK: Final = -1
@@ -35,7 +35,7 @@ class DeleteRecordsHandler:
     api_key = 21
     pieces = ListPieces("topics.partitions", answers=["topics.partitions"])
 
-    def __init__(self, *, replicas: ReplicaManager, may_lose_records: Callable[[str], bool]) -> None:
+    def __init__(self, *, replicas: Replicas, may_lose_records: Callable[[str], bool]) -> None:
         """Make the handler.
 
         Args:

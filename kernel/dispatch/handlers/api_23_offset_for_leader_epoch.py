@@ -21,7 +21,7 @@ from ...wire.messages.api_23_offset_for_leader_epoch import (
 
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext
-    from ...partitions.replica_manager import ReplicaManager
+    from ...partitions.replicas import Replicas
     from ...wire.messages.api_23_offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderPartition
 
 UNKNOWN_END = EpochEnd(NO_EPOCH, NO_OFFSET)
@@ -33,7 +33,7 @@ class OffsetForLeaderEpochHandler:
     api_key = 23
     pieces = ListPieces("topics.partitions", answers=["topics.partitions"])
 
-    def __init__(self, *, replicas: ReplicaManager) -> None:
+    def __init__(self, *, replicas: Replicas) -> None:
         self._replicas = replicas
 
     def handle(self, request: OffsetForLeaderEpochRequest, context: RequestContext) -> Answer:

@@ -23,7 +23,7 @@ from ...wire.messages.api_34_alter_replica_log_dirs import (
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext
     from ...partitions.log_moves import LogMoves
-    from ...partitions.replica_manager import ReplicaManager
+    from ...partitions.replicas import Replicas
     from ...wire.messages.api_34_alter_replica_log_dirs import AlterReplicaLogDirsRequest
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class AlterReplicaLogDirsHandler:
     api_key = 34
     pieces = ListPieces("dirs.topics.partitions", answers=["results.partitions"])
 
-    def __init__(self, *, replicas: ReplicaManager, moves: LogMoves) -> None:
+    def __init__(self, *, replicas: Replicas, moves: LogMoves) -> None:
         self._replicas = replicas
         self._moves = moves
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext
     from ...contracts.log_values import LogDirInfo
     from ...partitions.replica import FutureLog, Replica
-    from ...partitions.replica_manager import ReplicaManager
+    from ...partitions.replicas import Replicas
     from ...wire.messages.api_35_describe_log_dirs import DescribeLogDirsRequest
 
 
@@ -35,7 +35,7 @@ class DescribeLogDirsHandler:
 
     api_key = 35
 
-    def __init__(self, *, replicas: ReplicaManager) -> None:
+    def __init__(self, *, replicas: Replicas) -> None:
         self._replicas = replicas
 
     def handle(self, request: DescribeLogDirsRequest, context: RequestContext) -> Answer:

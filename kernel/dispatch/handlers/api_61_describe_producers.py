@@ -21,7 +21,7 @@ from ...wire.messages.api_61_describe_producers import (
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext
     from ...partitions import producer_state
-    from ...partitions.replica_manager import ReplicaManager
+    from ...partitions.replicas import Replicas
     from ...wire.messages.api_61_describe_producers import DescribeProducersRequest
 
 
@@ -31,7 +31,7 @@ class DescribeProducersHandler:
     api_key = 61
     pieces = ListPieces("topics.partition_indexes", answers=["topics.partitions"], together="", once=True)
 
-    def __init__(self, *, replicas: ReplicaManager) -> None:
+    def __init__(self, *, replicas: Replicas) -> None:
         self._replicas = replicas
 
     def handle(self, request: DescribeProducersRequest, context: RequestContext) -> Answer:

@@ -21,13 +21,14 @@ from odradek.kernel.metadata.cluster_view import ImageView
 from odradek.kernel.metadata.image import MetadataImage
 from odradek.kernel.network.statistics import NetworkStatistics
 from odradek.kernel.partitions.replica import TopicSettings
-from odradek.kernel.partitions.replica_manager import ReplicaManager
+from odradek.kernel.partitions.replica_lifecycle import ReplicaLifecycle
+from odradek.kernel.partitions.replicas import Replicas
 from odradek.kernel.partitions.topic_plan import TopicPlan
 from odradek.kernel.purgatory.purgatory import Purgatory
 from odradek.kernel.purgatory.timing_wheel import TimingWheel
 from odradek.kernel.records.validation import ValidationRules
 from odradek.plugins.storage_memory.engine import MemoryEngine
-from tests.dispatch.hosted import make_manager
+from tests.partitions.local_replicas import LocalReplicas, make_replicas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -68,7 +69,7 @@ class Config:
 
 
 def watched(
-    replicas: ReplicaManager | None = None,
+    replicas: Replicas | None = None,
     *,
     image: MetadataImage | None = None,
     routes: Mapping[int, Route] | None = None,
@@ -82,7 +83,7 @@ def watched(
     """Return a broker 1 of these parts; its figures are the kernel's own."""
     clock = ManualClock()
     parts = SimpleNamespace(
-        replicas=replicas or make_manager(clock, {}),
+        replicas=replicas or make_replicas(clock, {}).replicas,
         router=SimpleNamespace(routes=routes or {}),
         produce_purgatory=Purgatory("Produce", TimingWheel(now_ms=0), on_error=lambda *_: None),
         fetch_purgatory=purgatory or Purgatory("Fetch", TimingWheel(now_ms=0), on_error=lambda *_: None),
@@ -102,7 +103,7 @@ def watched(
     )
 
 
-def memory_replicas(*topics: str) -> ReplicaManager:
+def memory_replicas(*topics: str) -> LocalReplicas:
     """Return the replicas of broker 1, which leads both partitions of each of these topics."""
     clock = ManualClock()
     context = StorageContext(
@@ -116,13 +117,13 @@ def memory_replicas(*topics: str) -> ReplicaManager:
         new_id=RandomIds(random.Random(0)).new_id,
         files=OsFiles(),
     )
-    replicas = make_manager(clock, {"memory": MemoryEngine(context)})
+    local = make_replicas(clock, {"memory": MemoryEngine(context)})
     for topic in topics:
-        open_topic(replicas, topic)
-    return replicas
+        open_topic(local.lifecycle, topic)
+    return local
 
 
-def open_topic(replicas: ReplicaManager, topic: str) -> None:
+def open_topic(lifecycle: ReplicaLifecycle, topic: str) -> None:
     """Open a topic of two partitions; its id follows from its name."""
     plan = TopicPlan(
         storage="memory",
@@ -133,4 +134,4 @@ def open_topic(replicas: ReplicaManager, topic: str) -> None:
         values={},
     )
     state = PartitionState(leader=1, leader_epoch=0, partition_epoch=0, replicas=(1,), isr=(1,))
-    replicas.open_topic(topic, uuid.uuid5(uuid.NAMESPACE_DNS, topic), plan, {0: state, 1: state})
+    lifecycle.open_topic(topic, uuid.uuid5(uuid.NAMESPACE_DNS, topic), plan, {0: state, 1: state})

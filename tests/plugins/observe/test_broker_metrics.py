@@ -11,7 +11,6 @@ from odradek.kernel.dispatch.handlers.api_23_offset_for_leader_epoch import Offs
 from odradek.kernel.dispatch.routes import Route
 from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.producer_state import ProducerStateTable
-from odradek.kernel.partitions.replica_manager import ReplicaManager
 from odradek.kernel.purgatory.purgatory import Purgatory
 from odradek.kernel.purgatory.timing_wheel import TimingWheel
 from odradek.kernel.wire.registry import APIS
@@ -23,12 +22,13 @@ from odradek.plugins.observe.broker_metrics import (
     waiting_metrics,
 )
 from odradek.plugins.observe.idle_monitor import SAMPLES_BEFORE_WARNING, IdleMonitor
+from tests.partitions.local_replicas import LocalReplicas
 
 from .opened import QUIET, memory_replicas, watched
 
 
 @pytest.fixture
-def replicas() -> ReplicaManager:
+def local() -> LocalReplicas:
     return memory_replicas("a", "b")
 
 
@@ -36,21 +36,21 @@ def by_name(*metrics: Metric) -> dict[str, Metric]:
     return {metric.name: metric for metric in metrics}
 
 
-def test_topics_are_counted_one_by_one_and_together_even_after_a_topic_is_deleted(replicas: ReplicaManager) -> None:
+def test_topics_are_counted_one_by_one_and_together_even_after_a_topic_is_deleted(local: LocalReplicas) -> None:
+    replicas = local.replicas
     bytes_in = by_name(*topic_metrics(watched(replicas).figures))["kafka_server_brokertopicmetrics_bytesin_total"]
     replicas.topics["a"].counters.bytes_in = 5
     replicas.topics["b"].counters.bytes_in = 7
     first = dict(bytes_in.read())
-    run_at_once(replicas.delete_topic_in_steps("a", 1))
+    run_at_once(local.lifecycle.delete_topic_in_steps("a", 1))
     replicas.topics["b"].counters.bytes_in = 8
 
     assert first == {("",): 12, ("a",): 5, ("b",): 7}
     assert bytes_in.read() == {("",): 13, ("b",): 8}
 
 
-def test_replicas_are_counted_and_their_logs_measured(
-    replicas: ReplicaManager, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_replicas_are_counted_and_their_logs_measured(local: LocalReplicas, monkeypatch: pytest.MonkeyPatch) -> None:
+    replicas = local.replicas
     late = replicas.get("a", 1).producers
     monkeypatch.setattr(ProducerStateTable, "has_late_transaction", lambda table, *_: table is late)
     replicas.get("b", 1).go_offline("a test")
@@ -65,8 +65,8 @@ def test_replicas_are_counted_and_their_logs_measured(
     assert metrics["kafka_log_log_numlogsegments"].read()["a", "0"] == 1
 
 
-def test_requests_are_counted_and_timed_by_api(replicas: ReplicaManager) -> None:
-    route = Route(APIS[23], OffsetForLeaderEpochHandler(replicas=replicas), "", lambda: 0.0)
+def test_requests_are_counted_and_timed_by_api(local: LocalReplicas) -> None:
+    route = Route(APIS[23], OffsetForLeaderEpochHandler(replicas=local.replicas), "", lambda: 0.0)
     route.errors_count = 1
     route.latency_ms.record(3)
     route.latency_ms.record(4)

@@ -20,7 +20,7 @@ from .opened import memory_replicas, watched
 
 if TYPE_CHECKING:
     from odradek.kernel.partitions.replica import Replica
-    from odradek.kernel.partitions.replica_manager import ReplicaManager
+    from odradek.kernel.partitions.replicas import Replicas
     from odradek.plugins.observe.http import Page
 
 HERE = PartitionState(leader=1, leader_epoch=0, partition_epoch=0, replicas=(1,), isr=(1,))
@@ -42,7 +42,7 @@ def topic_image(name: str, *partitions: PartitionState) -> TopicImage:
     return TopicImage(name, uuid.uuid5(uuid.NAMESPACE_DNS, name), storage="memory", partitions=partitions)
 
 
-def pages_of(*topics: TopicImage, replicas: ReplicaManager | None = None) -> TopicPages:
+def pages_of(*topics: TopicImage, replicas: Replicas | None = None) -> TopicPages:
     image = MetadataImage(
         topics_by_name={topic.name: topic for topic in topics},
         topics_by_id={topic.topic_id: topic for topic in topics},
@@ -72,7 +72,7 @@ def link_to(page: Page, text: str) -> str | None:
 
 
 def test_topics_are_shown_with_partitions_replicas_offsets_and_bytes() -> None:
-    replicas = memory_replicas("b")
+    replicas = memory_replicas("b").replicas
     for index in (0, 1):
         fill(replicas.get("b", index))
     pages = pages_of(topic_image("b", HERE, HERE), topic_image("a", ELSEWHERE), replicas=replicas)
@@ -81,7 +81,7 @@ def test_topics_are_shown_with_partitions_replicas_offsets_and_bytes() -> None:
 
 
 def test_a_topics_partitions_are_shown_with_their_offsets() -> None:
-    replicas = memory_replicas("b")
+    replicas = memory_replicas("b").replicas
     fill(replicas.get("b", 1))
     rows = rows_of(topic_page(pages_of(topic_image("b", HERE, HERE), replicas=replicas), name="b"))
 
@@ -90,7 +90,7 @@ def test_a_topics_partitions_are_shown_with_their_offsets() -> None:
 
 
 def test_partitions_that_cannot_be_read_here_are_told() -> None:
-    replicas = memory_replicas("b")
+    replicas = memory_replicas("b").replicas
     replicas.get("b", 1).go_offline("a test")
     pages = pages_of(topic_image("b", HERE, HERE, HERE, ELSEWHERE), replicas=replicas)
     unknown = [""] * 4
@@ -173,8 +173,8 @@ def test_clients_are_served_while_many_topics_or_partitions_are_looked_through()
 
 
 def test_a_deleted_topic_may_go_while_its_page_is_made() -> None:
-    replicas = memory_replicas("b")
-    pages = pages_of(topic_image("b", HERE, HERE), replicas=replicas)
-    run_at_once(replicas.delete_topic_in_steps("b", 2))
+    local = memory_replicas("b")
+    pages = pages_of(topic_image("b", HERE, HERE), replicas=local.replicas)
+    run_at_once(local.lifecycle.delete_topic_in_steps("b", 2))
 
     assert rows_of(topics_page(pages)) == [["b", "2, 2 offline", "1", "0", "0"]]

@@ -1,6 +1,6 @@
 """Shell: log lines as JSON, an object a line, for what gathers and searches logs.
 
-    {"time": "2026-11-21T14:30:21.107Z", "level": "WARNING", "logger": "partitions.replica_manager",
+    {"time": "2026-11-21T14:30:21.107Z", "level": "WARNING", "logger": "partitions.replicas",
      "message": "the log failed", "partition": "orders-3", "reason": "disk full"}
 
 The fields of an event stand beside the four that every line has. A module of its own: nobody else pays for `json`.

@@ -1,6 +1,6 @@
 r"""Shell: log lines: one event a line, fields behind it, made for people and for `grep`.
 
-    2026-11-21T14:30:21.107Z WARNING partitions.replica_manager: the log failed partition=orders-3 reason="disk full"
+    2026-11-21T14:30:21.107Z WARNING partitions.replicas: the log failed partition=orders-3 reason="disk full"
 
 Modules use the standard library's logging and nothing else::
 

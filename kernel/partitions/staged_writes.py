@@ -1,0 +1,98 @@
+"""Shell: what a turn of the reactor staged is written at its end, and counts once it is where its topic wants it.
+
+    an append           stages a batch, `stage` notes its replica                             (many times a turn)
+    the turn's end      `write_staged`: one gathered write a replica, then its waiters wake
+    a log wants a flush `ask_for_flush`; a thread syncs it, `note_flushed` lets it count
+
+Owned by the reactor's task, as the replicas are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..contracts.storage import PartitionLog
+    from .replica import Replica
+    from .replicas import Replicas
+
+
+class StagedWrites:
+    """The way of appended batches to the disk.
+
+    Attributes:
+        flush_queue: Whose logs want to be flushed; who flushes takes it, and leaves an empty one.
+    """
+
+    __slots__ = ("_on_flush_wanted", "_on_staged", "_replicas", "_staged", "flush_queue")
+
+    def __init__(
+        self, replicas: Replicas, *, on_staged: Callable[[], None], on_flush_wanted: Callable[[], None]
+    ) -> None:
+        """Make it, with nothing staged.
+
+        Args:
+            replicas: Told of progress and of failures.
+            on_staged: Called when something is staged after nothing was: `write_staged` is to be called soon.
+            on_flush_wanted: Called when `flush_queue` got an entry.
+        """
+        self.flush_queue: list[Replica] = []
+        self._replicas = replicas
+        self._on_staged = on_staged
+        self._on_flush_wanted = on_flush_wanted
+        self._staged: list[Replica] = []
+
+    def __repr__(self) -> str:
+        return f"<StagedWrites: {len(self._staged)} replicas to write, {len(self.flush_queue)} to flush>"
+
+    def stage(self, replica: Replica) -> None:
+        """Note that a replica has staged batches, to be written at the turn's end. Hot."""
+        if not replica.is_dirty:
+            replica.is_dirty = True
+            self._staged.append(replica)
+            if len(self._staged) == 1:
+                self._on_staged()
+
+    def write_staged(self) -> None:
+        """Write everything that is staged, one gathered write a replica, then wake whoever waits for any of it."""
+        staged = self._staged
+        if not staged:
+            return
+        self._staged = []
+        written = []
+        for replica in staged:
+            try:
+                if replica.write():
+                    self.ask_for_flush(replica)
+                else:
+                    written.append(replica)
+            except Exception as error:  # one replica's failure must not keep the others' batches from being written
+                self._replicas.fail(replica, error)
+        if written:
+            self._replicas.progressed(written)
+
+    def ask_for_flush(self, replica: Replica) -> None:
+        """Have a replica's log flushed soon; `note_flushed` then counts what it has."""
+        self.flush_queue.append(replica)
+        self._on_flush_wanted()
+
+    def note_flushed(self, replica: Replica, flushed: PartitionLog, error: Exception | None) -> None:
+        """Take note that a log was flushed, or why not; never raises.
+
+        Args:
+            replica: Whose log it was; nothing happens if it has another one by now, or is offline.
+            flushed: The log.
+            error: Why it was not flushed.
+        """
+        if replica.log is not flushed or replica.offline_reason is not None:
+            return
+        if error is not None:
+            self._replicas.fail(replica, error)
+            return
+        try:
+            replica.note_appended(flushed.recovery_point)
+            self._replicas.progressed((replica,))
+        except Exception as exc:
+            self._replicas.fail(replica, exc)

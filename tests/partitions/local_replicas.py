@@ -1,0 +1,64 @@
+"""The replicas of broker 1 over any storages, as the partitions' room makes them: with the ISR election, no stages."""
+
+import random
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
+
+from odradek.kernel.config.broker import BrokerConfig
+from odradek.kernel.config.registry import Registry
+from odradek.kernel.contracts.storage import StorageEngine
+from odradek.kernel.contracts.tiering import Tier
+from odradek.kernel.machine.clock import Clock
+from odradek.kernel.partitions.replica import Replica
+from odradek.kernel.partitions.replica_lifecycle import ReplicaLifecycle
+from odradek.kernel.partitions.replica_opener import ReplicaOpener
+from odradek.kernel.partitions.replicas import Replicas
+from odradek.kernel.partitions.staged_writes import StagedWrites
+from odradek.kernel.partitions.tiers import Tiers
+from odradek.kernel.types import ZERO_ID, TopicIdPartition
+from odradek.plugins.election_isr.factory import IsrElectionFactory
+
+
+class LocalReplicas(NamedTuple):
+    """The table, the life of what is in it, and the way to the disk."""
+
+    replicas: Replicas
+    lifecycle: ReplicaLifecycle
+    writes: StagedWrites
+
+
+def nothing(*_told: object) -> None:
+    """Listen to nothing."""
+
+
+def make_replicas(
+    clock: Clock,
+    engines: Mapping[str, StorageEngine],
+    *,
+    on_progress: Callable[[Collection[Replica]], None] = nothing,
+    on_staged: Callable[[], None] = nothing,
+    on_flush_wanted: Callable[[], None] = nothing,
+    on_leader_changed: Callable[[TopicIdPartition, int, int], None] = nothing,
+    config: Callable[[], BrokerConfig] = lambda: BrokerConfig(Registry.of()),
+    producer_id_expiration_ms: int = 86_400_000,
+    tier: Tier | None = None,
+) -> LocalReplicas:
+    """Make them; `lifecycle.start` and `lifecycle.open_topic` are to follow."""
+    replicas = Replicas(engines, on_progress=on_progress)
+    opener = ReplicaOpener(
+        broker_id=1,
+        engines=engines,
+        elections={"isr": IsrElectionFactory()},
+        config=config,
+        stages={},
+        tiers=Tiers(tier),
+        clock=clock,
+        random=random.Random(0),
+        producer_id_expiration_ms=producer_id_expiration_ms,
+        known_directory=lambda _topic_id, _index: ZERO_ID,
+    )
+    return LocalReplicas(
+        replicas,
+        ReplicaLifecycle(replicas, opener, on_leader_changed=on_leader_changed),
+        StagedWrites(replicas, on_staged=on_staged, on_flush_wanted=on_flush_wanted),
+    )
