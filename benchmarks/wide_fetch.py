@@ -32,6 +32,7 @@ from odradek.kernel.dispatch.handlers.api_01_fetch import FetchHandler
 from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.machine.files import OsFiles
 from odradek.kernel.machine.ids import RandomIds
+from odradek.kernel.partitions.leading import append_as_leader
 from odradek.kernel.partitions.replica import Replica, TopicSettings
 from odradek.kernel.partitions.replica_lifecycle import ReplicaLifecycle
 from odradek.kernel.partitions.replica_opener import ReplicaOpener
@@ -137,7 +138,7 @@ class House:
         builder = BatchBuilder()
         builder.append(None, bytes(100), timestamp=1)
         batch = builder.build()
-        replica.append_as_leader(memoryview(batch), read_header(batch), 1)
+        append_as_leader(replica, memoryview(batch), read_header(batch), 1)
         self.writes.stage(replica)
         self.writes.write_staged()
 

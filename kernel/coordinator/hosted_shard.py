@@ -19,8 +19,8 @@ import attrs
 
 from ..contracts.coordinator import NO_PRODUCER, PARKED, CoordinatorShard, ProducerIdentity
 from ..errors import ErrorCode, KafkaError
+from ..partitions.leading import ACKS_ALL, AppendOrigin, append_as_leader
 from ..partitions.marker_writer import marker_batch
-from ..partitions.replica import ACKS_ALL, AppendOrigin
 from ..plugin_system.offers import check_made
 from ..purgatory.timing_wheel import TimerEntry
 from ..records.batch import HEADER_SIZE, read_header
@@ -402,7 +402,7 @@ class HostedShard:
             KafkaError: The partition cannot take it.
         """
         header = read_header(batch)
-        self.replica.append_as_leader(batch, header, ACKS_ALL, origin=AppendOrigin.COORDINATOR)
+        append_as_leader(self.replica, batch, header, ACKS_ALL, origin=AppendOrigin.COORDINATOR)
         self._host.writes.stage(self.replica)
         counters = self._host.replicas.topics[self.replica.partition.topic].counters
         counters.messages_in += header.records_count

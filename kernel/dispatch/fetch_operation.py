@@ -22,6 +22,7 @@ import attrs
 
 from ..contracts.tiering import RecordsAreRemoteError
 from ..errors import ErrorCode, KafkaError, StorageError
+from ..partitions.leading import note_follower
 from ..purgatory.delayed_operation import Outcome
 from ..types import NO_EPOCH, READ_COMMITTED, IsolationLevel
 from ..wire.messages.api_01_fetch import AbortedTransaction, EpochEndOffset, LeaderIdAndEpoch, PartitionData
@@ -111,7 +112,7 @@ def note_positions(replicas: Replicas, targets: Iterable[FetchTarget], limits: F
             continue
         if replica.is_follower(limits.replica_id):
             high_watermark = replica.high_watermark
-            replica.note_follower(limits.replica_id, target.fetch_offset, limits.now_ms)
+            note_follower(replica, limits.replica_id, target.fetch_offset, limits.now_ms)
             if replica.high_watermark != high_watermark:
                 replicas.progressed((replica,))
 

@@ -21,7 +21,7 @@ from ..errors import ErrorCode, KafkaError
 from ..purgatory.delayed_operation import DelayedOperation, Outcome
 from ..records.batch import read_header
 from ..records.control import ControlRecordType, EndTransactionMarker, build_control_batch
-from .replica import ACKS_ALL, AppendOrigin
+from .leading import ACKS_ALL, AppendOrigin, append_as_leader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
@@ -160,7 +160,7 @@ class LocalMarkerWriter:
         )
         batch = marker_batch(marker, self._clock.now_ms())
         header = read_header(batch)
-        replica.append_as_leader(batch, header, ACKS_ALL, origin=AppendOrigin.COORDINATOR)
+        append_as_leader(replica, batch, header, ACKS_ALL, origin=AppendOrigin.COORDINATOR)
         self._writes.stage(replica)
         return header.next_offset
 

@@ -17,7 +17,6 @@ Watermarks, each at most the next one::
 from __future__ import annotations
 
 import logging
-from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -27,8 +26,7 @@ from ..contracts.election import NEEDS_CLUSTER, MetadataChanged, PartitionState,
 from ..contracts.storage import EMPTY_READ, LogRead
 from ..errors import ErrorCode, KafkaError, PluginError, StorageError
 from ..machine.files import DiskError
-from ..records.batch import assign_offset_and_epoch
-from ..records.control import ControlRecordType, EndTransactionMarker, read_control_record
+from ..records.control import ControlRecordType, EndTransactionMarker
 from ..types import NO_EPOCH, NO_OFFSET, READ_COMMITTED, IsolationLevel, LogOffsets, TopicIdPartition
 from .producer_snapshot import SNAPSHOT_KIND, encode_snapshot
 from .recovery import keep_producers
@@ -45,26 +43,11 @@ if TYPE_CHECKING:
     from ..records.batch import BatchHeader
     from ..records.validation import ValidationRules
     from ..wire.frame_template import FrameTemplate
-    from .append_check import Verification
-    from .producer_state import ProducedBatch, ProducerStateTable
+    from .producer_state import ProducerStateTable
 
 _logger = logging.getLogger(__name__)
 
-ACKS_ALL: Final = -1
 NOT_LEADER: Final = ErrorCode.NOT_LEADER_OR_FOLLOWER
-
-
-class AppendOrigin(Enum):
-    """Who made a batch: a client, whose sequences are checked, or a coordinator, which has none and ends transactions.
-
-    *Source:* Kafka's AppendOrigin.
-    """
-
-    CLIENT = "client"
-    COORDINATOR = "coordinator"
-
-
-CLIENT: Final = AppendOrigin.CLIENT
 
 
 @attrs.frozen
@@ -214,7 +197,7 @@ class Replica:
         if ready.role is not None:
             self._take_role(ready.role, ready.leader_id, ready.leader_epoch)
         if ready.high_watermark is not None:
-            self._raise_high_watermark(ready.high_watermark)
+            self.raise_high_watermark(ready.high_watermark)
         self.election.advance(ready)
 
     def _take_role(self, role: Role, leader_id: int, leader_epoch: int) -> None:
@@ -225,7 +208,7 @@ class Replica:
         self.leader_epoch = leader_epoch
         if self.is_leader and has_begun:
             self.log.assign_epoch(leader_epoch, self.log.log_end_offset)
-            self._raise_high_watermark(self.election.local_append(self.appended_offset))
+            self.raise_high_watermark(self.election.local_append(self.appended_offset))
 
     def check_leader(self, current_leader_epoch: int) -> None:
         """Refuse a request that was sent on old or too new knowledge of the leader.
@@ -243,67 +226,9 @@ class Replica:
             is_old = current_leader_epoch < self.leader_epoch
             raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH)
 
-    # ----------------------------------------------------------------------------------------------------------- write
+    # ------------------------------------------------------------------------------------------------------- producers
 
-    def append_as_leader(
-        self,
-        batch: memoryview,
-        header: BatchHeader,
-        acks: int,
-        *,
-        origin: AppendOrigin = CLIENT,
-        verified: Verification | None = None,
-    ) -> ProducedBatch | None:
-        """Stage one validated batch, unless it repeats one. Hot.
-
-        An acknowledgement waits until `appended_offset` (acks=1) or the high watermark (acks=all) has passed the
-        batch's last offset, or the original's.
-
-        Args:
-            batch: The batch, writable: base offset and leader epoch are assigned in place. Borrowed until `write`.
-            header: Its header; base offset and epoch are set.
-            acks: -1, 0 or 1.
-            origin: A coordinator's batches have no sequence, so only the producer's epoch is checked; they may be
-                control batches, which end the producer's transaction here.
-            verified: Of the first batch of a transaction: what its coordinator has agreed to.
-
-        Returns:
-            The original, where an earlier try of the same producer brought the batch already: nothing was staged.
-
-        Raises:
-            KafkaError: This replica does not lead, too few replicas are in sync for acks=all, or the producer's
-                sequence or epoch does not fit. The log is as it was.
-        """
-        if not self.is_leader or self.offline_reason is not None:
-            raise KafkaError(NOT_LEADER if self.offline_reason is None else ErrorCode.KAFKA_STORAGE_ERROR)
-        if acks == ACKS_ALL and not self.election.can_acknowledge():
-            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
-        has_producer = header.producer_id >= 0
-        marker: EndTransactionMarker | None = None
-        if has_producer:
-            if origin is CLIENT:
-                original = self.producers.check(header, verified)
-                if original is not None:
-                    return original
-            else:
-                marker = self._check_coordinators(batch, header)
-        log = self.log
-        base_offset = log.log_end_offset
-        assign_offset_and_epoch(batch, header, base_offset, self.leader_epoch)
-        last_offset = base_offset + header.last_offset_delta
-        try:
-            log.append(batch, base_offset, last_offset, header.max_timestamp)
-            if self.tiered_log is not None:
-                self._keep_producers_at_roll()
-            if marker is not None:
-                self._end_transaction(header, marker)
-            elif has_producer:
-                self.producers.append(header)
-        except Exception as error:  # a disk, or a bug of the storage: what it has taken is not certain
-            raise self.gone_wrong(error) from error
-        return None
-
-    def _keep_producers_at_roll(self) -> None:
+    def keep_producers_at_roll(self) -> None:
         """Keep the producers' state at the begin of a segment, of which a batch has just been staged and not counted.
 
         It goes to the remote store with the segment before; survives the loss of power after a flush.
@@ -342,7 +267,7 @@ class Replica:
         self.unkept.take()
         self._hold_uploads()
 
-    def _end_transaction(self, header: BatchHeader, marker: EndTransactionMarker) -> None:
+    def end_transaction(self, header: BatchHeader, marker: EndTransactionMarker) -> None:
         """Take note of a marker that is staged.
 
         Raises:
@@ -354,19 +279,13 @@ class Replica:
             entry = encode_transaction_index((aborted,))
             self.log.append_sidecar(self.log.active_base_offset, TRANSACTION_INDEX_KIND, entry)
 
-    def _check_coordinators(self, batch: memoryview, header: BatchHeader) -> EndTransactionMarker | None:
-        """Check a coordinator's batch of a producer; return the marker that it is.
+    def keep_producers(self) -> None:
+        """Keep the producers' state beside the log, so that a start need not read the log; durable on return."""
+        self.unkept.write_all(self.log)
+        if len(self.producers):
+            keep_producers(self.log, self.producers, self.tiered_log)
 
-        Raises:
-            KafkaError: The producer or the coordinator has been fenced.
-        """
-        if not header.is_control:
-            self.producers.check_epoch(header.producer_id, header.producer_epoch)
-            return None
-        marker = read_control_record(batch, header)
-        assert isinstance(marker, EndTransactionMarker), "a producer's control batch is the end of its transaction"
-        self.producers.check_marker(header.producer_id, header.producer_epoch, marker.coordinator_epoch)
-        return marker
+    # ----------------------------------------------------------------------------------------------------------- write
 
     def write(self) -> bool:
         """Write what is staged; return whether a flush has to come before it counts.
@@ -388,17 +307,14 @@ class Replica:
         """Take note that everything below `offset` is in the log as the topic's settings want it."""
         if offset > self.appended_offset:
             self.appended_offset = offset
-            self._raise_high_watermark(self.election.local_append(offset))
+            self.raise_high_watermark(self.election.local_append(offset))
 
     def is_follower(self, broker_id: int) -> bool:
         """Return whether a broker is another replica of this partition."""
         return self.state is not None and broker_id != self.leader_id and broker_id in self.state.replicas
 
-    def note_follower(self, broker_id: int, fetch_offset: int, now_ms: int) -> None:
-        """Take note that a follower has everything below `fetch_offset`; `now_ms` is the monotonic clock."""
-        self._raise_high_watermark(self.election.follower_fetch(broker_id, fetch_offset, now_ms))
-
-    def _raise_high_watermark(self, offset: int) -> None:
+    def raise_high_watermark(self, offset: int) -> None:
+        """Show what lies below `offset`, as far as it is in the log as the topic's settings want it."""
         if offset > self.appended_offset:
             offset = self.appended_offset
         if offset > self.high_watermark:
@@ -482,12 +398,6 @@ class Replica:
             raise
         except Exception as error:
             raise self.gone_wrong(error) from error
-
-    def keep_producers(self) -> None:
-        """Keep the producers' state beside the log, so that a start need not read the log; durable on return."""
-        self.unkept.write_all(self.log)
-        if len(self.producers):
-            keep_producers(self.log, self.producers, self.tiered_log)
 
     def close(self) -> None:
         """Close the log; nothing may be called afterwards."""

@@ -16,6 +16,7 @@ from odradek.kernel.broker import Broker, read_broker_options
 from odradek.kernel.contracts.election import Election, ElectionContext, PartitionState, Ready
 from odradek.kernel.dispatch.router import Router
 from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
+from odradek.kernel.partitions.leading import append_as_leader
 from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.records.batch import read_header
 from odradek.kernel.wire.messages.api_19_create_topics import (
@@ -283,7 +284,7 @@ def test_one_coordinator_that_fails_does_not_keep_others_from_hearing_of_progres
             parts.coordinators.progressed = progressed  # type: ignore[method-assign] # a plugin's, as it could be
             batch = batch_of(b"x")
             for replica in replicas:
-                replica.append_as_leader(memoryview(bytearray(batch)), read_header(batch), 1)
+                append_as_leader(replica, memoryview(bytearray(batch)), read_header(batch), 1)
                 parts.writes.stage(replica)
             parts.writes.write_staged()
 

@@ -18,7 +18,8 @@ from odradek.kernel.machine.files import Files
 from odradek.kernel.machine.system.machine import real_machine
 from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.partitions.append_check import NOT_NEEDED
-from odradek.kernel.partitions.replica import AppendOrigin, Replica
+from odradek.kernel.partitions.leading import AppendOrigin, append_as_leader
+from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.records.batch import is_crc_valid, read_header
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.compression import CompressionType
@@ -139,7 +140,7 @@ class CompactedTopic:
             count += 1
         self.sequences[producer_id] = self.sequences.get(producer_id, 0) + count
         batch = builder.build()
-        self.replica.append_as_leader(memoryview(batch), read_header(batch), 1, verified=NOT_NEEDED)
+        append_as_leader(self.replica, memoryview(batch), read_header(batch), 1, verified=NOT_NEEDED)
         self._write()
 
     def end(self, producer_id: int, *, is_commit: bool) -> None:
@@ -152,7 +153,7 @@ class CompactedTopic:
             producer_epoch=0,
         )
         origin = AppendOrigin.COORDINATOR
-        self.replica.append_as_leader(memoryview(batch), read_header(batch), 1, origin=origin)
+        append_as_leader(self.replica, memoryview(batch), read_header(batch), 1, origin=origin)
         self._write()
 
     def _write(self) -> None:

@@ -22,7 +22,8 @@ from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.machine.files import Files, OsFiles
 from odradek.kernel.machine.ids import RandomIds
 from odradek.kernel.machine.system.threads import SystemThreads
-from odradek.kernel.partitions.replica import AppendOrigin, Replica, TopicSettings
+from odradek.kernel.partitions.leading import AppendOrigin, append_as_leader, note_follower
+from odradek.kernel.partitions.replica import Replica, TopicSettings
 from odradek.kernel.partitions.topic_plan import TopicPlan
 from odradek.kernel.purgatory.timing_wheel import TimingWheel
 from odradek.kernel.records.batch import read_header
@@ -147,7 +148,7 @@ class World:
     def follower_has(self, offset: int, partition: int = 0) -> None:
         """Let broker 2 have everything below an offset."""
         replica = self.replica(partition)
-        replica.note_follower(2, offset, self.clock.monotonic_ms())
+        note_follower(replica, 2, offset, self.clock.monotonic_ms())
         self.replicas.progressed((replica,))
 
     def advance(self, duration_ms: int) -> None:
@@ -183,7 +184,7 @@ class World:
     def append(self, batch: bytearray, partition: int = 0) -> None:
         """Put a batch of somebody else's making into the log."""
         replica = self.replica(partition)
-        replica.append_as_leader(memoryview(batch), read_header(batch), 1, origin=AppendOrigin.COORDINATOR)
+        append_as_leader(replica, memoryview(batch), read_header(batch), 1, origin=AppendOrigin.COORDINATOR)
         self.writes.stage(replica)
         self.writes.write_staged()
 

@@ -7,6 +7,7 @@ import trio
 import trio.testing
 
 from odradek.kernel.contracts.coordinator import ProducerIdentity
+from odradek.kernel.coordinator import hosted_shard
 from odradek.kernel.coordinator.open_batch import record_size_max
 from odradek.kernel.errors import ErrorCode, KafkaError, PluginError, StorageError
 from odradek.kernel.machine.turnstile import run_at_once
@@ -278,14 +279,14 @@ def test_a_failed_append_unloads_the_shard_and_loads_it_anew(monkeypatch: pytest
     world = opened()
     world.add("a", 1)
     world.turn()
-    old, replica = world.shard(), world.replica()
+    old = world.shard()
 
     def refuse(*_arguments: object, **_options: object) -> None:
         raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
 
     parked, waiter = world.wait("a", 9), world.add("a", 1)
     with monkeypatch.context() as patched:
-        patched.setattr(type(replica), "append_as_leader", refuse)
+        patched.setattr(hosted_shard, "append_as_leader", refuse)
         world.turn()
     assert (parked.error_code, waiter.error_code) == (ErrorCode.NOT_COORDINATOR,) * 2
     assert world.add("a", 1).error_code == ErrorCode.NOT_COORDINATOR

@@ -14,6 +14,7 @@ from odradek.kernel.machine.ids import RandomIds
 from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.machine.throttle import Throttle
 from odradek.kernel.partitions.append_check import NOT_NEEDED
+from odradek.kernel.partitions.leading import append_as_leader
 from odradek.kernel.partitions.log_moves import LogMoves
 from odradek.kernel.partitions.replica import Replica, TopicSettings
 from odradek.kernel.partitions.topic_plan import TopicPlan
@@ -127,7 +128,7 @@ class Hosted:
         for _ in range(count):
             builder.append(None, b"v", timestamp=self.clock.now_ms())
         batch = builder.build()
-        replica.append_as_leader(memoryview(batch), read_header(batch), 1, verified=NOT_NEEDED)
+        append_as_leader(replica, memoryview(batch), read_header(batch), 1, verified=NOT_NEEDED)
         self.writes.stage(replica)
         self.writes.write_staged()
         return replica
@@ -138,6 +139,6 @@ class Hosted:
         builder = BatchBuilder()
         builder.append(None, b"v", timestamp=self.clock.now_ms())
         batch = builder.build()
-        replica.append_as_leader(memoryview(batch), read_header(batch), 1)
+        append_as_leader(replica, memoryview(batch), read_header(batch), 1)
         self.writes.stage(replica)
         return replica

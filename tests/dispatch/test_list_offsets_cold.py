@@ -15,6 +15,7 @@ from odradek.kernel.dispatch.handlers import api_02_list_offsets
 from odradek.kernel.dispatch.handlers.api_02_list_offsets import ListOffsetsHandler
 from odradek.kernel.machine.files import OsFiles
 from odradek.kernel.machine.system.threads import SystemThreads
+from odradek.kernel.partitions.leading import append_as_leader
 from odradek.kernel.partitions.timestamp_lookup import TimestampOffset, find_in_batch
 from odradek.kernel.records.batch import encode_batch, read_header
 from odradek.kernel.records.record import encode_record
@@ -105,7 +106,7 @@ def test_a_batch_that_is_long_to_look_through_is_looked_through_on_a_thread(
     header = read_header(batch)
     header.max_timestamp = NOW + 5
     batch = encode_batch(header, batch[61:])
-    replica.append_as_leader(memoryview(batch), read_header(batch), 1)
+    append_as_leader(replica, memoryview(batch), read_header(batch), 1)
     hosted.writes.stage(replica)
     hosted.writes.write_staged()
     handler = ListOffsetsHandler(replicas=hosted.replicas, cold_timeout_ms=lambda: 30_000, threads=SystemThreads())

@@ -22,6 +22,7 @@ from hypothesis.stateful import (
 
 from odradek.kernel.api import LogConfig
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.partitions.leading import note_follower
 from odradek.kernel.partitions.transaction_index import TRANSACTION_INDEX_KIND, decode_transaction_index
 from odradek.kernel.records.batch import read_header
 
@@ -142,7 +143,7 @@ class TransactionalLog(RuleBasedStateMachine):
             self.follow_to(ends[round(share * (len(ends) - 1))])
 
     def follow_to(self, offset: int) -> None:
-        self.broker.replica.note_follower(2, offset, 0)
+        note_follower(self.broker.replica, 2, offset, 0)
         self.broker.progress()
 
     @rule(share=st.floats(0, 1))

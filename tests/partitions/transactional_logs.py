@@ -15,6 +15,7 @@ from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.contracts.transactions import TransactionMarker
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.machine.clock import ManualClock
+from odradek.kernel.partitions.leading import append_as_leader
 from odradek.kernel.partitions.marker_writer import LocalMarkerWriter
 from odradek.kernel.partitions.replica import Replica, TopicSettings
 from odradek.kernel.partitions.topic_plan import TopicPlan
@@ -119,7 +120,7 @@ class Broker:
                 producer_id, epoch, sequence, supports_epoch_bump=False, now_ms=0
             )
         header = read_header(batch)
-        original = self.replica.append_as_leader(memoryview(batch), header, 1, verified=verified)
+        original = append_as_leader(self.replica, memoryview(batch), header, 1, verified=verified)
         self.writes.stage(self.replica)
         assert original is None
         return header.base_offset

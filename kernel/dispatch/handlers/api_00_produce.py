@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from ...contracts.api_handler import AS_TASK, PENDING
 from ...errors import ErrorCode, KafkaError
+from ...partitions.leading import append_as_leader
 from ...purgatory.delayed_operation import Outcome
 from ...records.batch import HEADER_SIZE, TIMESTAMP_TYPE_FLAG, TRANSACTIONAL_FLAG
 from ...records.plain import take_plain
@@ -171,7 +172,7 @@ class ProduceHandler:
                 header, log_append_time_ms = valid.header, valid.log_append_time_ms
                 check_size(header, rules)
                 data = memoryview(valid.rewritten) if valid.rewritten is not None else records[: header.length_bytes]
-            original = replica.append_as_leader(data, header, request.acks)
+            original = append_as_leader(replica, data, header, request.acks)
         except KafkaError as error:
             counters.produce_requests += 1
             answer = PartitionProduceResponse(index=index)
@@ -406,7 +407,7 @@ class ProduceHandler:
             return
         replica, header = batch.replica, batch.header
         check_size(header, replica.settings.rules)
-        original = replica.append_as_leader(batch.data, header, acks, verified=batch.verified)
+        original = append_as_leader(replica, batch.data, header, acks, verified=batch.verified)
         self._writes.stage(replica)
         answer.log_start_offset = replica.log.log_start_offset
         if original is None:

@@ -1,0 +1,118 @@
+"""Shell: what a leader does with its replica: takes batches that it numbers, and counts what its followers have.
+
+A replica holds the state (`replica`), also that of a follower; what is done with it in a role is a module of that role,
+which knows the replica and no other role.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from ..errors import ErrorCode, KafkaError
+from ..records.batch import assign_offset_and_epoch
+from ..records.control import EndTransactionMarker, read_control_record
+from .replica import NOT_LEADER
+
+if TYPE_CHECKING:
+    from ..records.batch import BatchHeader
+    from .append_check import Verification
+    from .producer_state import ProducedBatch, ProducerStateTable
+    from .replica import Replica
+
+ACKS_ALL: Final = -1
+
+
+class AppendOrigin(Enum):
+    """Who made a batch: a client, whose sequences are checked, or a coordinator, which has none and ends transactions.
+
+    *Source:* Kafka's AppendOrigin.
+    """
+
+    CLIENT = "client"
+    COORDINATOR = "coordinator"
+
+
+CLIENT: Final = AppendOrigin.CLIENT
+
+
+def append_as_leader(
+    replica: Replica,
+    batch: memoryview,
+    header: BatchHeader,
+    acks: int,
+    *,
+    origin: AppendOrigin = CLIENT,
+    verified: Verification | None = None,
+) -> ProducedBatch | None:
+    """Stage one validated batch, unless it repeats one. Hot.
+
+    An acknowledgement waits until `appended_offset` (acks=1) or the high watermark (acks=all) has passed the
+    batch's last offset, or the original's.
+
+    Args:
+        replica: Where.
+        batch: The batch, writable: base offset and leader epoch are assigned in place. Borrowed until `write`.
+        header: Its header; base offset and epoch are set.
+        acks: -1, 0 or 1.
+        origin: A coordinator's batches have no sequence, so only the producer's epoch is checked; they may be
+            control batches, which end the producer's transaction here.
+        verified: Of the first batch of a transaction: what its coordinator has agreed to.
+
+    Returns:
+        The original, where an earlier try of the same producer brought the batch already: nothing was staged.
+
+    Raises:
+        KafkaError: This replica does not lead, too few replicas are in sync for acks=all, or the producer's
+            sequence or epoch does not fit. The log is as it was.
+    """
+    if not replica.is_leader or replica.offline_reason is not None:
+        raise KafkaError(NOT_LEADER if replica.offline_reason is None else ErrorCode.KAFKA_STORAGE_ERROR)
+    if acks == ACKS_ALL and not replica.election.can_acknowledge():
+        raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+    has_producer = header.producer_id >= 0
+    marker: EndTransactionMarker | None = None
+    if has_producer:
+        if origin is CLIENT:
+            original = replica.producers.check(header, verified)
+            if original is not None:
+                return original
+        else:
+            marker = _check_coordinators(replica.producers, batch, header)
+    log = replica.log
+    base_offset = log.log_end_offset
+    assign_offset_and_epoch(batch, header, base_offset, replica.leader_epoch)
+    last_offset = base_offset + header.last_offset_delta
+    try:
+        log.append(batch, base_offset, last_offset, header.max_timestamp)
+        if replica.tiered_log is not None:
+            replica.keep_producers_at_roll()
+        if marker is not None:
+            replica.end_transaction(header, marker)
+        elif has_producer:
+            replica.producers.append(header)
+    except Exception as error:  # a disk, or a bug of the storage: what it has taken is not certain
+        raise replica.gone_wrong(error) from error
+    return None
+
+
+def _check_coordinators(
+    producers: ProducerStateTable, batch: memoryview, header: BatchHeader
+) -> EndTransactionMarker | None:
+    """Check a coordinator's batch of a producer; return the marker that it is.
+
+    Raises:
+        KafkaError: The producer or the coordinator has been fenced.
+    """
+    if not header.is_control:
+        producers.check_epoch(header.producer_id, header.producer_epoch)
+        return None
+    marker = read_control_record(batch, header)
+    assert isinstance(marker, EndTransactionMarker), "a producer's control batch is the end of its transaction"
+    producers.check_marker(header.producer_id, header.producer_epoch, marker.coordinator_epoch)
+    return marker
+
+
+def note_follower(replica: Replica, broker_id: int, fetch_offset: int, now_ms: int) -> None:
+    """Take note that a follower has everything below `fetch_offset`; `now_ms` is the monotonic clock."""
+    replica.raise_high_watermark(replica.election.follower_fetch(broker_id, fetch_offset, now_ms))
