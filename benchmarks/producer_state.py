@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 
-from odradek.kernel.partitions.producer_state import ProducerStateTable
+from odradek.kernel.partitions.producer_table import ProducerStateTable
 from odradek.kernel.records.batch import BatchHeader
 
 COUNT = 50_000

@@ -342,9 +342,9 @@ class Compactor:
 
     async def _put_in_place(self, replica: Replica, partition_log: PartitionLog, step: GroupRewritten) -> None:
         await self._threads.do(partition_log.begin_replacement(step.base_offsets))
-        known, start_offset = replica.producers.aborted(), step.base_offsets[0]
+        known, start_offset = replica.producers.transactions.aborted(), step.base_offsets[0]
         others = [each for each in known if not start_offset <= each.last_offset < step.end_offset]
-        replica.producers.replace_aborted([*others, *step.aborted])
+        replica.producers.transactions.replace_aborted([*others, *step.aborted])
         self.statistics.bytes_read += step.bytes_read
         self.statistics.bytes_written += step.bytes_written
         log.info(
@@ -362,7 +362,7 @@ class Compactor:
         return CompactionJob(
             compaction=wanted.compaction,
             rewrite=_rewrite_of(replica.log, wanted),
-            aborted=replica.producers.aborted(),
+            aborted=replica.producers.transactions.aborted(),
             last_records={
                 state.producer_id: LastRecord(
                     state.batches[-1].last_offset if state.batches else -1, state.producer_epoch

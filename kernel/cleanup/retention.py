@@ -124,7 +124,7 @@ def delete_segments(replica: Replica, deletion: Deletion) -> int:
         partition_log.roll()
     count = partition_log.delete_segments_below(deletion.below)
     if count:
-        replica.producers.advance_log_start(partition_log.log_start_offset)
+        replica.producers.transactions.advance_log_start(partition_log.log_start_offset)
         log.info(
             "%s: deleted %d segments below offset %d: %s",
             replica.topic_partition,

@@ -224,7 +224,7 @@ def _read_one(
         if limits.isolation == READ_COMMITTED:
             answer.aborted_transactions = [
                 AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
-                for aborted in replica.producers.aborted_transactions(target.fetch_offset, read.next_offset)
+                for aborted in replica.producers.transactions.aborted_between(target.fetch_offset, read.next_offset)
             ]
         return
     if result.size_bytes:  # it was no first one, so it may have a batch for which the limits leave no room

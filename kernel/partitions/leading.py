@@ -17,7 +17,8 @@ from .replica import NOT_LEADER
 if TYPE_CHECKING:
     from ..records.batch import BatchHeader
     from .append_check import Verification
-    from .producer_state import ProducedBatch, ProducerStateTable
+    from .producer_state import ProducedBatch
+    from .producer_table import ProducerStateTable
     from .replica import Replica
 
 ACKS_ALL: Final = -1

@@ -1,68 +1,25 @@
-"""Pure core: what one partition knows of its producers: sequences, epochs, transactions that are open or were aborted.
+"""Pure core: what a partition knows of one producer: its epoch, its last batches, the transaction it has open.
 
-The table makes idempotence work (KIP-98): of every producer it keeps the last five batches, the most that a client has
-in flight, and so tells a batch that was sent again from one that is new, and from one that came too early. It is what
-the log says, no more: whoever appends to the log calls `append`, whoever opens a log loads a snapshot and replays what
-comes after it, and after a truncation it is made anew in the same way.
+Of every producer the last five batches are kept, the most that a client has in flight (KIP-98); `producer_table` has
+all producers, `append_check` judges what one of them sends next.
 
-`append` follows the *staging* of a batch, not its writing, since the next batch of the same turn is checked against it.
-When the write fails, the log is offline and the table with it: opening the log again rebuilds the table. There is no
-taking back.
-
-How a batch is judged, as Kafka 4.3.1 answers, in this order:
-
-=====================================================  ==============================================
-of a producer that is not known (new, or expired)      accepted, whatever its sequence
-same epoch, same sequences as one of the last five     duplicate: answered like the original
-older epoch; below -1 of one that is not known         INVALID_PRODUCER_EPOCH
-newer epoch, sequence not 0                            OUT_OF_ORDER_SEQUENCE_NUMBER
-same epoch, sequence not the next one                  OUT_OF_ORDER_SEQUENCE_NUMBER, also for what is older
-                                                       than the last five (no DUPLICATE_SEQUENCE_NUMBER)
-a transaction is open and the batch is not of one      INVALID_TXN_STATE
-of a transaction that is not open and not verified     INVALID_TXN_STATE (before its sequence is looked at)
-=====================================================  ==============================================
-
-After sequence 2**31 - 1 comes 0. A producer of which only a control marker is known (an epoch that a coordinator
-raised) has to begin with sequence 0.
-
-A transaction is *unstable* from its first batch until its marker is below the high watermark; what lies at or above the
-first unstable offset is hidden from read_committed consumers::
-
-    offset   10  11  12  13  14  15  16
-             A   B   A   a*  B            a* = abort marker of A, at 13; high watermark 15
-    unstable: B since 11; A is over, as 13 < 15.  last stable offset 11.  aborted: (A, 10..13)
-
-*Source:* KIP-98, KIP-360, KIP-890; Kafka's ProducerStateManager, ProducerAppendInfo and ProducerStateEntry.
+*Source:* KIP-98; Kafka's ProducerStateEntry.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import attrs
 
-from ..errors import ErrorCode, KafkaError
-from ..records.batch import SEQUENCE_MAX, TRANSACTIONAL_FLAG
-from ..types import NO_EPOCH, NO_SEQUENCE, NO_TIMESTAMP
-from .aborted_transactions import AbortedTransactions
-from .append_check import Verification, check_epoch, is_open, judge
+from ..records.batch import SEQUENCE_MAX
+from ..types import NO_EPOCH, NO_OFFSET, NO_SEQUENCE, NO_TIMESTAMP
 from .producer_snapshot import ProducerSnapshotEntry
-from .producer_steps import SnapshotInSteps, snapshot_entry
-from .transaction_index import AbortedTransaction
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Sequence
-
-    from ..records.batch import BatchHeader
 
 BATCHES_KEPT: Final = 5
 """`max.in.flight.requests.per.connection` of an idempotent producer is at most this."""
 
 NOT_ENDED: Final = -1
-LATE_AFTER_MS: Final = 300_000
-_FIRST_VERSION_WITH_EPOCH_BUMP: Final = 2
 
 
 class ProducedBatch(NamedTuple):
@@ -130,351 +87,23 @@ class ProducerState:
         return None
 
 
-class ProducerStateTable:
-    """The producers of one partition. Owned by the replica, on the reactor's task.
-
-    Invariant: it stands for the log up to its end; open and ended transactions are in the order of their first offsets.
-    """
-
-    __slots__ = ("_aborted", "_expiration_ms", "_log_start_offset", "_states", "_taking", "_unstable", "_verifications")
-
-    def __init__(self, producer_id_expiration_ms: int) -> None:
-        """Make an empty table; `producer_id_expiration_ms` is `producer.id.expiration.ms`."""
-        self._expiration_ms = producer_id_expiration_ms
-        self._states: dict[int, ProducerState] = {}
-        # Open transactions, and ended ones that were not at the front yet when the high watermark passed them.
-        self._unstable: deque[Transaction] = deque()
-        self._aborted = AbortedTransactions()
-        self._log_start_offset = 0
-        self._taking: list[SnapshotInSteps] = []
-        self._verifications: dict[int, Verification] = {}
-
-    def __len__(self) -> int:
-        return len(self._states)
-
-    def __repr__(self) -> str:
-        return f"<ProducerStateTable: {len(self)} producers, {len(self._unstable)} unstable transactions>"
-
-    # ---------------------------------------------------------------------------------------------------------- append
-
-    def check(self, header: BatchHeader, verified: Verification | None = None) -> ProducedBatch | None:
-        """Judge a batch that a client sent, before it is staged. Hot.
-
-        Args:
-            header: Of a data batch with a producer id >= 0 and a base sequence >= 0.
-            verified: What `begin_verification` gave, where the coordinator has agreed.
-
-        Returns:
-            The original when this is a duplicate, None when the batch may be appended.
-
-        Raises:
-            KafkaError: It may not; the table is as it was.
-        """
-        state = self._states.get(header.producer_id)
-        pending = self._verifications.get(header.producer_id)
-        if pending is None:
-            if state is None:
-                if not header.attributes & TRANSACTIONAL_FLAG and header.producer_epoch >= NO_EPOCH:
-                    return None
-            elif (
-                header.base_sequence == state.next_sequence
-                and header.producer_epoch == state.producer_epoch
-                and (state.transaction is None) is not bool(header.attributes & TRANSACTIONAL_FLAG)
-            ):
-                return None
-        return judge(state, header, pending, verified)
-
-    def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
-        """Return whether a producer's batches belong to a transaction that is open here. Hot for transactions."""
-        return is_open(self._states.get(producer_id), producer_epoch)
-
-    def begin_verification(
-        self, producer_id: int, producer_epoch: int, base_sequence: int, *, supports_epoch_bump: bool, now_ms: int
-    ) -> Verification | None:
-        """Begin to verify a producer's transaction, or go on with it.
-
-        Args:
-            producer_id: As the batch has it.
-            producer_epoch: The same.
-            base_sequence: The same.
-            supports_epoch_bump: Whether its epoch is raised with each transaction: Produce version 12 and above.
-            now_ms: The monotonic clock.
-
-        Returns:
-            What the batch is to be appended with once the coordinator has agreed; None when its transaction is open
-            here: the coordinator need not be asked.
-
-        Raises:
-            KafkaError: INVALID_PRODUCER_EPOCH.
-        """
-        state = self._states.get(producer_id)
-        if state is not None:
-            check_epoch(state, producer_id, producer_epoch)
-            if is_open(state, producer_epoch):
-                return None
-        found = self._verifications.get(producer_id)
-        if found is None:
-            found = Verification(producer_epoch, base_sequence, supports_epoch_bump, now_ms)
-            self._verifications[producer_id] = found
-        else:
-            found.note(producer_epoch, base_sequence)
-        return found
-
-    def check_epoch(self, producer_id: int, producer_epoch: int) -> None:
-        """Judge a batch that a coordinator writes for a producer: such batches have no sequence.
-
-        Raises:
-            KafkaError: INVALID_PRODUCER_EPOCH.
-        """
-        check_epoch(self._states.get(producer_id), producer_id, producer_epoch)
-
-    def append(self, header: BatchHeader) -> None:
-        """Take note of a data batch, whose offsets are assigned and which was accepted or is read from the log. Hot."""
-        state = self._states.get(header.producer_id)
-        if state is None:
-            state = self._states[header.producer_id] = ProducerState(header.producer_id, header.producer_epoch)
-        else:
-            for taking in self._taking:
-                taking.keep(state)
-            if header.producer_epoch != state.producer_epoch:
-                state.raise_epoch(header.producer_epoch)
-        first_sequence, base_offset, delta = header.base_sequence, header.base_offset, header.last_offset_delta
-        # A coordinator's batches have no sequence, and leave no trace of one.
-        last_sequence = (first_sequence + delta) & SEQUENCE_MAX if first_sequence >= 0 else NO_SEQUENCE
-        batches = state.batches
-        if len(batches) == BATCHES_KEPT:
-            del batches[0]
-        batches.append(
-            ProducedBatch(first_sequence, last_sequence, base_offset, base_offset + delta, header.max_timestamp)
-        )
-        state.next_sequence = (last_sequence + 1) & SEQUENCE_MAX
-        state.last_timestamp = header.max_timestamp
-        if header.attributes & TRANSACTIONAL_FLAG:
-            if self._verifications:
-                self._verifications.pop(header.producer_id, None)
-            if state.transaction is None:
-                state.transaction = Transaction(header.producer_id, base_offset)
-                self._unstable.append(state.transaction)
-
-    # --------------------------------------------------------------------------------------------------------- markers
-
-    def check_marker(
-        self, producer_id: int, producer_epoch: int, coordinator_epoch: int, transaction_version: int = 0
-    ) -> None:
-        """Judge a control marker that a transaction coordinator sent.
-
-        Args:
-            producer_id: Whose transaction ends.
-            producer_epoch: As the coordinator knows it.
-            coordinator_epoch: The coordinator's own.
-            transaction_version: From 2 on the coordinator raises the epoch for each marker (KIP-890).
-
-        Raises:
-            KafkaError: INVALID_PRODUCER_EPOCH, or TRANSACTION_COORDINATOR_FENCED.
-        """
-        state = self._states.get(producer_id)
-        if state is None:
-            return
-        has_epoch_bump = transaction_version >= _FIRST_VERSION_WITH_EPOCH_BUMP
-        # A marker of the current epoch, with nothing open, is one that was sent again: it is written once more.
-        lowest_epoch = state.producer_epoch + (has_epoch_bump and state.transaction is not None)
-        if producer_epoch < lowest_epoch:
-            raise KafkaError(
-                ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"producer {producer_id}: marker of epoch {producer_epoch}, at least {lowest_epoch} was expected",
-            )
-        if coordinator_epoch < state.coordinator_epoch:
-            raise KafkaError(
-                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-                f"producer {producer_id}: coordinator epoch {coordinator_epoch}, {state.coordinator_epoch} is known",
-            )
-
-    def append_marker(
-        self, header: BatchHeader, *, is_commit: bool, coordinator_epoch: int
-    ) -> AbortedTransaction | None:
-        """Take note of a control batch that ends a transaction, whether or not one is open.
-
-        Args:
-            header: Of the control batch, offsets assigned.
-            is_commit: Commit or abort.
-            coordinator_epoch: From the marker's value.
-
-        Returns:
-            What the transaction index of its segment has to hold, if it aborts a transaction.
-        """
-        state = self._states.get(header.producer_id)
-        if state is None:
-            state = self._states[header.producer_id] = ProducerState(header.producer_id, header.producer_epoch)
-        for taking in self._taking:
-            taking.keep(state)
-        state.raise_epoch(header.producer_epoch)
-        state.coordinator_epoch = coordinator_epoch
-        state.last_timestamp = header.max_timestamp
-        self._end_verification(header)
-        transaction = state.transaction
-        if transaction is None:
-            return None
-        state.transaction = None
-        transaction.marker_offset = header.base_offset
-        if is_commit:
-            return None
-        aborted = AbortedTransaction(
-            transaction.producer_id,
-            transaction.first_offset,
-            transaction.marker_offset,
-            self._stable_offset_after(transaction),
-        )
-        self._aborted.append(aborted)
-        return aborted
-
-    def _end_verification(self, marker: BatchHeader) -> None:
-        """Forget what was verified of a transaction that has ended.
-
-        With transaction version 2 the marker carries the epoch of the *next* transaction; one whose verification has
-        begun already stands.
-        """
-        pending = self._verifications.get(marker.producer_id)
-        if pending is None or (pending.supports_epoch_bump and pending.producer_epoch == marker.producer_epoch):
-            return
-        del self._verifications[marker.producer_id]
-
-    def _stable_offset_after(self, ended: Transaction) -> int:
-        """Return the last stable offset as it is once the marker of `ended` is replicated."""
-        for transaction in self._unstable:
-            if transaction.marker_offset == NOT_ENDED:
-                return transaction.first_offset
-        return ended.marker_offset + 1
-
-    # ------------------------------------------------------------------------------------------------------- watermarks
-
-    def last_stable_offset(self, high_watermark: int) -> int:
-        """Return the first offset that a read_committed consumer may not see, given the high watermark. Hot."""
-        unstable = self._unstable
-        while unstable:
-            first = unstable[0]
-            if first.marker_offset == NOT_ENDED or first.marker_offset >= high_watermark:
-                return min(max(first.first_offset, self._log_start_offset), high_watermark)
-            unstable.popleft()
-        return high_watermark
-
-    def has_late_transaction(self, now_ms: int, timeout_ms_max: int) -> bool:
-        """Return whether the oldest open transaction has been silent for longer than its coordinator could allow.
-
-        Args:
-            now_ms: The wall clock.
-            timeout_ms_max: `transaction.max.timeout.ms`; five minutes more are given for the abort to arrive.
-        """
-        for transaction in self._unstable:
-            if transaction.marker_offset == NOT_ENDED:
-                last_timestamp = self._states[transaction.producer_id].last_timestamp
-                return last_timestamp > 0 and now_ms - last_timestamp > timeout_ms_max + LATE_AFTER_MS
-        return False
-
-    def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """Return the aborted transactions that reach into `[start_offset, end_offset)`, as a Fetch answers them."""
-        return self._aborted.reaching_into(start_offset, end_offset)
-
-    def advance_log_start(self, log_start_offset: int) -> None:
-        """Forget the aborted transactions below; the producers stay, as in Kafka."""
-        self._log_start_offset = max(self._log_start_offset, log_start_offset)
-        self._aborted.forget_below(log_start_offset)
-
-    # ------------------------------------------------------------------------------------------------------------ life
-
-    def remove_expired(self, now_ms: int) -> int:
-        """Forget producers without an open transaction that were silent for `producer.id.expiration.ms`.
-
-        Time counts from the timestamps of the records, as in Kafka: who writes old timestamps is soon forgotten, which
-        costs it only its protection from duplicates. Returns how many; `now_ms` is the wall clock.
-        """
-        return sum(self.remove_expired_in_steps(now_ms))
-
-    def remove_expired_in_steps(self, now_ms: int) -> Iterator[int]:
-        """Do as `remove_expired`; yield for each producer how many were forgotten."""
-        for producer_id, state in list(self._states.items()):
-            is_expired = state.transaction is None and now_ms - state.last_timestamp >= self._expiration_ms
-            if is_expired and self._states.get(producer_id) is state:
-                del self._states[producer_id]
-            yield is_expired
-
-    def give_up_verifications(self, now_ms: int) -> None:
-        """Forget what was verified `producer.id.expiration.ms` ago, by the monotonic clock, and no batch came for."""
-        oldest_ms = now_ms - self._expiration_ms
-        self._verifications = {key: each for key, each in self._verifications.items() if each.started_ms > oldest_ms}
-
-    def expire_after(self, producer_id_expiration_ms: int) -> None:
-        """Take a new `producer.id.expiration.ms`; the next `remove_expired` follows it."""
-        self._expiration_ms = producer_id_expiration_ms
-
-    def clear(self) -> None:
-        """Forget everything: before a rebuild, after a truncation."""
-        self._states.clear()
-        self._unstable.clear()
-        self._aborted = AbortedTransactions()
-        self._verifications.clear()
-        self._log_start_offset = 0
-
-    def states(self) -> Iterator[ProducerState]:
-        """Iterate over the producers, for DescribeProducers."""
-        return iter(self._states.values())
-
-    def aborted(self) -> Sequence[AbortedTransaction]:
-        """Return all aborted transactions, in the order of their markers: what the transaction index holds."""
-        return self._aborted.all()
-
-    def replace_aborted(self, aborted: Iterable[AbortedTransaction]) -> None:
-        """Take note of all aborted transactions that compaction left; one too many would hide later records."""
-        self._aborted = AbortedTransactions(aborted)
-
-    # ------------------------------------------------------------------------------------------------------- snapshots
-
-    def snapshot(self) -> list[ProducerSnapshotEntry]:
-        """Return the table as a snapshot keeps it: of each producer only its last batch."""
-        return [snapshot_entry(state) for state in self._states.values()]
-
-    def snapshot_in_steps(self) -> Generator[None, None, bytes]:
-        """Begin a snapshot of the table as it is now; yield after each producer, return the file."""
-        taking = SnapshotInSteps(self._states.values())
-        self._taking.append(taking)
-
-        def steps() -> Generator[None, None, bytes]:
-            try:
-                return (yield from taking.steps())
-            finally:
-                self._taking.remove(taking)
-
-        return steps()
-
-    def load(
-        self, entries: Iterable[ProducerSnapshotEntry], aborted: Iterable[AbortedTransaction], now_ms: int
-    ) -> None:
-        """Do what `load_in_steps` does, in one go."""
-        for _ in self.load_in_steps(entries, aborted, now_ms):
-            pass
-
-    def load_in_steps(
-        self, entries: Iterable[ProducerSnapshotEntry], aborted: Iterable[AbortedTransaction], now_ms: int
-    ) -> Iterator[None]:
-        """Begin with what a snapshot holds; the log from the snapshot's offset on is then replayed.
-
-        Args:
-            entries: The snapshot; producers that have expired are left out.
-            aborted: The transaction indexes' entries whose markers lie below the snapshot's offset, in any order.
-            now_ms: The wall clock.
-        """
-        self.clear()
-        for entry in entries:
-            state = self._states[entry.producer_id] = _state_of(entry)
-            if state.transaction is not None:
-                self._unstable.append(state.transaction)
-            yield
-        self._unstable = deque(sorted(self._unstable, key=attrgetter("first_offset")))
-        self._aborted = AbortedTransactions(aborted)
-        for _ in self.remove_expired_in_steps(now_ms):
-            yield
+def snapshot_entry(state: ProducerState) -> ProducerSnapshotEntry:
+    """Return what a snapshot keeps of a producer: only its last batch."""
+    last = state.batches[-1] if state.batches else None
+    return ProducerSnapshotEntry(
+        producer_id=state.producer_id,
+        producer_epoch=state.producer_epoch,
+        last_sequence=last.last_sequence if last else NO_SEQUENCE,
+        last_offset=last.last_offset if last else NO_OFFSET,
+        offset_delta=last.last_offset - last.base_offset if last else 0,
+        timestamp=state.last_timestamp,
+        coordinator_epoch=state.coordinator_epoch,
+        current_transaction_first_offset=state.transaction.first_offset if state.transaction else NO_OFFSET,
+    )
 
 
-def _state_of(entry: ProducerSnapshotEntry) -> ProducerState:
+def state_of(entry: ProducerSnapshotEntry) -> ProducerState:
+    """Return what is known of a producer by what a snapshot kept."""
     state = ProducerState(
         entry.producer_id,
         entry.producer_epoch,

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..types import NO_OFFSET, NO_SEQUENCE
-from .producer_snapshot import ProducerSnapshotEntry, pack_entry, snapshot_of
+from .producer_snapshot import pack_entry, snapshot_of
+from .producer_state import snapshot_entry
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
 
+    from .producer_snapshot import ProducerSnapshotEntry
     from .producer_state import ProducerState
 
 
@@ -40,18 +41,3 @@ class SnapshotInSteps:
             data += pack_entry(snapshot_entry(state) if kept is None else kept)
             yield
         return snapshot_of(data)
-
-
-def snapshot_entry(state: ProducerState) -> ProducerSnapshotEntry:
-    """Return what a snapshot keeps of a producer: only its last batch."""
-    last = state.batches[-1] if state.batches else None
-    return ProducerSnapshotEntry(
-        producer_id=state.producer_id,
-        producer_epoch=state.producer_epoch,
-        last_sequence=last.last_sequence if last else NO_SEQUENCE,
-        last_offset=last.last_offset if last else NO_OFFSET,
-        offset_delta=last.last_offset - last.base_offset if last else 0,
-        timestamp=state.last_timestamp,
-        coordinator_epoch=state.coordinator_epoch,
-        current_transaction_first_offset=state.transaction.first_offset if state.transaction else NO_OFFSET,
-    )

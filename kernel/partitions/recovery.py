@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from ..contracts.storage import PartitionLog
     from ..contracts.tiering import TieredLog
-    from .producer_state import ProducerStateTable
+    from .producer_table import ProducerStateTable
 
     Steps: TypeAlias = Generator[None, None, None]
 
@@ -82,8 +82,8 @@ def rebuild_producers(partition_log: PartitionLog, producers: ProducerStateTable
 def _fill(partition_log: PartitionLog, producers: ProducerStateTable, now_ms: int) -> Steps:
     start_offset = yield from _load_newest(partition_log, producers, now_ms)
     yield from _replay_in_steps(partition_log, producers, start_offset)
-    _put_indexes_right(partition_log, producers.aborted())
-    producers.advance_log_start(partition_log.log_start_offset)
+    _put_indexes_right(partition_log, producers.transactions.aborted())
+    producers.transactions.advance_log_start(partition_log.log_start_offset)
 
 
 def _load_newest(partition_log: PartitionLog, producers: ProducerStateTable, now_ms: int) -> Generator[None, None, int]:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ..records.batch import BatchHeader
     from ..records.validation import ValidationRules
     from ..wire.frame_template import FrameTemplate
-    from .producer_state import ProducerStateTable
+    from .producer_table import ProducerStateTable
 
 _logger = logging.getLogger(__name__)
 
@@ -356,7 +356,7 @@ class Replica:
     @property
     def last_stable_offset(self) -> int:
         """The first offset that a read_committed consumer may not see."""
-        return self.producers.last_stable_offset(self.high_watermark)
+        return self.producers.transactions.last_stable_offset(self.high_watermark)
 
     @property
     def offsets(self) -> LogOffsets:

@@ -20,7 +20,7 @@ from ..machine.turnstile import run_at_once, run_in_slices
 from ..plugin_system.manager import choose_offer, failed
 from ..plugin_system.offers import check_made, plugin_of_object
 from ..types import ZERO_ID
-from .producer_state import ProducerStateTable
+from .producer_table import ProducerStateTable
 from .recovery import recover_in_steps
 from .replica import Replica
 

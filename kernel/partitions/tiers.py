@@ -67,7 +67,7 @@ class Tiers:
             replica.keep_producers_at_end()
         elif tiered is not None:
             replica.take_log(tiered.unwrap(), None)
-            replica.producers.advance_log_start(replica.log.log_start_offset)
+            replica.producers.transactions.advance_log_start(replica.log.log_start_offset)
             self.delete(replica.partition)
 
     def delete(self, partition: TopicIdPartition) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ..contracts.storage import PartitionLog
     from ..machine.threads import Workers
-    from .producer_state import ProducerStateTable
+    from .producer_table import ProducerStateTable
     from .replica import Replica
 
 UNKEPT_MAX: Final = 4

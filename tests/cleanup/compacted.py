@@ -188,7 +188,7 @@ class CompactedTopic:
     def committed(self) -> list[Seen]:
         """Return what a read_committed consumer sees, told of aborted transactions as by a Fetch."""
         end = self.replica.last_stable_offset
-        aborted = self.replica.producers.aborted_transactions(0, end)
+        aborted = self.replica.producers.transactions.aborted_between(0, end)
         firsts = sorted((each.first_offset, each.producer_id) for each in aborted)
         return [seen for seen in self._read(firsts) if seen.offset < end]
 

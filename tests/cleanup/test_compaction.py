@@ -127,9 +127,9 @@ def test_aborted_records_go_and_their_marker_stays_until_nothing_of_them_is_left
 
     assert shown(topic) == [(0, b"a", b"old"), (3, b"b", b"1"), (5, b"z", b"end")]
     assert latest(topic.committed()) == before
-    assert len(topic.replica.producers.aborted()) == 1
+    assert len(topic.replica.producers.transactions.aborted()) == 1
     topic.compact_again()
-    assert topic.replica.producers.aborted() == ()
+    assert topic.replica.producers.transactions.aborted() == ()
     topic.hosted.clock.advance(DAY_MS)
     topic.compact_again()
     assert [read_header(batch).base_offset for batch in topic.batches()] == [0, 3, 4, 5]
@@ -146,7 +146,7 @@ def put_aborted(topic: CompactedTopic, *producer_ids: int) -> list[AbortedTransa
     for producer_id in producer_ids:
         topic.put([(b"%d" % producer_id, b"later")], producer_id=producer_id, is_transactional=True)
         topic.end(producer_id, is_commit=True)
-    aborted = list(topic.replica.producers.aborted())
+    aborted = list(topic.replica.producers.transactions.aborted())
     assert len(aborted) == len(producer_ids)
     return aborted
 
@@ -168,12 +168,12 @@ def test_where_segments_are_merged_each_aborted_transaction_of_theirs_stays_once
     topic.compact()
 
     assert bases(topic) == [0, 9], "three segments are one"
-    assert list(topic.replica.producers.aborted()) == aborted
+    assert list(topic.replica.producers.transactions.aborted()) == aborted
     assert indexed(topic) == {0: aborted}
     assert latest(topic.committed()) == latest(before)
 
     topic.compact_again()
-    assert topic.replica.producers.aborted() == ()
+    assert topic.replica.producers.transactions.aborted() == ()
     assert indexed(topic) == {}
 
 
@@ -185,7 +185,7 @@ def test_segments_that_are_not_merged_have_the_aborted_transactions_of_their_own
 
         found = indexed(topic)
         assert len(found) > 1
-        assert list(topic.replica.producers.aborted()) == aborted
+        assert list(topic.replica.producers.transactions.aborted()) == aborted
         assert sorted(itertools.chain(*found.values()), key=lambda each: each.last_offset) == aborted
         ends = [*sorted(found)[1:], topic.replica.log.log_end_offset]
         for (base_offset, each), end in zip(sorted(found.items()), ends, strict=True):

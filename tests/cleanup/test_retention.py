@@ -163,7 +163,7 @@ def test_an_aborted_transaction_that_is_deleted_is_forgotten(hosted: Hosted) -> 
     replica = fill(hosted, 7)
     clean(hosted, retention_bytes=0)
 
-    assert replica.producers.aborted() == ()
+    assert replica.producers.transactions.aborted() == ()
     assert len(replica.producers) == 1
 
 

@@ -258,7 +258,7 @@ def test_expired_records_of_transactions_go_and_the_others_are_seen_as_before(to
 
     assert [seen.value for seen in topic.committed()] == [b"2", b""]
     assert values(topic) == [b"1", b"2", b""]
-    assert len(topic.replica.producers.aborted()) == 1
+    assert len(topic.replica.producers.transactions.aborted()) == 1
 
 
 def test_beside_compaction_an_expired_record_still_beats_the_older_ones_of_its_key(topic: CompactedTopic) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from odradek.kernel.api import NO_LIMIT, LogConfig, PartitionLog, read_header
-from odradek.kernel.partitions.producer_state import ProducerStateTable
+from odradek.kernel.partitions.producer_table import ProducerStateTable
 from odradek.kernel.partitions.recovery import rebuild_producers, replay
 from odradek.kernel.records.batch import assign_offset_and_epoch
 from odradek.kernel.records.builder import BatchBuilder

@@ -90,7 +90,7 @@ def live(broker: Broker, ledger: Ledger) -> None:
             broker.replica.log.roll()
             start = broker.replica.log.segments()[0].next_offset
             broker.replica.log.advance_log_start(start)
-            broker.replica.producers.advance_log_start(start)
+            broker.replica.producers.transactions.advance_log_start(start)
     broker.lifecycle.close()
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.kernel.partitions.aborted_transactions import AbortedTransactions
-from odradek.kernel.partitions.producer_state import ProducerStateTable
+from odradek.kernel.partitions.producer_table import ProducerStateTable
 from odradek.kernel.partitions.transaction_index import AbortedTransaction
 
 
@@ -76,8 +76,8 @@ def test_behind_an_old_open_transaction_a_fetch_looks_at_no_more_than_it_is_told
     """Since offset 0 one is open, so no marker behind it says that whatever came later began later."""
     table = ProducerStateTable(1000)
     others = [transaction(Offset(2 * at + 1), 2 * at + 2) for at in range(19_999)]
-    table.replace_aborted([*others, transaction(Offset(1), 300_000)])
+    table.transactions.replace_aborted([*others, transaction(Offset(1), 300_000)])
     Offset.compared = 0
 
-    assert len(table.aborted_transactions(start, end)) == found
+    assert len(table.transactions.aborted_between(start, end)) == found
     assert Offset.compared <= 150 + 2 * found

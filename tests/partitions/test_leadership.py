@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from odradek.kernel.contracts.election import PartitionState, Ready, Role
-from odradek.kernel.partitions.producer_state import ProducerStateTable
+from odradek.kernel.partitions.producer_table import ProducerStateTable
 from odradek.kernel.partitions.replica import Replica, TopicSettings
 from odradek.kernel.records.validation import ValidationRules
 from odradek.plugins.storage_memory.engine import MemoryEngine

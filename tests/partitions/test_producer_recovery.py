@@ -10,7 +10,7 @@ import pytest
 
 from odradek.kernel.api import LogConfig, PartitionLog
 from odradek.kernel.partitions.producer_snapshot import SNAPSHOT_KIND, encode_snapshot
-from odradek.kernel.partitions.producer_state import ProducerStateTable
+from odradek.kernel.partitions.producer_table import ProducerStateTable
 from odradek.kernel.partitions.recovery import recover_producers
 from odradek.kernel.partitions.transaction_index import (
     TRANSACTION_INDEX_KIND,

@@ -152,7 +152,7 @@ class TransactionalLog(RuleBasedStateMachine):
         start = replica.log.log_start_offset
         offset = round(start + share * (replica.high_watermark - start))
         replica.log.advance_log_start(offset)
-        replica.producers.advance_log_start(offset)
+        replica.producers.transactions.advance_log_start(offset)
 
     @rule(what=st.sampled_from(("delete segments", "roll", "keep", "keep and flush")))
     def look_after(self, what: str) -> None:

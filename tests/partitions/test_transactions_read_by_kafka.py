@@ -50,7 +50,7 @@ def transact(broker: Broker, source: random.Random) -> None:
 def test_kafka_reads_our_transaction_indexes(tmp_path: Path) -> None:
     broker = Broker(tmp_path, CONFIG)
     transact(broker, random.Random(11))
-    aborted = list(broker.replica.producers.aborted())
+    aborted = list(broker.replica.producers.transactions.aborted())
     producers = {state.producer_id: state for state in broker.replica.producers.states()}
     directory = broker.replica.log.directory
     assert directory is not None

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.partitions.producer_snapshot import SNAPSHOT_KIND
-from odradek.kernel.partitions.producer_state import ProducerStateTable
+from odradek.kernel.partitions.producer_table import ProducerStateTable
 from odradek.kernel.partitions.recovery import recover_producers
 from odradek.plugins.storage_segment.engine import SegmentEngine
 from odradek.testing.contracts.storage_base import PARTITION, fill, make_context

@@ -144,7 +144,7 @@ def seen(replica: Replica, start_offset: int, max_bytes: int) -> list[tuple[int,
         read = replica.read(offset, max_bytes, IsolationLevel.READ_COMMITTED, is_follower=False, at_least_one=True)
         if not read.size_bytes:
             return found
-        told = replica.producers.aborted_transactions(offset, read.next_offset)
+        told = replica.producers.transactions.aborted_between(offset, read.next_offset)
         aborted = sorted((each.first_offset, each.producer_id) for each in told)
         data: Any = read.data
         content = data if isinstance(data, bytes | memoryview) else data.read()

@@ -104,4 +104,4 @@ class DeleteRecordsHandler:
 def _advance_log_start(replica: Replica, offset: int) -> None:
     """Hide the records below `offset`; the segments that hold nothing else go in the background, as in Kafka."""
     replica.log.advance_log_start(offset)
-    replica.producers.advance_log_start(offset)
+    replica.producers.transactions.advance_log_start(offset)

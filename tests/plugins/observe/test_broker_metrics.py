@@ -10,7 +10,7 @@ from odradek.kernel.dispatch.fetch_session import FetchSessionCache
 from odradek.kernel.dispatch.handlers.api_23_offset_for_leader_epoch import OffsetForLeaderEpochHandler
 from odradek.kernel.dispatch.routes import Route
 from odradek.kernel.machine.turnstile import run_at_once
-from odradek.kernel.partitions.producer_state import ProducerStateTable
+from odradek.kernel.partitions.producer_table import ProducerStateTable
 from odradek.kernel.purgatory.purgatory import Purgatory
 from odradek.kernel.purgatory.timing_wheel import TimingWheel
 from odradek.kernel.wire.registry import APIS

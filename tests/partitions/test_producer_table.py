@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.partitions.append_check import NOT_NEEDED, Verification
 from odradek.kernel.partitions.producer_snapshot import decode_snapshot
-from odradek.kernel.partitions.producer_state import ProducedBatch, ProducerStateTable
+from odradek.kernel.partitions.producer_state import ProducedBatch
+from odradek.kernel.partitions.producer_table import ProducerStateTable
 from odradek.kernel.partitions.transaction_index import AbortedTransaction, decode_transaction_index
 from odradek.kernel.records.batch import (
     CONTROL_FLAG,
@@ -144,20 +145,20 @@ def test_a_transaction_is_unstable_until_its_marker_is_below_the_high_watermark(
     log.end(2, 0, commit=False)
     producers = log.producers
 
-    assert producers.last_stable_offset(5) == 5
-    assert producers.last_stable_offset(13) == 10
-    assert producers.last_stable_offset(14) == 11
+    assert producers.transactions.last_stable_offset(5) == 5
+    assert producers.transactions.last_stable_offset(13) == 10
+    assert producers.transactions.last_stable_offset(14) == 11
     log.end(3, 0, commit=True)
-    assert producers.last_stable_offset(14) == 11
-    assert producers.last_stable_offset(15) == 15
-    assert producers.aborted_transactions(0, 100) == [AbortedTransaction(2, 10, 13, 11)]
+    assert producers.transactions.last_stable_offset(14) == 11
+    assert producers.transactions.last_stable_offset(15) == 15
+    assert producers.transactions.aborted_between(0, 100) == [AbortedTransaction(2, 10, 13, 11)]
 
 
 def test_deleted_records_of_an_open_transaction_do_not_hold_the_stable_offset_below_the_log_start(log: Log) -> None:
     log.produce(2, 0, 0, 10, txn=True)
-    log.producers.advance_log_start(7)
+    log.producers.transactions.advance_log_start(7)
 
-    assert log.producers.last_stable_offset(10) == 7
+    assert log.producers.transactions.last_stable_offset(10) == 7
 
 
 def test_aborted_transactions_are_found_by_range_and_forgotten_below_the_log_start(log: Log) -> None:
@@ -168,14 +169,14 @@ def test_aborted_transactions_are_found_by_range_and_forgotten_below_the_log_sta
         expected.append(AbortedTransaction(number, 4 * number, 4 * number + 3, 4 * number + 4))
     producers = log.producers
 
-    assert list(producers.aborted()) == expected
-    assert producers.aborted_transactions(0, 1) == expected[:1]
-    assert producers.aborted_transactions(3, 9) == expected[:3]
-    assert producers.aborted_transactions(4, 8) == expected[1:2]
-    assert producers.aborted_transactions(19, 100) == expected[4:]
-    assert producers.aborted_transactions(20, 100) == []
-    producers.advance_log_start(8)
-    assert list(producers.aborted()) == expected[2:]
+    assert list(producers.transactions.aborted()) == expected
+    assert producers.transactions.aborted_between(0, 1) == expected[:1]
+    assert producers.transactions.aborted_between(3, 9) == expected[:3]
+    assert producers.transactions.aborted_between(4, 8) == expected[1:2]
+    assert producers.transactions.aborted_between(19, 100) == expected[4:]
+    assert producers.transactions.aborted_between(20, 100) == []
+    producers.transactions.advance_log_start(8)
+    assert list(producers.transactions.aborted()) == expected[2:]
 
 
 def test_a_silent_producer_expires_unless_its_transaction_is_open(log: Log) -> None:
@@ -197,7 +198,7 @@ def test_a_table_says_what_it_holds_and_forgets_it_when_cleared(log: Log) -> Non
 
     assert told == "<ProducerStateTable: 1 producers, 1 unstable transactions>"
     assert len(log.producers) == 0
-    assert log.producers.last_stable_offset(9) == 9
+    assert log.producers.transactions.last_stable_offset(9) == 9
 
 
 def test_a_transaction_is_late_when_its_coordinator_could_not_have_left_it_open(log: Log) -> None:
@@ -333,8 +334,8 @@ def test_replaying_kafkas_log_gives_kafkas_snapshot_and_transaction_index(golden
     table = replayed(golden_bytes("transactions.log"), ProducerStateTable(DAY_MS))
 
     assert table.snapshot() == decode_snapshot(golden_bytes("transactions.snapshot"))
-    assert list(table.aborted()) == decode_transaction_index(golden_bytes("transactions.txnindex"))
-    assert table.last_stable_offset(18) == 13
+    assert list(table.transactions.aborted()) == decode_transaction_index(golden_bytes("transactions.txnindex"))
+    assert table.transactions.last_stable_offset(18) == 13
 
 
 @pytest.mark.parametrize(
@@ -346,7 +347,7 @@ def test_a_fetch_of_kafkas_log_gets_the_aborted_transactions_that_kafka_gave(
 ) -> None:
     table = replayed(golden_bytes("transactions.log"), ProducerStateTable(DAY_MS))
 
-    assert [found[:2] for found in table.aborted_transactions(offset, 18)] == expected
+    assert [found[:2] for found in table.transactions.aborted_between(offset, 18)] == expected
 
 
 def test_a_snapshot_and_the_rest_of_the_log_give_the_whole_table(golden_bytes: Callable[[str], bytes]) -> None:
@@ -356,12 +357,12 @@ def test_a_snapshot_and_the_rest_of_the_log_give_the_whole_table(golden_bytes: C
     for position, offset in positions:
         part = replayed(data[:position], ProducerStateTable(DAY_MS))
         table = ProducerStateTable(DAY_MS)
-        table.load(part.snapshot(), part.aborted(), NOW_MS)
+        table.load(part.snapshot(), part.transactions.aborted(), NOW_MS)
         replayed(data, table, offset)
 
         assert table.snapshot() == whole.snapshot()
-        assert table.aborted() == whole.aborted()
-        assert table.last_stable_offset(18) == 13
+        assert table.transactions.aborted() == whole.transactions.aborted()
+        assert table.transactions.last_stable_offset(18) == 13
 
 
 def test_only_the_last_batch_survives_a_snapshot(log: Log) -> None:
