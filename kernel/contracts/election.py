@@ -9,7 +9,7 @@ socket, no disk. One object serves one replica; it is owned by the replica, on t
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import attrs
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from ..types import TopicIdPartition
+    from ..wire.message import Message
     from .services import ConfigView
 
 
@@ -73,10 +74,15 @@ class MetadataChanged:
 
 @attrs.frozen
 class PeerMessage:
-    """Input or effect: a message of the election's own protocol from or to another replica."""
+    """Input or effect: a message of the election's own protocol from or to another replica.
+
+    Attributes:
+        broker_id: The other replica's broker.
+        message: As Kafka's quorums send it: Vote, BeginQuorumEpoch, EndQuorumEpoch, requests and responses.
+    """
 
     broker_id: int
-    message: object
+    message: Message
 
 
 ElectionInput: TypeAlias = MetadataChanged | PeerMessage
@@ -117,10 +123,6 @@ class Ready:
     def needs_cluster(self) -> bool:
         """Whether something is to be kept, sent or asked, which one broker alone has no way to do."""
         return self.hard_state is not None or bool(self.messages) or self.isr_change is not None
-
-
-NEEDS_CLUSTER: Final = "needs a cluster: hard state, messages or a change of the in-sync set"
-"""What is told of an election whose `Ready` one broker alone cannot carry out."""
 
 
 class Election(Protocol):

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import attrs
 
-from ..contracts.election import NEEDS_CLUSTER, MetadataChanged, PartitionState, Role
-from ..errors import ConfigError, CorruptionError, StorageError
+from ..contracts.election import MetadataChanged, PartitionState, Role
+from ..errors import ConfigError, CorruptionError, PluginError, StorageError
+from ..partitions.election_driver import carry_out
 from ..records.batch import is_crc_valid, read_header
 from ..records.builder import BatchBuilder
 from ..records.reader import read_batch
+from ..types import NO_EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -30,9 +32,6 @@ if TYPE_CHECKING:
 
 FIRST_EPOCH: Final = 1
 """Epoch 0 is a quorum's that has not elected anybody yet."""
-
-_EFFECTS_MAX: Final = 100
-"""So often one change of metadata may give effects: far more than any election has roles to go through."""
 
 
 class LoggedRecord(NamedTuple):
@@ -107,21 +106,19 @@ class _CommittingFlush:
             )
 
 
-def _carry_out(election: Election) -> None:
-    """Let the only voter become what its election makes of it.
+@attrs.define
+class _OnlyVoter:
+    """The replica, as its election sees it."""
 
-    Raises:
-        ConfigError: The election wants something kept, sent or asked: better no start than a vote that is forgotten.
-    """
-    name = type(election).__name__
-    for _ in range(_EFFECTS_MAX):
-        ready = election.ready()
-        if ready is None:
-            return
-        if ready.needs_cluster:
-            raise _refused(f"{name} {NEEDS_CLUSTER}")
-        election.advance(ready)
-    raise _refused(f"the effects of {name} never end")
+    role: Role = Role.FOLLOWER
+    leader_epoch: int = NO_EPOCH
+
+    def take_role(self, role: Role, leader_id: int, leader_epoch: int) -> None:
+        """See `ElectedReplica.take_role`."""
+        self.role, self.leader_epoch = role, leader_epoch
+
+    def raise_high_watermark(self, offset: int) -> None:
+        """Do nothing: readers here see whatever is flushed, and each flush asks whether that is committed."""
 
 
 def _refused(reason: str) -> ConfigError:
@@ -152,11 +149,15 @@ class LocalLog:
             replicas=voters,
             isr=voters,
         )
+        voter = _OnlyVoter()
         election.step(MetadataChanged(state, 1))
-        _carry_out(election)
-        if election.role is not Role.LEADER:
-            raise _refused(f"the election of the metadata log leaves its only voter a {election.role.value}")
-        self._leader_epoch = election.leader_epoch
+        try:
+            carry_out(election, voter)
+        except PluginError as error:
+            raise _refused(str(error)) from error
+        if voter.role is not Role.LEADER:
+            raise _refused(f"the election of the metadata log leaves its only voter a {voter.role.value}")
+        self._leader_epoch = voter.leader_epoch
 
     def __repr__(self) -> str:
         return f"LocalLog([{self.start_offset}, {self.end_offset}), epoch {self._leader_epoch})"

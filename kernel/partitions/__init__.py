@@ -1,1 +1,19 @@
-"""One replica of one partition: its log, election, producer state and watermarks; and all replicas of this broker."""
+"""One replica of one partition, what is done with it, and all replicas of this broker.
+
+| module | what it holds |
+| --- | --- |
+| `replica` | Shell: one replica: state, watermarks, reads, life |
+| `leading` | Shell: what a leader does with it: takes batches, counts its followers |
+| `election_driver` | Pure core: carries out what an election has decided |
+| `producer_state`, `producer_table`, `append_check` | Pure core: a partition's producers; may a batch be appended? |
+| `partition_transactions`, `aborted_transactions`, `transaction_index` | Pure core: open ones, aborted ones |
+| `producer_snapshot`, `producer_steps`, `unkept_snapshots`, `recovery` | producers are kept, and read with the log |
+| `timestamp_lookup` | which record a time stands for |
+| `replicas`, `topic_replicas` | all replicas, and those of one topic: look-ups, failures |
+| `replica_lifecycle`, `replica_opener`, `failed_logs` | opens, configures, tries again, closes |
+| `topic_opener`, `topic_plan` | large topics are opened in pieces; what a configuration means for replicas |
+| `full_disks`, `tiers`, `tier_offsets` | replicas whose disk is full; whose log has a remote part |
+| `staged_writes`, `flush_service` | Shell: from a staged batch to the disk |
+| `marker_writer`, `known_producers` | ends of transactions; which producers a log from elsewhere knows |
+| `upkeep`, `log_move`, `log_moves`, `directory_reports` | Shell: services: checkpoints, moves between log directories |
+"""

@@ -22,12 +22,13 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from ..contracts.culprits import blame
-from ..contracts.election import NEEDS_CLUSTER, MetadataChanged, PartitionState, Role
+from ..contracts.election import MetadataChanged, PartitionState, Role
 from ..contracts.storage import EMPTY_READ, LogRead
-from ..errors import ErrorCode, KafkaError, PluginError, StorageError
+from ..errors import ErrorCode, KafkaError, StorageError
 from ..machine.files import DiskError
 from ..records.control import ControlRecordType, EndTransactionMarker
 from ..types import NO_EPOCH, NO_OFFSET, READ_COMMITTED, IsolationLevel, LogOffsets, TopicIdPartition
+from .election_driver import carry_out
 from .producer_snapshot import SNAPSHOT_KIND, encode_snapshot
 from .recovery import keep_producers
 from .transaction_index import TRANSACTION_INDEX_KIND, encode_transaction_index
@@ -175,32 +176,19 @@ class Replica:
     # ------------------------------------------------------------------------------------------------------ leadership
 
     def become(self, state: PartitionState) -> bool:
-        """Take the partition's state from committed metadata; return whether leader or epoch changed."""
+        """Take the partition's state from committed metadata; return whether leader or epoch changed.
+
+        Raises:
+            PluginError: See `carry_out`.
+        """
         self.state = state
         self.election.step(MetadataChanged(state, self.settings.min_insync_replicas))
         before = (self.is_leader, self.leader_id, self.leader_epoch)
-        self.apply_ready()
+        carry_out(self.election, self)
         return before != (self.is_leader, self.leader_id, self.leader_epoch)
 
-    def apply_ready(self) -> None:
-        """Carry out what the election decided, in the order of `Ready`'s fields.
-
-        Raises:
-            PluginError: It wants something kept, sent or asked that one broker alone has no way to do: better offline
-                than a vote that is forgotten.
-        """
-        ready = self.election.ready()
-        if ready is None:
-            return
-        if ready.needs_cluster:
-            raise PluginError(type(self.election).__name__, NEEDS_CLUSTER)
-        if ready.role is not None:
-            self._take_role(ready.role, ready.leader_id, ready.leader_epoch)
-        if ready.high_watermark is not None:
-            self.raise_high_watermark(ready.high_watermark)
-        self.election.advance(ready)
-
-    def _take_role(self, role: Role, leader_id: int, leader_epoch: int) -> None:
+    def take_role(self, role: Role, leader_id: int, leader_epoch: int) -> None:
+        """See `ElectedReplica.take_role`."""
         assert leader_epoch >= self.leader_epoch, "leader epochs only grow"
         has_begun = leader_epoch > self.leader_epoch or not self.is_leader  # a candidate has its epoch before it leads
         self.is_leader = role is Role.LEADER

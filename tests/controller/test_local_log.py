@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pytest
 
 from odradek.kernel.contracts.disk_work import do_now
-from odradek.kernel.contracts.election import Election, ElectionContext, IsrChange, PeerMessage, Ready
+from odradek.kernel.contracts.election import Election, ElectionContext, ElectionInput, IsrChange, PeerMessage, Ready
 from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.controller.local_log import LocalLog
 from odradek.kernel.errors import ConfigError, StorageError
 from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.types import METADATA_TOPIC, METADATA_TOPIC_ID, TopicIdPartition
+from odradek.kernel.wire.messages.api_52_vote import VoteRequest
 from odradek.plugins.election_isr.factory import IsrElectionFactory
 from odradek.plugins.election_isr.machine import IsrElection
 from odradek.plugins.storage_memory.engine import MemoryEngine
@@ -71,7 +72,7 @@ def test_the_first_life_leads_in_epoch_one_and_each_later_one_in_the_next(tmp_pa
     "wanted",
     [
         {"hard_state": b"voted for 1"},
-        {"messages": (PeerMessage(2, "vote for me"),)},
+        {"messages": (PeerMessage(2, VoteRequest()),)},
         {"isr_change": IsrChange(isr=(1, 2), leader_epoch=1, partition_epoch=0)},
     ],
     ids=lambda wanted: "".join(wanted),
@@ -84,15 +85,26 @@ def test_an_election_that_wants_what_nobody_does_is_refused_instead_of_forgettin
 
     with pytest.raises(ConfigError, match=r"odradek\.metadata\.election") as refused:
         lead(log, election)
-    assert "Wants needs a cluster" in str(refused.value)
+    assert "the election Wants needs a cluster" in str(refused.value)
 
 
 def test_an_election_whose_effects_never_end_is_refused(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     election = type("Restless", (Wanting,), {"wanted": {}, "is_asked_for_ever": True})(context_of(log))
 
-    with pytest.raises(ConfigError, match="effects of Restless never end"):
+    with pytest.raises(ConfigError, match="the election Restless has effects that never end"):
         lead(log, election)
+
+
+def test_an_election_that_leaves_its_only_voter_a_follower_is_refused(tmp_path: Path) -> None:
+    class Modest(IsrElection):
+        def step(self, event: ElectionInput) -> None:
+            """Take nothing from anybody."""
+
+    log = open_log(tmp_path)
+
+    with pytest.raises(ConfigError, match="leaves its only voter a follower"):
+        lead(log, Modest(context_of(log)))
 
 
 def test_what_is_flushed_and_not_committed_is_an_error(tmp_path: Path) -> None:

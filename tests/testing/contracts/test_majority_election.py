@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar
 
-import attrs
-
 from odradek.kernel.api import (
     Election,
     ElectionContext,
@@ -22,24 +20,23 @@ from odradek.kernel.api import (
     Ready,
     Role,
 )
+from odradek.kernel.wire.messages.api_52_vote import (
+    PartitionData,
+    ResponsePartitionData,
+    ResponseTopicData,
+    TopicData,
+    VoteRequest,
+    VoteResponse,
+)
 from odradek.testing.contracts.election import ElectionContract
 
 TIMEOUT_MS = 1_000
 
 
-@attrs.frozen
-class VoteRequest:
-    """Asks for a vote; who is asked is told where the candidate's log ends."""
-
-    epoch: int
-    log_end_offset: int
-
-
-@attrs.frozen
-class Vote:
-    """Gives it."""
-
-    epoch: int
+def vote(epoch: int) -> VoteResponse:
+    """Return a vote for whoever asked in this epoch."""
+    partition = ResponsePartitionData(leader_epoch=epoch, vote_granted=True)
+    return VoteResponse(topics=[ResponseTopicData(partitions=[partition])])
 
 
 class MajorityElection:
@@ -67,7 +64,7 @@ class MajorityElection:
     def step(self, event: ElectionInput) -> None:
         if isinstance(event, MetadataChanged):
             self._voters = event.state.replicas
-        elif self.role is Role.CANDIDATE and event.message == Vote(self.leader_epoch):
+        elif self.role is Role.CANDIDATE and event.message == vote(self.leader_epoch):
             self._votes |= {event.broker_id}.intersection(self._voters)
             self._lead_if_elected()
 
@@ -75,7 +72,10 @@ class MajorityElection:
         if now_ms >= TIMEOUT_MS and self.role is Role.FOLLOWER and self._broker_id in self._voters:
             self.leader_epoch += 1
             self._votes = {self._broker_id}
-            request = VoteRequest(self.leader_epoch, self._log_end_offset)
+            candidate = PartitionData(
+                replica_id=self._broker_id, replica_epoch=self.leader_epoch, last_offset=self._log_end_offset
+            )
+            request = VoteRequest(topics=[TopicData(partitions=[candidate])])
             self._take(
                 Role.CANDIDATE,
                 hard_state=b"%d %d" % (self.leader_epoch, self._broker_id),
@@ -154,7 +154,7 @@ class TestMajorityElection(ElectionContract):
     def win(self, election: Election, state: PartitionState) -> None:
         election.tick(TIMEOUT_MS)
         for each in state.replicas[1:]:
-            election.step(PeerMessage(each, Vote(election.leader_epoch)))
+            election.step(PeerMessage(each, vote(election.leader_epoch)))
 
     def test_what_a_majority_has_is_committed(self) -> None:
         election = self.leading(PartitionState(-1, 0, 0, replicas=(1, 2, 3), isr=(1, 2, 3)))

@@ -1,0 +1,59 @@
+"""Pure core: carries out what an election has decided, for every replica that has one.
+
+    metadata, appends, fetches ──> election ──> `ready` ──> here ──> its replica
+                                      ^                       │
+                                      └────── `advance` ──────┘
+
+An election only says what is to be done; who holds the replica does it. Partitions and the metadata log alike have it
+done here, in the order of `Ready`'s fields. One broker alone has no way to keep, to send or to ask anything: an
+election that wants that is refused, for a replica that is offline is better than a vote that is forgotten.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from ..errors import PluginError
+from ..plugin_system.offers import plugin_of_object
+
+if TYPE_CHECKING:
+    from ..contracts.election import Election, Role
+
+EFFECTS_MAX: Final = 100
+"""So often one input may give effects: far more than any election has roles to go through."""
+
+
+class ElectedReplica(Protocol):
+    """What becomes of a replica by its election."""
+
+    def take_role(self, role: Role, leader_id: int, leader_epoch: int) -> None:
+        """Be what the election says, under this leader (-1 when unknown) in this epoch."""
+        ...
+
+    def raise_high_watermark(self, offset: int) -> None:
+        """Take note that everything below `offset` is committed."""
+        ...
+
+
+def carry_out(election: Election, replica: ElectedReplica) -> None:
+    """Have a replica do what its election has decided, until nothing is left.
+
+    Raises:
+        PluginError: The election wants something kept, sent or asked, or its effects never end.
+    """
+    for _ in range(EFFECTS_MAX):
+        ready = election.ready()
+        if ready is None:
+            return
+        if ready.needs_cluster:
+            raise _failed(election, "needs a cluster: hard state, messages or a change of the in-sync set")
+        if ready.role is not None:
+            replica.take_role(ready.role, ready.leader_id, ready.leader_epoch)
+        if ready.high_watermark is not None:
+            replica.raise_high_watermark(ready.high_watermark)
+        election.advance(ready)
+    raise _failed(election, "has effects that never end")
+
+
+def _failed(election: Election, reason: str) -> PluginError:
+    return PluginError(plugin_of_object(election), f"the election {type(election).__name__} {reason}")
