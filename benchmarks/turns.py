@@ -72,10 +72,9 @@ class Bench:
     """A broker in this process, whose loop is driven by hand."""
 
     def __init__(self, broker: Broker, case: Case, connections: int, depth: int) -> None:
-        assert broker.parts is not None
         self.broker = broker
         settings = NetworkSettings(listeners=(ListenerSettings("X", "127.0.0.1", 0),), loop=LoopKind.EPOLL)
-        self.loop = make_loop(broker.parts.router, settings, broker.machine)
+        self.loop = make_loop(broker.parts.requests.router, settings, broker.machine)
         self.frames = [produce_frame(index, case) * depth for index in range(connections)]
         self.depth = depth
         self.clients = []
@@ -204,8 +203,7 @@ def connected() -> tuple[socket.socket, socket.socket]:
 
 def is_open(broker: Broker, partitions_count: int) -> bool:
     """Return whether the topic's partitions can be appended to."""
-    assert broker.parts is not None
-    topic = broker.parts.replicas.topics.get(TOPIC)
+    topic = broker.parts.logs.replicas.topics.get(TOPIC)
     return topic is not None and len(topic.partitions) == partitions_count
 
 
@@ -218,9 +216,8 @@ async def run(options: argparse.Namespace) -> None:
         broker = Broker(read)
         async with trio.open_nursery() as nursery:
             await nursery.start(broker.run)
-            assert broker.parts is not None
             topic = CreatableTopic(name=TOPIC, num_partitions=options.connections, replication_factor=1)
-            await broker.parts.create_topics(CreateTopicsRequest(topics=[topic], timeout_ms=30_000))
+            await broker.parts.metadata.calls.create_topics(CreateTopicsRequest(topics=[topic], timeout_ms=30_000))
             while not is_open(broker, options.connections):  # noqa: ASYNC110  # the task that opens them tells nobody
                 await trio.sleep(0.01)
             bench = Bench(broker, CASES[options.case], options.connections, options.depth)

@@ -4,8 +4,12 @@
 | --- | --- |
 | `broker` | `Broker`: one broker's life, in nested nurseries |
 | `options` | what it is started with |
-| `parts`, `handlers` | its parts, tied together; the table of handlers |
-| `metadata_opening`, `metadata_follower` | its metadata log; who does what the log says |
+| `parts` | its parts, tied together in one order |
+| `log_parts`, `metadata_parts` | engines and replicas; the metadata log and who follows it |
+| `request_parts`, `handlers` | what answers; the table of handlers |
+| `plugin_view`, `replica_events` | the broker as plugins see it; whom replicas tell |
+| `metadata_opening`, `metadata_follower` | its metadata log is opened; replicas do what it says |
+| `start_topics`, `adopting`, `restoring` | topics of the configuration, of another broker, of a bucket |
 | `supervision` | services that crash are started again, but not for ever |
 | `plugin_services` | services of plugins: prepared, run, closed |
 | `figures` | what it counts and how it stands, for plugins that show it |

@@ -37,36 +37,36 @@ class Figures:
 
     def topics(self) -> Collection[TopicReplicas]:
         """Return the topics with a replica here."""
-        return self._parts.replicas.topics.values()
+        return self._parts.logs.replicas.topics.values()
 
     def replicas(self) -> Iterator[Replica]:
         """Return all replicas here."""
-        return iter(self._parts.replicas)
+        return iter(self._parts.logs.replicas)
 
     def replica(self, topic_id: uuid.UUID, partition: int) -> Replica | None:
         """Return one of them, None when it is not here or was not opened."""
-        topic = self._parts.replicas.topics_by_id.get(topic_id)
+        topic = self._parts.logs.replicas.topics_by_id.get(topic_id)
         return topic.partitions.get(partition) if topic is not None else None
 
     def late_transactions_count(self) -> int:
         """Return how many replicas have a transaction that should have ended long ago."""
-        now_ms = self._parts.broker.clock.now_ms()
-        timeout_ms_max = self._parts.live_config.get_int("transaction.max.timeout.ms")
+        now_ms = self._parts.machine.clock.now_ms()
+        timeout_ms_max = self._parts.published.config.get_int("transaction.max.timeout.ms")
         return sum(replica.producers.has_late_transaction(now_ms, timeout_ms_max) for replica in self.replicas())
 
     def requests(self) -> Collection[Route]:
         """Return the APIs that are answered here."""
-        return self._parts.router.routes.values()
+        return self._parts.requests.router.routes.values()
 
     def waiting(self) -> Iterator[WaitingFigures]:
         """Return what waits, by API."""
-        for purgatory in (self._parts.produce_purgatory, self._parts.fetch_purgatory):
+        for purgatory in (self._parts.requests.waiting.produce, self._parts.requests.waiting.fetch):
             statistics = purgatory.statistics()
             yield WaitingFigures(purgatory.name, statistics.delayed_count, statistics.watched_count)
 
     def fetch_sessions(self) -> FetchSessionStatistics:
         """Return a picture of the fetch sessions."""
-        return self._parts.sessions.statistics()
+        return self._parts.requests.sessions.statistics()
 
     def network(self) -> NetworkStatistics | None:
         """Return a picture of the network, None before it serves."""

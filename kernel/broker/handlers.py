@@ -24,62 +24,69 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..contracts.api_handler import ApiHandler, AsyncApiHandler
+    from ..metadata.image import MetadataImage
     from .parts import BrokerParts
 
 
 def kernel_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler]:
     """Iterate over the handlers of every API that the kernel answers itself."""
-    config, clock, image = parts.config, parts.broker.clock, parts.image
-    yield parts.produce
+    config, clock, published = parts.options.config, parts.machine.clock, parts.published
+    requests, replicas = parts.requests, parts.logs.replicas
+
+    def image() -> MetadataImage:
+        return published.image
+
+    yield requests.produce
     yield FetchHandler(
-        replicas=parts.replicas,
-        sessions=parts.sessions,
-        purgatory=parts.fetch_purgatory,
+        replicas=replicas,
+        sessions=requests.sessions,
+        purgatory=requests.waiting.fetch,
         clock=clock,
-        cold_wait_ms=lambda: parts.live_config.get_int("remote.fetch.max.wait.ms"),
+        cold_wait_ms=lambda: published.config.get_int("remote.fetch.max.wait.ms"),
         max_bytes=config.get_int("fetch.max.bytes"),
     )
     yield ListOffsetsHandler(
-        replicas=parts.replicas,
-        cold_timeout_ms=lambda: parts.live_config.get_int("remote.list.offsets.request.timeout.ms"),
-        threads=parts.broker.machine.threads,
+        replicas=replicas,
+        cold_timeout_ms=lambda: published.config.get_int("remote.list.offsets.request.timeout.ms"),
+        threads=parts.machine.threads,
     )
     yield MetadataHandler(
         broker_id=config.node_id,
         image=image,
-        may_create_topics=lambda: parts.live_config.get_bool("auto.create.topics.enable"),
-        create_topics=parts.topic_maker.create_soon,
-        internal_topics=parts.replicas.internal_topics,
+        may_create_topics=lambda: published.config.get_bool("auto.create.topics.enable"),
+        create_topics=requests.topic_maker.create_soon,
+        internal_topics=replicas.internal_topics,
     )
-    if parts.coordinators.by_key_type:
+    if requests.coordinators.by_key_type:
         yield FindCoordinatorHandler(
-            runtimes=parts.coordinators.by_key_type, image=image, create_topics=parts.topic_maker.create_soon
+            runtimes=requests.coordinators.by_key_type, image=image, create_topics=requests.topic_maker.create_soon
         )
-    yield ApiVersionsHandler(routes=parts.router.routes, image=image, supported_features=supported_ranges())
-    yield WriteTxnMarkersHandler(writer=parts.marker_writer)
+    yield ApiVersionsHandler(routes=requests.router.routes, image=image, supported_features=supported_ranges())
+    yield WriteTxnMarkersHandler(writer=requests.marker_writer)
     yield from _log_handlers(parts)
     yield from security_handlers()
     yield from admin_handlers(
         broker_id=config.node_id,
-        metadata=lambda: parts.metadata,
-        config=lambda: parts.live_config,
+        metadata=parts.metadata.calls.opened,
+        config=lambda: published.config,
         clock=clock,
-        producer_ids=parts.producer_ids,
-        transactions=lambda: parts.transactions,
-        internal_topics=parts.replicas.internal_topics,
+        producer_ids=requests.producer_ids,
+        transactions=lambda: requests.transactions,
+        internal_topics=replicas.internal_topics,
     )
 
 
 def _log_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler]:
     """Iterate over the handlers of what is asked about the logs of this broker."""
+    published, replicas = parts.published, parts.logs.replicas
 
     def may_lose_records(topic: str) -> bool:
-        image = parts.image()
-        policies = TopicConfig.resolve(parts.live_config, image.topic_config(topic)).cleanup_policy
+        configs = published.image.topic_config(topic)
+        policies = TopicConfig.resolve(published.config, configs).cleanup_policy
         return not policies or "delete" in policies
 
-    yield DeleteRecordsHandler(replicas=parts.replicas, may_lose_records=may_lose_records)
-    yield OffsetForLeaderEpochHandler(replicas=parts.replicas)
-    yield AlterReplicaLogDirsHandler(replicas=parts.replicas, moves=parts.log_moves)
-    yield DescribeLogDirsHandler(replicas=parts.replicas)
-    yield DescribeProducersHandler(replicas=parts.replicas)
+    yield DeleteRecordsHandler(replicas=replicas, may_lose_records=may_lose_records)
+    yield OffsetForLeaderEpochHandler(replicas=replicas)
+    yield AlterReplicaLogDirsHandler(replicas=replicas, moves=parts.logs.log_moves)
+    yield DescribeLogDirsHandler(replicas=replicas)
+    yield DescribeProducersHandler(replicas=replicas)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..config.broker import BrokerConfig
     from ..machine.clock import Clock
     from ..metadata.image import MetadataDelta, MetadataImage, TopicImage
+    from ..metadata.published_image import PublishedImage
     from ..partitions.replica_lifecycle import ReplicaLifecycle
     from ..partitions.topic_plan import TopicPlan
 
@@ -38,7 +39,6 @@ class MetadataFollower:
     """Life: made, `open_topics` once the metadata was read, then `changed` for each image. Owned by the broker.
 
     Attributes:
-        live_config: The broker's configuration, with what was set on it while it ran.
         config_listeners: Called with each new one.
         opener: Opens what a change brings; its `run` is a service.
     """
@@ -50,7 +50,7 @@ class MetadataFollower:
         lifecycle: ReplicaLifecycle,
         internal_topics: Collection[str],
         stages: Iterable[str],
-        image: Callable[[], MetadataImage],
+        published: PublishedImage,
         clock: Clock,
         on_opened: Callable[[], None],
     ) -> None:
@@ -61,23 +61,22 @@ class MetadataFollower:
             lifecycle: Of this broker's replicas, which follow.
             internal_topics: To which no client writes.
             stages: Names of the append stages that plugins offer, in order.
-            image: Returns the current metadata.
+            published: The current metadata; the configuration that goes with it is put there.
             clock: Tells how long the start takes.
             on_opened: Called when partitions were opened after the start, all of those that were to be.
         """
-        self.live_config = config
         self.config_listeners: list[Callable[[BrokerConfig], None]] = []
         self.opener = TopicOpener(self._open_partitions, on_opened)
         self._config = config
         self._lifecycle = lifecycle
         self._internal_topics = internal_topics
         self._stages = tuple(stages)
-        self._image = image
+        self._published = published
         self._clock = clock
 
     def open_topics(self) -> None:
         """Take what was set on this broker, and open its replicas of every topic there is."""
-        image = self._image()
+        image = self._published.image
         run_at_once(self._take_config(dynamic_config(self._config, image, self._config.node_id)))
         total = sum(len(topic.partitions) for topic in image.topics_by_name.values())
         opened = 0
@@ -109,14 +108,14 @@ class MetadataFollower:
             yield from self._lifecycle.reconfigure_topic_in_steps(name, self._plan(image.topics_by_name[name], image))
 
     def _take_config(self, config: BrokerConfig) -> Generator[None, None, None]:
-        self.live_config = config
+        self._published.config = config
         yield from self._lifecycle.expire_producers_in_steps(config.get_int("producer.id.expiration.ms"))
         for listener in self.config_listeners:
             listener(config)
 
     def _open_partitions(self, topic_id: UUID, indexes: list[int]) -> None:
         """Open partitions of a topic, as far as it is still there, and give them their state."""
-        image = self._image()
+        image = self._published.image
         topic = image.topics_by_id.get(topic_id)
         if topic is not None:
             states = {index: topic.partitions[index] for index in indexes if index < len(topic.partitions)}
@@ -124,7 +123,7 @@ class MetadataFollower:
 
     def _plan(self, topic: TopicImage, image: MetadataImage) -> TopicPlan:
         """Return what a topic's configuration means for its replicas."""
-        config = self.live_config
+        config = self._published.config
         return plan_topic(
             TopicConfig.resolve(config, image.topic_config(topic.name)),
             storage=topic.storage,

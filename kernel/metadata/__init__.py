@@ -7,5 +7,6 @@
 | `names`, `features` | Pure core: rules, tables |
 | `config_warnings` | Shell: tells of configs that a client has set and that have no effect |
 | `topic_maker` | Shell: makes topics that somebody asked for without creating them |
+| `published_image` | Pure core: the newest image and configuration, for all who read |
 | `cluster_view` | Shell: the newest image, as coordinators see it |
 """

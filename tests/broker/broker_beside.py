@@ -29,7 +29,6 @@ def work_beside(settings: Sequence[str], work: Callable[[BrokerParts], Awaitable
         with trio.fail_after(PATIENCE_S):
             async with trio.open_nursery() as nursery:
                 await nursery.start(broker.run)
-                assert broker.parts is not None
                 await work(broker.parts)
                 broker.stop()
 

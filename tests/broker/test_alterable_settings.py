@@ -17,7 +17,7 @@ from odradek.plugins.groups.consumer.settings import Settings as GroupSettings
 from .broker_beside import work_beside
 from .broker_process import Client
 from .test_live_config import BROKER, TOPIC
-from .virtual_time import create_topic
+from .virtual_time import address_of, create_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -43,24 +43,24 @@ class Readers:
         self.parts = parts
         self.log: Any = self.replica("plain").log
         self.rules = self.replica("plain").settings.rules
-        self.cleanup = parts.replicas.topics["plain"].plan.cleanup
-        self.compactor = parts.compactor._settings()
-        self.loop: Any = parts.want_turn.__self__  # type: ignore[attr-defined] # the network's server
-        self.tier: Any = parts.tier
+        self.cleanup = parts.logs.replicas.topics["plain"].plan.cleanup
+        self.compactor = parts.logs.compactor._settings()
+        self.loop: Any = parts.events.want_turn.__self__  # type: ignore[attr-defined] # the network's server
+        self.tier: Any = parts.logs.tier
         self.tiered: Any = self.replica("tiered").tiered_log
         self.uncopied: Any = self.replica("uncopied").tiered_log
 
     def replica(self, topic: str) -> Replica:
-        return self.parts.replicas.get(topic, 0)
+        return self.parts.logs.replicas.get(topic, 0)
 
     def level(self, topic: str) -> int | None:
         return self.replica(topic).settings.rules.compression_level
 
     def handler(self, key: int) -> Any:
-        return self.parts.router.routes[key].handler
+        return self.parts.requests.router.routes[key].handler
 
     def move_rate(self) -> float:
-        return self.parts.log_moves._new_throttle()._bytes_per_second()
+        return self.parts.logs.log_moves._new_throttle()._bytes_per_second()
 
 
 Table: TypeAlias = "Mapping[str, tuple[str, Callable[[Readers], Any], Any]]"
@@ -73,7 +73,7 @@ READINGS: Final[Table] = {
     "compression.zstd.level": ("7", lambda of: of.level("zstd"), 7),
     "group.consumer.assignment.interval.ms": (
         "1234",
-        lambda of: GroupSettings(of.parts.broker).of_group("g", "consumer.assignment.interval.ms"),
+        lambda of: GroupSettings(of.parts.view).of_group("g", "consumer.assignment.interval.ms"),
         1234,
     ),
     "log.cleaner.backoff.ms": ("14000", lambda of: of.compactor.backoff_ms, 14_000),
@@ -124,7 +124,7 @@ READINGS: Final[Table] = {
         lambda of: of.tier.cold_reads._settings().index_bytes,
         503,
     ),
-    "remote.log.manager.copier.thread.pool.size": ("9", lambda of: of.tier._copiers().total_tokens, 9),
+    "remote.log.manager.copier.thread.pool.size": ("9", lambda of: of.tier._copiers()._limiter.total_tokens, 9),
     "remote.log.manager.copy.max.bytes.per.second": (
         "1000000",
         lambda of: of.tier.passes._pace._bytes_per_second(),
@@ -134,7 +134,7 @@ READINGS: Final[Table] = {
     "replica.alter.log.dirs.io.max.bytes.per.second": ("1000000", Readers.move_rate, 1_000_000),
     "transaction.partition.verification.enable": (
         "false",
-        lambda of: of.parts.produce._admission._settings().verifies,
+        lambda of: of.parts.requests.produce._admission._settings().verifies,
         False,
     ),
 }
@@ -207,7 +207,7 @@ def altered(directory: Path, readings: Table, resources: Mapping[tuple[int, str]
             await create_topic(parts, name, **configs)
         before = Readers(parts)
         assert [name for name, (_, read, then) in readings.items() if read(before) == then] == []
-        address = f"127.0.0.1:{parts.broker.listeners[0].port}"
+        address = address_of(parts)
         for (kind, name), keys in resources.items():
             texts = {key: readings[key][0] for key in keys}
             assert await trio.to_thread.run_sync(alter, address, kind, name, texts) == (ErrorCode.NONE, None)

@@ -273,20 +273,20 @@ def test_one_coordinator_that_fails_does_not_keep_others_from_hearing_of_progres
             assert parts is not None
             for name in ("a", "b", "c"):
                 wanted = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
-                await parts.create_topics(CreateTopicsRequest(topics=[wanted], timeout_ms=30_000))
-            replicas = [parts.replicas.get(name, 0) for name in ("a", "b", "c")]
+                await parts.metadata.calls.create_topics(CreateTopicsRequest(topics=[wanted], timeout_ms=30_000))
+            replicas = [parts.logs.replicas.get(name, 0) for name in ("a", "b", "c")]
 
             def progressed(replica: Replica) -> None:
                 heard.append((replica.partition.topic, replica.offline_reason is None))
                 if replica.partition.topic == "b":
                     raise RuntimeError("a plugin's bug")
 
-            parts.coordinators.progressed = progressed  # type: ignore[method-assign] # a plugin's, as it could be
+            parts.requests.coordinators.progressed = progressed  # type: ignore[method-assign] # a plugin's, as it could be
             batch = batch_of(b"x")
             for replica in replicas:
                 append_as_leader(replica, memoryview(bytearray(batch)), read_header(batch), 1)
-                parts.writes.stage(replica)
-            parts.writes.write_staged()
+                parts.logs.writes.stage(replica)
+            parts.logs.writes.write_staged()
 
             assert [replica.high_watermark for replica in replicas] == [1, 1, 1]
             assert [replica.offline_reason is None for replica in replicas] == [True, False, True]

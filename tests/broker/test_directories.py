@@ -20,6 +20,7 @@ from .broker_beside import work_beside
 from .broker_process import KEEPS_EVERYTHING, Client, batch_of
 from .test_live_config import BROKER, alter
 from .test_process import produce
+from .virtual_time import address_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -39,14 +40,14 @@ def served(directory: Path, work: Callable[[BrokerParts], Awaitable[None]], *set
 
 
 def in_metadata(parts: BrokerParts) -> list[UUID]:
-    topic = parts.image().topics_by_name["t"]
-    return [directory_of(parts.image(), topic.topic_id, index, 1) for index in range(len(topic.partitions))]
+    topic = parts.published.image.topics_by_name["t"]
+    return [directory_of(parts.published.image, topic.topic_id, index, 1) for index in range(len(topic.partitions))]
 
 
 def on_disk(parts: BrokerParts) -> list[UUID]:
-    (engine,) = [engine for engine in parts.replicas.engines.values() if engine.log_dirs()]
+    (engine,) = [engine for engine in parts.logs.replicas.engines.values() if engine.log_dirs()]
     ids = {info.path: info.directory_id for info in engine.log_dirs()}
-    return [ids[parts.replicas.get("t", index).log.log_dir] for index in range(4)]
+    return [ids[parts.logs.replicas.get("t", index).log.log_dir] for index in range(4)]
 
 
 async def until_told(parts: BrokerParts) -> None:
@@ -59,13 +60,13 @@ def wanted(name: str, partitions: int) -> CreateTopicsRequest:
 
 
 async def create(parts: BrokerParts) -> None:
-    await parts.create_topics(wanted("t", 4))
+    await parts.metadata.calls.create_topics(wanted("t", 4))
     await until_told(parts)
 
 
 def a_move(parts: BrokerParts, directory: Path, index: int) -> alter_dirs.AlterReplicaLogDir:
     """Return what asks for a partition's move to the other directory."""
-    (other,) = {str(directory / "one"), str(directory / "two")} - {parts.replicas.get("t", index).log.log_dir}
+    (other,) = {str(directory / "one"), str(directory / "two")} - {parts.logs.replicas.get("t", index).log.log_dir}
     topic = alter_dirs.AlterReplicaLogDirTopic(name="t", partitions=[index])
     return alter_dirs.AlterReplicaLogDir(path=other, topics=[topic])
 
@@ -73,7 +74,7 @@ def a_move(parts: BrokerParts, directory: Path, index: int) -> alter_dirs.AlterR
 def ask_for_a_move(parts: BrokerParts, directory: Path, index: int) -> str:
     """Ask for a partition's move to the other directory; return which that is."""
     move = a_move(parts, directory, index)
-    handler = parts.router.routes[34].handler
+    handler = parts.requests.router.routes[34].handler
     answer = handler.handle(alter_dirs.AlterReplicaLogDirsRequest(dirs=[move]), None)
     assert answer.results[0].partitions[0].error_code == 0
     return move.path
@@ -108,7 +109,7 @@ def test_the_metadata_knows_where_replicas_lie(tmp_path: Path) -> None:
 
     async def look(parts: BrokerParts) -> None:
         assert on_disk(parts) == known == in_metadata(parts)
-        assert run_at_once(parts.directory_reports.differences()) == {}
+        assert run_at_once(parts.logs.directory_reports.differences()) == {}
 
     served(tmp_path, create_and_move)
     served(tmp_path, look)
@@ -123,7 +124,7 @@ def test_moves_that_the_end_of_the_broker_cuts_off_are_done_after_the_next_start
         wanted.extend(ask_for_a_move(parts, tmp_path, index) for index in range(4))
 
     async def look(parts: BrokerParts) -> None:
-        replicas = [parts.replicas.get("t", index) for index in range(4)]
+        replicas = [parts.logs.replicas.get("t", index) for index in range(4)]
         await until_async(lambda: all(replica.future is None for replica in replicas))
         await until_async(lambda: [replica.log.log_dir for replica in replicas] == wanted)
         await until_told(parts)
@@ -135,7 +136,7 @@ def test_moves_that_the_end_of_the_broker_cuts_off_are_done_after_the_next_start
 def test_the_rate_of_moves_acts_at_once(tmp_path: Path) -> None:
     async def move_slowly_then_fast(parts: BrokerParts) -> None:
         await create(parts)
-        replica, address = parts.replicas.get("t", 0), f"127.0.0.1:{parts.broker.listeners[0].port}"
+        replica, address = parts.logs.replicas.get("t", 0), address_of(parts)
 
         def ask_for_it() -> list[tuple[str, int, int, bool]]:
             with Client(address) as client:
@@ -186,14 +187,14 @@ def test_replicas_of_a_directory_that_cannot_be_used_at_the_start_wait_for_it(
     answers: list[tuple[int, int]] = []
 
     async def produce_to_each(parts: BrokerParts) -> None:
-        if "t" not in parts.image().topics_by_name:
-            await (create(parts) if is_told else parts.create_topics(wanted("t", 4)))
+        if "t" not in parts.published.image.topics_by_name:
+            await (create(parts) if is_told else parts.metadata.calls.create_topics(wanted("t", 4)))
         if two.is_file():
             # What is created meanwhile has its place in the directory that works.
-            await parts.create_topics(wanted("other", 1))
-            assert parts.replicas.get("other", 0).log.log_dir == str(tmp_path / "one")
-            await parts.lifecycle.retry_failed_logs()
-        address = f"127.0.0.1:{parts.broker.listeners[0].port}"
+            await parts.metadata.calls.create_topics(wanted("other", 1))
+            assert parts.logs.replicas.get("other", 0).log.log_dir == str(tmp_path / "one")
+            await parts.logs.lifecycle.retry_failed_logs()
+        address = address_of(parts)
 
         def ask() -> list[tuple[int, int]]:
             with Client(address) as client:

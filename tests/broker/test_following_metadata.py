@@ -19,7 +19,7 @@ from .broker_beside import broker_with, work_beside
 
 async def create(parts: BrokerParts, name: str, partitions: int) -> None:
     wanted = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
-    await parts.create_topics(CreateTopicsRequest(topics=[wanted], timeout_ms=30_000))
+    await parts.metadata.calls.create_topics(CreateTopicsRequest(topics=[wanted], timeout_ms=30_000))
 
 
 def test_a_change_of_one_partition_concerns_no_other_of_its_topic(
@@ -30,18 +30,18 @@ def test_a_change_of_one_partition_concerns_no_other_of_its_topic(
     async def scenario(parts: BrokerParts) -> None:
         await create(parts, "orders", 3)
         await create(parts, "others", 2)
-        open_topic = parts.lifecycle.open_topic
+        open_topic = parts.logs.lifecycle.open_topic
 
         def note(name: str, topic_id: uuid.UUID, plan: TopicPlan, partitions: Mapping[int, PartitionState]) -> None:
             given.append((name, sorted(partitions)))
             open_topic(name, topic_id, plan, partitions)
 
-        monkeypatch.setattr(parts.lifecycle, "open_topic", note)
+        monkeypatch.setattr(parts.logs.lifecycle, "open_topic", note)
         more = CreatePartitionsTopic(name="orders", count=5, assignments=None)
         request = CreatePartitionsRequest(topics=[more], timeout_ms=30_000)
-        await parts.metadata.submit(lambda controller, _now_ms: controller.create_partitions(request))
+        await parts.metadata.log.submit(lambda controller, _now_ms: controller.create_partitions(request))
 
-        assert sorted(parts.replicas.topics["orders"].partitions) == [0, 1, 2, 3, 4]
+        assert sorted(parts.logs.replicas.topics["orders"].partitions) == [0, 1, 2, 3, 4]
 
     work_beside([f"log.dirs={tmp_path}"], scenario)
 
@@ -50,6 +50,6 @@ def test_a_change_of_one_partition_concerns_no_other_of_its_topic(
 
 async def test_a_plugin_that_asks_before_the_metadata_was_read_finds_an_empty_cluster(tmp_path: Path) -> None:
     broker = broker_with([f"log.dirs={tmp_path}"])
-    broker.parts = BrokerParts(broker)  # as plugins see it when they are asked for coordinators, handlers and metrics
+    view = BrokerParts(broker.options, broker.machine).view
 
-    assert (broker.cluster_id, list(broker.cluster.topic_names())) == ("", [])
+    assert (view.cluster_id, list(view.cluster.topic_names())) == ("", [])

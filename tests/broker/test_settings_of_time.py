@@ -35,7 +35,7 @@ def old_batch() -> bytes:
 async def put(parts: BrokerParts, topic: str, batch: bytes) -> Replica:
     code, _offset = await as_client(parts, lambda client: produce(client, topic, batch))
     assert code == ErrorCode.NONE
-    return parts.replicas.get(topic, 0)
+    return parts.logs.replicas.get(topic, 0)
 
 
 def names(folder: Path, pattern: str) -> list[str]:
@@ -106,15 +106,15 @@ def test_deleted_files_stay_for_as_long_as_is_said(tmp_path: Path) -> None:
         await virtual.until(lambda: len(names(tmp_path, "*-0/*.log.deleted")) == 2)
         await virtual.passes(1.2)
         await virtual.until(lambda: names(tmp_path / "follows-0", "*.deleted") == [])
-        await virtual.until(lambda: parts.upkeep._worker.busy_count == 0)
+        await virtual.until(lambda: parts.logs.upkeep._worker.busy_count == 0)
         await virtual.passes(9)
         assert names(tmp_path / "decides-0", "*.log.deleted") != []
         await virtual.passes(2)
         await virtual.until(lambda: names(tmp_path / "decides-0", "*.deleted") == [])
-        run_at_once(parts.lifecycle.delete_topic_in_steps("decides", 1))
+        run_at_once(parts.logs.lifecycle.delete_topic_in_steps("decides", 1))
         await virtual.passes(19)
         # What it has just removed nothing of has to end, before it can be due again.
-        await virtual.until(lambda: parts.upkeep._worker.busy_count == 0)
+        await virtual.until(lambda: parts.logs.upkeep._worker.busy_count == 0)
         assert names(tmp_path, "decides-0*") != []
         await virtual.passes(2)
         await virtual.until(lambda: names(tmp_path, "decides-0*") == [])
@@ -152,7 +152,7 @@ def test_the_metadata_log_rolls_by_age_and_by_size(tmp_path: Path) -> None:
     async def work(parts: BrokerParts, virtual: VirtualTime) -> None:
         async def write_a_megabyte() -> None:
             record = ConfigRecord(resource_type=GROUP, resource_name="g", name="large", value="v" * 31_250)
-            await parts.metadata.submit(lambda _controller, _now_ms: CoordinatorResult([record] * 32, None))
+            await parts.metadata.log.submit(lambda _controller, _now_ms: CoordinatorResult([record] * 32, None))
 
         await virtual.passes(49)
         await create_topic(parts, "a")

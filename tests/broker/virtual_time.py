@@ -70,7 +70,6 @@ def work_in_virtual_time(settings: Sequence[str], work: Callable[[BrokerParts, V
         broker = Broker(options, machine=machine_with(clock=virtual))
         async with trio.open_nursery() as nursery:
             await nursery.start(broker.run)
-            assert broker.parts is not None
             await work(broker.parts, virtual)
             broker.stop()
 
@@ -82,17 +81,24 @@ async def create_topic(parts: BrokerParts, name: str, partitions: int = 1, /, **
     """Create a topic; configs are Kafka's keys with underscores."""
     named = [CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=named)
-    answer = await parts.create_topics(CreateTopicsRequest(topics=[topic], timeout_ms=30_000))
+    answer = await parts.metadata.calls.create_topics(CreateTopicsRequest(topics=[topic], timeout_ms=30_000))
     assert [result.error_code for result in answer.topics] == [0]
-    while parts.replicas.find(name, partitions - 1) is None:
+    while parts.logs.replicas.find(name, partitions - 1) is None:
         await trio.lowlevel.checkpoint()
+
+
+def address_of(parts: BrokerParts) -> str:
+    """Return where a broker of this file, or of `broker_beside`, listens."""
+    (broker,) = parts.published.image.brokers.values()
+    (listener,) = broker.listeners.values()
+    return f"{listener.host}:{listener.port}"
 
 
 async def as_client(parts: BrokerParts, work: Callable[[Client], T]) -> T:
     """Do what a client does, on a thread with a connection of its own."""
 
     def ask() -> T:
-        with Client(f"127.0.0.1:{parts.broker.listeners[0].port}") as client:
+        with Client(address_of(parts)) as client:
             return work(client)
 
     return await trio.to_thread.run_sync(ask)

@@ -106,8 +106,7 @@ def test_a_topic_that_was_made_anew_is_found_by_its_new_id(tmp_path: Path) -> No
 def test_a_consumer_that_is_closed_leaves_no_fetch_session(tmp_path: Path) -> None:
     async def test() -> None:
         async with serving(tmp_path) as broker:
-            assert broker.parts is not None
-            sessions = broker.parts.sessions
+            sessions = broker.parts.requests.sessions
             async with Producer(address(broker)) as producer:
                 await producer.enqueue("t", "value")
             async with Consumer({**address(broker), **FAST, "fetch.max.wait.ms": 60_000}) as consumer:

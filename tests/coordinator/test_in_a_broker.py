@@ -141,8 +141,7 @@ def test_the_topic_is_made_when_a_coordinator_is_first_looked_for(tmp_path: Path
             response = await found(client)
             assert (response.error_code, response.error_message, response.node_id) == (0, "NONE", 1)
             assert response.port == broker.listeners[0].port
-            assert broker.parts is not None
-            image = broker.parts.image()
+            image = broker.parts.published.image
             assert len(image.topics_by_name[TOPIC].partitions) == 3
             assert dict(image.topic_config(TOPIC)) == {
                 "cleanup.policy": "compact",
@@ -165,8 +164,7 @@ def test_metadata_makes_the_topic_as_its_coordinator_wants_it(tmp_path: Path) ->
                 if response.topics[0].error_code == ErrorCode.NONE:
                     break
             assert len(response.topics[0].partitions) == 3
-            assert broker.parts is not None
-            assert broker.parts.image().topic_config(TOPIC)["cleanup.policy"] == "compact"
+            assert broker.parts.published.image.topic_config(TOPIC)["cleanup.policy"] == "compact"
 
     run(main)
 
@@ -244,8 +242,7 @@ def test_what_was_written_is_there_after_a_restart(tmp_path: Path) -> None:
     async def add(broker: Broker, expected: int) -> None:
         async with serving(broker) as client:
             await found(client)
-            assert broker.parts is not None
-            runtime = broker.parts.coordinators.by_key_type[KEY_TYPE]
+            runtime = broker.parts.requests.coordinators.by_key_type[KEY_TYPE]
             partition = runtime.partition_for("k")
             while runtime.is_loading() or runtime.coordinator_epoch(partition) < 0:
                 await trio.lowlevel.checkpoint()
@@ -263,8 +260,7 @@ def test_a_stop_does_not_wait_for_who_waits_for_others(tmp_path: Path) -> None:
     async def main() -> None:
         async with serving(broker) as client:
             await found(client)
-            assert broker.parts is not None
-            runtime = broker.parts.coordinators.by_key_type[KEY_TYPE]
+            runtime = broker.parts.requests.coordinators.by_key_type[KEY_TYPE]
             while runtime.coordinator_epoch(0) < 0:
                 await trio.lowlevel.checkpoint()
             runtime.submit(0, lambda shard, _now_ms: shard.wait("a", 1, waiter), waiter)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from odradek.kernel.broker import Broker, read_broker_options
+from odradek.kernel.broker import read_broker_options
 from odradek.kernel.broker.parts import BrokerParts
 from odradek.kernel.dispatch.request import Request
 from odradek.kernel.dispatch.routes import Route
@@ -32,7 +32,7 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerParts]:
     """All handlers of a broker that serves nobody."""
     directory: Path = tmp_path_factory.mktemp("data")
     options = read_broker_options(config=None, environment={}, options=[], data_dir=directory)
-    parts = BrokerParts(Broker(options, machine=machine_with(clock=ManualClock())))
+    parts = BrokerParts(options, machine_with(clock=ManualClock()))
     parts.start_storage()
     yield parts
     parts.close()
@@ -54,7 +54,7 @@ def codes_in(value: Any, version: int) -> Iterator[int]:
 
 def error_answer(parts: BrokerParts, route: Route, version: int, code: ErrorCode, source: random.Random) -> Any:
     """Return what the handler says to a random request, as a client decodes it; None for no answer."""
-    client = MemoryClient(parts.router)
+    client = MemoryClient(parts.requests.router)
     connection = client.connection
     request = Request(route, version, 1, "test", connection, 0.0)
     body = random_message(route.api.request, version, source)
@@ -69,7 +69,7 @@ def error_answer(parts: BrokerParts, route: Route, version: int, code: ErrorCode
 def test_every_handler_says_what_went_wrong_in_every_version(parts: BrokerParts, code: ErrorCode) -> None:
     source = random.Random(7)
     said: dict[int, set[int]] = {}
-    for route in parts.router.routes.values():
+    for route in parts.requests.router.routes.values():
         for version in range(route.min_version, route.max_version + 1):
             for _ in range(3):
                 answer = error_answer(parts, route, version, code, source)
@@ -81,8 +81,8 @@ def test_every_handler_says_what_went_wrong_in_every_version(parts: BrokerParts,
 
 
 def test_a_produce_that_wants_no_answer_is_told_by_the_end_of_its_connection(parts: BrokerParts) -> None:
-    route = parts.router.routes[0]
-    client = MemoryClient(parts.router)
+    route = parts.requests.router.routes[0]
+    client = MemoryClient(parts.requests.router)
     request = Request(route, 9, 1, "test", client.connection, 0.0)
     body = random_message(route.api.request, 9, random.Random(1))
     body.acks = 0

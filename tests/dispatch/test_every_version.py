@@ -165,18 +165,15 @@ class Served:
     """A broker within this test's trio run."""
 
     def __init__(self, broker: Broker, port: int) -> None:
-        assert broker.parts is not None
         self.broker = broker
-        self.router = broker.parts.router
+        self.router = broker.parts.requests.router
         self.port = port
 
     async def ask(self, route: Route, version: int) -> tuple[Message, Message]:
         """Send the plain request of a version; return it and its answer."""
         number = version if route.api_key in KEYS_THAT_DELETE else TOPICS_COUNT - 1
         name = f"new-{version}" if route.api_key in KEYS_THAT_NAME_A_NEW_TOPIC else f"t{number}"
-        image = self.broker.parts.image() if self.broker.parts is not None else None
-        assert image is not None
-        topic = image.topics_by_name.get(name)
+        topic = self.broker.parts.published.image.topics_by_name.get(name)
         requests = PlainRequests(
             name, topic.topic_id if topic is not None else uuid.UUID(int=0), self.broker.options.config.log_dirs[0]
         )
@@ -195,12 +192,11 @@ def serve(tmp_path: Path, work: Any) -> None:
         with trio.fail_after(PATIENCE_S):
             async with trio.open_nursery() as nursery:
                 first, *_ = await nursery.start(broker.run)
-                assert broker.parts is not None
                 wanted = [
                     CreatableTopic(name=f"t{number}", num_partitions=1, replication_factor=1)
                     for number in range(TOPICS_COUNT)
                 ]
-                await broker.parts.create_topics(CreateTopicsRequest(topics=wanted, timeout_ms=10_000))
+                await broker.parts.metadata.calls.create_topics(CreateTopicsRequest(topics=wanted, timeout_ms=10_000))
                 await work(Served(broker, first.port))
                 broker.stop()
 

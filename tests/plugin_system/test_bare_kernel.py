@@ -185,6 +185,6 @@ async def test_what_is_set_on_it_holds_while_it_runs(tmp_path: Path) -> None:
                 with pytest.raises(BrokerError, match="no active plugin of the broker offers a storage"):
                     await admin.create_topic(NewTopic("orders"))
 
-            assert broker.config.get_int("log.retention.ms") == 7000
+            assert broker.parts.published.config.get_int("log.retention.ms") == 7000
 
             broker.stop()

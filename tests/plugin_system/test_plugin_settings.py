@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from odradek.kernel.broker import Broker, read_broker_options
+from odradek.kernel.broker import read_broker_options
 from odradek.kernel.broker.parts import BrokerParts
 from odradek.kernel.config.toml_file import parse_toml
 from odradek.kernel.errors import ConfigError
@@ -92,7 +92,7 @@ def test_a_storage_gets_the_section_of_its_plugin(tmp_path: Path, monkeypatch: p
         '[plugins."stranger_with_storage.plugin"]\npath = "/mnt/fast"\n'
     )
     options = read_broker_options(config=file, environment={}, options=[], data_dir=tmp_path)
-    engine = BrokerParts(Broker(options, machine=machine_with(clock=ManualClock()))).replicas.engines["mine"]
+    engine = BrokerParts(options, machine_with(clock=ManualClock())).logs.replicas.engines["mine"]
     assert isinstance(engine, MemoryEngine)
 
     assert engine.context.settings == {"path": "/mnt/fast"}

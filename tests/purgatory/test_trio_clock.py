@@ -20,10 +20,10 @@ def test_a_broker_measures_durations_by_the_clock_that_its_sleeps_wait_for(tmp_p
     broker = Broker(read_broker_options(config=None, environment={}, options=[], data_dir=tmp_path))
 
     async def main() -> None:
-        begin_ms = broker.clock.monotonic_ms()
+        begin_ms = broker.machine.clock.monotonic_ms()
         await trio.sleep(3_600)
 
-        assert broker.clock.monotonic_ms() - begin_ms == 3_600_000
+        assert broker.machine.clock.monotonic_ms() - begin_ms == 3_600_000
 
     trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
 

@@ -70,7 +70,7 @@ def create_request(name: str) -> CreateTopicsRequest:
 def routes_of(broker: RunningBroker) -> dict[int, tuple[Any, Any, bool]]:
     parts = broker._handlers._parts
     assert parts is not None
-    return {key: (route.handler, route.repeats, route.is_async) for key, route in parts.router.routes.items()}
+    return {key: (route.handler, route.repeats, route.is_async) for key, route in parts.requests.router.routes.items()}
 
 
 def test_so_many_requests_are_answered_with_an_error_and_nothing_of_them_is_kept(

@@ -20,7 +20,7 @@ HANDED_ON = "handed to who answers to this list itself"
 
 READERS = {
     "kernel/broker/figures.py": COMPARES,
-    "kernel/broker/parts.py": HANDED_ON,
+    "kernel/broker/log_parts.py": HANDED_ON,
     "kernel/cleanup/compactor.py": COMPARES,
     "kernel/cleanup/retention.py": COMPARES,
     "kernel/controller/metadata_log.py": STAMPS,

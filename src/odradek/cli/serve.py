@@ -138,7 +138,7 @@ def _tell_start(broker: Broker) -> None:
     """Say what serves where, and what it found."""
     config, found = broker.options.config, broker.found
     places = {"listeners": ",".join(map(str, broker.listeners)), "data": ",".join(config.log_dirs), **broker.addresses}
-    log.info("odradek %s serves", __version__, extra={"node_id": broker.node_id, **places})
+    log.info("odradek %s serves", __version__, extra={"node_id": config.node_id, **places})
     log.info("%s", found, extra={"topics": found.topics_count, "partitions": found.partitions_count})
 
 

@@ -46,9 +46,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Adopt, and show which topics came; a broker's parts are loaded only for that."""
     from odradek.cli.logs.lines import configure_logging
     from odradek.kernel.broker import read_broker_options
+    from odradek.kernel.broker.adopting import adopt
     from odradek.kernel.types import id_text
 
-    from .adopting import adopt
     from .running import run_interruptible
 
     configure_logging(0)

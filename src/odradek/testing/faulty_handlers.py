@@ -202,12 +202,12 @@ class FaultyHandlers:
 
     def answers(self, api_key: int) -> bool:
         """Return whether the broker answers an API at all."""
-        return self._parts is None or api_key in self._parts.router.routes
+        return self._parts is None or api_key in self._parts.requests.router.routes
 
     def exchange(self) -> None:
         """Put faulty handlers where faults are left, and the broker's own everywhere else."""
         assert self._parts is not None, "a broker is attached before it serves"
-        routes, wanted = self._parts.router.routes, self.plan.faulty_apis()
+        routes, wanted = self._parts.requests.router.routes, self.plan.faulty_apis()
         for key in [key for key in self._own if key not in wanted]:
             route = routes[key]
             route.handler, route.repeats, route.is_async = self._own.pop(key)
@@ -221,9 +221,9 @@ class FaultyHandlers:
     def after(self, delay_ms: int, send: Callable[[], None]) -> None:
         """Send an answer later."""
         assert self._parts is not None, "a broker is attached before it serves"
-        late = _LateAnswer(self._parts.broker.clock.monotonic_ms() + delay_ms, send, self._late)
+        late = _LateAnswer(self._parts.machine.clock.monotonic_ms() + delay_ms, send, self._late)
         self._late.add(late)
-        self._parts.wheel.add(late)
+        self._parts.requests.waiting.wheel.add(late)
 
     def release(self) -> None:
         """Let every answer leave that is held back: the broker stops."""

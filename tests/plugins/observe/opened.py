@@ -82,14 +82,19 @@ def watched(
 ) -> BrokerHandle:
     """Return a broker 1 of these parts; its figures are the kernel's own."""
     clock = ManualClock()
+    waiting = SimpleNamespace(
+        produce=Purgatory("Produce", TimingWheel(now_ms=0), on_error=lambda *_: None),
+        fetch=purgatory or Purgatory("Fetch", TimingWheel(now_ms=0), on_error=lambda *_: None),
+    )
     parts = SimpleNamespace(
-        replicas=replicas or make_replicas(clock, {}).replicas,
-        router=SimpleNamespace(routes=routes or {}),
-        produce_purgatory=Purgatory("Produce", TimingWheel(now_ms=0), on_error=lambda *_: None),
-        fetch_purgatory=purgatory or Purgatory("Fetch", TimingWheel(now_ms=0), on_error=lambda *_: None),
-        sessions=sessions or FetchSessionCache(slots=1, random_source=random.Random(0)),
-        broker=SimpleNamespace(clock=clock),
-        live_config=SimpleNamespace(get_int=lambda _key: 900_000),
+        logs=SimpleNamespace(replicas=replicas or make_replicas(clock, {}).replicas),
+        requests=SimpleNamespace(
+            router=SimpleNamespace(routes=routes or {}),
+            waiting=waiting,
+            sessions=sessions or FetchSessionCache(slots=1, random_source=random.Random(0)),
+        ),
+        machine=SimpleNamespace(clock=clock),
+        published=SimpleNamespace(config=SimpleNamespace(get_int=lambda _key: 900_000)),
     )
     figures = Figures(
         cast("BrokerParts", parts), cast("NetworkServer", SimpleNamespace(statistics=network)), lambda: is_serving

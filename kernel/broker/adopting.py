@@ -12,23 +12,24 @@ from typing import TYPE_CHECKING
 import attrs
 import trio
 
-from odradek.kernel.broker import Broker
-from odradek.kernel.config.topic import TopicConfig
-from odradek.kernel.controller.adoption import FoundPartition, adopt_topics
-from odradek.kernel.errors import ConfigError
-from odradek.kernel.machine.threads import Workers
-from odradek.kernel.partitions.known_producers import producer_ids_end
-from odradek.kernel.plugin_system.manager import choose_offer
-from odradek.kernel.types import METADATA_TOPIC
+from ..config.topic import TopicConfig
+from ..controller.adoption import FoundPartition, adopt_topics
+from ..errors import ConfigError
+from ..machine.threads import Workers
+from ..partitions.known_producers import producer_ids_end
+from ..plugin_system.manager import choose_offer
+from ..types import METADATA_TOPIC
+from .broker import Broker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from odradek.kernel.broker import BrokerOptions
-    from odradek.kernel.config.broker import BrokerConfig
-    from odradek.kernel.contracts.log_values import FoundLog
-    from odradek.kernel.contracts.storage import StorageEngine
-    from odradek.kernel.controller.adoption import AdoptedTopic
+    from ..config.broker import BrokerConfig
+    from ..contracts.log_values import FoundLog
+    from ..contracts.storage import StorageEngine
+    from ..controller.adoption import AdoptedTopic
+    from .options import BrokerOptions
+    from .parts import BrokerParts
 
 
 @attrs.frozen
@@ -64,35 +65,33 @@ async def adopt(
     async with trio.open_nursery() as nursery:
         await nursery.start(broker.run)
         try:
-            return await _adopt(broker, directory, only, on_begun)
+            return await _adopt(broker.parts, directory, only, on_begun)
         finally:
             broker.stop()
 
 
 async def _adopt(
-    broker: Broker, directory: Path, only: Collection[str], on_begun: Callable[[str, int, int], None]
+    parts: BrokerParts, directory: Path, only: Collection[str], on_begun: Callable[[str, int, int], None]
 ) -> Adoption:
-    parts = broker.parts
-    assert parts is not None, "the broker serves"
-    engine = choose_offer(parts.replicas.engines, parts.config.storage, "storage", "odradek.storage")
+    engine = choose_offer(parts.logs.replicas.engines, parts.options.config.storage, "storage", "odradek.storage")
     found = _choose(engine.find_logs(str(directory)), directory, only)
     # The whole plan is made once without its epochs, so that what is refused is refused before anything is copied.
-    adopt_topics(parts.image(), parts.rules, [_found_partition(log, -1) for log in found])
-    known = parts.image().topics_by_name
+    adopt_topics(parts.published.image, parts.metadata.rules, [_found_partition(log, -1) for log in found])
+    known = parts.published.image.topics_by_name
     new = [log for log in found if log.partition.topic not in known]
-    is_own = _is_among(directory, parts.config.log_dirs)
-    worker = Workers(broker.machine.threads, 1)
+    is_own = _is_among(directory, parts.options.config.log_dirs)
+    worker = Workers(parts.machine.threads, 1)
     epochs: dict[object, int] = {}
     ids_end = 0
     for number, log in enumerate(new, start=1):
         on_begun(str(log.partition), number, len(new))
         if not is_own:
             await worker.do(engine.begin_adoption(log.partition, str(directory)))
-        epochs[log.partition], known_ids_end = _look_into(engine, log, parts.config)
+        epochs[log.partition], known_ids_end = _look_into(engine, log, parts.options.config)
         ids_end = max(ids_end, known_ids_end)
     partitions = [_found_partition(log, epochs.get(log.partition, -1)) for log in found]
-    await parts.metadata.submit(lambda controller, _now_ms: controller.reserve_producer_ids(ids_end))
-    topics = await parts.metadata.submit(lambda controller, _now_ms: controller.adopt_topics(partitions))
+    await parts.metadata.log.submit(lambda controller, _now_ms: controller.reserve_producer_ids(ids_end))
+    topics = await parts.metadata.log.submit(lambda controller, _now_ms: controller.adopt_topics(partitions))
     return Adoption(topics, 0 if is_own else len(new))
 
 

@@ -1,0 +1,226 @@
+"""Shell: the logs of one broker: storage engines, replicas over them, and what keeps them in order beside requests."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ..cleanup.compactor import Compactor, CompactorSettings
+from ..cleanup.log_states import Policies
+from ..cleanup.retention import Retention, RetentionSettings
+from ..cleanup.workers import start_worker
+from ..contracts.storage import StorageContext, StorageEngine
+from ..controller.directory_changes import directory_of
+from ..errors import OdradekError
+from ..machine.throttle import Throttle
+from ..partitions.directory_reports import DirectoryReports
+from ..partitions.flush_service import FlushService
+from ..partitions.log_moves import LogMoves
+from ..partitions.replica_lifecycle import ReplicaLifecycle
+from ..partitions.replica_opener import ReplicaOpener
+from ..partitions.replicas import Replicas
+from ..partitions.staged_writes import StagedWrites
+from ..partitions.tiers import Tiers
+from ..partitions.upkeep import Upkeep, UpkeepSettings
+from ..plugin_system.manager import choose_offer, failed
+from ..plugin_system.missing_roles import keeps_nothing
+from ..plugin_system.offers import check_made
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
+    from uuid import UUID
+
+    from ..config.broker import BrokerConfig
+    from ..contracts.storage import StorageFactory
+    from ..machine.machine import Machine
+    from ..metadata.published_image import PublishedImage
+    from .options import BrokerOptions
+    from .plugin_view import PluginView
+    from .replica_events import ReplicaEvents
+
+
+class LogParts:
+    """Life: made, `lifecycle.start`, then the services; `close` at the end. Owned by the broker.
+
+    Attributes:
+        replicas: All replicas of this broker, to be found.
+        lifecycle: Opens, configures, closes them.
+        writes: Writes what requests stage.
+        tier: Of tiered topics, None where tiered storage is off.
+        flushes: Flushes their logs.
+        upkeep: Rolls, checkpoints, snapshots, expiry of producers.
+        retention: Has what cleanup policies give up deleted.
+        compactor: Has what they want rewritten.
+        directory_reports: Tells the controller in which directories logs lie.
+        log_moves: Moves logs from one directory to another.
+        stages: Names of the append stages that plugins offer, in order, with their factories.
+    """
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        machine: Machine,
+        published: PublishedImage,
+        view: PluginView,
+        events: ReplicaEvents,
+        assign_directories: Callable[[Mapping[tuple[UUID, int], UUID]], Awaitable[None]],
+    ) -> None:
+        """Make all of them; opens nothing.
+
+        Args:
+            options: What the operator chose.
+            machine: Clocks, chance, ids, files.
+            published: The newest metadata and configuration.
+            view: The broker as plugins see it.
+            events: Whom replicas tell.
+            assign_directories: Asks the controller to note where replicas of this broker lie.
+
+        Raises:
+            PluginError: What the configuration chooses is not offered, or something is offered twice.
+        """
+        self._options, self._machine, self._published, self._view = options, machine, published, view
+        config, clock, threads = options.config, machine.clock, machine.threads
+        self.stages = options.plugins.append_stages()
+        has_tier = config.get_bool("remote.log.storage.system.enable")
+        self.tier = options.plugins.tier(view) if has_tier else None
+        self.replicas = Replicas(self._make_engines(), on_progress=events.progressed)
+        self.lifecycle = self._make_lifecycle(events)
+        self.writes = StagedWrites(self.replicas, on_staged=events.staged, on_flush_wanted=lambda: self.flushes.wake())
+        self.flushes = FlushService(self.writes, threads)
+        self.upkeep = Upkeep(
+            replicas=self.replicas,
+            lifecycle=self.lifecycle,
+            writes=self.writes,
+            flushes=self.flushes,
+            clock=clock,
+            threads=threads,
+            settings=upkeep_settings(config),
+        )
+        policies = Policies(config.registry.cleanup_policies)
+        self.retention = Retention(
+            replicas=self.replicas,
+            full_disks=self.lifecycle.full_disks,
+            policies=policies,
+            clock=clock,
+            threads=threads,
+            settings=lambda: retention_settings(published.config),
+        )
+        self.compactor = Compactor(
+            replicas=self.replicas,
+            policies=policies,
+            clock=clock,
+            threads=threads,
+            settings=lambda: CompactorSettings.of(published.config),
+            start_worker=partial(start_worker, machine=machine),
+        )
+        self.directory_reports = DirectoryReports(
+            replicas=self.replicas, known_directory=self._known_directory, assign=assign_directories
+        )
+        self.log_moves = LogMoves(
+            self.replicas,
+            self.lifecycle,
+            self.writes,
+            on_moved=self.directory_reports.wake,
+            new_throttle=self._new_throttle,
+            threads=threads,
+        )
+
+    def _new_throttle(self) -> Throttle:
+        clock, threads = self._machine.clock, self._machine.threads
+        return Throttle(
+            lambda: self._published.config.get_int("replica.alter.log.dirs.io.max.bytes.per.second"),
+            lambda: clock.monotonic_ms() / 1000,
+            threads.new_event(),
+        )
+
+    def _make_lifecycle(self, events: ReplicaEvents) -> ReplicaLifecycle:
+        options, machine, config = self._options, self._machine, self._options.config
+        opener = ReplicaOpener(
+            broker_id=config.node_id,
+            engines=self.replicas.engines,
+            elections=options.elections,
+            config=lambda: self._published.config,
+            stages=self.stages,
+            tiers=Tiers(self.tier),
+            clock=machine.clock,
+            random=machine.random,
+            producer_id_expiration_ms=config.get_int("producer.id.expiration.ms"),
+            known_directory=self._known_directory,
+        )
+        return ReplicaLifecycle(self.replicas, opener, on_leader_changed=events.leader_changed)
+
+    def _make_engines(self) -> dict[str, StorageEngine]:
+        options, config = self._options, self._options.config
+        if keeps_nothing(config, options.storages.keys()):
+            return {}
+        choose_offer(options.storages, config.storage, "storage", "odradek.storage")
+        choose_offer(options.elections, config.get_text("odradek.election"), "election", "odradek.election")
+        return {name: self._make_engine(name, factory) for name, factory in options.storages.items()}
+
+    def _make_engine(self, name: str, factory: StorageFactory) -> StorageEngine:
+        machine, config = self._machine, self._options.config
+        plugin = self._options.plugins.owners.get(("storage", name), "")
+        context = StorageContext(
+            log_dirs=config.log_dirs,
+            node_id=config.node_id,
+            cluster_id=config.get_text("odradek.cluster.id"),
+            settings=self._view.settings(plugin),
+            now_ms=machine.clock.now_ms,
+            monotonic_ms=machine.clock.monotonic_ms,
+            random=machine.random,
+            new_id=machine.ids.new_id,
+            files=machine.files,
+            reserved_dirs=config.reserved_dirs,
+        )
+        try:
+            engine = factory(context)
+        except OdradekError:
+            raise
+        except Exception as error:
+            raise failed(plugin, f"the engine of storage {name!r} cannot be made", error) from error
+        check_made(engine, StorageEngine, f"the engine of storage {name!r}", factory)
+        return engine
+
+    def _known_directory(self, topic_id: UUID, partition: int) -> UUID:
+        return directory_of(self._published.image, topic_id, partition, self._options.config.node_id)
+
+    def log_dir_ids(self) -> list[UUID]:
+        """Return the ids of the working log directories."""
+        return [
+            info.directory_id
+            for engine in self.replicas.engines.values()
+            for info in engine.log_dirs()
+            if not info.error
+        ]
+
+    def services(self) -> Iterator[tuple[str, Callable[..., Awaitable[None]]]]:
+        """Iterate over what runs while the broker serves, with names."""
+        yield "flushes", self.flushes.run
+        yield "moves of logs", self.log_moves.run
+        yield "upkeep", self.upkeep.run
+        yield "retention", self.retention.run
+        yield "compaction", self.compactor.run
+        yield "directory reports", self.directory_reports.run
+
+    def close(self) -> None:
+        """Keep everything and close all logs, as cleanly shut down."""
+        self.lifecycle.close()
+
+
+def retention_settings(config: BrokerConfig) -> RetentionSettings:
+    """Pick what Retention needs: who has logs looked at often wants it from the start, unless they say otherwise."""
+    delay = "log.initial.task.delay.ms"
+    return RetentionSettings(
+        check_interval_ms=config.get_int("log.retention.check.interval.ms"),
+        initial_delay_ms=config.get_int(delay) if config.is_set(delay) else None,
+    )
+
+
+def upkeep_settings(config: BrokerConfig) -> UpkeepSettings:
+    """Return how often the upkeep works."""
+    return UpkeepSettings(
+        checkpoint_interval_ms=config.get_int("replica.high.watermark.checkpoint.interval.ms"),
+        snapshot_interval_ms=config.get_int("log.flush.offset.checkpoint.interval.ms"),
+        producer_expiration_interval_ms=config.get_int("producer.id.expiration.check.interval.ms"),
+        flush_check_interval_ms=config.get_int("log.flush.scheduler.interval.ms"),
+    )

@@ -1,0 +1,174 @@
+"""Shell: the metadata of one broker: its log and who writes it, the newest image, and replicas that follow it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..controller.rules import ControllerRules
+from ..dispatch.controller_call import MetadataLogCall
+from ..errors import StorageError
+from ..metadata.cluster_view import metadata_change
+from ..metadata.config_warnings import ConfigWarnings
+from ..types import METADATA_TOPIC, ZERO_ID, TopicIdPartition
+from .metadata_follower import MetadataFollower
+from .metadata_opening import load_metadata_log
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
+    from uuid import UUID
+
+    from ..controller.metadata_log import MetadataLog
+    from ..coordinator.runtimes import CoordinatorRuntimes
+    from ..machine.machine import Machine
+    from ..metadata.image import MetadataDelta, MetadataImage
+    from ..metadata.published_image import PublishedImage
+    from ..wire.messages.api_19_create_topics import CreateTopicsRequest, CreateTopicsResponse
+    from .log_parts import LogParts
+    from .options import BrokerOptions
+
+
+class ControllerCalls:
+    """How the broker's own parts ask the controller; made before the log that answers, which is attached.
+
+    Attributes:
+        log: Attached when it was read.
+    """
+
+    def __init__(self, node_id: int) -> None:
+        """Make calls of a broker that knows no controller yet."""
+        self._node_id = node_id
+        self.log: MetadataLog | None = None
+        self.submit = MetadataLogCall(self.opened).submit
+
+    def opened(self) -> MetadataLog:
+        """Return the metadata log, once it was read."""
+        assert self.log is not None, "the metadata log is asked for before it was read"
+        return self.log
+
+    async def create_topics(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
+        """Have the controller create topics; what CreateTopics answers."""
+        return await self.submit(lambda controller, _now_ms: controller.create_topics(request))
+
+    async def assign_directories(self, directories: Mapping[tuple[UUID, int], UUID]) -> None:
+        """Have the controller note in which directories replicas of this broker lie."""
+        node_id = self._node_id
+        await self.submit(lambda controller, _now_ms: controller.assign_directories(node_id, directories))
+
+
+class MetadataParts:
+    """Life: made, `load`, then `log.run` as a task and `log.register`; `follow`. Owned by the broker.
+
+    Attributes:
+        published: The newest image and configuration, for all who read.
+        calls: How the broker's own parts ask the controller.
+        rules: The controller's collaborators.
+        follower: Has replicas follow the images.
+    """
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        machine: Machine,
+        published: PublishedImage,
+        calls: ControllerCalls,
+        logs: LogParts,
+    ) -> None:
+        """Make them; reads nothing."""
+        config = options.config
+        self._options, self._machine, self._logs = options, machine, logs
+        self.published, self.calls = published, calls
+        self.rules = ControllerRules(
+            node_id=config.node_id,
+            config=config,
+            elections=options.elections,
+            ids=machine.ids,
+            random=machine.random,
+            internal_topics=logs.replicas.internal_topics,
+            has_storage=bool(logs.replicas.engines),
+        )
+        self.follower = MetadataFollower(
+            config,
+            lifecycle=logs.lifecycle,
+            internal_topics=logs.replicas.internal_topics,
+            stages=logs.stages,
+            published=published,
+            clock=machine.clock,
+            on_opened=logs.directory_reports.wake,
+        )
+        self.follower.config_listeners.append(lambda _config: logs.compactor.settings_altered())
+
+    @property
+    def log(self) -> MetadataLog:
+        """The metadata log, once `load` has read it."""
+        return self.calls.opened()
+
+    def load(self) -> None:
+        """Read the metadata; the log directories are taken.
+
+        Raises:
+            StorageError: There are logs and no metadata; nothing was changed.
+            CorruptionError: The metadata log is damaged; nothing was changed.
+            ConfigError: The data is another cluster's.
+        """
+        options, machine, logs = self._options, self._machine, self._logs
+        if not logs.lifecycle.has_found_metadata(options.config.storage):
+            self._check_nothing_is_lost("no metadata log")
+        metadata = load_metadata_log(
+            config=options.config,
+            live_config=lambda: self.published.config,
+            engines=logs.replicas.engines,
+            elections=options.elections,
+            rules=self.rules,
+            machine=machine,
+        )
+        if not metadata.image.cluster_id:
+            self._check_nothing_is_lost("an empty metadata log")
+        self.published.image = metadata.image
+        metadata.add_listener(self._publish)  # the first: who is told after it finds the newest image there
+        self.calls.log = metadata
+
+    def _publish(self, _delta: MetadataDelta, image: MetadataImage) -> None:
+        self.published.image = image
+
+    def _check_nothing_is_lost(self, found: str) -> None:
+        """Refuse to begin anew beside logs: to empty metadata they would all be strays, and their topics gone."""
+        logs = self._logs.lifecycle.found_logs()
+        if logs and not self._options.keeps_strays:
+            names = ", ".join(map(str, logs[:3]))
+            raise StorageError(
+                f"there are logs ({names}{', ...' if len(logs) > 3 else ''}) and {found} in storage "
+                f"{self._options.config.storage!r}, and nothing was changed: is a disk of log.dirs not mounted, or a "
+                "directory left out? Where the metadata is lost, take the logs in by `odradek topics adopt`"
+            )
+
+    def follow(self, coordinators: CoordinatorRuntimes) -> None:
+        """Open this broker's replicas of every topic there is, and follow the metadata from now on."""
+        image = self.published.image
+        if not self._options.keeps_strays:
+            self._logs.lifecycle.set_strays_aside(lambda partition: is_known(image, partition))
+        self.follower.open_topics()
+        # Not before: a change would be followed with the configuration of the start.
+        self.log.add_listener(self.follower.changed)
+        self.log.add_listener(lambda delta, image: coordinators.metadata_changed(metadata_change(delta, image)))
+        self._logs.log_moves.go_on()
+
+    def warn_of_configs(self, *, is_internal: Callable[[str], bool]) -> None:
+        """Tell of configs without effect that are set from now on."""
+        warnings = ConfigWarnings(self._options.config.registry, self.published.image, is_internal=is_internal)
+        self.log.add_listener(warnings.changed)
+
+    def services(self) -> Iterator[tuple[str, Callable[..., Awaitable[None]]]]:
+        """Iterate over what runs while the broker serves, with names."""
+        yield "topic opener", self.follower.opener.run
+
+
+def is_known(image: MetadataImage, partition: TopicIdPartition) -> bool:
+    """Return whether a log on disk belongs to the metadata log or to a partition of an image."""
+    if partition.topic == METADATA_TOPIC:
+        return True
+    topic = image.topics_by_name.get(partition.topic)
+    return (
+        topic is not None
+        and partition.topic_id in (topic.topic_id, ZERO_ID)
+        and partition.partition < len(topic.partitions)
+    )

@@ -1,0 +1,186 @@
+"""Shell: what answers requests: the router with its handlers, coordinators, and requests that wait."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from ..coordinator.runtimes import CoordinatorRuntimes
+from ..dispatch.fetch_session import FetchSessionCache
+from ..dispatch.handlers.api_00_produce import ProduceHandler
+from ..dispatch.handlers.api_22_init_producer_id import ProducerIdSource
+from ..dispatch.produce_admission import AdmissionSettings, ProduceAdmission
+from ..dispatch.request_operation import RequestOperation
+from ..dispatch.router import Router
+from ..machine.long_work import LongWork
+from ..metadata.topic_maker import TopicMaker
+from ..partitions.marker_writer import LocalMarkerWriter
+from ..purgatory import clockwork
+from ..purgatory.purgatory import Purgatory
+from ..purgatory.timing_wheel import TimingWheel
+from ..wire.messages.api_19_create_topics import CreatableTopic
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    from ..config.broker import BrokerConfig
+    from ..contracts.transactions import Transactions
+    from ..machine.clock import Clock
+    from ..machine.machine import Machine
+    from ..network.connection import Connection
+    from ..purgatory.delayed_operation import DelayedOperation
+    from .log_parts import LogParts
+    from .metadata_parts import MetadataParts
+    from .options import BrokerOptions
+    from .plugin_view import PluginView
+    from .replica_events import ReplicaEvents
+
+log = logging.getLogger(__name__)
+
+
+class WaitingRequests:
+    """Where requests wait for replicas, and for time. Made before the replicas, which wake them.
+
+    Attributes:
+        wheel: What is to happen at a time.
+        produce: Produce requests with acks=all, and markers.
+        fetch: Fetch requests that found too little.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        """Make them with nobody waiting; the wheel begins now."""
+        self._clock = clock
+        self.wheel = TimingWheel(now_ms=clock.monotonic_ms())
+        self.produce = Purgatory("Produce", self.wheel, on_error=report_operation_error)
+        self.fetch = Purgatory("Fetch", self.wheel, on_error=report_operation_error)
+
+    def connection_closed(self, connection: Connection) -> None:
+        """Forget what a connection waits for."""
+        self.produce.cancel_for(connection)
+        self.fetch.cancel_for(connection)
+
+    async def run(self, **options: Any) -> None:
+        """Let time pass for them, until cancelled."""
+        await clockwork.run(self.wheel, self._clock, **options)
+
+
+class RequestParts:
+    """Life: made, `add_handlers`, then the services; `end_waits` when the broker stops, `close`. Owned by the broker.
+
+    Attributes:
+        waiting: Requests that wait.
+        sessions: Fetch sessions.
+        coordinators: The runtimes of the plugins' coordinators.
+        transactions: The transaction coordinator, None when no active plugin has one.
+        marker_writer: Brings the ends of transactions to partitions.
+        producer_ids: Gives out producer ids.
+        topic_maker: Makes topics that somebody asked for.
+        long_work: Does what is too long for the reactor.
+        produce: The handler of Produce, which has a turn's end of its own.
+        router: Brings each request to its handler.
+    """
+
+    def __init__(
+        self,
+        options: BrokerOptions,
+        machine: Machine,
+        view: PluginView,
+        waiting: WaitingRequests,
+        events: ReplicaEvents,
+        logs: LogParts,
+        metadata: MetadataParts,
+    ) -> None:
+        """Make all of them; the router knows no handler yet.
+
+        Raises:
+            PluginError: A plugin's coordinator cannot be used.
+        """
+        config, published, clock = options.config, metadata.published, machine.clock
+        replicas, writes = logs.replicas, logs.writes
+        self._published = published
+        self.waiting = waiting
+        self.sessions = FetchSessionCache(
+            slots=config.get_int("max.incremental.fetch.session.cache.slots"), random_source=machine.random
+        )
+        self.producer_ids = ProducerIdSource(broker_id=config.node_id, submit=metadata.calls.submit)
+        self.coordinators = CoordinatorRuntimes(
+            options.plugins.coordinators(view),
+            replicas=replicas,
+            writes=writes,
+            clock=clock,
+            wheel=waiting.wheel,
+            config=lambda: published.config,
+            topic_partitions=published.partitions_count,
+            want_turn=events.staged,
+            threads=machine.threads,
+        )
+        self.transactions: Transactions | None = self.coordinators.transactions()
+        self.marker_writer = LocalMarkerWriter(
+            replicas=replicas,
+            writes=writes,
+            purgatory=waiting.produce,
+            clock=clock,
+            timeout_ms=lambda: published.config.get_int("request.timeout.ms"),
+            owner_of=self.coordinators.owner_of,
+        )
+        self.topic_maker = TopicMaker(metadata.calls.create_topics, self._topic_to_make)
+        self.long_work = LongWork(machine.threads)
+        self.produce = ProduceHandler(
+            replicas=replicas,
+            writes=writes,
+            purgatory=waiting.produce,
+            clock=clock,
+            admission=ProduceAdmission(
+                transactions=lambda: self.transactions,
+                settings=lambda: admission_settings(published.config),
+                purgatory=waiting.produce,
+                clock=clock,
+            ),
+            begin_long_work=self.long_work.begin,
+        )
+        self.router = Router(
+            timer=machine.timer,
+            turn_enders=(self.coordinators.turn_ended, writes.write_staged, self.produce.turn_ended),
+            on_connection_closed=waiting.connection_closed,
+        )
+
+    def _topic_to_make(self, name: str) -> CreatableTopic:
+        """Return how a topic is created that somebody asked for: as its coordinator wants it, else with defaults."""
+        internal = self.coordinators.topic_to_create(name, len(self._published.image.live_brokers()))
+        return internal or CreatableTopic(name=name, num_partitions=-1, replication_factor=-1)
+
+    def services(self) -> Iterator[tuple[str, Callable[..., Awaitable[None]]]]:
+        """Iterate over what runs while the broker serves, with names."""
+        yield "clockwork", self.waiting.run
+        yield "router", self.router.run
+        yield "long work", self.long_work.run
+        yield "topic maker", self.topic_maker.run
+        if self.coordinators.by_topic:
+            yield "coordinator loading", self.coordinators.loader.run
+
+    def end_waits(self) -> None:
+        """Answer requests that wait for other requests: the broker stops, there will be none."""
+        self.waiting.fetch.expire_all()
+        self.coordinators.release_parked()
+
+    def close(self) -> None:
+        """Let the coordinators end."""
+        self.coordinators.close()
+
+
+def report_operation_error(operation: DelayedOperation, error: Exception) -> None:
+    """Log that a waiting request failed. One that cannot be ended costs its connection; others wait for their time."""
+    log.error("%r failed: %s", operation, error, exc_info=error)
+    if operation.outcome is not None and isinstance(operation, RequestOperation):
+        operation.fail("internal failure")
+
+
+def admission_settings(config: BrokerConfig) -> AdmissionSettings:
+    """Return how transactional batches are admitted."""
+    return AdmissionSettings(
+        verifies=config.get_bool("transaction.partition.verification.enable"),
+        retry_pause_ms=config.get_int("add.partitions.to.txn.retry.backoff.ms"),
+        retry_ms_max=min(
+            config.get_int("add.partitions.to.txn.retry.backoff.max.ms"), config.get_int("request.timeout.ms")
+        ),
+    )
