@@ -143,7 +143,8 @@ def fill(topic: CompactedTopic) -> None:
 
 def compaction_operations(directory: Path) -> tuple[int, int]:
     """Return the first and the last number of the operations that a compaction does."""
-    directory.mkdir()
+    directory = directory / "before"  # as deep as where it is to crash: whether each parent is there is asked, too
+    directory.mkdir(parents=True)
     files = FaultyFiles(directory)
     topic = CompactedTopic(directory, files=files)
     fill(topic)
