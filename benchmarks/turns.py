@@ -102,7 +102,7 @@ class Bench:
         """Return what makes a turn with so many connections ready, each of them in its turn."""
         loop = self.loop
         # The benchmark is the reactor's own task here.
-        poll = loop._epoll.poll  # type: ignore[attr-defined]  # noqa: SLF001
+        poll = loop.poller.poll  # type: ignore[attr-defined]
 
         def turn() -> int:
             count = len(self.clients)

@@ -63,6 +63,9 @@ class Context:
     api_version: int = VERSION
     connection: object = None
 
+    def hold(self) -> None:
+        """Keep what the request was made of: here nobody takes it away."""
+
     def reply(self, answer: FetchResponse) -> None:
         """Take the answer of a fetch that waited."""
         self.answers.append(answer)
