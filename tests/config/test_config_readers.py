@@ -14,14 +14,14 @@ ROOT = Path(__file__).parents[2]
 ACTS_OF_BROKER = {
     # key: the file and the piece of code without which the key would do nothing
     "add.partitions.to.txn.retry.backoff.max.ms": (
-        "kernel/broker/parts.py",
+        "kernel/broker/request_parts.py",
         'get_int("add.partitions.to.txn.retry.backoff.max.ms")',
     ),
     "add.partitions.to.txn.retry.backoff.ms": (
-        "kernel/broker/parts.py",
+        "kernel/broker/request_parts.py",
         'get_int("add.partitions.to.txn.retry.backoff.ms")',
     ),
-    "advertised.listeners": ("kernel/broker/broker.py", "listener.advertised(port, machine)"),
+    "advertised.listeners": ("kernel/broker/broker.py", "listener.advertised(port, host_name)"),
     "auto.create.topics.enable": ("kernel/dispatch/handlers/api_03_metadata.py", "self._may_create_topics()"),
     "broker.id": ("kernel/config/settings.py", 'static["node.id"] = broker'),
     "broker.rack": ("kernel/controller/placement.py", ".rack"),
@@ -98,7 +98,7 @@ ACTS_OF_BROKER = {
         'get_float("log.cleaner.io.max.bytes.per.second")',
     ),
     "replica.alter.log.dirs.io.max.bytes.per.second": (
-        "kernel/broker/parts.py",
+        "kernel/broker/log_parts.py",
         'get_int("replica.alter.log.dirs.io.max.bytes.per.second")',
     ),
     "log.cleaner.threads": ("kernel/cleanup/compactor.py", 'get_int("log.cleaner.threads")'),
@@ -141,7 +141,7 @@ ACTS_OF_BROKER = {
         "kernel/broker/handlers.py",
         'get_int("remote.list.offsets.request.timeout.ms")',
     ),
-    "remote.log.storage.system.enable": ("kernel/broker/parts.py", 'get_bool("remote.log.storage.system.enable")'),
+    "remote.log.storage.system.enable": ("kernel/broker/log_parts.py", 'get_bool("remote.log.storage.system.enable")'),
     "max.connections": ("kernel/network/loop.py", "self.settings.connections_max"),
     "max.connections.per.ip": ("kernel/network/loop.py", "self.settings.connections_per_ip_max"),
     "max.connections.per.ip.overrides": ("kernel/network/loop.py", "self.settings.connections_per_ip_overrides"),
@@ -174,8 +174,8 @@ ACTS_OF_BROKER = {
         "kernel/partitions/upkeep.py",
         "settings.checkpoint_interval_ms",
     ),
-    "socket.listen.backlog.size": ("kernel/network/listener.py", "listen(settings.backlog)"),
-    "socket.receive.buffer.bytes": ("kernel/network/listener.py", "SO_RCVBUF, settings.receive_buffer_bytes"),
+    "socket.listen.backlog.size": ("kernel/network/listener.py", "backlog=settings.backlog"),
+    "socket.receive.buffer.bytes": ("kernel/network/listener.py", "receive_buffer_bytes=settings.receive_buffer_bytes"),
     "socket.request.max.bytes": ("kernel/network/listener.py", "request_limit_bytes"),
     "socket.send.buffer.bytes": ("kernel/network/listener.py", "SO_SNDBUF, settings.send_buffer_bytes"),
     "ssl.client.auth": ("kernel/network/tls.py", "_VERIFY_MODES[settings.client_auth]"),
@@ -194,13 +194,13 @@ ACTS_OF_BROKER = {
         "plugins/transactions/coordinator.py",
         'get_int("transaction.abort.timed.out.transaction.cleanup.interval.ms")',
     ),
-    "request.timeout.ms": ("kernel/broker/parts.py", 'get_int("request.timeout.ms")'),
+    "request.timeout.ms": ("kernel/broker/request_parts.py", 'get_int("request.timeout.ms")'),
     "transaction.max.timeout.ms": (
         "plugins/transactions/coordinator.py",
         'get_int("transaction.max.timeout.ms")',
     ),
     "transaction.partition.verification.enable": (
-        "kernel/broker/parts.py",
+        "kernel/broker/request_parts.py",
         'get_bool("transaction.partition.verification.enable")',
     ),
     "transaction.remove.expired.transaction.cleanup.interval.ms": (
