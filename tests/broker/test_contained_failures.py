@@ -27,8 +27,8 @@ from odradek.kernel.wire.messages.api_19_create_topics import (
 )
 from odradek.kernel.wire.messages.api_60_describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from odradek.testing.running_broker import running_broker
+from tests.partitions.hosted import Hosted
 
-from ..dispatch.hosted import Hosted
 from ..dispatch.memory_client import MemoryClient
 from .broker_process import Client, batch_of
 from .test_process import create, fetch, produce

@@ -32,7 +32,7 @@ from odradek.kernel.records.control import (
 from odradek.kernel.records.reader import read_batch
 from odradek.kernel.records.record import Headers
 from odradek.plugins.cleanup import odradek_cleanup_policies
-from tests.dispatch.hosted import Hosted
+from tests.partitions.hosted import Hosted
 
 TOPIC = "t"
 MEMORY = 1 << 20

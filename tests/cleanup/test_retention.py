@@ -20,7 +20,7 @@ from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.types import IsolationLevel
 from odradek.plugins.cleanup.delete import DeletePolicy
 from odradek.testing.far_tier import FarTier
-from tests.dispatch.hosted import Hosted
+from tests.partitions.hosted import Hosted
 
 SMALL = LogConfig(segment_bytes=200)
 EVERYTHING = CleanupSettings()

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from .hosted import Hosted
+from tests.partitions.hosted import Hosted
 
 
 @pytest.fixture

@@ -39,8 +39,8 @@ from odradek.kernel.wire.messages.api_01_fetch import (
     FetchTopic,
     PartitionData,
 )
+from tests.partitions.hosted import Hosted
 
-from .hosted import Hosted
 from .memory_client import MemoryClient
 
 

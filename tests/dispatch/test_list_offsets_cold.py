@@ -25,9 +25,9 @@ from odradek.kernel.wire.messages.api_02_list_offsets import (
     ListOffsetsTopic,
 )
 from odradek.kernel.wire.special_timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, MAX_TIMESTAMP
+from tests.partitions.hosted import Hosted
 
 from ..records.bombs import NOW, RECORD, batch_around
-from .hosted import Hosted
 
 CONTEXT = cast("RequestContext", SimpleNamespace(api_version=7))
 

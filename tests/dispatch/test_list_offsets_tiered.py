@@ -28,8 +28,7 @@ from odradek.kernel.wire.messages.api_02_list_offsets import (
     ListOffsetsTopic,
 )
 from odradek.testing.far_tier import FarLog, FarTier
-
-from .hosted import Hosted
+from tests.partitions.hosted import Hosted
 
 CONTEXT = cast("RequestContext", SimpleNamespace(api_version=11))
 TIERED = TierSettings(-1, -1, remote_log_copy_disable=False, cleanup=CleanupSettings())

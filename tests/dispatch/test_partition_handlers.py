@@ -22,9 +22,8 @@ from odradek.kernel.wire.messages import api_23_offset_for_leader_epoch as leade
 from odradek.kernel.wire.messages import api_34_alter_replica_log_dirs as alter_dirs
 from odradek.kernel.wire.messages import api_35_describe_log_dirs as describe_dirs
 from odradek.kernel.wire.messages import api_61_describe_producers as describe_producers
+from tests.partitions.hosted import Hosted
 from tests.waiting import until_async
-
-from .hosted import Hosted
 
 CONTEXT = cast("RequestContext", None)
 """None of these handlers looks at it."""

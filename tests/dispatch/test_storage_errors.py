@@ -18,8 +18,7 @@ from odradek.kernel.wire.messages import api_02_list_offsets as list_offsets
 from odradek.kernel.wire.messages import api_21_delete_records as delete_records
 from odradek.kernel.wire.messages import api_23_offset_for_leader_epoch as leader_epoch
 from odradek.plugins.storage_segment.log import SegmentLog
-
-from .hosted import Hosted
+from tests.partitions.hosted import Hosted
 
 CONTEXT = cast("RequestContext", SimpleNamespace(api_version=5))
 

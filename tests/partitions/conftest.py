@@ -1,7 +1,9 @@
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from .hosted import Hosted
 
 
 @pytest.fixture
@@ -13,3 +15,10 @@ def golden_bytes() -> Callable[[str], bytes]:
         return bytes.fromhex("".join(line for line in lines if not line.startswith("#")))
 
     return read
+
+
+@pytest.fixture
+def hosted(tmp_path: Path) -> Iterator[Hosted]:
+    hosted = Hosted(tmp_path)
+    yield hosted
+    hosted.lifecycle.close()

@@ -13,7 +13,8 @@ from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.machine.turnstile import SLICE_STEPS, run_at_once
 from odradek.kernel.partitions.producer_snapshot import ProducerSnapshotEntry
 from odradek.kernel.partitions.replica import Replica
-from tests.dispatch.hosted import Hosted
+
+from .hosted import Hosted
 
 MANY = 3 * SLICE_STEPS
 

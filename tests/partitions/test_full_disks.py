@@ -17,8 +17,9 @@ from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.replica import Replica
 from odradek.plugins.cleanup.delete import DeletePolicy
-from tests.dispatch.hosted import Hosted
 from tests.plugins.storage_segment.full_disk import FullDisk
+
+from .hosted import Hosted
 
 SEGMENTS_OF_TWO = LogConfig(segment_bytes=200)
 

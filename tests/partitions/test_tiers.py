@@ -21,7 +21,8 @@ from odradek.kernel.partitions.producer_snapshot import decode_snapshot
 from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.types import IsolationLevel, TopicIdPartition
 from odradek.testing.far_tier import FarLog, FarTier
-from tests.dispatch.hosted import Hosted, unlimited
+
+from .hosted import Hosted, unlimited
 
 TIERED = TierSettings(-1, -1, remote_log_copy_disable=False, cleanup=CleanupSettings())
 NO_COPY = TierSettings(-1, -1, remote_log_copy_disable=True, cleanup=CleanupSettings())

@@ -16,8 +16,8 @@ from odradek.kernel.partitions.producer_snapshot import SNAPSHOT_KIND, ProducerS
 from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.partitions.unkept_snapshots import UNKEPT_MAX
 from odradek.testing.far_tier import FarLog, FarTier
-from tests.dispatch.hosted import Hosted
 
+from .hosted import Hosted
 from .test_upkeep import do, upkeep_of
 
 MANY = 2 * SLICE_STEPS + 1

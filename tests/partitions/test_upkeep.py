@@ -28,7 +28,8 @@ from odradek.kernel.wire.messages.api_21_delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from tests.dispatch.hosted import Hosted
+
+from .hosted import Hosted
 
 SETTINGS = UpkeepSettings(
     checkpoint_interval_ms=5_000,

@@ -22,7 +22,8 @@ from odradek.kernel.records.batch import read_header
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.validation import ValidationRules
 from odradek.plugins.storage_segment.engine import SegmentEngine
-from tests.partitions.local_replicas import make_replicas, nothing
+
+from .local_replicas import make_replicas, nothing
 
 PLAIN = LogConfig()
 
