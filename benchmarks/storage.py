@@ -18,6 +18,7 @@ import uuid
 from pathlib import Path
 
 from odradek.kernel.api import LogConfig, OsFiles, StorageContext, TopicIdPartition
+from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.plugins.storage_segment.engine import SegmentEngine
 from odradek.plugins.storage_segment.log import SegmentLog
 from odradek.testing.batches import make_batch
@@ -40,6 +41,7 @@ def make_engine(directory: Path) -> SegmentEngine:
             random=source,
             new_id=lambda: uuid.UUID(int=source.getrandbits(128)),
             files=OsFiles(),
+            threads=SystemThreads(),
         )
     )
     engine.start()

@@ -32,6 +32,7 @@ from odradek.kernel.dispatch.handlers.api_01_fetch import FetchHandler
 from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.machine.files import OsFiles
 from odradek.kernel.machine.ids import RandomIds
+from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.partitions.leading import append_as_leader
 from odradek.kernel.partitions.replica import Replica, TopicSettings
 from odradek.kernel.partitions.replica_lifecycle import ReplicaLifecycle
@@ -91,6 +92,7 @@ class House:
             random=random.Random(0),
             new_id=RandomIds(random.Random(0)).new_id,
             files=OsFiles(),
+            threads=SystemThreads(),
         )
         self.purgatory = Purgatory("Fetch", TimingWheel(now_ms=clock.monotonic_ms()), on_error=report)
         engines = {"segment": SegmentEngine(context)}

@@ -170,6 +170,7 @@ class LogParts:
             random=machine.random,
             new_id=machine.ids.new_id,
             files=machine.files,
+            threads=machine.threads,
             reserved_dirs=config.reserved_dirs,
         )
         try:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..machine.files import Files
+    from ..machine.threads import Threads
     from ..types import Buffer, TopicIdPartition
     from .disk_work import DiskWork, LogMove
     from .log_values import EpochEnd, FoundLog, LogDirInfo, RecordsData, SegmentInfo
@@ -473,6 +474,7 @@ class StorageContext:
         random: For jitter.
         new_id: Makes directory ids.
         files: The file system; everything that is kept goes through it, so that tests can make disks fail.
+        threads: For what a start or an end has much of; what runs meanwhile is a `DiskWork`.
         reserved_dirs: More directories, in which only logs lie that were opened with them as `log_dir`, as the
             metadata log with `metadata.log.dir`; no other log is put there, and `StorageEngine.log_dirs` hides them.
     """
@@ -486,6 +488,7 @@ class StorageContext:
     random: RandomSource
     new_id: NewId
     files: Files
+    threads: Threads
     reserved_dirs: Sequence[str] = ()
 
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar, TypeVarTuple, Unp
 import trio
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import FrameType
 
 A = TypeVarTuple("A")
+Item = TypeVar("Item")
 T = TypeVar("T")
 
 
@@ -54,6 +55,14 @@ class Threads(Protocol):
 
         Cancelled before a thread is free, nothing happens. Later the function goes on: it is waited for, or left to its
         thread where `abandon_on_cancel` says so.
+        """
+        ...
+
+    def map(self, function: Callable[[Item], T], items: Sequence[Item], *, count: int) -> list[T]:
+        """Call a function with each item on up to `count` threads beside each other; block until all is done.
+
+        Returns:
+            The results, in the order of the items.
         """
         ...
 

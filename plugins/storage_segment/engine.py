@@ -126,7 +126,7 @@ class SegmentEngine:
             except StorageError as exc:
                 _logger.error("%s", exc)  # an operator's error, told by its text
                 unclean.add(self._homes[partition].name)
-        errors = run_all([work for _, work in begun])
+        errors = run_all([work for _, work in begun], self._context.threads)
         for (partition, work), error in zip(begun, errors, strict=True):
             try:
                 work.finish(error)

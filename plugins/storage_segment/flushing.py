@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from odradek.kernel.api import Files
+    from odradek.kernel.api import Files, Threads
 
     from .segment import Segment
 
@@ -81,14 +81,11 @@ class LogFlush:
         self.owner.end_flush(self, error)
 
 
-def run_all(works: Sequence[LogFlush]) -> list[Exception | None]:
+def run_all(works: Sequence[LogFlush], threads: Threads) -> list[Exception | None]:
     """Run works and return what each raised; many of them beside each other, which a file system commits together."""
     if len(works) <= FEW:
         return [_outcome(work) for work in works]
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(THREADS, thread_name_prefix="closing logs") as threads:
-        return list(threads.map(_outcome, works))
+    return threads.map(_outcome, works, count=THREADS)
 
 
 def _outcome(work: LogFlush) -> Exception | None:

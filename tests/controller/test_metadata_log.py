@@ -65,6 +65,7 @@ class Storage:
                 random=random.Random(1),
                 new_id=RandomIds(random.Random(1)).new_id,
                 files=self.files,
+                threads=SystemThreads(),
             )
         )
         self.engine.start()

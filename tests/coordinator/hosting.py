@@ -72,6 +72,7 @@ class World:
             random=random.Random(0),
             new_id=RandomIds(random.Random(0)).new_id,
             files=files or OsFiles(),
+            threads=SystemThreads(),
         )
         engine: StorageEngine = SegmentEngine(context) if directory else MemoryEngine(context)
         self.replicas, self.lifecycle, self.writes = make_replicas(

@@ -84,6 +84,7 @@ class Hosted:
                 random=random.Random(0),
                 new_id=RandomIds(random.Random(0)).new_id,
                 files=self.files,
+                threads=SystemThreads(),
             )
         )
 

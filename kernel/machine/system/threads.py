@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import sys
 import threading
-from typing import TYPE_CHECKING, NoReturn, TypeVarTuple, Unpack
+from typing import TYPE_CHECKING, NoReturn, TypeVar, TypeVarTuple, Unpack
 
 import trio
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import FrameType
 
     from ..threads import Silence
 
 A = TypeVarTuple("A")
+Item = TypeVar("Item")
+T = TypeVar("T")
 
 
 class SystemThreads:
@@ -22,6 +24,13 @@ class SystemThreads:
 
     run_sync = staticmethod(trio.to_thread.run_sync)
     new_event = staticmethod(threading.Event)
+
+    def map(self, function: Callable[[Item], T], items: Sequence[Item], *, count: int) -> list[T]:
+        """See `Threads.map`."""
+        from concurrent.futures import ThreadPoolExecutor  # for a broker's end, not its start
+
+        with ThreadPoolExecutor(count) as pool:
+            return list(pool.map(function, items))
 
     async def watch_run(self, on_silence: Callable[[Silence], None], *, pause_s: float, limit_s: float) -> NoReturn:
         """See `Threads.watch_run`; the thread ends soon after."""

@@ -17,6 +17,7 @@ from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.machine.files import OsFiles
 from odradek.kernel.machine.ids import RandomIds
 from odradek.kernel.machine.system.machine import real_machine
+from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.metadata.cluster_view import ImageView
 from odradek.kernel.metadata.image import MetadataImage
 from odradek.kernel.network.statistics import NetworkStatistics
@@ -121,6 +122,7 @@ def memory_replicas(*topics: str) -> LocalReplicas:
         random=random.Random(0),
         new_id=RandomIds(random.Random(0)).new_id,
         files=OsFiles(),
+        threads=SystemThreads(),
     )
     local = make_replicas(clock, {"memory": MemoryEngine(context)})
     for topic in topics:

@@ -13,6 +13,7 @@ import pytest
 from odradek.kernel.contracts.disk_work import do_now
 from odradek.kernel.contracts.storage import NO_LIMIT, LogConfig, StorageContext
 from odradek.kernel.machine.files import OsFiles
+from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.records.batch import read_header
 from odradek.kernel.types import TopicIdPartition
 
@@ -57,6 +58,7 @@ def make_context(
         random=source,
         new_id=lambda: uuid.UUID(int=source.getrandbits(128)),
         files=files or OsFiles(),
+        threads=SystemThreads(),
     )
 
 
