@@ -11,7 +11,7 @@ from pathlib import Path
 
 from odradek.testing import contracts
 
-PAGE = Path(__file__).parents[2] / "docs/writing-a-plugin.md"
+PAGE = Path(__file__).parents[3] / "docs/writing-a-plugin.md"
 ROW = re.compile(r"^\| `(\w+Contract)` \| `(\w+)` \| `([^`]+)` \|", re.MULTILINE)
 
 
