@@ -32,10 +32,12 @@ from odradek.kernel.cleanup.workers import (
     start_worker,
 )
 from odradek.kernel.contracts.cleanup import CleanupPlan, CleanupPolicy, Compaction, LogState
+from odradek.kernel.machine.machine import Machine
 from odradek.kernel.machine.system.machine import real_machine
 from odradek.kernel.machine.system.processes import SystemProcess, SystemProcesses
 from odradek.kernel.machine.system.threads import SystemThreads
 from tests.cleanup.compacted import CompactedTopic
+from tests.machines import machine_with
 from tests.waiting import until_async
 
 
@@ -134,6 +136,23 @@ def offsets(topic: CompactedTopic) -> list[int]:
 def test_a_process_compacts(topic: CompactedTopic) -> None:
     assert topic.compact(compactor_of(topic))
     assert offsets(topic) == [1, 2]
+
+
+def test_a_thread_writes_what_a_process_writes(topic: CompactedTopic) -> None:
+    """What a machine without processes does with the same job."""
+    job = job_of(topic)
+
+    def done_by(machine: Machine) -> tuple[list[Step], dict[str, bytes]]:
+        worker = start_worker(job, machine)
+        steps = [worker.next_step(), worker.next_step()]
+        worker.close()
+        cleaned = sorted(Path(topic.replica.log.log_dir).glob("*/*.cleaned*"))
+        return steps, {path.name: path.read_bytes() for path in cleaned}
+
+    by_process, by_thread = done_by(real_machine()), done_by(machine_with(processes=None))
+
+    assert by_process == by_thread
+    assert by_thread[1]
 
 
 def test_dead_workers_are_told_of_and_started_again_after_growing_pauses(
