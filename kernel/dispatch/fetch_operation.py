@@ -124,6 +124,7 @@ def read_targets(
     *,
     is_incremental: bool,
     only: Container[FetchTarget] | None = None,
+    into: FetchResult | None = None,
 ) -> FetchResult:
     """Read every target once, in order, within the limits.
 
@@ -133,8 +134,9 @@ def read_targets(
         limits: As the request has them.
         is_incremental: Whether targets with nothing new may be passed over.
         only: Pass over all others: they are known to have nothing new.
+        into: What targets before these gave, whose bytes count: the same is returned, with these behind.
     """
-    result = FetchResult([])
+    result = FetchResult([]) if into is None else into
     is_committed = limits.isolation == READ_COMMITTED
     for target in targets:
         if only is not None:

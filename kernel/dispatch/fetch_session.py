@@ -390,6 +390,11 @@ class FetchSessionCache:
         self._touch(session, now_ms)
         return IncrementalContext(session)
 
+    def targets_count(self, session_id: int) -> int:
+        """Return how many partitions a session has, 0 where there is none."""
+        session = self._sessions.get(session_id)
+        return 0 if session is None else len(session.targets)
+
     def create(
         self, targets: dict[TargetKey, FetchTarget], now_ms: int, *, is_privileged: bool, uses_topic_ids: bool
     ) -> FetchSession | None:

@@ -171,6 +171,6 @@ def long_frame_bytes_of(handler: ApiHandler | AsyncApiHandler) -> int:
     Who is asked for records, and knows what is asked again and again, decodes at once, but never many elements.
     """
     if hasattr(handler, "elements_max"):
-        return NEVER_LONG
+        return getattr(handler, "long_frame_bytes", NEVER_LONG)
     pieces = getattr(type(handler), "pieces", None)  # of the class: a lazy handler is not to be made for this
     return pieces.long_frame_bytes if isinstance(pieces, ListPieces) else LONG_FRAME_BYTES

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...contracts.api_handler import PENDING
+from ...contracts.api_handler import AS_TASK, PENDING
 from ...errors import ErrorCode, KafkaError
 from ...types import CONSUMER_REPLICA_ID, ISOLATION_LEVELS
 from ...wire.messages.api_01_fetch import FetchableTopicResponse, FetchResponse, PartitionData
@@ -26,9 +26,10 @@ from ..fetch_operation import (
     read_targets,
 )
 from ..repeated_fetch import RepeatedFetches
+from ..wide_fetch import AT_ONCE_IN_SESSION_MAX, AT_ONCE_MAX, WideFetchOperation, read_in_slices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from uuid import UUID
 
     from ...contracts.api_handler import Answer, RequestContext
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from ...purgatory.purgatory import Purgatory
     from ...wire.messages.api_01_fetch import FetchRequest
     from ..fetch_session import FetchContext, FetchSessionCache
+    from ..fetch_target import FetchTarget
     from ..repeated_fetch import RepeatedFetch
 
 
@@ -49,6 +51,8 @@ class FetchHandler:
 
     api_key = 1
     elements_max = 10_000
+    long_frame_bytes = 8192
+    """From some hundred partitions on a request is decoded in slices."""
 
     def __init__(
         self,
@@ -80,11 +84,59 @@ class FetchHandler:
 
     def handle(self, request: FetchRequest, context: RequestContext) -> Answer:
         """Answer at once if there is enough, else wait for `max_wait_ms`, or for what is in a remote store."""
+        named = sum([len(topic.partitions) for topic in request.topics])
+        if named > AT_ONCE_MAX or self._sessions.targets_count(request.session_id) > AT_ONCE_IN_SESSION_MAX:
+            return AS_TASK
         limits = self._limits(request, context)
         return self._answer(request, context, limits, self._open(request, limits))
 
-    def handle_repeated(self, repeated: RepeatedFetch, numbers: tuple[int, ...], context: RequestContext) -> Answer:
-        """Answer a request that was recognised."""
+    async def handle_async(self, request: FetchRequest, context: RequestContext) -> Answer:
+        """Answer a Fetch of very many partitions. Cancelled: the client is gone, or the broker ends."""
+        limits = self._limits(request, context)
+        session = self._open(request, limits)
+        targets = session.targets
+        if limits.is_follower:
+            note_positions(self._replicas, targets, limits)
+        is_incremental = session.is_incremental and limits.max_bytes >= 0
+        result = await read_in_slices(self._replicas, targets, limits, is_incremental=is_incremental)
+        wait_ms = self._wait_ms(request, limits, targets, result)
+        if wait_ms:
+            operation = WideFetchOperation(
+                deadline_ms=limits.now_ms + wait_ms,
+                context=context,
+                replicas=self._replicas,
+                session=session,
+                limits=limits,
+                found=result,
+            )
+            self._purgatory.watch(operation, find_watched(self._replicas, targets, limits.version))
+            operation.ask_for(result.cold)
+            for replica in operation.changed_since(result):
+                if self._purgatory.check_one(operation, replica):
+                    break
+            await operation.ended.wait()
+            if not operation.is_answered:
+                return None
+            result = await operation.read_again()
+        else:
+            for target in result.cold:
+                begin_cold_read(target, limits, _do_nothing)
+        return self._response(session, result)
+
+    def _wait_ms(
+        self, request: FetchRequest, limits: FetchLimits, targets: Sequence[FetchTarget], result: FetchResult
+    ) -> int:
+        """Return how long is waited for more than was read, 0 where there is enough, or nothing to wait for."""
+        is_enough = result.is_final or result.size_bytes >= limits.min_bytes or result.ready_bytes >= limits.min_bytes
+        wait_ms = request.max_wait_ms
+        if result.cold and not result.size_bytes and not result.is_final:
+            is_enough, wait_ms = False, self._cold_wait_ms()
+        return 0 if is_enough or not targets else max(wait_ms, 0)
+
+    def handle_repeated(
+        self, repeated: RepeatedFetch, numbers: tuple[int, ...], context: RequestContext
+    ) -> Answer | None:
+        """Answer a request that was recognised; None when it must be decoded, as its session is wide."""
         request = repeated.request
         limits = repeated.limits
         if limits is None:
@@ -94,6 +146,8 @@ class FetchHandler:
         known = repeated.go_on(numbers)
         if known is not None:
             return self._answer(request, context, limits, known, repeated)
+        if self._sessions.targets_count(request.session_id) > AT_ONCE_IN_SESSION_MAX:
+            return None
         session = self._open(request, limits)
         repeated.keep(session)
         return self._answer(request, context, limits, session)
@@ -130,11 +184,8 @@ class FetchHandler:
             note_positions(self._replicas, targets, limits)
         is_incremental = session.is_incremental and limits.max_bytes >= 0
         result = read_targets(self._replicas, targets, limits, is_incremental=is_incremental)
-        is_enough = result.is_final or result.size_bytes >= limits.min_bytes or result.ready_bytes >= limits.min_bytes
-        wait_ms = request.max_wait_ms
-        if result.cold and not result.size_bytes and not result.is_final:
-            is_enough, wait_ms = False, self._cold_wait_ms()
-        if is_enough or wait_ms <= 0 or not targets:
+        wait_ms = self._wait_ms(request, limits, targets, result)
+        if not wait_ms:
             for target in result.cold:
                 begin_cold_read(target, limits, _do_nothing)
             frame = repeated.frame(result, context.correlation_id) if repeated is not None else None
