@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from ...contracts.pieces import ListPieces
 from ...errors import ErrorCode
 from ...wire.messages.api_50_describe_user_scram_credentials import (
     DescribeUserScramCredentialsResponse,
@@ -23,6 +24,7 @@ class DescribeUserScramCredentialsHandler:
     """Answers DescribeUserScramCredentials."""
 
     api_key = 50
+    pieces = ListPieces("users", answers=["results"], together="name")
 
     def handle(self, request: DescribeUserScramCredentialsRequest, context: RequestContext) -> Answer:
         """Answer at once, each user by itself."""

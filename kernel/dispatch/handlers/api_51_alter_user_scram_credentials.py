@@ -7,13 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ...contracts.api_handler import AS_TASK
 from ...errors import ErrorCode, KafkaError
+from ...machine.turnstile import run_at_once, run_in_slices
 from ...wire.messages.api_51_alter_user_scram_credentials import (
     AlterUserScramCredentialsResponse,
     AlterUserScramCredentialsResult,
 )
+from ..at_once import are_many
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from ...contracts.api_handler import Answer, RequestContext
     from ...wire.messages.api_51_alter_user_scram_credentials import AlterUserScramCredentialsRequest
 
@@ -28,24 +33,13 @@ class AlterUserScramCredentialsHandler:
     api_key = 51
 
     def handle(self, request: AlterUserScramCredentialsRequest, context: RequestContext) -> Answer:
-        """Answer at once, each user by itself."""
-        refusals: dict[str, KafkaError] = {}
-        made: set[tuple[str, int]] = set()
-        for deletion in request.deletions:
-            refusals.setdefault(deletion.name, _refusal(deletion.name, deletion.mechanism) or _NOBODY)
-        for upsertion in request.upsertions:
-            key = (upsertion.name, upsertion.mechanism)
-            wrong = _refusal(*key, upsertion.iterations)
-            if wrong is None and key in made:
-                refusals[upsertion.name] = _TWICE
-            made.add(key)
-            refusals.setdefault(upsertion.name, wrong or _NOT_BUILT)
-        return AlterUserScramCredentialsResponse(
-            results=[
-                AlterUserScramCredentialsResult(user=name, error_code=refusal.code, error_message=refusal.detail)
-                for name, refusal in refusals.items()
-            ]
-        )
+        """Answer each user by itself; at once unless there are many."""
+        is_long = are_many((len(request.deletions), len(request.upsertions)))
+        return AS_TASK if is_long else run_at_once(_answer_in_steps(request))
+
+    async def handle_async(self, request: AlterUserScramCredentialsRequest, context: RequestContext) -> Answer:
+        """Answer what is long. Cancelled: nobody waits for it any more."""
+        return await run_in_slices(_answer_in_steps(request))
 
     def error_response(
         self, request: AlterUserScramCredentialsRequest, context: RequestContext, code: ErrorCode, detail: str
@@ -66,6 +60,31 @@ _TWICE: Final = KafkaError(
 _NOT_BUILT: Final = KafkaError(
     ErrorCode.UNSUPPORTED_VERSION, "the user is not made: SCRAM is not built yet, and nobody has to log in"
 )
+
+
+def _answer_in_steps(
+    request: AlterUserScramCredentialsRequest,
+) -> Generator[None, None, AlterUserScramCredentialsResponse]:
+    refusals: dict[str, KafkaError] = {}
+    made: set[tuple[str, int]] = set()
+    for deletion in request.deletions:
+        yield
+        refusals.setdefault(deletion.name, _refusal(deletion.name, deletion.mechanism) or _NOBODY)
+    for upsertion in request.upsertions:
+        yield
+        key = (upsertion.name, upsertion.mechanism)
+        wrong = _refusal(*key, upsertion.iterations)
+        if wrong is None and key in made:
+            refusals[upsertion.name] = _TWICE
+        made.add(key)
+        refusals.setdefault(upsertion.name, wrong or _NOT_BUILT)
+    results = []
+    for name, refusal in refusals.items():
+        yield
+        results.append(
+            AlterUserScramCredentialsResult(user=name, error_code=refusal.code, error_message=refusal.detail)
+        )
+    return AlterUserScramCredentialsResponse(results=results)
 
 
 def _refusal(name: str, mechanism: int, iterations: int = _ITERATIONS_MIN) -> KafkaError | None:
