@@ -7,6 +7,7 @@
 | `turns` | what a turn of the broker costs on one thread, without a client beside it: for machines that others use |
 | `start` | process start to the first answer, memory when idle, 5,000 partitions, 10,000 connections |
 | `scale` | what each of 500 and 5,000 partitions costs: create, produce, stop, start clean and after a kill; idle |
+| `stalls` | how long another client waits while a request for thousands of partitions is answered |
 | `wide_fetch` | a consumer of a thousand partitions, one of which gets a record |
 | `groups`, `transactions` | joins, rebalances, commits, heartbeats; transactions; each beside Apache Kafka, in turns |
 | `peers` | the same client work on Apache Kafka and other brokers (`ODRADEK_PEERS`), in turns |
@@ -46,6 +47,7 @@ COMMANDS = {
     "turns": [sys.executable, "-m", "benchmarks.turns"],
     "start": [sys.executable, "-m", "benchmarks.start"],
     "scale": [sys.executable, "-m", "benchmarks.scale"],
+    "stalls": [sys.executable, "-m", "benchmarks.stalls"],
     "wide_fetch": [sys.executable, "-m", "benchmarks.wide_fetch"],
     "groups": [sys.executable, "-m", "benchmarks.groups"],
     "transactions": [sys.executable, "-m", "benchmarks.transactions"],
