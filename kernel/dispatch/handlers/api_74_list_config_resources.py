@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ...contracts.api_handler import AS_TASK
 from ...errors import ErrorCode
+from ...machine.turnstile import run_at_once, run_in_slices
 from ...metadata.image import ResourceType
 from ...wire.messages.api_74_list_config_resources import ConfigResource, ListConfigResourcesResponse
+from ..at_once import are_many
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Generator, Iterable
 
     from ...contracts.api_handler import Answer, RequestContext
     from ...metadata.image import MetadataImage
@@ -38,20 +41,30 @@ class ListConfigResourcesHandler:
         self._image = image
 
     def handle(self, request: ListConfigResourcesRequest, context: RequestContext) -> Answer:
-        """Answer at once."""
+        """Answer at once unless there are many topics or configs."""
+        image = self._image()
+        is_long = are_many((len(image.topics_by_name), len(image.configs)))
+        return AS_TASK if is_long else run_at_once(self._answer_in_steps(request, context))
+
+    async def handle_async(self, request: ListConfigResourcesRequest, context: RequestContext) -> Answer:
+        """Answer what is long. Cancelled: nobody waits for it any more."""
+        return await run_in_slices(self._answer_in_steps(request, context))
+
+    def _answer_in_steps(
+        self, request: ListConfigResourcesRequest, context: RequestContext
+    ) -> Generator[None, None, ListConfigResourcesResponse]:
         types: Iterable[int] = request.resource_types or ALL_TYPES
         if context.api_version < FIRST_VERSION_WITH_TYPES:
             types = (ResourceType.CLIENT_METRICS,)
         if any(kind not in ALL_TYPES for kind in types):
             return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
         image = self._image()
-        return ListConfigResourcesResponse(
-            config_resources=[
-                ConfigResource(resource_name=name, resource_type=kind)
-                for kind in dict.fromkeys(types)
-                for name in _names(image, kind)
-            ]
-        )
+        resources = []
+        for kind in dict.fromkeys(types):
+            for name in _names(image, kind):
+                resources.append(ConfigResource(resource_name=name, resource_type=kind))
+                yield
+        return ListConfigResourcesResponse(config_resources=resources)
 
     def error_response(
         self, request: ListConfigResourcesRequest, context: RequestContext, code: ErrorCode, detail: str
