@@ -122,7 +122,9 @@ class Upkeep:
 
     async def keep_producers(self) -> None:
         """Keep a producer snapshot of every log that grew since its last one."""
-        for replica in list(self._replicas):
+        for number, replica in enumerate(list(self._replicas), 1):
+            if number % REPLICAS_PER_PIECE == 0:
+                await take_turn()
             offset = replica.log.log_end_offset
             # Of a log that has rolled also when it knows no producer: after a crash it is read from there on.
             is_worth_it = len(replica.producers) or replica.log.active_base_offset > replica.log.log_start_offset
@@ -144,7 +146,9 @@ class Upkeep:
 
     async def keep_rolled(self) -> None:
         """Write the snapshots of producers that were begun as logs rolled."""
-        for replica in list(self._replicas):
+        for number, replica in enumerate(list(self._replicas), 1):
+            if number % REPLICAS_PER_PIECE == 0:
+                await take_turn()
             while replica.unkept.first is not None:
                 try:
                     await keep_first(replica, self._worker)
@@ -164,7 +168,9 @@ class Upkeep:
     async def forget_producers(self) -> None:
         """Forget producers that were silent for too long."""
         now_ms, monotonic_ms = self._clock.now_ms(), self._clock.monotonic_ms()
-        for replica in list(self._replicas):
+        for place, replica in enumerate(list(self._replicas), 1):
+            if place % REPLICAS_PER_PIECE == 0:
+                await take_turn()
             for number, _ in enumerate(replica.producers.remove_expired_in_steps(now_ms), 1):
                 if number % SLICE_STEPS == 0:
                     await take_turn()
@@ -192,11 +198,12 @@ class Upkeep:
 
     async def flush_closed_segments(self) -> None:
         """Ask for a flush of the logs that rolled since their last one; nobody waits for it."""
-        rolled = [
-            replica
-            for replica in self._replicas
-            if replica.log.recovery_point < replica.log.active_base_offset and replica.offline_reason is None
-        ]
+        rolled = []
+        for number, replica in enumerate(list(self._replicas), 1):
+            if number % REPLICAS_PER_PIECE == 0:
+                await take_turn()
+            if replica.offline_reason is None and replica.log.recovery_point < replica.log.active_base_offset:
+                rolled.append(replica)
         if rolled:
             self._flushes.flush_closed_segments(rolled)
         await trio.lowlevel.checkpoint()

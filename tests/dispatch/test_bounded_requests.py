@@ -461,3 +461,30 @@ def test_a_request_for_many_items_is_worked_on_in_short_steps(tmp_path: Path) ->
 
     assert {each: found for each, found in longest.items() if found[0] > CALLS_MAX and each[0] not in names} == {}
     assert names <= {name for (name, _), (calls, _) in longest.items() if calls > CALLS_MAX}, "cut by now: say how"
+
+
+def test_upkeep_looks_at_many_replicas_in_short_steps(tmp_path: Path) -> None:
+    longest: dict[str, int] = {}
+
+    async def work(world: World) -> None:
+        wide = CreatableTopic(name="wide", num_partitions=MANY, replication_factor=1)
+        await world.parts.metadata.calls.create_topics(CreateTopicsRequest(topics=[wide], timeout_ms=60_000))
+        await world.settle()
+        upkeep = world.parts.logs.upkeep
+        for look in (
+            upkeep.keep_producers,
+            upkeep.keep_rolled,
+            upkeep.forget_producers,
+            upkeep.give_up_segments,
+            upkeep.flush_closed_segments,
+        ):
+            steps = LongestStep()
+            trio.lowlevel.add_instrument(steps)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(look, name="looked at")
+            trio.lowlevel.remove_instrument(steps)
+            longest[look.__name__] = steps.calls
+
+    work_in(tmp_path, work)
+
+    assert {name: calls for name, calls in longest.items() if calls > CALLS_MAX // 2} == {}
