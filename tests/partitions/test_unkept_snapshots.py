@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -149,7 +150,7 @@ def test_one_that_cannot_be_written_holds_nothing_up(
 def test_a_log_that_is_opened_again_under_its_tier_holds_what_it_held(hosted: Hosted, tier: FarTier) -> None:
     replica = replica_of(hosted)
     offset = roll(hosted, 1)
-    fresh = FarLog(far(hosted, tier).inner, TIERED)
+    fresh: Any = FarLog(far(hosted, tier).inner, TIERED)
     replica.take_log(fresh.inner, fresh)
 
     assert fresh.held_end == offset
