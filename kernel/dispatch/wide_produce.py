@@ -74,8 +74,9 @@ async def produce_in_slices(handler: Producing, request: ProduceRequest, context
     """
     size_bytes = sum(len(part.records or b"") for topic in request.topic_data for part in topic.partition_data)
     context.connection.keep_memory(size_bytes)
+    staged: list[tuple[Answer, PieceContext]] | None = None
     try:
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + STAGING_S_MAX) as staging:
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + STAGING_S_MAX):
             merged = copy(request)
             merged.topic_data = merge_doubled(request.topic_data)
             pieces, refusal = await _look_at(handler, merged, context.api_version)
@@ -84,7 +85,7 @@ async def produce_in_slices(handler: Producing, request: ProduceRequest, context
             staged = await _stage(handler, pieces, context)
     finally:
         context.connection.let_memory_go(size_bytes)
-    if staging.cancelled_caught:
+    if staged is None:  # the time was over
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
     return await _join(staged, context)
 

@@ -61,8 +61,9 @@ class AbortedTransactions:
                 row[at] = first_offset
             else:
                 return  # nor is it the lowest of a larger group
-        if len(row) > _GROUP:
-            self._minima.append([min(row[:_GROUP]), row[_GROUP]])
+        top = self._minima[-1]
+        if len(top) > _GROUP:
+            self._minima.append([min(top[:_GROUP]), top[_GROUP]])
 
     def all(self) -> tuple[AbortedTransaction, ...]:
         """Return all of them, in order."""
