@@ -405,6 +405,9 @@ class Endpoint:
         if self._is_ready(outgoing[0]):  # type: ignore[arg-type]  # the caller saw that it is no memory
             return self._slice
         assert self._slice is not None
+        if self.interest & WRITE:
+            # There is room, and nothing to send: the loop would be told so over and over.
+            self.loop.watch(self, self.interest & ~WRITE)
         self._is_reading_ahead = True
         self.loop.read_ahead(self, self._slice)
         return None

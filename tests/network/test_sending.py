@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from odradek.kernel.network.endpoint import COPIED_BYTES_MAX, Endpoint, SliceProgress, read_into_cache
+from odradek.kernel.network.endpoint import COPIED_BYTES_MAX, WRITE, Endpoint, SliceProgress, read_into_cache
 
 from .conftest import Piece, Slice
 
@@ -61,8 +61,8 @@ class Loop:
     ahead: SliceProgress | None = None
     closed: str = ""
 
-    def watch(self, _endpoint: Endpoint, _interest: int) -> None:
-        pass
+    def watch(self, endpoint: Endpoint, interest: int) -> None:
+        endpoint.interest = interest
 
     def resume(self, _endpoint: Endpoint) -> None:
         pass
@@ -157,3 +157,29 @@ def test_a_small_piece_of_a_file_that_was_cut_closes_the_connection_before_anyth
 
     assert "shorter than what was promised" in loop.closed
     assert socket.taken == b""
+
+
+def test_who_waits_for_the_disk_is_not_told_again_and_again_that_there_is_room() -> None:
+    """A loop that is level-triggered would spin until the disk has read."""
+    with tempfile.TemporaryFile() as file:
+        file.write(FILE)
+        file.flush()
+        socket, loop = Socket(iter([0, 4, 0, 1 << 20])), Loop()
+        connection: Any = Connection([b"head", Slice(file, 7, 2 * COPIED_BYTES_MAX, is_cached=False)])
+        endpoint = Endpoint(connection, loop, socket, 0)  # type: ignore[arg-type]  # fakes
+        endpoint.flush()
+        assert endpoint.interest & WRITE
+        endpoint.on_event(WRITE)
+        endpoint.flush()
+
+        assert loop.ahead is not None
+        assert not endpoint.interest & WRITE
+
+        read_into_cache(loop.ahead)
+        endpoint.read_ahead_done(None)
+        endpoint.flush()
+        assert endpoint.interest & WRITE
+        endpoint.on_event(WRITE)
+        endpoint.flush()
+
+    assert socket.taken == b"head" + FILE[7 : 7 + 2 * COPIED_BYTES_MAX]
