@@ -302,7 +302,6 @@ def test_a_host_without_power_says_nothing_and_knows_nothing_when_it_is_up_again
         stream, served = await net.connect()
         served.send(b"underway")
         net.network.power_off(net.server)
-        assert await stream.receive_some() == b"underway"
         await stream.send_all(b"question")
         with trio.move_on_after(10) as scope:
             await stream.receive_some()

@@ -206,6 +206,8 @@ class Pipe:
     # -- the receiver's side -----------------------------------------------------------------------------------------
 
     def _arrive(self, piece: bytes | None) -> None:
+        if self.sender.has_vanished:
+            return  # what its host had not handed over to the wire is gone, and so be all that is underway
         if self._held or not self._link.is_passable:
             self._held.append(piece)
             self._hold()
@@ -400,7 +402,10 @@ class Network:
                 end.broken(errno.ECONNRESET)
 
     def power_off(self, host: Host) -> None:
-        """Let a host vanish without a word: its peers learn of it when it is up again, or time out."""
+        """Let a host vanish without a word, with what it sent a moment ago.
+
+        Its peers learn of it when it is up again, or time out.
+        """
         host.is_up = False
         for each in list(host.sockets.values()):
             each.vanish()

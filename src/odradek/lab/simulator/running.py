@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PASSES_WITHOUT_TIME_MAX: Final = 200_000
+PASSES_WITHOUT_TIME_MAX: Final = 50_000
 """How often trio may look for runnable tasks before somebody is held to wait for time to pass without letting it."""
 PASSES_PER_COLLECTION: Final = 100_000
 """How often garbage is collected: by count, since objects with finalizers must go at the same moment in each run."""

@@ -8,7 +8,7 @@ All of a function happens in one moment. How long it took is drawn, and longer i
 from __future__ import annotations
 
 import contextvars
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, TypeVarTuple, Unpack
 
 import outcome
 import trio
@@ -19,9 +19,12 @@ from .world import MICROSECOND, MILLISECOND
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from odradek.kernel.machine.threads import Silence
+
     from .disk import Disk
     from .world import World
 
+A = TypeVarTuple("A")
 T = TypeVar("T")
 
 BEGIN_NS_MAX: Final = MILLISECOND
@@ -81,8 +84,9 @@ class Threads:
 
     async def run_sync(
         self,
-        function: Callable[..., T],
-        *arguments: Any,
+        function: Callable[[Unpack[A]], T],
+        /,
+        *args: *A,
         limiter: trio.CapacityLimiter | None = None,
         abandon_on_cancel: bool = False,
     ) -> T:
@@ -94,7 +98,7 @@ class Threads:
         await trio.lowlevel.checkpoint_if_cancelled()
         async with limiter or self._limiter:
             context = contextvars.copy_context()
-            work = _Work(lambda: context.run(function, *arguments), trio.lowlevel.current_task())
+            work = _Work(lambda: context.run(function, *args), trio.lowlevel.current_task())
             self._works[work] = None
             self._world.after(between(self._random, MICROSECOND, BEGIN_NS_MAX), self._do, work)
 
@@ -111,6 +115,10 @@ class Threads:
     def new_event(self) -> Event:
         """Return an event that nothing has set."""
         return Event()
+
+    async def watch_run(self, on_silence: Callable[[Silence], None], *, pause_s: float, limit_s: float) -> NoReturn:
+        """See `kernel.machine.threads.Threads.watch_run`: computing takes no time, so nobody is ever silent."""
+        await trio.sleep_forever()
 
     def _do(self, work: _Work) -> None:
         if self._is_dead:

@@ -1,0 +1,186 @@
+"""Shell: brokers and clients of one simulated run: hosts with brokers on them, started, crashed and started again.
+
+A broker is the real one, `kernel.broker.Broker`, with the plugins that its settings choose.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from odradek.client.consumer import Consumer
+from odradek.client.producer import Producer
+from odradek.kernel.broker import Broker, read_broker_options
+from odradek.kernel.peers.errors import ConnectionFailedError
+
+from .machine import SimulatedHost
+from .network import Network
+from .seeds import IDS
+from .stream import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from odradek.testing.faults import PowerLoss
+
+    from .network import LinkSettings
+    from .stream import Stream
+    from .world import World
+
+PORT: Final = 9092
+CONNECT_S: Final = 10.0
+DATA_DIR: Final = Path("/data")
+BROKER_SETTINGS: Final[Mapping[str, str]] = {
+    "group.initial.rebalance.delay.ms": "0",
+    "log.index.size.max.bytes": "65536",
+    "log.retention.check.interval.ms": "60000",
+    "log.segment.bytes": "1048576",
+    "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
+}
+"""What differs from a broker that nobody simulates: little data fills several segments, and its indexes are small."""
+
+
+class BrokerHost:
+    """A host with a broker. Life: made; `start`, and `crash` or `stop`, as often as you like.
+
+    Attributes:
+        host: Where it lives.
+        broker: The one that lives there now, if any.
+        crashes_count: How often it was crashed.
+    """
+
+    def __init__(self, cluster: Cluster, host: SimulatedHost, settings: Mapping[str, str]) -> None:
+        """Make one; nothing lives there yet."""
+        self._cluster = cluster
+        self._settings = settings
+        self._ended = trio.Event()
+        self._serves = trio.Event()
+        self.host = host
+        self.broker: Broker | None = None
+        self.crashes_count = 0
+
+    def start(self) -> None:
+        """Let a broker begin to live here."""
+        process = self.host.start_process()
+        self._ended, self._serves = trio.Event(), trio.Event()
+        options = read_broker_options(
+            config=None,
+            environment={},
+            options=[f"{key}={value}" for key, value in self._settings.items()],
+            data_dir=DATA_DIR,
+        )
+        broker = self.broker = Broker(options, machine=process.machine)
+        self._cluster.nursery.start_soon(process.run, self._run_of(broker), name=self.host.name)
+
+    def _run_of(self, broker: Broker) -> Any:
+        serves, ended = self._serves, self._ended
+
+        async def run() -> None:
+            try:
+                async with trio.open_nursery() as nursery:
+                    await nursery.start(broker.run)
+                    self.host.world.note("serves", self.host.name)
+                    serves.set()
+            finally:
+                ended.set()
+
+        return run
+
+    async def wait_serving(self) -> None:
+        """Wait until it serves clients."""
+        await self._serves.wait()
+
+    async def wait_ended(self) -> None:
+        """Wait until nothing of it runs any more."""
+        await self._ended.wait()
+
+    async def stop(self) -> None:
+        """Stop it as SIGTERM does."""
+        if self.broker is not None:
+            self.broker.stop()
+            await self._ended.wait()
+            self.broker = None
+            if self.host.process is not None:
+                self.host.process.kill()
+
+    def crash(self, style: PowerLoss | None = None) -> None:
+        """End it now: as `kill -9` does, or with its host, by a loss of power of that style."""
+        self.crashes_count += 1
+        self.broker = None
+        if style is None:
+            self.host.kill_process()
+        else:
+            self.host.lose_power(style)
+
+
+class Cluster:
+    """All hosts of a run.
+
+    Attributes:
+        world: Whose time it is.
+        network: What connects them.
+        nursery: Whose tasks they are.
+        brokers: By node id, from 1.
+    """
+
+    def __init__(self, world: World, nursery: trio.Nursery, links: LinkSettings | None = None) -> None:
+        """Make one without hosts."""
+        self.world = world
+        self.nursery = nursery
+        self.network = Network(world, links)
+        self.brokers: dict[int, BrokerHost] = {}
+        self._clients: dict[str, SimulatedHost] = {}
+
+    def add_broker(self, settings: Mapping[str, str]) -> BrokerHost:
+        """Add a host with a broker, which does not live yet.
+
+        Args:
+            settings: Kafka's broker keys, over `BROKER_SETTINGS`.
+        """
+        node_id = len(self.brokers) + 1
+        host = SimulatedHost(self.world, self.network, f"broker-{node_id}")
+        own = {"node.id": str(node_id), "listeners": f"PLAINTEXT://{host.name}:{PORT}"}
+        self.brokers[node_id] = BrokerHost(self, host, {**BROKER_SETTINGS, **own, **settings})
+        return self.brokers[node_id]
+
+    @property
+    def bootstrap(self) -> str:
+        """All brokers, for `bootstrap.servers`."""
+        return ",".join(f"{each.host.name}:{PORT}" for each in self.brokers.values())
+
+    def client_host(self, name: str) -> SimulatedHost:
+        """Return the host of this name, on which clients live; made the first time."""
+        if name not in self._clients:
+            self._clients[name] = SimulatedHost(self.world, self.network, name)
+        return self._clients[name]
+
+    def _client(self, name: str) -> dict[str, Any]:
+        host = self.client_host(name)
+
+        async def connect_from_host(server: str, port: int, *_others: object) -> Stream:
+            with trio.move_on_after(CONNECT_S):
+                try:
+                    return await connect(self.network, host.host, server, port)
+                except OSError as error:
+                    raise ConnectionFailedError(f"cannot connect to {server}:{port} ({error})") from None
+            raise ConnectionFailedError(f"cannot connect to {server}:{port} (no answer in time)")
+
+        return {
+            "clock": host.clock,
+            "random_source": self.world.seeds.stream(IDS, name, str(self.world.happened_count)),
+            "connect": connect_from_host,
+        }
+
+    def producer(self, name: str, settings: Mapping[str, object] | None = None) -> Producer:
+        """Return a producer that lives on the host of this name."""
+        return Producer(self._settings_of(name, settings), **self._client(name))
+
+    def consumer(self, name: str, settings: Mapping[str, object] | None = None) -> Consumer:
+        """Return a consumer that lives on the host of this name."""
+        return Consumer(self._settings_of(name, settings), **self._client(name))
+
+    def _settings_of(self, name: str, settings: Mapping[str, object] | None) -> dict[str, object]:
+        return {"bootstrap.servers": self.bootstrap, "client.id": name, **(settings or {})}
