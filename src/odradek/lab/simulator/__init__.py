@@ -13,4 +13,13 @@
 | `disk` | a file system that knows what has reached the disk |
 | `files` | what one process sees of a disk |
 | `threads` | worker threads as events |
+| `machine` | a host, and the `Machine` of a process that lives on it |
+| `cluster` | hosts with brokers, and clients of them |
+| `logs` | the log lines of a run |
+| `faults` | crashes, and a network that fails |
+| `promises` | what is promised of a record after a crash |
+| `oracle` | what must be true of a log, whatever happened |
+| `runs` | one seed of one scenario, run and judged |
+| `append` | the scenario of that name |
+| `campaign` | many seeds, and all scenarios by name |
 """

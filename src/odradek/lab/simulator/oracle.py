@@ -1,0 +1,194 @@
+"""Pure core: what must be true of a log, whatever happened: told what was sent and acknowledged, then what was read.
+
+| rule | |
+| --- | --- |
+| origin | what is read was sent, to this partition |
+| place | what was acknowledged is read at the offset that was told |
+| change | what was read at an offset is what is read there later |
+| dense | offsets follow each other, from the first |
+| kept | what was acknowledged is there, as far as `promises.py` says |
+| prefix | of what a loss of power may take nothing stays behind what is gone |
+| once | an idempotent producer's record is there once |
+| order | an idempotent producer's records are there in the order in which they were sent |
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from .promises import Promise, Row
+from .world import SimulationError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class PromiseBrokenError(SimulationError):
+    """A rule does not hold.
+
+    Attributes:
+        rule: Its name.
+    """
+
+    def __init__(self, rule: str, what: str) -> None:
+        super().__init__(f"{rule}: {what}")
+        self.rule = rule
+
+
+@attrs.frozen
+class Sent:
+    """A record as it was sent: what its value says.
+
+    Attributes:
+        producer: By whom.
+        number: As the how many-th, from 0.
+        partition: Where to.
+    """
+
+    producer: str
+    number: int
+    partition: int
+
+    @property
+    def value(self) -> str:
+        """What it is sent as."""
+        return f"{self.producer}/{self.number}/{self.partition}"
+
+
+class Oracle:
+    """All partitions of one topic. One owner.
+
+    Attributes:
+        acknowledged_count: How many records were acknowledged with an offset.
+        delivered_count: How many records were read.
+        open_count: How many were sent and neither acknowledged nor given up.
+    """
+
+    def __init__(self, promises: Row, *, is_idempotent: bool) -> None:
+        """Know nothing yet.
+
+        Args:
+            promises: What acknowledgements promise.
+            is_idempotent: Whether producers are.
+        """
+        self._promises = promises
+        self._is_idempotent = is_idempotent
+        self._sent: dict[str, Sent] = {}
+        self._promised: dict[int, dict[int, str]] = {}
+        self._doubtful: list[dict[int, dict[int, str]]] = []
+        self._seen: dict[int, dict[int, str]] = {}
+        self._lost_ns = -1
+        self.acknowledged_count = 0
+        self.delivered_count = 0
+        self.open_count = 0
+
+    # -- what happens ------------------------------------------------------------------------------------------------
+
+    def sent(self, record: Sent) -> None:
+        """Note that a record is on its way."""
+        self._sent[record.value] = record
+        self.open_count += 1
+
+    def given_up(self) -> None:
+        """Note that its producer was told that it failed: it may have been written all the same."""
+        self.open_count -= 1
+
+    def acknowledged(self, record: Sent, offset: int, now_ns: int) -> None:
+        """Note that its producer was told that it is at an offset; -1 if it was told none."""
+        self.open_count -= 1
+        if offset < 0:
+            return
+        self.acknowledged_count += 1
+        if now_ns == self._lost_ns:  # it was told before, and the client comes to it now
+            if self._doubtful:
+                self._doubtful[-1].setdefault(record.partition, {})[offset] = record.value
+            return
+        there = self._promised.setdefault(record.partition, {}).setdefault(offset, record.value)
+        if there != record.value:
+            what = f"partition {record.partition}, offset {offset} was acknowledged for {there} and {record.value}"
+            raise PromiseBrokenError("place", what)
+
+    def died(self, now_ns: int) -> None:
+        """Note that the broker's process was killed."""
+        self._lose(self._promises.after_death, now_ns)
+
+    def lost_power(self, now_ns: int) -> None:
+        """Note that the broker's machine lost its power, and all that was underway from it."""
+        self._lose(self._promises.after_power_loss, now_ns)
+
+    def _lose(self, promise: Promise, now_ns: int) -> None:
+        if promise is Promise.KEPT:
+            return
+        self._lost_ns = now_ns
+        if promise is Promise.PREFIX:
+            self._doubtful.append(self._promised)
+        self._promised, self._seen = {}, {}
+
+    # -- what is read ------------------------------------------------------------------------------------------------
+
+    def delivered(self, partition: int, offset: int, value: str, now_ns: int) -> None:
+        """Check a record that a consumer was given."""
+        self.delivered_count += 1
+        self._check_origin(partition, offset, value)
+        if now_ns == self._lost_ns:  # it came before, and the client comes to it now
+            return
+        before = self._seen.setdefault(partition, {}).setdefault(offset, value)
+        if before != value:
+            raise PromiseBrokenError("change", f"partition {partition}, offset {offset} was {before} and is {value}")
+        promised = self._promised.get(partition, {}).get(offset, value)
+        if promised != value:
+            what = f"partition {partition}, offset {offset} was acknowledged for {promised} and is {value}"
+            raise PromiseBrokenError("place", what)
+
+    def _check_origin(self, partition: int, offset: int, value: str) -> None:
+        sent = self._sent.get(value)
+        if sent is None or sent.partition != partition:
+            raise PromiseBrokenError("origin", f"nobody sent what partition {partition} has at {offset}: {value!r}")
+
+    def check_log(self, partition: int, records: Sequence[tuple[int, str]]) -> None:
+        """Check a whole log, read from its beginning to its end when nothing happens any more.
+
+        Args:
+            partition: Which.
+            records: Offsets and values.
+        """
+        for place, (offset, value) in enumerate(records):
+            if offset != place:
+                raise PromiseBrokenError("dense", f"partition {partition} has offset {offset} after {place - 1}")
+            self._check_origin(partition, offset, value)
+        self._check_kept(partition, dict(records))
+        for doubtful in self._doubtful:
+            _check_prefix(partition, doubtful.get(partition, {}), dict(records))
+        if self._is_idempotent:
+            self._check_order(partition, [value for _, value in records])
+
+    def _check_kept(self, partition: int, log: dict[int, str]) -> None:
+        for rule, expected in (("kept", self._promised), ("change", self._seen)):
+            for offset, value in expected.get(partition, {}).items():
+                there = log.get(offset, "nothing")
+                if there != value:
+                    raise PromiseBrokenError(rule, f"partition {partition}, offset {offset} is {there}, not {value}")
+
+    def _check_order(self, partition: int, values: Sequence[str]) -> None:
+        last: dict[str, int] = {}
+        for value in values:
+            sent = self._sent[value]
+            before = last.get(sent.producer, -1)
+            if sent.number == before:
+                raise PromiseBrokenError("once", f"partition {partition} has {value} twice")
+            if sent.number < before:
+                raise PromiseBrokenError("order", f"partition {partition} has {value} behind number {before}")
+            last[sent.producer] = sent.number
+
+
+def _check_prefix(partition: int, acknowledged: dict[int, str], log: dict[int, str]) -> None:
+    missing = -1
+    for offset, value in sorted(acknowledged.items()):
+        is_there = log.get(offset) == value
+        if is_there and missing >= 0:
+            what = f"partition {partition} has {value} at {offset}, and not what was acknowledged at {missing}"
+            raise PromiseBrokenError("prefix", what)
+        if not is_there and missing < 0:
+            missing = offset

@@ -1,0 +1,56 @@
+"""Pure core: what is promised of a record after a crash: the table of `docs/explanation/durability.md`.
+
+The oracles ask it, and a test compares it with the page.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final, NamedTuple
+
+
+class Promise(Enum):
+    """What becomes of acknowledged records."""
+
+    NOTHING = "nothing"
+    PREFIX = "a prefix is kept"
+    KEPT = "kept"
+
+
+class Row(NamedTuple):
+    """One row of the table.
+
+    Attributes:
+        acks: The producer's settings that it is for.
+        is_flushed: Whether it is for topics with `flush.messages=1`.
+        after_death: What is promised when the process dies.
+        after_power_loss: What is promised when the machine loses its power.
+    """
+
+    acks: tuple[str, ...]
+    is_flushed: bool
+    after_death: Promise
+    after_power_loss: Promise
+
+
+TABLE: Final = (
+    Row(("0",), False, Promise.NOTHING, Promise.NOTHING),
+    Row(("1",), False, Promise.KEPT, Promise.PREFIX),
+    Row(("all",), False, Promise.KEPT, Promise.PREFIX),
+    Row(("1", "all"), True, Promise.KEPT, Promise.KEPT),
+)
+"""With `acks=0` no record is acknowledged: nothing is promised of any."""
+
+
+def promises_of(acks: str, flush_messages: int) -> Row:
+    """Return what is promised.
+
+    Args:
+        acks: `0`, `1` or `all`.
+        flush_messages: After how many records a topic is forced to disk; 0 for never.
+    """
+    is_flushed = flush_messages == 1
+    for row in TABLE:
+        if acks in row.acks and row.is_flushed == is_flushed:
+            return row
+    return TABLE[0]
