@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "assign": "see who of a group would read what, by every assignor, as members come and go",
     "perf": "measure how fast a broker takes and gives records",
     "compare": "run one workload over combinations of settings, and show what each takes and gives",
+    "sim": "run brokers and clients on virtual time, with crashes, seed by seed",
     "plugins": "list what is installed, what is active, and who ships it",
     "config": "explain every configuration key",
     "completion": "write a script by which a shell completes these commands",

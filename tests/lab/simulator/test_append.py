@@ -1,0 +1,187 @@
+"""The scenario `append`, whole: real brokers and clients, in this process and in others."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from odradek.cli import main
+from odradek.kernel.machine.files import Files as FilesProtocol
+from odradek.lab.simulator import append as scenario
+from odradek.lab.simulator.append import APPEND
+from odradek.lab.simulator.campaign import Campaign
+from odradek.lab.simulator.files import Files
+from odradek.lab.simulator.runs import Outcome, Run, Scenario, run_seed
+from odradek.lab.simulator.seeds import Seeds
+from odradek.lab.simulator.world import World
+
+GATE_SEEDS = range(1, 9)
+
+
+def run_in_another_process(seed: int, hash_seed: str) -> dict[str, object]:
+    done = subprocess.run(
+        [sys.executable, "-m", "odradek", "sim", "--replay", str(seed), "--json", "-"],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    figures: dict[str, object] = json.loads(done.stdout)
+    return figures
+
+
+def test_seeds_keep_every_promise() -> None:
+    campaign = Campaign(APPEND, {})
+    campaign.run(GATE_SEEDS, lambda _outcome: None)
+
+    assert [(outcome.seed, outcome.failure) for outcome in campaign.failed] == []
+    assert all(campaign.coverage[name] for name in APPEND.over_all)
+
+
+@pytest.mark.sweep
+def test_many_seeds_keep_every_promise() -> None:
+    campaign = Campaign(APPEND, {})
+    campaign.run(range(1, 201), lambda _outcome: None)
+
+    assert [(outcome.seed, outcome.failure) for outcome in campaign.failed] == []
+    assert campaign.missing == []
+
+
+def test_a_seed_is_the_same_run_in_every_process_whatever_the_hash_seed() -> None:
+    here = run_seed(APPEND, 7, {})
+    others = [run_in_another_process(7, hash_seed) for hash_seed in ("0", "4711")]
+
+    assert {here.trace_hash, *(other["trace_hash"] for other in others)} == {here.trace_hash}
+    assert others[0]["coverage"] == dict(sorted(here.coverage.items()))
+
+
+def seeds_until_found(seeds_max: int) -> list[Outcome]:
+    """Run seeds until one fails."""
+    outcomes: list[Outcome] = []
+    for seed in range(1, seeds_max + 1):
+        outcomes.append(run_seed(APPEND, seed, {}))
+        if outcomes[-1].failure:
+            break
+    return outcomes
+
+
+def sabotage_sync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let files be synced in name only."""
+    monkeypatch.setattr(Files, "fsync", lambda _self, _fd: None)
+
+
+def sabotage_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let records be acknowledged, and some of them written as something else."""
+    write: Callable[..., int] = Files.pwritev
+    calls = 0
+
+    def write_or_not(self: FilesProtocol, fd: int, buffers: list[bytes], position: int) -> int:
+        nonlocal calls
+        calls += 1
+        data = b"".join(buffers)
+        if len(data) > 2_000 and calls % 7 == 0:
+            data = data[:-100] + bytes(100)
+        return write(self, fd, [data], position)
+
+    monkeypatch.setattr(Files, "pwritev", write_or_not)
+
+
+@pytest.mark.parametrize(("sabotage", "seeds_max"), [(sabotage_sync, 20), (sabotage_write, 5)])
+def test_sabotage_is_found(
+    sabotage: Callable[[pytest.MonkeyPatch], None], seeds_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sabotage(monkeypatch)
+    outcomes = seeds_until_found(seeds_max)
+
+    assert outcomes[-1].failure
+
+
+def test_a_run_in_which_nothing_happened_fails() -> None:
+    async def nothing(run: Run) -> None:
+        run.require("crashes")
+
+    outcome = run_seed(Scenario("nothing", "", nothing), 1, {})
+
+    assert outcome.failure == "NothingExercisedError: the run exercised no crashes"
+
+
+def test_an_unexpected_line_in_a_log_fails_the_run() -> None:
+    async def complain(_run: Run) -> None:
+        import logging
+
+        try:
+            raise ValueError("odd")
+        except ValueError:
+            logging.getLogger("odradek.kernel").exception("it failed unexpectedly")
+
+    outcome = run_seed(Scenario("complain", "", complain), 1, {})
+
+    assert outcome.failure == "something unexpected was logged"
+    assert any("ValueError: odd" in line for line in outcome.details)
+
+
+def test_plans_differ() -> None:
+    plans = {scenario.Plan.drawn(World(Seeds(seed)).seeds.stream("workload")) for seed in range(40)}
+
+    assert {plan.acks for plan in plans} == {"0", "1", "all"}
+    assert {plan.flush_messages for plan in plans} == {0, 1}
+    assert {plan.crashes for plan in plans} == {1, 2, 3, 4}
+
+
+def test_the_command_tells_how_to_replay_what_failed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    async def fail(run: Run) -> None:
+        if run.world.seeds.seed == 3:
+            raise ValueError("the third")
+
+    monkeypatch.setattr("odradek.lab.simulator.campaign.SCENARIOS", {"append": Scenario("append", "about", fail)})
+    file = tmp_path / "sim.json"
+    status = main(["sim", "--seeds", "4", "--from", "2", "--set", "num.partitions=2", "--json", str(file)])
+    told = capsys.readouterr()
+
+    assert status == 1
+    assert "seed 3: ValueError: the third" in told.err
+    assert "odradek sim --scenario append --set num.partitions=2 --replay 3 -v" in told.err
+    assert "4 seeds, 1 failed" in told.out
+    figures = json.loads(file.read_text())
+    assert (figures["seeds"], figures["failed"]) == (4, [3])
+
+
+def test_the_command_replays_a_seed_event_by_event(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def note(run: Run) -> None:
+        run.world.note("greeting", "hello")
+
+    monkeypatch.setattr("odradek.lab.simulator.campaign.SCENARIOS", {"append": Scenario("append", "about", note)})
+
+    assert main(["sim", "--replay", "9", "-v"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["0.000000s", "greeting", "hello"]
+    assert lines[1].startswith("seed 9 kept every promise: 0.000 s simulated, trace ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--scenario", "dance"], "there is no scenario 'dance'"),
+        (["--set", "num.partitions"], "sets nothing"),
+    ],
+)
+def test_the_command_refuses(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sim", *arguments]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_the_command_lists_scenarios(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["sim", "--scenarios"]) == 0
+    assert capsys.readouterr().out.startswith("append ")
