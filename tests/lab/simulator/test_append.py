@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from odradek.cli import main
-from odradek.kernel.machine.files import Files as FilesProtocol
+from odradek.kernel.partitions.producer_state import ProducerStateTable
 from odradek.lab.simulator import append as scenario
-from odradek.lab.simulator.append import APPEND
+from odradek.lab.simulator.append import APPEND, TOPIC
 from odradek.lab.simulator.campaign import Campaign
+from odradek.lab.simulator.disk import File
 from odradek.lab.simulator.files import Files
 from odradek.lab.simulator.runs import Outcome, Run, Scenario, run_seed
 from odradek.lab.simulator.seeds import Seeds
@@ -73,29 +74,54 @@ def seeds_until_found(seeds_max: int) -> list[Outcome]:
     return outcomes
 
 
-def sabotage_sync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let files be synced in name only."""
+def leave_out_syncs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sync files in name only."""
     monkeypatch.setattr(Files, "fsync", lambda _self, _fd: None)
 
 
-def sabotage_write(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let records be acknowledged, and some of them written as something else."""
+def acknowledge_before_the_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have what was written to a log last not be there yet when the process dies."""
     write: Callable[..., int] = Files.pwritev
-    calls = 0
+    end: Callable[[Files], None] = Files.end
+    last: dict[Files, tuple[File, int]] = {}
 
-    def write_or_not(self: FilesProtocol, fd: int, buffers: list[bytes], position: int) -> int:
-        nonlocal calls
-        calls += 1
-        data = b"".join(buffers)
-        if len(data) > 2_000 and calls % 7 == 0:
-            data = data[:-100] + bytes(100)
-        return write(self, fd, [data], position)
+    def write_later(self: Files, fd: int, buffers: list[bytes], position: int) -> int:
+        file, path = self._open[fd]
+        written = write(self, fd, buffers, position)
+        if path.suffix == ".log" and path.parent.name.startswith(TOPIC) and not self.is_dead:
+            last[self] = file, position
+        return written
 
-    monkeypatch.setattr(Files, "pwritev", write_or_not)
+    def end_before(self: Files) -> None:
+        if not self.is_dead and self in last:
+            file, position = last.pop(self)
+            file.resize(min(position, len(file.data)))
+        end(self)
+
+    monkeypatch.setattr(Files, "pwritev", write_later)
+    monkeypatch.setattr(Files, "end", end_before)
 
 
-@pytest.mark.parametrize(("sabotage", "seeds_max"), [(sabotage_sync, 20), (sabotage_write, 5)])
-def test_sabotage_is_found(
+def keep_torn_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take every batch for a whole one in recovery."""
+    monkeypatch.setattr("odradek.plugins.storage_segment.segment.is_crc_valid", lambda *_: True)
+
+
+def check_no_sequences(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take what an idempotent producer sends once more."""
+    monkeypatch.setattr(ProducerStateTable, "check", lambda *_: None)
+
+
+@pytest.mark.parametrize(
+    ("sabotage", "seeds_max"),
+    [
+        (leave_out_syncs, 10),
+        (acknowledge_before_the_write, 20),
+        (keep_torn_batches, 60),
+        (check_no_sequences, 20),
+    ],
+)
+def test_sabotage_is_found_within_so_many_seeds(
     sabotage: Callable[[pytest.MonkeyPatch], None], seeds_max: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sabotage(monkeypatch)

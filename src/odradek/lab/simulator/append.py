@@ -64,7 +64,7 @@ class Plan:
             flush_messages=source.choice((0, 1)),
             crashes=1 + source.randrange(4),
             has_trouble=is_chosen(source, 0.5),
-            pause_ns_max=source.choice((MILLISECOND, 20 * MILLISECOND, 500 * MILLISECOND)),
+            pause_ns_max=source.choice((10 * MILLISECOND, 50 * MILLISECOND, 500 * MILLISECOND)),
         )
 
 

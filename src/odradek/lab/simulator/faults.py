@@ -53,7 +53,7 @@ class Crash:
         return cls(
             is_by_operation,
             1 + source.randrange(1 << (exponent + 1)),
-            source.choice((None, None, PowerLoss.LOST, PowerLoss.KEPT, PowerLoss.TORN, PowerLoss.TORN)),
+            source.choice((None, None, None, PowerLoss.LOST, PowerLoss.KEPT, PowerLoss.TORN, PowerLoss.TORN)),
             between(source, MILLISECOND, DOWN_NS_MAX),
         )
 
