@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from odradek.cli import main
-from odradek.kernel.partitions.producer_state import ProducerStateTable
+from odradek.kernel.partitions.producer_table import ProducerStateTable
 from odradek.lab.simulator import append as scenario
 from odradek.lab.simulator.append import APPEND, TOPIC
 from odradek.lab.simulator.campaign import Campaign

@@ -13,24 +13,20 @@ import trio
 from odradek.client.consumer import Consumer
 from odradek.client.producer import Producer
 from odradek.kernel.broker import Broker, read_broker_options
-from odradek.kernel.peers.errors import ConnectionFailedError
 
 from .machine import SimulatedHost
 from .network import Network
-from .seeds import IDS
-from .stream import connect
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from odradek.kernel.machine.machine import Machine
     from odradek.testing.faults import PowerLoss
 
     from .network import LinkSettings
-    from .stream import Stream
     from .world import World
 
 PORT: Final = 9092
-CONNECT_S: Final = 10.0
 DATA_DIR: Final = Path("/data")
 BROKER_SETTINGS: Final[Mapping[str, str]] = {
     "group.initial.rebalance.delay.ms": "0",
@@ -151,36 +147,21 @@ class Cluster:
         """All brokers, for `bootstrap.servers`."""
         return ",".join(f"{each.host.name}:{PORT}" for each in self.brokers.values())
 
-    def client_host(self, name: str) -> SimulatedHost:
-        """Return the host of this name, on which clients live; made the first time."""
-        if name not in self._clients:
-            self._clients[name] = SimulatedHost(self.world, self.network, name)
-        return self._clients[name]
-
-    def _client(self, name: str) -> dict[str, Any]:
-        host = self.client_host(name)
-
-        async def connect_from_host(server: str, port: int, *_others: object) -> Stream:
-            with trio.move_on_after(CONNECT_S):
-                try:
-                    return await connect(self.network, host.host, server, port)
-                except OSError as error:
-                    raise ConnectionFailedError(f"cannot connect to {server}:{port} ({error})") from None
-            raise ConnectionFailedError(f"cannot connect to {server}:{port} (no answer in time)")
-
-        return {
-            "clock": host.clock,
-            "random_source": self.world.seeds.stream(IDS, name, str(self.world.happened_count)),
-            "connect": connect_from_host,
-        }
+    def client_machine(self, name: str) -> Machine:
+        """Return the machine of the host of this name, on which clients live; made the first time."""
+        host = self._clients.get(name)
+        if host is None:
+            host = self._clients[name] = SimulatedHost(self.world, self.network, name)
+        process = host.process or host.start_process()
+        return process.machine
 
     def producer(self, name: str, settings: Mapping[str, object] | None = None) -> Producer:
         """Return a producer that lives on the host of this name."""
-        return Producer(self._settings_of(name, settings), **self._client(name))
+        return Producer(self._settings_of(name, settings), machine=self.client_machine(name))
 
     def consumer(self, name: str, settings: Mapping[str, object] | None = None) -> Consumer:
         """Return a consumer that lives on the host of this name."""
-        return Consumer(self._settings_of(name, settings), **self._client(name))
+        return Consumer(self._settings_of(name, settings), machine=self.client_machine(name))
 
     def _settings_of(self, name: str, settings: Mapping[str, object] | None) -> dict[str, object]:
         return {"bootstrap.servers": self.bootstrap, "client.id": name, **(settings or {})}
