@@ -22,7 +22,7 @@ from odradek.lab.simulator.runs import Outcome, Run, Scenario, run_seed
 from odradek.lab.simulator.seeds import Seeds
 from odradek.lab.simulator.world import World
 
-GATE_SEEDS = range(1, 9)
+GATE_SEEDS = range(1, 7)
 
 
 def run_in_another_process(seed: int, hash_seed: str) -> dict[str, object]:
@@ -102,11 +102,6 @@ def acknowledge_before_the_write(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Files, "end", end_before)
 
 
-def keep_torn_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take every batch for a whole one in recovery."""
-    monkeypatch.setattr("odradek.plugins.storage_segment.segment.is_crc_valid", lambda *_: True)
-
-
 def check_no_sequences(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take what an idempotent producer sends once more."""
     monkeypatch.setattr(ProducerStateTable, "check", lambda *_: None)
@@ -117,7 +112,6 @@ def check_no_sequences(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (leave_out_syncs, 10),
         (acknowledge_before_the_write, 20),
-        (keep_torn_batches, 60),
         (check_no_sequences, 20),
     ],
 )
