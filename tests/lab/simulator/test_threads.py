@@ -121,6 +121,21 @@ def test_no_work_is_done_after_the_end(is_cancelled_first: bool) -> None:
     assert not seen
 
 
+def test_many_are_called_in_any_order_and_answer_in_theirs() -> None:
+    seen: list[int] = []
+
+    def negated(item: int) -> int:
+        seen.append(item)
+        return -item
+
+    async def work(threads: Threads, _disk: Disk) -> None:
+        assert threads.map(negated, range(10), count=3) == [-item for item in range(10)]
+
+    with_threads(work)
+
+    assert sorted(seen) == [*range(10)] != seen
+
+
 def test_an_event_is_waited_for_without_time() -> None:
     async def work(threads: Threads, _disk: Disk) -> None:
         event = threads.new_event()
