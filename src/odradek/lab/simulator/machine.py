@@ -10,7 +10,6 @@ What a machine that is not simulated has besides (the C pump, `sendfile`, worker
 from __future__ import annotations
 
 import errno
-import socket as constants
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import trio
@@ -22,7 +21,7 @@ from .disk import Disk
 from .files import Files
 from .logs import living
 from .seeds import IDS, SCHEDULING, between
-from .sockets import READ, ListeningSocket, Poller, system_error
+from .sockets import INTERNET, READ, ListeningSocket, Poller, system_error, unknown_name
 from .stream import Stream, connect
 from .threads import Threads
 from .world import MICROSECOND, MILLISECOND, SECOND
@@ -122,7 +121,7 @@ class HostNetwork:
         """See `Network.listen`."""
         found = self._network.resolve(host, self._host)
         if found is None:
-            raise constants.gaierror(constants.EAI_NONAME, "Name or service not known")
+            raise unknown_name()
         if found is not self._host:
             raise system_error(errno.EADDRNOTAVAIL)
         return ListeningSocket(self._network, self._host, port, backlog)
@@ -141,8 +140,8 @@ class HostNetwork:
         await trio.lowlevel.checkpoint()
         found = self._network.resolve(host, self._host)
         if found is None:
-            raise constants.gaierror(constants.EAI_NONAME, "Name or service not known")
-        return [Address(constants.AF_INET, (found.address, port))]
+            raise unknown_name()
+        return [Address(INTERNET, (found.address, port))]
 
     async def connect(self, address: Address, *, send_buffer_bytes: int, receive_buffer_bytes: int) -> Stream:
         """See `Network.connect`."""

@@ -7,10 +7,11 @@ true. What it raises is what the seed found.
 from __future__ import annotations
 
 import functools
-from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 import attrs
+
+from odradek.kernel.machine.system.machine import real_machine
 
 from .logs import logs_of
 from .running import run_in_world
@@ -121,7 +122,8 @@ def run_seed(
         settings: Broker's settings that beat those of the scenario.
         on_event: Given each event and each log line as it comes.
     """
-    began = perf_counter()
+    timer = real_machine().timer
+    began = timer()
     world = World(Seeds(seed), Trace(on_event))
     run = Run(world, settings)
     failure = ""
@@ -144,7 +146,7 @@ def run_seed(
         details=tuple(details),
         trace_hash=world.trace.digest,
         simulated_s=world.elapsed_ns / SECOND,
-        wall_s=perf_counter() - began,
+        wall_s=timer() - began,
         coverage=run.coverage,
     )
 

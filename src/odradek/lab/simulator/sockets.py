@@ -28,6 +28,8 @@ ERROR: Final = 0x008
 HANG_UP: Final = 0x010
 """What a socket is ready for; the numbers are epoll's."""
 
+INTERNET: Final = int(constants.AF_INET)
+"""The family of every address."""
 LOW_WATER: Final = getattr(constants, "SO_RCVLOWAT", -1)
 BACKLOG: Final = 50
 
@@ -35,6 +37,11 @@ BACKLOG: Final = 50
 def system_error(number: int) -> OSError:
     """Return the error that the system has for a number: `OSError` picks the class."""
     return OSError(number, os.strerror(number))
+
+
+def unknown_name() -> OSError:
+    """Return the error that the system has for a host that nobody knows."""
+    return constants.gaierror(constants.EAI_NONAME, "Name or service not known")
 
 
 class Socket:

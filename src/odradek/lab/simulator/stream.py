@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from .sockets import READ, WRITE, Socket, system_error
+from .sockets import READ, WRITE, Socket, system_error, unknown_name
 
 if TYPE_CHECKING:
     from odradek.kernel.types import Buffer
@@ -85,7 +85,7 @@ async def connect(network: Network, host: Host, server_name: str, port: int) -> 
     server = network.resolve(server_name, host)
     if server is None:
         await trio.lowlevel.checkpoint()
-        raise constants.gaierror(constants.EAI_NONAME, "Name or service not known")
+        raise unknown_name()
     client = Socket(network, host, network.new_connection_name(host, server))
     client.port = host.free_port()
     network.ask(client, server, port)
