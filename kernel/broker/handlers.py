@@ -67,7 +67,9 @@ def kernel_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler
     yield from security_handlers()
     yield from admin_handlers(
         broker_id=config.node_id,
+        calls=parts.metadata.calls,
         metadata=parts.metadata.calls.opened,
+        image=image,
         config=lambda: published.config,
         clock=clock,
         producer_ids=requests.producer_ids,

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..controller.rules import ControllerRules
-from ..dispatch.controller_call import MetadataLogCall
 from ..errors import StorageError
 from ..metadata.cluster_view import metadata_change
 from ..metadata.config_warnings import ConfigWarnings
 from ..types import METADATA_TOPIC, ZERO_ID, TopicIdPartition
+from ..wire.messages.api_73_assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    DirectoryData,
+    PartitionData,
+    TopicData,
+)
 from .metadata_follower import MetadataFollower
 from .metadata_opening import load_metadata_log
 
@@ -22,13 +27,14 @@ if TYPE_CHECKING:
     from ..machine.machine import Machine
     from ..metadata.image import MetadataDelta, MetadataImage
     from ..metadata.published_image import PublishedImage
+    from ..wire.message import Message
     from ..wire.messages.api_19_create_topics import CreateTopicsRequest, CreateTopicsResponse
     from .log_parts import LogParts
     from .options import BrokerOptions
 
 
-class ControllerCalls:
-    """How the broker's own parts ask the controller; made before the log that answers, which is attached.
+class CallsOfThisBroker:
+    """How this broker asks the controller (`ControllerCalls`); made before the log that answers, which is attached.
 
     Attributes:
         log: Attached when it was read.
@@ -38,21 +44,34 @@ class ControllerCalls:
         """Make calls of a broker that knows no controller yet."""
         self._node_id = node_id
         self.log: MetadataLog | None = None
-        self.submit = MetadataLogCall(self.opened).submit
 
     def opened(self) -> MetadataLog:
         """Return the metadata log, once it was read."""
         assert self.log is not None, "the metadata log is asked for before it was read"
         return self.log
 
+    async def ask(self, request: Message, timeout_ms: int | None = None) -> Any:
+        """See `ControllerCalls.ask`."""
+        return await self.opened().ask(request, timeout_ms)
+
     async def create_topics(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
         """Have the controller create topics; what CreateTopics answers."""
-        return await self.submit(lambda controller, _now_ms: controller.create_topics(request))
+        response: CreateTopicsResponse = await self.ask(request)
+        return response
 
     async def assign_directories(self, directories: Mapping[tuple[UUID, int], UUID]) -> None:
-        """Have the controller note in which directories replicas of this broker lie."""
-        node_id = self._node_id
-        await self.submit(lambda controller, _now_ms: controller.assign_directories(node_id, directories))
+        """Have the controller note in which directories replicas of this broker lie; what it refuses is gone by now."""
+        await self.ask(directories_request(self._node_id, directories))
+
+
+def directories_request(broker_id: int, directories: Mapping[tuple[UUID, int], UUID]) -> AssignReplicasToDirsRequest:
+    """Return what tells the controller the directories of a broker's replicas, by topic id and partition."""
+    told: dict[UUID, dict[UUID, TopicData]] = {}
+    for (topic_id, index), directory in directories.items():
+        topic = told.setdefault(directory, {}).setdefault(topic_id, TopicData(topic_id=topic_id))
+        topic.partitions.append(PartitionData(partition_index=index))
+    found = [DirectoryData(id=directory, topics=list(topics.values())) for directory, topics in told.items()]
+    return AssignReplicasToDirsRequest(broker_id=broker_id, directories=found)
 
 
 class MetadataParts:
@@ -70,7 +89,7 @@ class MetadataParts:
         options: BrokerOptions,
         machine: Machine,
         published: PublishedImage,
-        calls: ControllerCalls,
+        calls: CallsOfThisBroker,
         logs: LogParts,
     ) -> None:
         """Make them; reads nothing."""

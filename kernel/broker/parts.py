@@ -23,7 +23,7 @@ from ..plugin_system.hold_ups import watch_hold_ups
 from ..plugin_system.missing_roles import missing_roles, told
 from .handlers import kernel_handlers
 from .log_parts import LogParts
-from .metadata_parts import ControllerCalls, MetadataParts
+from .metadata_parts import CallsOfThisBroker, MetadataParts
 from .plugin_view import PluginView
 from .replica_events import ReplicaEvents
 from .request_parts import RequestParts, WaitingRequests
@@ -65,7 +65,7 @@ class BrokerParts:
         self.view = PluginView(options, machine, self.published)
         waiting = WaitingRequests(machine.clock)
         self.events = ReplicaEvents(waiting.produce, waiting.fetch, self._tell_plugins_of_leader)
-        calls = ControllerCalls(options.config.node_id)
+        calls = CallsOfThisBroker(options.config.node_id)
         self.logs = LogParts(options, machine, self.published, self.view, self.events, calls.assign_directories)
         self.view.replicas = self.events.replicas = self.logs.replicas
         self.metadata = MetadataParts(options, machine, self.published, calls, self.logs)

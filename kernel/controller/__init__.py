@@ -2,7 +2,7 @@
 
 | module | what it holds |
 | --- | --- |
-| `controller` | Pure core: the shard, one method an operation |
+| `controller`, `operations` | Pure core: the shard; which function answers which request |
 | `topic_creation`, `topic_growth`, `topic_deletion`, `adoption` | Pure core: operations on topics |
 | `config_changes`, `feature_changes` | Pure core: operations on configs and features |
 | `brokers`, `partition_changes`, `reassignments` | Pure core: operations on brokers and on who holds and leads what |

@@ -17,6 +17,7 @@ from ..metadata.image import BrokerEndpoint, BrokerImage
 from ..metadata.record_makers import broker_record
 from ..metadata.records import FORMAT_VERSION, FeatureRecord, FormatRecord, ProducerIdsRecord, RemoveBrokerRecord
 from ..wire.messages.api_64_unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+from ..wire.messages.api_67_allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from .partition_changes import broker_back, broker_gone
 
 if TYPE_CHECKING:
@@ -29,14 +30,6 @@ if TYPE_CHECKING:
 
 PRODUCER_IDS_BLOCK: Final = 1000
 """How many producer ids a broker is given at a time (KIP-730)."""
-
-
-@attrs.frozen
-class ProducerIdBlock:
-    """Producer ids in `[first, first + count)`."""
-
-    first: int
-    count: int
 
 
 @attrs.frozen
@@ -164,16 +157,18 @@ def unregister_broker(
     return CoordinatorResult(records, UnregisterBrokerResponse(error_message=None))
 
 
-def allocate_producer_ids(image: MetadataImage, broker_id: int) -> CoordinatorResult[MetadataRecord, ProducerIdBlock]:
+def allocate_producer_ids(
+    image: MetadataImage, rules: ControllerRules, request: AllocateProducerIdsRequest
+) -> CoordinatorResult[MetadataRecord, AllocateProducerIdsResponse]:
     """Give a broker the next block of producer ids; ids of a block that a crash left unused are lost."""
-    broker = image.brokers.get(broker_id)
-    block = ProducerIdBlock(image.next_producer_id, PRODUCER_IDS_BLOCK)
+    broker, first = image.brokers.get(request.broker_id), image.next_producer_id
     record = ProducerIdsRecord(
-        broker_id=broker_id,
+        broker_id=request.broker_id,
         broker_epoch=broker.broker_epoch if broker is not None else -1,
-        next_producer_id=block.first + block.count,
+        next_producer_id=first + PRODUCER_IDS_BLOCK,
     )
-    return CoordinatorResult((record,), block)
+    answer = AllocateProducerIdsResponse(producer_id_start=first, producer_id_len=PRODUCER_IDS_BLOCK)
+    return CoordinatorResult((record,), answer)
 
 
 def reserve_producer_ids(image: MetadataImage, end: int) -> CoordinatorResult[MetadataRecord, None]:

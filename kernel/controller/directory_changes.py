@@ -11,42 +11,64 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..contracts.coordinator import CoordinatorResult
+from ..errors import ErrorCode
 from ..metadata.image import UNASSIGNED_DIRECTORY
 from ..metadata.record_makers import partition_record
+from ..wire.messages.api_73_assign_replicas_to_dirs import (
+    AssignReplicasToDirsResponse,
+    ResponseDirectoryData,
+    ResponsePartitionData,
+    ResponseTopicData,
+)
 from .partition_changes import with_epochs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
     from uuid import UUID
 
     from ..metadata.image import MetadataImage
     from ..metadata.records import MetadataRecord
-    from .rules import Steps
+    from ..wire.messages.api_73_assign_replicas_to_dirs import AssignReplicasToDirsRequest
+    from .rules import ControllerRules, Steps
 
 
-def assign_directories(
-    image: MetadataImage, broker_id: int, directories: Mapping[tuple[UUID, int], UUID]
-) -> Steps[None]:
-    """Take note of the directories of a broker's replicas.
-
-    Args:
-        image: The metadata.
-        broker_id: Whose replicas.
-        directories: By topic id and partition; what is no longer there, or no longer the broker's, is passed over.
-    """
+def assign_replicas_to_dirs(
+    image: MetadataImage, rules: ControllerRules, request: AssignReplicasToDirsRequest
+) -> Steps[AssignReplicasToDirsResponse]:
+    """Take note of the directories of a broker's replicas; each partition is answered for itself."""
     records: list[MetadataRecord] = []
-    for (topic_id, index), directory in directories.items():
-        yield
-        topic = image.topics_by_id.get(topic_id)
-        if topic is None or index >= len(topic.partitions):
-            continue
-        state = topic.partitions[index]
-        known = topic.directories[index]
-        if broker_id in state.replicas and directory_of(image, topic_id, index, broker_id) != directory:
-            place = state.replicas.index(broker_id)
-            changed = (*known[:place], directory, *known[place + 1 :])
-            records.append(partition_record(topic_id, index, with_epochs(state, state), changed))
-    return CoordinatorResult(records, None)
+    answers = []
+    for directory in request.directories:
+        answer = ResponseDirectoryData(id=directory.id)
+        answers.append(answer)
+        for asked in directory.topics:
+            told = ResponseTopicData(topic_id=asked.topic_id)
+            answer.topics.append(told)
+            for partition in asked.partitions:
+                yield
+                index = partition.partition_index
+                code, record = _assign(image, request.broker_id, asked.topic_id, index, directory.id)
+                records += record
+                told.partitions.append(ResponsePartitionData(partition_index=index, error_code=code))
+    return CoordinatorResult(records, AssignReplicasToDirsResponse(directories=answers))
+
+
+def _assign(
+    image: MetadataImage, broker_id: int, topic_id: UUID, index: int, directory: UUID
+) -> tuple[ErrorCode, Sequence[MetadataRecord]]:
+    topic = image.topics_by_id.get(topic_id)
+    if topic is None:
+        return ErrorCode.UNKNOWN_TOPIC_ID, ()
+    if not 0 <= index < len(topic.partitions):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ()
+    state = topic.partitions[index]
+    if broker_id not in state.replicas:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER, ()
+    if directory_of(image, topic_id, index, broker_id) == directory:
+        return ErrorCode.NONE, ()
+    known, place = topic.directories[index], state.replicas.index(broker_id)
+    changed = (*known[:place], directory, *known[place + 1 :])
+    return ErrorCode.NONE, (partition_record(topic_id, index, with_epochs(state, state), changed),)
 
 
 def directory_of(image: MetadataImage, topic_id: UUID, partition: int, broker_id: int) -> UUID:

@@ -19,6 +19,7 @@ have seen what operations before it did. A snapshot is written when the log has 
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from ..machine.threads import Workers
     from ..metadata.image import MetadataDelta
     from ..metadata.records import MetadataRecord
+    from ..wire.message import Message
     from .brokers import Registration
     from .local_log import ReplicatedLog
     from .rules import ControllerRules, Steps
@@ -247,6 +249,12 @@ class MetadataLog:
             raise submission.error
         response: R = submission.response
         return response
+
+    async def ask(self, request: Message, timeout_ms: int | None = None) -> Any:
+        """See `ControllerCalls.ask`."""
+        with trio.move_on_after(math.inf if timeout_ms is None else max(timeout_ms, 0) / 1000):
+            return await self.submit(lambda controller, _now_ms: controller.decide(request))
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
 
     async def register(self, registration: Registration) -> int:
         """Write what an empty log begins with, register this broker, and return its broker epoch.

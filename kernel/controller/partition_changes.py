@@ -15,6 +15,7 @@ import attrs
 from ..contracts.coordinator import CoordinatorResult
 from ..contracts.election import ElectionReason
 from ..errors import ErrorCode, KafkaError
+from ..metadata.election_answers import elections_failed
 from ..metadata.record_makers import changed_partition_record
 from ..wire.messages.api_43_elect_leaders import (
     ElectLeadersRequest,
@@ -94,23 +95,6 @@ def elect_leaders(
             answer.error_code, answer.error_message = error.code, error.detail
         result.partition_result.append(answer)
     return CoordinatorResult(records, ElectLeadersResponse(replica_election_results=list(results.values())))
-
-
-def elections_failed(request: ElectLeadersRequest, code: ErrorCode, message: str | None) -> ElectLeadersResponse:
-    """Return the response that gives every partition this error."""
-    return ElectLeadersResponse(
-        error_code=code,
-        replica_election_results=[
-            ReplicaElectionResult(
-                topic=topic.topic,
-                partition_result=[
-                    PartitionResult(partition_id=index, error_code=code, error_message=message)
-                    for index in topic.partitions
-                ],
-            )
-            for topic in request.topic_partitions or ()
-        ],
-    )
 
 
 def _wanted(image: MetadataImage, request: ElectLeadersRequest) -> Iterator[tuple[str, int]]:

@@ -17,7 +17,6 @@ from ..contracts.election import ElectionReason
 from ..errors import ErrorCode, KafkaError
 from ..metadata.record_makers import changed_partition_record
 from ..wire.messages import api_45_alter_partition_reassignments as altering
-from ..wire.messages import api_46_list_partition_reassignments as listing
 from .partition_changes import elect, with_epochs
 from .replica_assignment import check_assignment
 
@@ -148,39 +147,3 @@ def complete_reassignment(state: PartitionState, factory: ElectionFactory, live:
     if state.leader >= 0 and state.leader not in state.isr:
         state = elect(factory, state, list(live), ElectionReason.REASSIGNMENT)
     return state
-
-
-def list_partition_reassignments(
-    image: MetadataImage, request: listing.ListPartitionReassignmentsRequest
-) -> listing.ListPartitionReassignmentsResponse:
-    """Return the reassignments that go on among the partitions asked for, or among all."""
-    wanted: dict[str, Iterable[int]]
-    if request.topics is None:
-        wanted = {name: range(len(topic.partitions)) for name, topic in image.topics_by_name.items()}
-    else:
-        wanted = {topic.name: topic.partition_indexes for topic in request.topics}
-    topics = []
-    for name, indexes in wanted.items():
-        moving = _moving(image, name, indexes)
-        if moving:
-            topics.append(listing.OngoingTopicReassignment(name=name, partitions=moving))
-    return listing.ListPartitionReassignmentsResponse(error_message=None, topics=topics)
-
-
-def _moving(image: MetadataImage, name: str, indexes: Iterable[int]) -> list[listing.OngoingPartitionReassignment]:
-    topic = image.topics_by_name.get(name)
-    found = []
-    for index in indexes:
-        if topic is None or not 0 <= index < len(topic.partitions):
-            continue
-        state = topic.partitions[index]
-        if state.adding_replicas or state.removing_replicas:
-            found.append(
-                listing.OngoingPartitionReassignment(
-                    partition_index=index,
-                    replicas=list(state.replicas),
-                    adding_replicas=list(state.adding_replicas),
-                    removing_replicas=list(state.removing_replicas),
-                )
-            )
-    return found

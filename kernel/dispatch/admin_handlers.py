@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .controller_call import MetadataLogCall
 from .handlers.api_19_create_topics import CreateTopicsHandler
 from .handlers.api_20_delete_topics import DeleteTopicsHandler
 from .handlers.api_22_init_producer_id import InitProducerIdHandler
@@ -28,8 +27,8 @@ if TYPE_CHECKING:
     from ..config.broker import BrokerConfig
     from ..contracts.api_handler import ApiHandler, AsyncApiHandler
     from ..contracts.transactions import Transactions
-    from ..controller.metadata_log import MetadataLog
     from ..machine.clock import Clock
+    from ..metadata.controller_calls import ControllerCalls, QuorumView
     from ..metadata.image import MetadataImage
     from .handlers.api_22_init_producer_id import ProducerIdSource
 
@@ -37,7 +36,9 @@ if TYPE_CHECKING:
 def admin_handlers(
     *,
     broker_id: int,
-    metadata: Callable[[], MetadataLog],
+    calls: ControllerCalls,
+    metadata: Callable[[], QuorumView],
+    image: Callable[[], MetadataImage],
     config: Callable[[], BrokerConfig],
     clock: Clock,
     producer_ids: ProducerIdSource,
@@ -48,32 +49,29 @@ def admin_handlers(
 
     Args:
         broker_id: This broker.
+        calls: Bring what is asked to the controller.
         metadata: Returns the metadata log; asked at each request, so it may be made later.
+        image: Returns the current metadata.
         config: Returns this broker's configuration with its dynamic layers.
         clock: For DescribeQuorum.
         producer_ids: For InitProducerId.
         transactions: Returns the transaction coordinator, where there is one.
         internal_topics: To which no client writes.
     """
-    submit = MetadataLogCall(metadata).submit
-
-    def image() -> MetadataImage:
-        return metadata().image
-
-    yield CreateTopicsHandler(submit=submit)
-    yield DeleteTopicsHandler(submit=submit)
+    yield CreateTopicsHandler(calls=calls)
+    yield DeleteTopicsHandler(calls=calls)
     yield InitProducerIdHandler(producer_ids=producer_ids, transactions=transactions)
     yield DescribeConfigsHandler(broker_id=broker_id, image=image, config=config)
-    yield AlterConfigsHandler(submit=submit)
-    yield CreatePartitionsHandler(submit=submit)
-    yield ElectLeadersHandler(submit=submit)
-    yield IncrementalAlterConfigsHandler(submit=submit)
-    yield AlterPartitionReassignmentsHandler(submit=submit)
+    yield AlterConfigsHandler(calls=calls)
+    yield CreatePartitionsHandler(calls=calls)
+    yield ElectLeadersHandler(calls=calls)
+    yield IncrementalAlterConfigsHandler(calls=calls)
+    yield AlterPartitionReassignmentsHandler(calls=calls)
     yield ListPartitionReassignmentsHandler(image=image)
     yield DescribeQuorumHandler(broker_id=broker_id, metadata=metadata, clock=clock)
-    yield UpdateFeaturesHandler(submit=submit)
+    yield UpdateFeaturesHandler(calls=calls)
     yield DescribeClusterHandler(broker_id=broker_id, image=image)
-    yield UnregisterBrokerHandler(submit=submit)
+    yield UnregisterBrokerHandler(calls=calls)
     yield ListConfigResourcesHandler(image=image)
     yield DescribeTopicPartitionsHandler(
         image=image, partitions_max=lambda: config().get_int(PARTITIONS_MAX), internal_topics=internal_topics

@@ -7,6 +7,8 @@
 | `names`, `features` | Pure core: rules, tables |
 | `config_warnings` | Shell: tells of configs that a client has set and that have no effect |
 | `topic_maker` | Shell: makes topics that somebody asked for without creating them |
+| `controller_calls` | Pure core: how anything asks the controller, here or elsewhere |
+| `election_answers` | Pure core: answers that controller and brokers give |
 | `published_image` | Pure core: the newest image and configuration, for all who read |
 | `cluster_view` | Shell: the newest image, as coordinators see it |
 """

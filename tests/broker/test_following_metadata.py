@@ -39,7 +39,7 @@ def test_a_change_of_one_partition_concerns_no_other_of_its_topic(
         monkeypatch.setattr(parts.logs.lifecycle, "open_topic", note)
         more = CreatePartitionsTopic(name="orders", count=5, assignments=None)
         request = CreatePartitionsRequest(topics=[more], timeout_ms=30_000)
-        await parts.metadata.log.submit(lambda controller, _now_ms: controller.create_partitions(request))
+        await parts.metadata.log.submit(lambda controller, _now_ms: controller.decide(request))
 
         assert sorted(parts.logs.replicas.topics["orders"].partitions) == [0, 1, 2, 3, 4]
 

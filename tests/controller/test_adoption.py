@@ -9,6 +9,7 @@ import pytest
 from odradek.kernel.controller.adoption import FoundPartition
 from odradek.kernel.errors import KafkaError
 from odradek.kernel.types import ZERO_ID
+from odradek.kernel.wire.messages.api_67_allocate_producer_ids import AllocateProducerIdsRequest
 
 from .controller_requests import create_topics, topic
 from .metadata_helpers import DrivenController
@@ -53,7 +54,8 @@ def test_producer_ids_that_logs_from_elsewhere_know_are_given_to_nobody() -> Non
     driven.apply(driven.controller.reserve_producer_ids(4711))
     driven.apply(driven.controller.reserve_producer_ids(3))
 
-    assert driven.apply(driven.controller.allocate_producer_ids(1)).first == 4711
+    answer = driven.apply(driven.controller.decide(AllocateProducerIdsRequest(broker_id=1)))
+    assert answer.producer_id_start == 4711
 
 
 def test_adopting_twice_changes_nothing() -> None:
@@ -80,7 +82,7 @@ def test_adopting_twice_changes_nothing() -> None:
 )
 def test_what_does_not_fit_is_refused_as_a_whole(found: list[tuple[str, int, UUID, int]], reason: str) -> None:
     driven = DrivenController()
-    driven.apply(driven.controller.create_topics(create_topics(topic("there"), topic("th_ere"))))
+    driven.apply(driven.controller.decide(create_topics(topic("there"), topic("th_ere"))))
     before = driven.image
 
     with pytest.raises(KafkaError, match=reason):

@@ -6,11 +6,13 @@ import attrs
 import pytest
 
 from odradek.kernel.contracts.election import PartitionState
-from odradek.kernel.controller.reassignments import complete_reassignment, list_partition_reassignments
+from odradek.kernel.controller.reassignments import complete_reassignment
+from odradek.kernel.dispatch.handlers.api_46_list_partition_reassignments import list_partition_reassignments
 from odradek.kernel.errors import KafkaError
 from odradek.kernel.metadata.image import TopicImage
 from odradek.kernel.metadata.record_makers import changed_partition_record
 from odradek.kernel.wire.messages.api_64_unregister_broker import UnregisterBrokerRequest
+from odradek.kernel.wire.messages.api_67_allocate_producer_ids import AllocateProducerIdsRequest
 
 from .controller_requests import (
     BROKER,
@@ -27,7 +29,7 @@ from .metadata_helpers import DrivenController, registration
 
 def three_brokers() -> DrivenController:
     driven = DrivenController(brokers=3)
-    driven.apply(driven.controller.create_topics(create_topics(topic("t", -1, -1, {0: [1, 2]}))))
+    driven.apply(driven.controller.decide(create_topics(topic("t", -1, -1, {0: [1, 2]}))))
     return driven
 
 
@@ -69,12 +71,12 @@ def test_a_preferred_election_needs_the_preferred_leader_in_sync() -> None:
     driven = three_brokers()
     fence(driven, 1)
     driven.register(registration(1, seed=8))
-    response = driven.apply(driven.controller.elect_leaders(elect_leaders(0, [("t", [0])])))
+    response = driven.apply(driven.controller.decide(elect_leaders(0, [("t", [0])])))
     assert response.replica_election_results[0].partition_result[0].error_code == 80
 
     caught_up = attrs.evolve(state_of(driven), isr=(2, 1))
     driven.controller.replay(changed_partition_record(topic_of(driven), 0, caught_up))
-    response = driven.apply(driven.controller.elect_leaders(elect_leaders(0, None)))
+    response = driven.apply(driven.controller.decide(elect_leaders(0, None)))
 
     assert response.replica_election_results[0].partition_result[0].error_code == 0
     assert state_of(driven).leader == 1
@@ -82,7 +84,7 @@ def test_a_preferred_election_needs_the_preferred_leader_in_sync() -> None:
 
 def test_a_reassignment_keeps_the_old_replicas_until_the_new_ones_are_in_sync() -> None:
     driven = three_brokers()
-    driven.apply(driven.controller.alter_partition_reassignments(reassign_partitions(("t", 0, [3, 2]))))
+    driven.apply(driven.controller.decide(reassign_partitions(("t", 0, [3, 2]))))
     moving = state_of(driven)
     listed = list_partition_reassignments(driven.image, list_reassignments(None)).topics[0].partitions[0]
 
@@ -98,8 +100,8 @@ def test_a_reassignment_keeps_the_old_replicas_until_the_new_ones_are_in_sync() 
 
 def test_a_reassignment_can_be_cancelled() -> None:
     driven = three_brokers()
-    driven.apply(driven.controller.alter_partition_reassignments(reassign_partitions(("t", 0, [3, 2]))))
-    response = driven.apply(driven.controller.alter_partition_reassignments(reassign_partitions(("t", 0, None))))
+    driven.apply(driven.controller.decide(reassign_partitions(("t", 0, [3, 2]))))
+    response = driven.apply(driven.controller.decide(reassign_partitions(("t", 0, None))))
 
     assert response.responses[0].partitions[0].error_code == 0
     assert ({1, 2}, ()) == (set(state_of(driven).replicas), state_of(driven).adding_replicas)
@@ -107,14 +109,14 @@ def test_a_reassignment_can_be_cancelled() -> None:
 
 def test_a_smaller_replication_factor_takes_effect_at_once() -> None:
     driven = three_brokers()
-    driven.apply(driven.controller.alter_partition_reassignments(reassign_partitions(("t", 0, [2]))))
+    driven.apply(driven.controller.decide(reassign_partitions(("t", 0, [2]))))
 
     assert (state_of(driven).leader, state_of(driven).replicas, state_of(driven).isr) == (2, (2,), (2,))
 
 
 def test_a_restart_of_the_only_broker_raises_the_leader_epoch() -> None:
     driven = DrivenController()
-    driven.apply(driven.controller.create_topics(create_topics(topic("t"))))
+    driven.apply(driven.controller.decide(create_topics(topic("t"))))
     first = driven.image.brokers[1].broker_epoch
     second = driven.register(registration(1, seed=8))
 
@@ -134,7 +136,7 @@ def test_a_living_broker_of_the_same_id_is_refused_and_a_stale_epoch_too() -> No
 
 def test_an_unregistered_broker_is_forgotten_and_leads_nothing() -> None:
     driven = three_brokers()
-    driven.apply(driven.controller.unregister_broker(UnregisterBrokerRequest(broker_id=1)))
+    driven.apply(driven.controller.decide(UnregisterBrokerRequest(broker_id=1)))
 
     assert sorted(driven.image.brokers) == [2, 3]
     assert state_of(driven).leader == 2
@@ -142,19 +144,24 @@ def test_an_unregistered_broker_is_forgotten_and_leads_nothing() -> None:
 
 def test_blocks_of_producer_ids_never_overlap() -> None:
     driven = three_brokers()
-    blocks = [driven.apply(driven.controller.allocate_producer_ids(broker)) for broker in (1, 2, 1)]
+    requests = [AllocateProducerIdsRequest(broker_id=broker) for broker in (1, 2, 1)]
+    blocks = [driven.apply(driven.controller.decide(request)) for request in requests]
 
-    assert [block.first for block in blocks] == [0, 1000, 2000]
+    assert [(block.producer_id_start, block.producer_id_len) for block in blocks] == [
+        (0, 1000),
+        (1000, 1000),
+        (2000, 1000),
+    ]
 
 
 def test_topics_are_not_deleted_where_that_is_disabled() -> None:
     driven = DrivenController(delete_topic_enable="false")
     with pytest.raises(KafkaError):
-        driven.apply(driven.controller.delete_topics(delete_topics("t")))
+        driven.apply(driven.controller.decide(delete_topics("t")))
 
 
 def test_another_brokers_configs_are_kept_under_its_id() -> None:
     driven = three_brokers()
-    driven.apply(driven.controller.alter_configs(alter_configs(BROKER, "02", log_cleaner_threads="2")))
+    driven.apply(driven.controller.decide(alter_configs(BROKER, "02", log_cleaner_threads="2")))
 
     assert dict(driven.image.config(BROKER, "2")) == {"log.cleaner.threads": "2"}

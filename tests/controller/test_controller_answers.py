@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from odradek.kernel.controller.reassignments import list_partition_reassignments
+from odradek.kernel.controller.operations import OPERATIONS
+from odradek.kernel.dispatch.handlers.api_46_list_partition_reassignments import list_partition_reassignments
 from odradek.kernel.wire.codec import decode, encode_bytes
 from odradek.kernel.wire.message import Message
 from odradek.kernel.wire.messages.api_46_list_partition_reassignments import ListPartitionReassignmentsRequest
@@ -21,18 +22,6 @@ from .metadata_helpers import DrivenController
 GOLDEN: dict[str, Any] = json.loads(
     (Path(__file__).parent / "golden" / "controller_answers.json").read_text(encoding="utf-8")
 )["answers"]
-
-OPERATIONS = {
-    19: "create_topics",
-    20: "delete_topics",
-    33: "alter_configs",
-    37: "create_partitions",
-    43: "elect_leaders",
-    44: "incremental_alter_configs",
-    45: "alter_partition_reassignments",
-    57: "update_features",
-    64: "unregister_broker",
-}
 
 DIFFERENCES = {
     "alter all brokers": "Kafka keeps a cluster-wide min.insync.replicas for eligible leader replicas; not built here",
@@ -51,8 +40,7 @@ def answers() -> dict[str, Any]:
     given = {}
     for name, version, request in REQUESTS:
         if request.__api_key__ in OPERATIONS:
-            operation = getattr(driven.controller, OPERATIONS[request.__api_key__])
-            response = driven.apply(operation(request))
+            response = driven.apply(driven.controller.decide(request))
         else:
             assert isinstance(request, ListPartitionReassignmentsRequest)
             response = list_partition_reassignments(driven.image, request)

@@ -31,7 +31,7 @@ def driven() -> DrivenController:
     """Four brokers, the fourth fenced; topic t with replicas 1 and 2."""
     driven = DrivenController(brokers=3)
     driven.register(registration(4, is_fenced=True))
-    driven.apply(driven.controller.create_topics(create_topics(topic("t", -1, -1, {0: [1, 2]}))))
+    driven.apply(driven.controller.decide(create_topics(topic("t", -1, -1, {0: [1, 2]}))))
     return driven
 
 
@@ -57,7 +57,7 @@ def set_state(driven: DrivenController, **changes: Any) -> None:
 def test_replicas_assigned_by_hand_must_make_sense(
     driven: DrivenController, assignment: dict[int, list[int]], says: str
 ) -> None:
-    response = driven.apply(driven.controller.create_topics(create_topics(topic("u", -1, -1, assignment))))
+    response = driven.apply(driven.controller.decide(create_topics(topic("u", -1, -1, assignment))))
     (result,) = response.topics
 
     assert result.error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
@@ -65,7 +65,7 @@ def test_replicas_assigned_by_hand_must_make_sense(
 
 
 def test_a_fenced_broker_beside_a_live_one_is_a_replica_out_of_sync(driven: DrivenController) -> None:
-    driven.apply(driven.controller.create_topics(create_topics(topic("u", -1, -1, {0: [4, 1]}))))
+    driven.apply(driven.controller.decide(create_topics(topic("u", -1, -1, {0: [4, 1]}))))
     state = driven.image.topics_by_name["u"].partitions[0]
 
     assert (state.leader, state.replicas, state.isr) == (1, (4, 1), (1,))
@@ -73,7 +73,7 @@ def test_a_fenced_broker_beside_a_live_one_is_a_replica_out_of_sync(driven: Driv
 
 def test_a_request_for_too_many_new_partitions_is_refused(driven: DrivenController) -> None:
     request = create_partitions(("t", 2 + PARTITIONS_PER_REQUEST_MAX, None))
-    (result,) = driven.apply(driven.controller.create_partitions(request)).results
+    (result,) = driven.apply(driven.controller.decide(request)).results
 
     assert (
         result.error_code,
@@ -84,7 +84,7 @@ def test_a_request_for_too_many_new_partitions_is_refused(driven: DrivenControll
 def test_an_unregistered_broker_cannot_be_fenced_or_forgotten(driven: DrivenController) -> None:
     with pytest.raises(KafkaError, match="Broker ID 9 is not currently registered"):
         driven.apply(driven.controller.change_broker(9, 0, fence=True))
-    response = driven.apply(driven.controller.unregister_broker(UnregisterBrokerRequest(broker_id=9)))
+    response = driven.apply(driven.controller.decide(UnregisterBrokerRequest(broker_id=9)))
 
     assert response.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
 
@@ -106,7 +106,7 @@ def test_a_replica_out_of_sync_that_goes_changes_nothing(driven: DrivenControlle
 def test_a_reassignment_of_another_size_is_refused_where_the_request_says_so(driven: DrivenController) -> None:
     request = reassign_partitions(("t", 0, [3]))
     request.allow_replication_factor_change = False
-    answer = driven.apply(driven.controller.alter_partition_reassignments(request)).responses[0].partitions[0]
+    answer = driven.apply(driven.controller.decide(request)).responses[0].partitions[0]
 
     assert (answer.error_code, answer.error_message) == (
         ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -116,10 +116,10 @@ def test_a_reassignment_of_another_size_is_refused_where_the_request_says_so(dri
 
 def test_nothing_is_cancelled_where_nothing_moves_or_nobody_from_before_is_in_sync(driven: DrivenController) -> None:
     cancel = reassign_partitions(("t", 0, None))
-    idle = driven.apply(driven.controller.alter_partition_reassignments(cancel)).responses[0].partitions[0]
-    driven.apply(driven.controller.alter_partition_reassignments(reassign_partitions(("t", 0, [3]))))
+    idle = driven.apply(driven.controller.decide(cancel)).responses[0].partitions[0]
+    driven.apply(driven.controller.decide(reassign_partitions(("t", 0, [3]))))
     set_state(driven, isr=(3,), leader=3)
-    late = driven.apply(driven.controller.alter_partition_reassignments(cancel)).responses[0].partitions[0]
+    late = driven.apply(driven.controller.decide(cancel)).responses[0].partitions[0]
 
     assert idle.error_code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
     assert late.error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
@@ -127,7 +127,7 @@ def test_nothing_is_cancelled_where_nothing_moves_or_nobody_from_before_is_in_sy
 
 def test_client_metrics_have_no_defaults(driven: DrivenController) -> None:
     request = incremental_alter((CLIENT_METRICS, "", [("interval.ms", SET, "1000")]))
-    (result,) = driven.apply(driven.controller.incremental_alter_configs(request)).responses
+    (result,) = driven.apply(driven.controller.decide(request)).responses
 
     assert (result.error_code, result.error_message) == (
         ErrorCode.INVALID_REQUEST,
@@ -145,6 +145,6 @@ def test_a_topic_whose_election_no_plugin_offers_is_refused() -> None:
 def test_a_topic_is_created_though_a_list_repeats_itself(driven: DrivenController) -> None:
     """As Kafka does it; what is kept has every entry once."""
     wanted = topic("twice", 1, 1, None, cleanup_policy="compact, delete,compact")
-    driven.apply(driven.controller.create_topics(create_topics(wanted)))
+    driven.apply(driven.controller.decide(create_topics(wanted)))
 
     assert driven.image.topic_config("twice") == {"cleanup.policy": "compact,delete"}

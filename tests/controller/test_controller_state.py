@@ -48,7 +48,7 @@ class ControllerMachine(RuleBasedStateMachine):
 
     @rule(name=NAMES, count=st.integers(1, 4), factor=st.integers(1, 3))
     def create(self, name: str, count: int, factor: int) -> None:
-        response = self.driven.apply(self.driven.controller.create_topics(create_topics(topic(name, count, factor))))
+        response = self.driven.apply(self.driven.controller.decide(create_topics(topic(name, count, factor))))
         alike = any(name.replace(".", "_") == other.replace(".", "_") for other in self.topics)
         expected = not alike and bool(self.live) and factor <= len(self.epochs)
 
@@ -58,7 +58,7 @@ class ControllerMachine(RuleBasedStateMachine):
 
     @rule(name=NAMES, count=st.integers(0, 6))
     def grow(self, name: str, count: int) -> None:
-        response = self.driven.apply(self.driven.controller.create_partitions(create_partitions((name, count, None))))
+        response = self.driven.apply(self.driven.controller.decide(create_partitions((name, count, None))))
         fits = name in self.topics and count > self.topics[name] and bool(self.live)
         factor = len(self.driven.image.topics_by_name[name].partitions[0].replicas) if name in self.topics else 0
         expected = fits and factor <= len(self.epochs)
@@ -69,7 +69,7 @@ class ControllerMachine(RuleBasedStateMachine):
 
     @rule(name=NAMES)
     def delete(self, name: str) -> None:
-        response = self.driven.apply(self.driven.controller.delete_topics(delete_topics(name)))
+        response = self.driven.apply(self.driven.controller.decide(delete_topics(name)))
 
         assert (name in self.topics) == (response.responses[0].error_code == 0)
         self.topics.pop(name, None)
@@ -78,7 +78,7 @@ class ControllerMachine(RuleBasedStateMachine):
     @rule(name=NAMES, key=KEYS, value=st.integers(1, 9))
     def configure(self, name: str, key: str, value: int) -> None:
         request = incremental_alter((TOPIC, name, [(key, 0, str(value))]))
-        response = self.driven.apply(self.driven.controller.incremental_alter_configs(request))
+        response = self.driven.apply(self.driven.controller.decide(request))
 
         assert (name in self.topics) == (response.responses[0].error_code == 0)
         if name in self.topics:
@@ -87,7 +87,7 @@ class ControllerMachine(RuleBasedStateMachine):
     @rule(name=NAMES, key=KEYS)
     def unset(self, name: str, key: str) -> None:
         request = incremental_alter((TOPIC, name, [(key, 1, None)]), (BROKER, "", [("log.flush.interval.ms", 1, None)]))
-        self.driven.apply(self.driven.controller.incremental_alter_configs(request))
+        self.driven.apply(self.driven.controller.decide(request))
         self.configs.get(name, {}).pop(key, None)
 
     @rule(number=st.integers(1, 3))
@@ -157,7 +157,7 @@ TestController = ControllerMachine.TestCase
 def test_one_seed_makes_the_same_records() -> None:
     def run() -> list[bytes]:
         driven = DrivenController(brokers=3, seed=5)
-        driven.apply(driven.controller.create_topics(create_topics(topic("a", 6, 2), topic("b", 3, 3))))
+        driven.apply(driven.controller.decide(create_topics(topic("a", 6, 2), topic("b", 3, 3))))
         return [encode_record(record) for record in driven.records]
 
     assert run() == run()
@@ -165,9 +165,9 @@ def test_one_seed_makes_the_same_records() -> None:
 
 def test_an_image_shares_what_did_not_change() -> None:
     driven = DrivenController()
-    driven.apply(driven.controller.create_topics(create_topics(*(topic(f"t{number}", 3) for number in range(50)))))
+    driven.apply(driven.controller.decide(create_topics(*(topic(f"t{number}", 3) for number in range(50)))))
     before = driven.image
-    driven.apply(driven.controller.create_partitions(create_partitions(("t7", 4, None))))
+    driven.apply(driven.controller.decide(create_partitions(("t7", 4, None))))
     after = driven.image
 
     assert len(before.topics_by_name["t7"].partitions) == 3
@@ -180,7 +180,7 @@ def test_chance_decides_where_the_first_leader_is() -> None:
     leaders = set()
     for seed in range(20):
         driven = DrivenController(brokers=3, seed=random.Random(seed).randrange(1000))
-        driven.apply(driven.controller.create_topics(create_topics(topic("a"))))
+        driven.apply(driven.controller.decide(create_topics(topic("a"))))
         leaders.add(driven.image.topics_by_name["a"].partitions[0].leader)
 
     assert {1, 2, 3} == leaders

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 
+from odradek.kernel.broker.metadata_parts import directories_request
 from odradek.kernel.controller.directory_changes import directory_of
+from odradek.kernel.errors import ErrorCode
 from odradek.kernel.machine.ids import RandomIds
-from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.metadata.image import UNASSIGNED_DIRECTORY
 
 from .controller_requests import create_topics, topic
@@ -17,9 +19,7 @@ NEW_ID = RandomIds(random.Random(3)).new_id
 
 def two_brokers() -> DrivenController:
     driven = DrivenController(brokers=2)
-    driven.apply(
-        driven.controller.create_topics(create_topics(topic("t", -1, -1, {0: [1, 2]}), topic("u", -1, -1, {0: [2]})))
-    )
+    driven.apply(driven.controller.decide(create_topics(topic("t", -1, -1, {0: [1, 2]}), topic("u", -1, -1, {0: [2]}))))
     return driven
 
 
@@ -27,7 +27,7 @@ def test_a_brokers_replica_moves_and_nothing_else_changes() -> None:
     driven = two_brokers()
     before = driven.image.topics_by_name["t"]
     here, other = NEW_ID(), directory_of(driven.image, before.topic_id, 0, 2)
-    driven.apply(driven.controller.assign_directories(1, {(before.topic_id, 0): here}))
+    driven.apply(driven.controller.decide(directories_request(1, {(before.topic_id, 0): here})))
     after = driven.image.topics_by_name["t"]
 
     assert after.directories[0] == (here, other)
@@ -42,6 +42,19 @@ def test_what_is_known_already_or_gone_or_anothers_makes_no_record() -> None:
     known = directory_of(driven.image, topic_id, 0, 1)
     told = {(topic_id, 0): known, (others, 0): NEW_ID(), (topic_id, 7): NEW_ID(), (NEW_ID(), 0): NEW_ID()}
 
-    assert list(run_at_once(driven.controller.assign_directories(1, told)).records) == []
+    count = len(driven.records)
+    answer = driven.apply(driven.controller.decide(directories_request(1, told)))
+
+    assert len(driven.records) == count
+    assert Counter(
+        item.error_code for place in answer.directories for topic in place.topics for item in topic.partitions
+    ) == Counter(
+        [
+            ErrorCode.NONE,
+            ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            ErrorCode.UNKNOWN_TOPIC_ID,
+        ]
+    )
     assert directory_of(driven.image, topic_id, 9, 1) == UNASSIGNED_DIRECTORY
     assert directory_of(driven.image, others, 0, 1) == UNASSIGNED_DIRECTORY

@@ -106,7 +106,7 @@ async def running(metadata: MetadataLog) -> AsyncIterator[MetadataLog]:
 
 async def create(metadata: MetadataLog, *names: str) -> None:
     request = create_topics(*(topic(name, 2) for name in names))
-    response = await metadata.submit(lambda controller, _: controller.create_topics(request))
+    response = await metadata.submit(lambda controller, _: controller.decide(request))
     assert [0] * len(names) == [result.error_code for result in response.topics]
 
 
@@ -255,7 +255,7 @@ def test_a_snapshot_is_written_when_the_interval_is_over_and_something_changed(t
             await create(metadata, "b")
             clock.advance(5000)
             for _ in range(2):
-                await metadata.submit(lambda controller, _: controller.delete_topics(delete_topics("none")))
+                await metadata.submit(lambda controller, _: controller.decide(delete_topics("none")))
                 clock.advance(5000)
         storage.close()
 
@@ -353,7 +353,7 @@ def test_clients_are_served_while_an_operation_is_long_and_see_the_image_of_befo
         async with running(make_metadata(storage)) as metadata, trio.open_nursery() as nursery:
             nursery.start_soon(watch, metadata)
             request = create_topics(topic("wide", 20 * STEPS_PER_SLICE))
-            await metadata.submit(lambda controller, _: controller.create_topics(request))
+            await metadata.submit(lambda controller, _: controller.decide(request))
             nursery.cancel_scope.cancel()
         storage.close()
 
@@ -367,7 +367,7 @@ def test_operations_that_wait_see_all_of_a_long_one(tmp_path: Path) -> None:
         storage = Storage(tmp_path / "d")
         async with running(make_metadata(storage)) as metadata, trio.open_nursery() as nursery:
             wide = create_topics(topic("wide", 20 * STEPS_PER_SLICE))
-            nursery.start_soon(metadata.submit, lambda controller, _: controller.create_topics(wide))
+            nursery.start_soon(metadata.submit, lambda controller, _: controller.decide(wide))
             await trio.testing.wait_all_tasks_blocked(0)
             seen = await metadata.submit(
                 lambda controller, _: CoordinatorResult((), len(controller.image.topics_by_name["wide"].partitions))

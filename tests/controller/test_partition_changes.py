@@ -8,8 +8,9 @@ import attrs
 import pytest
 
 from odradek.kernel.api import ElectionReason, PartitionState
-from odradek.kernel.controller.partition_changes import NO_LEADER, elect, elections_failed, with_epochs
+from odradek.kernel.controller.partition_changes import NO_LEADER, elect, with_epochs
 from odradek.kernel.errors import ErrorCode
+from odradek.kernel.metadata.election_answers import elections_failed
 from odradek.kernel.wire.messages.api_43_elect_leaders import ElectLeadersRequest, TopicPartitions
 
 STATE = PartitionState(leader=1, leader_epoch=4, partition_epoch=7, replicas=(1, 2), isr=(1, 2))

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from ...contracts.pieces import ListPieces
 from ...wire.messages.api_19_create_topics import CreatableTopicResult, CreateTopicsResponse
-from ..controller_call import Submit, message_of, submit_within
+from ..controller_call import message_of
 
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext
     from ...errors import ErrorCode
+    from ...metadata.controller_calls import ControllerCalls
     from ...wire.messages.api_19_create_topics import CreateTopicsRequest
 
 
@@ -23,15 +24,13 @@ class CreateTopicsHandler:
     api_key = 19
     pieces = ListPieces("topics", answers=["topics"], items_max=5, long_frame_bytes=256, together="name")
 
-    def __init__(self, *, submit: Submit) -> None:
-        """Make the handler; `submit` is `MetadataLog.submit`."""
-        self._submit = submit
+    def __init__(self, *, calls: ControllerCalls) -> None:
+        """Make the handler; `calls` bring what is asked to the controller."""
+        self._calls = calls
 
     async def handle_async(self, request: CreateTopicsRequest, context: RequestContext) -> Answer:
         """Answer once the topics are durable. Cancelled: the broker is stopping."""
-        return await submit_within(
-            self._submit, lambda controller, _: controller.create_topics(request), request.timeout_ms
-        )
+        return await self._calls.ask(request, request.timeout_ms)
 
     def error_response(
         self, request: CreateTopicsRequest, context: RequestContext, code: ErrorCode, detail: str

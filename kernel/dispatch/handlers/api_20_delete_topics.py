@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final
 from ...contracts.pieces import ListPieces
 from ...errors import ErrorCode
 from ...wire.messages.api_20_delete_topics import DeletableTopicResult, DeleteTopicsResponse
-from ..controller_call import Submit, message_of, submit_within
+from ..controller_call import message_of
 
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext
+    from ...metadata.controller_calls import ControllerCalls
     from ...wire.messages.api_20_delete_topics import DeleteTopicsRequest
 
 FIRST_VERSION_WITH_DISABLED: Final = 3
@@ -28,15 +29,13 @@ class DeleteTopicsHandler:
         "topics", "topic_names", answers=["responses"], items_max=50, long_frame_bytes=1024, together="name topic_id"
     )
 
-    def __init__(self, *, submit: Submit) -> None:
-        """Make the handler; `submit` is `MetadataLog.submit`."""
-        self._submit = submit
+    def __init__(self, *, calls: ControllerCalls) -> None:
+        """Make the handler; `calls` bring what is asked to the controller."""
+        self._calls = calls
 
     async def handle_async(self, request: DeleteTopicsRequest, context: RequestContext) -> Answer:
         """Answer once the deletion is durable. Cancelled: the broker is stopping."""
-        return await submit_within(
-            self._submit, lambda controller, _: controller.delete_topics(request), request.timeout_ms
-        )
+        return await self._calls.ask(request, request.timeout_ms)
 
     def error_response(
         self, request: DeleteTopicsRequest, context: RequestContext, code: ErrorCode, detail: str

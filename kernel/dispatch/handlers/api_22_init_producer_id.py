@@ -15,13 +15,14 @@ import trio
 from ...errors import ErrorCode
 from ...types import NO_EPOCH, NO_PRODUCER_ID
 from ...wire.messages.api_22_init_producer_id import InitProducerIdResponse
-from ..controller_call import Submit
+from ...wire.messages.api_67_allocate_producer_ids import AllocateProducerIdsRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ...contracts.api_handler import Answer, RequestContext
     from ...contracts.transactions import Transactions
+    from ...metadata.controller_calls import ControllerCalls
     from ...wire.messages.api_22_init_producer_id import InitProducerIdRequest
 
 FIRST_EPOCH: Final = 0
@@ -30,10 +31,10 @@ FIRST_EPOCH: Final = 0
 class ProducerIdSource:
     """Gives out producer ids that no other producer of the cluster has. Safe to use from many tasks."""
 
-    def __init__(self, *, broker_id: int, submit: Submit) -> None:
+    def __init__(self, *, broker_id: int, calls: ControllerCalls) -> None:
         """Make a source without a block; the first id fetches one."""
         self._broker_id = broker_id
-        self._submit = submit
+        self._calls = calls
         self._next_id = 0
         self._end = 0
         self._lock = trio.Lock()
@@ -50,8 +51,9 @@ class ProducerIdSource:
         while self._next_id >= self._end:
             async with self._lock:
                 if self._next_id >= self._end:
-                    block = await self._submit(lambda controller, _: controller.allocate_producer_ids(self._broker_id))
-                    self._next_id, self._end = block.first, block.first + block.count
+                    block = await self._calls.ask(AllocateProducerIdsRequest(broker_id=self._broker_id))
+                    self._next_id = block.producer_id_start
+                    self._end = block.producer_id_start + block.producer_id_len
         self._next_id += 1
         return self._next_id - 1
 

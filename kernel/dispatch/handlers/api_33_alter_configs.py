@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from ...contracts.pieces import ListPieces
 from ...wire.messages.api_33_alter_configs import AlterConfigsResourceResponse, AlterConfigsResponse
-from ..controller_call import Submit, message_of
+from ..controller_call import message_of
 
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext
     from ...errors import ErrorCode
+    from ...metadata.controller_calls import ControllerCalls
     from ...wire.messages.api_33_alter_configs import AlterConfigsRequest
 
 
@@ -25,13 +26,13 @@ class AlterConfigsHandler:
         "resources", answers=["responses"], items_max=10, long_frame_bytes=512, together="resource_type resource_name"
     )
 
-    def __init__(self, *, submit: Submit) -> None:
-        """Make the handler; `submit` is `MetadataLog.submit`."""
-        self._submit = submit
+    def __init__(self, *, calls: ControllerCalls) -> None:
+        """Make the handler; `calls` bring what is asked to the controller."""
+        self._calls = calls
 
     async def handle_async(self, request: AlterConfigsRequest, context: RequestContext) -> Answer:
         """Answer once the change is durable. Cancelled: the broker is stopping."""
-        return await self._submit(lambda controller, _: controller.alter_configs(request))
+        return await self._calls.ask(request)
 
     def error_response(
         self, request: AlterConfigsRequest, context: RequestContext, code: ErrorCode, detail: str

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from ...contracts.pieces import ListPieces
 from ...wire.messages.api_37_create_partitions import CreatePartitionsResponse, CreatePartitionsTopicResult
-from ..controller_call import Submit, message_of, submit_within
+from ..controller_call import message_of
 
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext
     from ...errors import ErrorCode
+    from ...metadata.controller_calls import ControllerCalls
     from ...wire.messages.api_37_create_partitions import CreatePartitionsRequest
 
 
@@ -23,15 +24,13 @@ class CreatePartitionsHandler:
     api_key = 37
     pieces = ListPieces("topics", answers=["results"], items_max=5, long_frame_bytes=256, together="name")
 
-    def __init__(self, *, submit: Submit) -> None:
-        """Make the handler; `submit` is `MetadataLog.submit`."""
-        self._submit = submit
+    def __init__(self, *, calls: ControllerCalls) -> None:
+        """Make the handler; `calls` bring what is asked to the controller."""
+        self._calls = calls
 
     async def handle_async(self, request: CreatePartitionsRequest, context: RequestContext) -> Answer:
         """Answer once the partitions are durable. Cancelled: the broker is stopping."""
-        return await submit_within(
-            self._submit, lambda controller, _: controller.create_partitions(request), request.timeout_ms
-        )
+        return await self._calls.ask(request, request.timeout_ms)
 
     def error_response(
         self, request: CreatePartitionsRequest, context: RequestContext, code: ErrorCode, detail: str

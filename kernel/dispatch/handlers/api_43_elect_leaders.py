@@ -8,12 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...contracts.pieces import ListPieces
-from ...controller.partition_changes import elections_failed
 from ...errors import ErrorCode
-from ..controller_call import Submit, message_of, submit_within
+from ...metadata.election_answers import elections_failed
+from ..controller_call import message_of
 
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext
+    from ...metadata.controller_calls import ControllerCalls
     from ...wire.messages.api_43_elect_leaders import ElectLeadersRequest
 
 FIRST_VERSION_WITH_ERROR: Final = 1
@@ -26,18 +27,13 @@ class ElectLeadersHandler:
     api_key = 43
     pieces = ListPieces("topic_partitions.partitions", answers=["replica_election_results.partition_result"])
 
-    def __init__(self, *, submit: Submit) -> None:
-        """Make the handler; `submit` is `MetadataLog.submit`."""
-        self._submit = submit
+    def __init__(self, *, calls: ControllerCalls) -> None:
+        """Make the handler; `calls` bring what is asked to the controller."""
+        self._calls = calls
 
     async def handle_async(self, request: ElectLeadersRequest, context: RequestContext) -> Answer:
         """Answer once the elections are durable. Cancelled: the broker is stopping."""
-        return await submit_within(
-            self._submit,
-            lambda controller, _: controller.elect_leaders(request),
-            request.timeout_ms,
-            is_empty=request.topic_partitions == [],
-        )
+        return await self._calls.ask(request, None if request.topic_partitions == [] else request.timeout_ms)
 
     def error_response(
         self, request: ElectLeadersRequest, context: RequestContext, code: ErrorCode, detail: str

@@ -12,11 +12,12 @@ from ...wire.messages.api_44_incremental_alter_configs import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsResponse,
 )
-from ..controller_call import Submit, message_of
+from ..controller_call import message_of
 
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext
     from ...errors import ErrorCode
+    from ...metadata.controller_calls import ControllerCalls
     from ...wire.messages.api_44_incremental_alter_configs import IncrementalAlterConfigsRequest
 
 
@@ -28,13 +29,13 @@ class IncrementalAlterConfigsHandler:
         "resources", answers=["responses"], items_max=10, long_frame_bytes=512, together="resource_type resource_name"
     )
 
-    def __init__(self, *, submit: Submit) -> None:
-        """Make the handler; `submit` is `MetadataLog.submit`."""
-        self._submit = submit
+    def __init__(self, *, calls: ControllerCalls) -> None:
+        """Make the handler; `calls` bring what is asked to the controller."""
+        self._calls = calls
 
     async def handle_async(self, request: IncrementalAlterConfigsRequest, context: RequestContext) -> Answer:
         """Answer once the change is durable. Cancelled: the broker is stopping."""
-        return await self._submit(lambda controller, _: controller.incremental_alter_configs(request))
+        return await self._calls.ask(request)
 
     def error_response(
         self, request: IncrementalAlterConfigsRequest, context: RequestContext, code: ErrorCode, detail: str

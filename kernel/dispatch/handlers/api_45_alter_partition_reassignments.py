@@ -13,11 +13,12 @@ from ...wire.messages.api_45_alter_partition_reassignments import (
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
-from ..controller_call import Submit, message_of, submit_within
+from ..controller_call import message_of
 
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext
     from ...errors import ErrorCode
+    from ...metadata.controller_calls import ControllerCalls
     from ...wire.messages.api_45_alter_partition_reassignments import AlterPartitionReassignmentsRequest
 
 
@@ -27,18 +28,13 @@ class AlterPartitionReassignmentsHandler:
     api_key = 45
     pieces = ListPieces("topics.partitions", answers=["responses.partitions"])
 
-    def __init__(self, *, submit: Submit) -> None:
-        """Make the handler; `submit` is `MetadataLog.submit`."""
-        self._submit = submit
+    def __init__(self, *, calls: ControllerCalls) -> None:
+        """Make the handler; `calls` bring what is asked to the controller."""
+        self._calls = calls
 
     async def handle_async(self, request: AlterPartitionReassignmentsRequest, context: RequestContext) -> Answer:
         """Answer once the change is durable. Cancelled: the broker is stopping."""
-        return await submit_within(
-            self._submit,
-            lambda controller, _: controller.alter_partition_reassignments(request),
-            request.timeout_ms,
-            is_empty=not request.topics,
-        )
+        return await self._calls.ask(request, request.timeout_ms if request.topics else None)
 
     def error_response(
         self, request: AlterPartitionReassignmentsRequest, context: RequestContext, code: ErrorCode, detail: str

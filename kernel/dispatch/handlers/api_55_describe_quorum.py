@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ...contracts.api_handler import Answer, RequestContext
-    from ...controller.metadata_log import MetadataLog
     from ...machine.clock import Clock
+    from ...metadata.controller_calls import QuorumView
     from ...wire.messages.api_55_describe_quorum import DescribeQuorumRequest
 
 FIRST_VERSION_WITH_NODES: Final = 2
@@ -37,7 +37,7 @@ class DescribeQuorumHandler:
     api_key = 55
     pieces = ListPieces("topics.partitions", answers=["topics.partitions"])
 
-    def __init__(self, *, broker_id: int, metadata: Callable[[], MetadataLog], clock: Clock) -> None:
+    def __init__(self, *, broker_id: int, metadata: Callable[[], QuorumView], clock: Clock) -> None:
         """Make the handler.
 
         Args:

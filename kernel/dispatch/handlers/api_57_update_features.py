@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...wire.messages.api_57_update_features import UpdatableFeatureResult, UpdateFeaturesResponse
-from ..controller_call import Submit, message_of, submit_within
+from ..controller_call import message_of
 
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext
     from ...errors import ErrorCode
+    from ...metadata.controller_calls import ControllerCalls
     from ...wire.messages.api_57_update_features import UpdateFeaturesRequest
 
 FIRST_VERSION_WITHOUT_RESULTS: Final = 2
@@ -24,15 +25,13 @@ class UpdateFeaturesHandler:
 
     api_key = 57
 
-    def __init__(self, *, submit: Submit) -> None:
-        """Make the handler; `submit` is `MetadataLog.submit`."""
-        self._submit = submit
+    def __init__(self, *, calls: ControllerCalls) -> None:
+        """Make the handler; `calls` bring what is asked to the controller."""
+        self._calls = calls
 
     async def handle_async(self, request: UpdateFeaturesRequest, context: RequestContext) -> Answer:
         """Answer once the change is durable. Cancelled: the broker is stopping."""
-        response = await submit_within(
-            self._submit, lambda controller, _: controller.update_features(request), request.timeout_ms
-        )
+        response = await self._calls.ask(request, request.timeout_ms)
         if context.api_version < FIRST_VERSION_WITHOUT_RESULTS and response.error_code == 0:
             response.results = [
                 UpdatableFeatureResult(feature=update.feature, error_message="NONE")

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...wire.messages.api_64_unregister_broker import UnregisterBrokerResponse
-from ..controller_call import Submit
 
 if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext
     from ...errors import ErrorCode
+    from ...metadata.controller_calls import ControllerCalls
     from ...wire.messages.api_64_unregister_broker import UnregisterBrokerRequest
 
 
@@ -21,13 +21,13 @@ class UnregisterBrokerHandler:
 
     api_key = 64
 
-    def __init__(self, *, submit: Submit) -> None:
-        """Make the handler; `submit` is `MetadataLog.submit`."""
-        self._submit = submit
+    def __init__(self, *, calls: ControllerCalls) -> None:
+        """Make the handler; `calls` bring what is asked to the controller."""
+        self._calls = calls
 
     async def handle_async(self, request: UnregisterBrokerRequest, context: RequestContext) -> Answer:
         """Answer once the change is durable. Cancelled: the broker is stopping."""
-        return await self._submit(lambda controller, _: controller.unregister_broker(request))
+        return await self._calls.ask(request)
 
     def error_response(
         self, request: UnregisterBrokerRequest, context: RequestContext, code: ErrorCode, detail: str

@@ -1,0 +1,50 @@
+"""Pure core: how anything asks the controller, which may be on this broker or on another.
+
+What is asked is a request of Kafka's protocol, so that forwarding is the same message sent on. What only the broker
+that keeps the metadata log does to it (formatting, adopting, reserving ids) is no such call: `MetadataLog.submit`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from ..wire.message import Message
+    from .image import MetadataImage
+
+
+class ControllerCalls(Protocol):
+    """Who brings requests to the controller."""
+
+    async def ask(self, request: Message, timeout_ms: int | None = None) -> Any:
+        """Return the controller's response, once all that it rests on is durable.
+
+        If it is cancelled, what was asked for may or may not take place.
+
+        Args:
+            request: Of an API that the controller answers: `controller.operations`.
+            timeout_ms: How long it may take; nothing below 1 is long enough for anything. None waits.
+
+        Raises:
+            KafkaError: REQUEST_TIMED_OUT: it may or may not take place; NOT_CONTROLLER; or what the controller says.
+        """
+        ...
+
+
+class QuorumView(Protocol):
+    """The metadata log, as DescribeQuorum tells of it."""
+
+    @property
+    def image(self) -> MetadataImage:
+        """The newest committed metadata."""
+        ...
+
+    @property
+    def end_offset(self) -> int:
+        """The next offset of the log."""
+        ...
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch in which its controller leads."""
+        ...
