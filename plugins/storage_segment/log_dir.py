@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 
     from odradek.kernel.api import FileLock, Files
 
+_NOT_OURS: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS, errno.EINVAL})
+"""The numbers of errors with which a system refuses to sync a directory that is somebody else's."""
 _logger: Final = logging.getLogger(__name__)
 
 RESERVE_BYTES: Final = 1 << 20
@@ -122,6 +125,7 @@ class LogDir:
         try:
             return decode_meta_properties(read_file(self._files, path))
         except FileNotFoundError:
+            self._sync_names()
             return None
         except CorruptionError as exc:
             advice = "start the version that wrote it, or give the broker another directory in log.dirs"
@@ -133,6 +137,18 @@ class LogDir:
         except (FileNotFoundError, NotADirectoryError):
             return False
         return True
+
+    def _sync_names(self) -> None:
+        """Make the names of the directory and of those above it durable: who made them may have died before it could.
+
+        Only once, before anything is kept in it. Those above may be other people's, and their names are their matter.
+        """
+        for parent in self.path.parents:
+            try:
+                self._files.fsync_directory(parent)
+            except OSError as exc:
+                if exc.errno not in _NOT_OURS:
+                    raise
 
     def claim(self, meta: MetaProperties) -> None:
         """Write the directory's identity."""

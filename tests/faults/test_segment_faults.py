@@ -6,6 +6,7 @@ The gate takes every so many faults; `-m sweep` takes all.
 import errno
 import random
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -228,6 +229,31 @@ def test_a_log_that_an_earlier_process_made_is_there_after_a_loss_of_power_once_
     files.after_power_loss(left, PowerLoss.LOST, random.Random(1))
 
     check(left, ledger, ledger.flushed)
+
+
+@pytest.mark.parametrize("number", range(1, 26))
+def test_log_directories_that_a_killed_process_made_are_there_after_a_loss_of_power(
+    tmp_path: Path, number: int
+) -> None:
+    """It had made some of them, and had not synced all of their names."""
+    before, left = tmp_path / "before", tmp_path / "left"
+    before.mkdir()
+    left.mkdir()
+    files, ledger = FaultyFiles(before, fail_at=number), Ledger()
+    killed = SegmentEngine(make_context(before / "deep", files=files))
+    with suppress(StorageError):
+        killed.start()
+    killed.abandon()
+    engine = SegmentEngine(make_context(before / "deep", files=files))
+    engine.start()
+    log = engine.open_log(PARTITION, CONFIG)
+    append(log, ledger, 3, epoch=1)
+    flush(log, ledger)
+    engine.abandon()
+    files.crash()
+    files.after_power_loss(left, PowerLoss.LOST, random.Random(1))
+
+    check(left / "deep", ledger, ledger.flushed)
 
 
 @pytest.mark.sweep
