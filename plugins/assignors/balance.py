@@ -27,7 +27,7 @@ can be had.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from heapq import heapify, heapreplace
 from typing import TYPE_CHECKING
 
@@ -185,12 +185,34 @@ class _Plan:
             if free and near is not None:
                 self._give_to_least(topic, free, near[topic])
             elif free:
-                least = [(self.loads[member], member) for member in self.subscribers[topic]]
-                heapify(least)
-                for partition in free:
-                    load, member = least[0]
-                    self.give(topic, partition, member)
-                    heapreplace(least, (load + 1, member))
+                self._deal(topic, free)
+
+    def _deal(self, topic: str, free: Sequence[int]) -> None:
+        """Give free partitions one by one to those with the least."""
+        least = [(self.loads[member], member) for member in self.subscribers[topic]]
+        if len(least) == 1:
+            self._give_all(topic, free, least[0][1])
+            return
+        heapify(least)
+        shares: defaultdict[int, list[int]] = defaultdict(list)
+        for partition in free:
+            load, member = least[0]
+            shares[member].append(partition)
+            heapreplace(least, (load + 1, member))
+        for member, partitions in shares.items():
+            self._give_all(topic, partitions, member)
+
+    def _give_all(self, topic: str, partitions: Sequence[int], member: int) -> None:
+        """Plan free partitions of a topic for a member, as `give` does with one."""
+        readers, owners = self.readers[topic], self.owners[topic]
+        for partition in partitions:
+            readers[partition] = member
+        self.held[member].setdefault(topic, set()).update(partitions)
+        self.loads[member] += len(partitions)
+        strangers_count = len([partition for partition in partitions if owners[partition] != member])
+        if strangers_count:
+            counts = self.strangers[member]
+            counts[topic] = counts.get(topic, 0) + strangers_count
 
     def _give_to_least(self, topic: str, free: Sequence[int], near: Sequence[frozenset[int]]) -> None:
         """Give partitions to those with the least, of whom rather to one who is near."""

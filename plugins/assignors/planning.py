@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from .balance import balance
@@ -52,9 +53,12 @@ def plan_sticky(
     )
     given: list[dict[str, list[int]]] = [{} for _ in ordered]
     for topic in subscribers:
+        shares: defaultdict[int, list[int]] = defaultdict(list)
         for partition, reader in enumerate(readers[topic]):
             if reader != NOBODY and (may_have is None or may_have(owners, topic, partition, reader)):
-                given[reader].setdefault(topic, []).append(partition)
+                shares[reader].append(partition)
+        for reader, partitions in shares.items():
+            given[reader][topic] = partitions
     return {member.member_id: partitions for member, partitions in zip(ordered, given, strict=True)}
 
 

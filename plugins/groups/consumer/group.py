@@ -21,7 +21,7 @@ from .access import AccessChecks
 from .member import NOTHING, Member
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Container, Iterable, Sequence
     from uuid import UUID
 
     import odradek.kernel.wire.messages.data_consumer_group_records as messages
@@ -161,9 +161,9 @@ class ConsumerGroup(AccessChecks):
         member_id = self.static_members.get(instance_id) if instance_id is not None else None
         return self.members[member_id] if member_id is not None else None
 
-    def is_owned(self, topic_id: UUID, partition: int) -> bool:
-        """Return whether a member was given a partition and has not given it up."""
-        return partition in self._owners.get(topic_id, ())
+    def owned_of(self, topic_id: UUID) -> Container[int]:
+        """Return the partitions of a topic that a member was given and has not given up."""
+        return self._owners.get(topic_id, ())
 
     def target_of(self, member: Member) -> Target:
         """Return a member's target; a static member has that of whoever it replaces."""
@@ -180,11 +180,11 @@ class ConsumerGroup(AccessChecks):
 
     def waits_for_others(self, member: Member) -> bool:
         """Return whether another member still holds something of this one's target."""
-        return any(
-            partition not in member.assigned.get(topic_id, ()) and self.is_owned(topic_id, partition)
-            for topic_id, partitions in self.targets.get(member.member_id, NOTHING).items()
-            for partition in partitions
-        )
+        for topic_id, partitions in self.targets.get(member.member_id, NOTHING).items():
+            mine, owned = member.assigned.get(topic_id, ()), self.owned_of(topic_id)
+            if any(partition not in mine and partition in owned for partition in partitions):
+                return True
+        return False
 
     def supports_protocols(self, protocol_type: str, protocols: Collection[str]) -> bool:
         """Return whether a member of the classic protocol could join with these."""
@@ -354,8 +354,11 @@ class ConsumerGroup(AccessChecks):
         for held in (member.assigned, member.revoking):
             for topic_id, partitions in held.items():
                 owners = self._owners.setdefault(topic_id, {})
-                for partition in partitions:
-                    owners[partition] = max(owners.get(partition, member.member_epoch), member.member_epoch)
+                later = {
+                    each: owners[each] for each in owners.keys() & partitions if owners[each] > member.member_epoch
+                }
+                owners.update(dict.fromkeys(partitions, member.member_epoch))
+                owners.update(later)
 
     def _disown(self, member: Member | None) -> None:
         if member is None:
@@ -363,10 +366,9 @@ class ConsumerGroup(AccessChecks):
         for held in (member.assigned, member.revoking):
             for topic_id, partitions in held.items():
                 owners = self._owners.get(topic_id, {})
-                for partition in partitions:
-                    # A partition that another member was given since is no longer this one's to give up.
-                    if owners.get(partition) == member.member_epoch:
-                        del owners[partition]
+                # A partition that another member was given since is no longer this one's to give up.
+                for partition in [each for each in owners.keys() & partitions if owners[each] == member.member_epoch]:
+                    del owners[partition]
                 if not owners:
                     self._owners.pop(topic_id, None)
 
@@ -374,11 +376,13 @@ class ConsumerGroup(AccessChecks):
 def _count(counts: dict[str, int], names: Iterable[str], change: int) -> None:
     """Add to counts; what is not counted any more is not in the table."""
     for name in names:
-        count = counts.get(name, 0) + change
-        if count > 0:
-            counts[name] = count
+        if name not in counts:
+            if change > 0:
+                counts[name] = change
+        elif counts[name] + change > 0:
+            counts[name] += change
         else:
-            counts.pop(name, None)
+            del counts[name]
 
 
 def _assignor_of(member: Member | None) -> tuple[str, ...]:

@@ -239,6 +239,6 @@ def _assignment(assigned: EpochsByPartition) -> Assignment:
     return Assignment(
         topic_partitions=[
             ResponseTopicPartitions(topic_id=topic_id, partitions=sorted(assigned[topic_id]))
-            for topic_id in sorted(assigned)
+            for topic_id in sorted(assigned, key=records.NUMBER_OF)
         ]
     )

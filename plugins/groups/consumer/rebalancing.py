@@ -17,7 +17,7 @@ from . import records
 from .reconciliation import Reconciliation
 from .settings import ASSIGNMENT_INTERVAL
 from .targets import compute_targets
-from .topics_hash import TopicHashes
+from .topics_hash import TopicHashes, existing_topics
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -134,7 +134,7 @@ class Rebalancing:
         if not is_subscription_new and member.is_reconciled_to(target_epoch):
             return member
         step = Reconciliation(
-            target_epoch, target, self._topic_ids(group.topics_of(member)), is_subscription_new, group.is_owned, owned
+            target_epoch, target, self._topic_ids(group.topics_of(member)), is_subscription_new, group.owned_of, owned
         )
         updated = step.step(member)
         if updated is member or updated == member:
@@ -143,7 +143,7 @@ class Rebalancing:
         return updated
 
     def _topic_ids(self, names: Collection[str]) -> set[UUID]:
-        topics = (self._cluster.topic(name) for name in names)
+        topics = (self._cluster.topic(name) for name in existing_topics(names, self._cluster))
         return {topic.topic_id for topic in topics if topic is not None}
 
     def _may_assign(self, group: ConsumerGroup) -> bool:

@@ -10,7 +10,7 @@
       │        until it let go      tells them                                 │ tried again at each heartbeat
       └────────────────────────────────────────────────────────────────────────┘
 
-A partition is given only while nobody owns it: `is_owned` knows what every member was given and has not yet given up.
+A partition is given only while nobody owns it: `owned_of` knows what every member was given and has not yet given up.
 
 *Source:* KIP-848, "Assignment & Reconciliation Process"; the behaviour of Kafka 4.3's CurrentAssignmentBuilder.
 """
@@ -26,7 +26,7 @@ from odradek.kernel.api import ErrorCode, KafkaError
 from .member import MemberState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Container, Mapping, Sequence
     from uuid import UUID
 
     from .member import EpochsByPartition, Member, Target, TopicPartitionsLike
@@ -42,7 +42,7 @@ class Reconciliation:
         topic_ids: The topics that it is subscribed to and that exist.
         is_subscription_new: Whether it has just changed its subscription: then what it no longer reads is taken back
             at once.
-        is_owned: Whether some member owns a partition, by topic id and partition.
+        owned_of: Which partitions some member owns, by topic id.
         owned: What the member says that it owns; None when it does not say.
     """
 
@@ -50,7 +50,7 @@ class Reconciliation:
     target: Target
     topic_ids: Collection[UUID]
     is_subscription_new: bool
-    is_owned: Callable[[UUID, int], bool]
+    owned_of: Callable[[UUID], Container[int]]
     owned: Sequence[TopicPartitionsLike] | None
 
     def step(self, member: Member) -> Member:
@@ -109,8 +109,8 @@ class Reconciliation:
                 revoking[topic_id] = goes
             missing = [partition for partition in target if partition not in held]
             # What the member itself is about to let go of is no hindrance: nobody else can have it meanwhile.
-            own = member.revoking.get(topic_id, {})
-            unowned = [part for part in missing if part in own or not self.is_owned(topic_id, part)]
+            own, owned = member.revoking.get(topic_id, {}), self.owned_of(topic_id)
+            unowned = [part for part in missing if part in own or part not in owned]
             is_waiting = is_waiting or len(unowned) < len(missing)
             if unowned:
                 free[topic_id] = unowned

@@ -7,7 +7,8 @@ Names and partitions are in ascending order, so that the same facts have the sam
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
 
 import odradek.kernel.wire.messages.data_consumer_group_records as messages
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from .member import EpochsByPartition, Member, Target
+
+NUMBER_OF: Final = attrgetter("int")
+"""By what ids of topics are sorted: as they themselves compare, without a call for each two."""
 
 
 def group(group_id: str, epoch: int, metadata_hash: int) -> GroupRecord:
@@ -74,7 +78,8 @@ def target_metadata_tombstone(group_id: str) -> GroupRecord:
 def target(group_id: str, member_id: str, target: Target) -> GroupRecord:
     """Return the record of what a member shall have."""
     topics = [
-        messages.TopicPartition(topic_id=topic_id, partitions=sorted(target[topic_id])) for topic_id in sorted(target)
+        messages.TopicPartition(topic_id=topic_id, partitions=sorted(target[topic_id]))
+        for topic_id in sorted(target, key=NUMBER_OF)
     ]
     return GroupRecord(
         messages.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
@@ -130,8 +135,9 @@ def removal(group_id: str, member_id: str) -> tuple[GroupRecord, GroupRecord, Gr
 
 def _topics(held: EpochsByPartition) -> list[messages.TopicPartitions]:
     topics = []
-    for topic_id in sorted(held):
-        partitions = sorted(held[topic_id])
-        epochs = [held[topic_id][partition] for partition in partitions]
+    for topic_id in sorted(held, key=NUMBER_OF):
+        epoch_of = held[topic_id]
+        partitions = sorted(epoch_of)
+        epochs = [epoch_of[partition] for partition in partitions]
         topics.append(messages.TopicPartitions(topic_id=topic_id, partitions=partitions, assignment_epochs=epochs))
     return topics

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from odradek.kernel.api import GroupMember, SubscribedTopic, checked_assignment
 
 from .member import NOTHING
+from .topics_hash import existing_topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -39,10 +40,11 @@ def compute_targets(
     for member, names, target in members:
         known = names_of.get(names)
         if known is None:
-            for name in names:
+            some = existing_topics(names, cluster)
+            for name in some:
                 if name not in topics:
                     topics[name] = cluster.topic(name)
-            known = names_of[names] = frozenset(name for name in names if topics[name] is not None)
+            known = names_of[names] = frozenset(name for name in some if topics[name] is not None)
         group_members.append(
             GroupMember(
                 member_id=member.member_id,

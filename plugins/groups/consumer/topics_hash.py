@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 NAMES_MAX: Final = 10_000
 """Of so many topics it is remembered when they changed; beyond, every group is taken to read one that did."""
+NAMES_MANY: Final = 1_000
+"""From so many names on it is sooner found which of them exist all together than one by one."""
 _LAYOUT: Final = b"\x00"
 """Names how a topic is laid out below."""
 
@@ -52,6 +54,12 @@ def _units_count(text: str) -> int:
 def _text(text: str) -> bytes:
     """Return a text as UTF-16, and how many units of it there are."""
     return text.encode("utf-16-le") + _int(_units_count(text))
+
+
+def existing_topics(names: Iterable[str], cluster: ClusterView) -> Collection[str]:
+    """Return those of many names that topics have: members may name thousands that are not there."""
+    wanted = set(names)
+    return wanted if len(wanted) < NAMES_MANY else wanted.intersection(cluster.topic_names())
 
 
 class TopicHashes:
@@ -89,7 +97,7 @@ class TopicHashes:
     def of_group(self, names: Iterable[str], cluster: ClusterView) -> int:
         """Return the hash of the topics that a group reads; 0 when none of them exists."""
         hashes = []
-        for name in sorted(names):
+        for name in sorted(existing_topics(names, cluster)):
             topic = cluster.topic(name)
             if topic is None:
                 continue
