@@ -41,6 +41,7 @@ from .contracts.assignor import (
     SubscribedTopic,
     checked_assignment,
 )
+from .contracts.at_once import are_many
 from .contracts.cleanup import (
     FOR_EVER,
     NOTHING_TO_CLEAN,
@@ -163,6 +164,7 @@ from .machine.network import Network, StreamListeners
 from .machine.processes import Processes
 from .machine.progress import ProgressLine, fills_a_file, part_text
 from .machine.threads import Lock, Threads, Workers
+from .machine.turnstile import Slices, run_at_once, take_turn
 from .records.batch import (
     HEADER_SIZE,
     LOG_OVERHEAD,
@@ -356,6 +358,7 @@ __all__ = [
     "SegmentWriter",
     "SelectionFactory",
     "Service",
+    "Slices",
     "StorageContext",
     "StorageEngine",
     "StorageError",
@@ -384,6 +387,7 @@ __all__ = [
     "WeighingSelection",
     "Winner",
     "Workers",
+    "are_many",
     "checked_assignment",
     "compile_pattern",
     "coordinator_partition",
@@ -403,6 +407,8 @@ __all__ = [
     "read_file",
     "read_header",
     "replace_file",
+    "run_at_once",
     "sync_file",
+    "take_turn",
     "write_all",
 ]

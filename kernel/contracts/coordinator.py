@@ -307,8 +307,19 @@ class CoordinatorRuntime(Protocol[Shard_co]):
         """
         ...
 
+    async def call_all(self, operation: Callable[[Shard_co, int], CoordinatorResult[Any, Any]]) -> list[Any]:
+        """Like `submit_all`, and wait. If cancelled, what the operation did stands and its responses are dropped.
+
+        Raises:
+            KafkaError: What a waiter would have been failed with.
+        """
+        ...
+
     def shards(self) -> Iterator[tuple[int, Shard_co]]:
-        """Iterate over the active shards with their partitions: for metrics, to be read only."""
+        """Iterate over the active shards with their partitions: for metrics and for counting, to be read only.
+
+        What is read so may not be committed yet: an answer takes it from an operation.
+        """
         ...
 
     def coordinator_epoch(self, partition: int) -> int:

@@ -105,6 +105,38 @@ class Place:
         self._runtime.wheel.add(self._reload)
 
 
+class _Caller:
+    """A waiter that is a task."""
+
+    __slots__ = ("_error", "_is_told", "_response")
+
+    def __init__(self) -> None:
+        self._is_told = trio.Event()
+        self._response: Any = None
+        self._error: KafkaError | None = None
+
+    def answer(self, response: Any) -> None:
+        """Take the response."""
+        self._response = response
+        self._is_told.set()
+
+    def fail(self, error: KafkaError) -> None:
+        """Take the error."""
+        self._error = error
+        self._is_told.set()
+
+    async def wait(self) -> Any:
+        """Wait for the response. If cancelled, it is dropped.
+
+        Raises:
+            KafkaError: What it was failed with.
+        """
+        await self._is_told.wait()
+        if self._error is not None:
+            raise self._error
+        return self._response
+
+
 class Runtime:
     """A `CoordinatorRuntime`. Owned by the reactor's task."""
 
@@ -257,19 +289,20 @@ class Runtime:
         Raises:
             KafkaError: What a waiter would have been failed with.
         """
-        told: list[tuple[Any, KafkaError | None]] = []
-        is_told = trio.Event()
+        caller = _Caller()
+        self.submit(partition, operation, caller, producer=producer)
+        return await caller.wait()
 
-        def tell(response: Any, error: KafkaError | None) -> None:
-            told.append((response, error))
-            is_told.set()
+    async def call_all(self, operation: Callable[[Any, int], CoordinatorResult[Any, Any]]) -> list[Any]:
+        """Run an operation on every active shard and wait. If cancelled, what it did stands.
 
-        self.submit(partition, operation, CallbackWaiter(tell), producer=producer)
-        await is_told.wait()
-        ((response, error),) = told
-        if error is not None:
-            raise error
-        return response
+        Raises:
+            KafkaError: What a waiter would have been failed with.
+        """
+        caller = _Caller()
+        self.submit_all(operation, caller)
+        responses: list[Any] = await caller.wait()
+        return responses
 
     def shards(self) -> Iterator[tuple[int, Any]]:
         """Iterate over the active shards with their partitions."""

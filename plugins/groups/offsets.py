@@ -18,11 +18,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
-import attrs
-
-from odradek.kernel.api import NO_PRODUCER_ID, ZERO_ID, ErrorCode, KafkaError
+from odradek.kernel.api import NO_PRODUCER_ID, ErrorCode, KafkaError
 from odradek.kernel.wire.messages.data_group_records import OffsetCommitKey, OffsetCommitValue
 
+from .found_offsets import OffsetsView
 from .group import Effects
 from .offset_records import NO_EXPIRY
 from .records import GroupRecord
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from odradek.kernel.api import CoordinatorResult, Message, MetadataChange, ProducerIdentity
 
     from .classic.operations import ClassicGroups
+    from .found_offsets import FoundOffset
     from .group import Group, PartitionCheck, ReplayMethod, ShardContext
 
 EXPIRY_TIMER: Final = ("offset expiry",)
@@ -110,15 +110,6 @@ class Committer(NamedTuple):
     api_version: int
     retention_ms: int = NO_RETENTION
     is_transactional: bool = False
-
-
-@attrs.frozen
-class FoundOffset:
-    """The answer about one partition; `value` is None where nothing is committed."""
-
-    partition: int
-    value: OffsetCommitValue | None
-    code: ErrorCode = ErrorCode.NONE
 
 
 class Offsets:
@@ -351,30 +342,38 @@ class Offsets:
         Raises:
             KafkaError: The sender may not ask.
         """
-        group = self._context.groups.get(group_id)
-        committed: OffsetsByTopic = {}
-        if group is not None:
-            group.validate_offset_fetch(member_id=member_id, member_epoch=member_epoch)
-            committed = self._committed.get(group_id, {})
+        view = self._view(group_id, member_id, member_epoch, requires_stable)
         if topics is None:
-            topics = [(topic, ZERO_ID, list(partitions)) for topic, partitions in committed.items()]
-        found = [
-            (name, [self._find(group_id, name, topic_id, number, requires_stable) for number in partitions])
-            for name, topic_id, partitions in topics
-        ]
+            found = [(name, list(offsets)) for name, offsets in view.everything()]
+        else:
+            found = [(name, [view.find(name, topic_id, number) for number in some]) for name, topic_id, some in topics]
         return Effects().result(found)
 
-    def _find(
-        self, group_id: str, topic: str, topic_id: uuid.UUID, partition: int, requires_stable: bool
-    ) -> FoundOffset:
-        if requires_stable and self._is_pending(group_id, topic, partition):
-            return FoundOffset(partition, None, ErrorCode.UNSTABLE_OFFSET_COMMIT)
-        found = self._get(group_id, topic, partition)
-        if found is None:
-            return FoundOffset(partition, None)
-        committed_id = found.value.topic_id
-        is_of_namesake = ZERO_ID not in (topic_id, committed_id) and committed_id != topic_id
-        return FoundOffset(partition, None if is_of_namesake else found.value)
+    def fetch_all(
+        self, group_id: str, *, member_id: str | None, member_epoch: int, requires_stable: bool
+    ) -> CoordinatorResult[GroupRecord, OffsetsView]:
+        """Read everything, as `fetch` does, of a group that has very much of it.
+
+        Returns:
+            A result whose response is what was committed, to be looked at in slices.
+
+        Raises:
+            KafkaError: The sender may not ask.
+        """
+        return Effects().result(self._view(group_id, member_id, member_epoch, requires_stable).copied())
+
+    def sizes_of(self, group_id: str) -> Iterator[int]:
+        """Iterate over how many offsets a group has in each topic."""
+        return map(len, self._committed.get(group_id, {}).values())
+
+    def _view(self, group_id: str, member_id: str | None, member_epoch: int, requires_stable: bool) -> OffsetsView:
+        group = self._context.groups.get(group_id)
+        if group is None:
+            return OffsetsView({}, ())
+        group.validate_offset_fetch(member_id=member_id, member_epoch=member_epoch)
+        producers = self._producers.get(group_id, ()) if requires_stable else ()
+        pending = [self._pending[producer_id][group_id] for producer_id in producers]
+        return OffsetsView(self._committed.get(group_id, {}), pending)
 
     def _get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
         return self._committed.get(group_id, {}).get(topic, {}).get(partition)

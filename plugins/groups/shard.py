@@ -18,7 +18,7 @@ from .group_type import GroupType
 from .offsets import Offsets
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from odradek.kernel.api import (
         BrokerHandle,
@@ -140,19 +140,24 @@ class GroupShard:
         return group
 
     def list_groups(
-        self, *, states: Collection[str], types: Collection[str]
+        self, group_ids: Iterable[str], *, states: Collection[str], types: Collection[str]
     ) -> CoordinatorResult[GroupRecord, list[ListedGroup]]:
-        """Return the groups of these states and types, in lower case; of none for all."""
-        listed = [
-            ListedGroup(
-                group_id=group.group_id,
-                protocol_type=group.protocol_type,
-                group_state=group.state_name,
-                group_type=group.type.value,
-            )
-            for group in self.context.groups.values()
-            if (not states or group.state_name.lower() in states) and (not types or group.type.value in types)
-        ]
+        """Return those of some groups that are there and of these states and types, in lower case; of none for all."""
+        listed = []
+        for group_id in group_ids:
+            group = self.context.groups.get(group_id)
+            if group is None:
+                continue
+            state, group_type = group.state_name, group.type.value
+            if (not states or state.lower() in states) and (not types or group_type in types):
+                listed.append(
+                    ListedGroup(
+                        group_id=group_id,
+                        protocol_type=group.protocol_type,
+                        group_state=state,
+                        group_type=group_type,
+                    )
+                )
         return Effects().result(listed)
 
     # ----------------------------------------------------------------------------------------------------- the metadata

@@ -113,14 +113,19 @@ class AddPartitionsToTxnHandler:
 
     def _refused(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
         """Return, when a partition does not exist, what each is told, those first that do not; else nothing."""
-        codes = {each: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION for each in partitions if not self._exists(each)}
+        counts = {topic: self._partitions_count(topic) for topic in {each.topic for each in partitions}}
+        codes = {
+            each: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            for each in partitions
+            if not 0 <= each.partition < counts[each.topic]
+        }
         if codes:
             codes.update((each, ErrorCode.OPERATION_NOT_ATTEMPTED) for each in partitions if each not in codes)
         return codes
 
-    def _exists(self, partition: TopicPartition) -> bool:
-        topic = self._broker.cluster.topic(partition.topic)
-        return topic is not None and 0 <= partition.partition < topic.partitions_count
+    def _partitions_count(self, name: str) -> int:
+        topic = self._broker.cluster.topic(name)
+        return 0 if topic is None else topic.partitions_count
 
     def error_response(
         self, request: AddPartitionsToTxnRequest, context: RequestContext, code: ErrorCode, detail: str

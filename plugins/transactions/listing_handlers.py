@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from odradek.kernel.api import AS_TASK, PENDING, ErrorCode, Gathered, ListPieces, PatternError, compile_pattern
+from odradek.kernel.api import (
+    AS_TASK,
+    PENDING,
+    ErrorCode,
+    Gathered,
+    ListPieces,
+    PatternError,
+    Slices,
+    are_many,
+    compile_pattern,
+    run_at_once,
+)
 from odradek.kernel.wire.messages.api_65_describe_transactions import (
     DescribeTransactionsResponse,
     TopicData,
@@ -24,9 +35,9 @@ from .states import TransactionState
 from .waiters import Told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Generator, Iterable, Iterator, Sequence
 
-    from odradek.kernel.api import Answer, CoordinatorRuntime, RequestContext
+    from odradek.kernel.api import Answer, CoordinatorRuntime, Pattern, RequestContext
     from odradek.kernel.wire.messages.api_65_describe_transactions import DescribeTransactionsRequest
     from odradek.kernel.wire.messages.api_66_list_transactions import ListTransactionsRequest
 
@@ -102,8 +113,9 @@ def described(transactional_id: str, code: ErrorCode, metadata: TransactionMetad
 class ListTransactionsHandler:
     """Answers ListTransactions.
 
-    An expression may cost seconds against many ids, so it is matched in a task of its own, in portions; requests with
-    expressions take turns, and between two portions the reactor serves everybody else.
+    Many are listed in slices, by a task: what they were at one moment, as their metadata are values. An expression may
+    cost seconds against many ids, so it is matched in a task of its own, in portions; requests with expressions take
+    turns, and between two portions the reactor serves everybody else.
     """
 
     api_key = 66
@@ -116,27 +128,36 @@ class ListTransactionsHandler:
         """Answer with the transactions of every shard of this broker that fit the filters."""
         if self._runtime.is_loading():
             return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        if request.transactional_id_pattern:
+        if request.transactional_id_pattern or are_many(len(shard.ids) for _, shard in self._runtime.shards()):
             return AS_TASK
-        self._find(request, lambda code, found: context.reply(_list_of(request, code, found)))
+        asked = _filter_of(request)
+
+        def tell(code: ErrorCode, found: list[list[TransactionMetadata]] | None) -> None:
+            every = [each for of_shard in found or () for each in of_shard]
+            context.reply(run_at_once(_list_in_steps(request, code, every)))
+
+        self._runtime.submit_all(lambda shard, now_ms: shard.list_transactions(asked, now_ms), Told(tell))
         return PENDING
 
     async def handle_async(self, request: ListTransactionsRequest, context: RequestContext) -> Answer:
-        """Answer a request with an expression; if cancelled, nothing is left to undo."""
+        """Answer a request with an expression, or about many; if cancelled, nothing is left to undo.
+
+        Raises:
+            KafkaError: Of the runtime.
+        """
+        expression, asked, slices = request.transactional_id_pattern, _filter_of(request), Slices()
         try:
-            pattern = compile_pattern(request.transactional_id_pattern or "")
+            pattern = compile_pattern(expression) if expression else None
         except PatternError:
             return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
-        told: list[tuple[ErrorCode, list[TransactionMetadata]]] = []
-        is_told = trio.Event()
+        shards = await self._runtime.call_all(lambda shard, now_ms: shard.all_transactions(now_ms))
+        found = await slices.run(_sifted_in_steps(shards, asked))
+        if pattern is not None:
+            found = await self._matching(pattern, found)
+        return await slices.run(_list_in_steps(request, ErrorCode.NONE, found))
 
-        def tell(code: ErrorCode, found: list[TransactionMetadata]) -> None:
-            told.append((code, found))
-            is_told.set()
-
-        self._find(request, tell)
-        await is_told.wait()
-        ((code, found),) = told
+    async def _matching(self, pattern: Pattern, found: Sequence[TransactionMetadata]) -> list[TransactionMetadata]:
+        """Return those whose ids an expression matches."""
         by_id = {each.transactional_id: each for each in found}
         matching: list[str] = []
         sifted = pattern.sift(by_id)
@@ -144,18 +165,7 @@ class ListTransactionsHandler:
         while not is_done:
             async with self._turn:
                 is_done = _did_portion(sifted, matching)
-        return _list_of(request, code, [by_id[each] for each in matching])
-
-    def _find(
-        self, request: ListTransactionsRequest, tell: Callable[[ErrorCode, list[TransactionMetadata]], None]
-    ) -> None:
-        """Have `tell` told, now or later, what fits the filters but the expression."""
-        asked = _filter_of(request)
-
-        def gathered(code: ErrorCode, found: list[list[TransactionMetadata]] | None) -> None:
-            tell(code, [each for of_shard in found or () for each in of_shard])
-
-        self._runtime.submit_all(lambda shard, now_ms: shard.list_transactions(asked, now_ms), Told(gathered))
+        return [by_id[each] for each in matching]
 
     def error_response(
         self, request: ListTransactionsRequest, context: RequestContext, code: ErrorCode, detail: str
@@ -182,13 +192,30 @@ def _filter_of(request: ListTransactionsRequest) -> TransactionFilter:
     )
 
 
-def _list_of(
+def _sifted_in_steps(
+    shards: Iterable[tuple[int, Sequence[TransactionMetadata]]], asked: TransactionFilter
+) -> Generator[None, None, list[TransactionMetadata]]:
+    """Return what is asked for of all that shards had, each at its time."""
+    found = []
+    for now_ms, transactions in shards:
+        for each in transactions:
+            if asked.takes(each, now_ms):
+                found.append(each)
+            yield
+    return found
+
+
+def _list_in_steps(
     request: ListTransactionsRequest, code: ErrorCode, found: Iterable[TransactionMetadata]
-) -> ListTransactionsResponse:
+) -> Generator[None, None, ListTransactionsResponse]:
+    listed = []
+    for each in found:
+        listed.append(_listed(each))
+        yield
     return ListTransactionsResponse(
         error_code=code,
         unknown_state_filters=[name for name in request.state_filters if name not in STATES_BY_NAME],
-        transaction_states=[_listed(each) for each in found],
+        transaction_states=listed,
     )
 
 

@@ -160,6 +160,10 @@ class TransactionShard:
         """Answer with the metadata of the transactions that are asked for."""
         return CoordinatorResult((), [each for each in self._ids.values() if asked.takes(each, now_ms)])
 
+    def all_transactions(self, now_ms: int) -> Result:
+        """Answer with the time and the metadata of all transactions, however many: nobody has looked at them."""
+        return CoordinatorResult((), (now_ms, list(self._ids.values())))
+
     # ------------------------------------------------------------------------------------------------- InitProducerId
 
     def init_producer_id(

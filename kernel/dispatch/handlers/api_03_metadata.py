@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...contracts.api_handler import AS_TASK
+from ...contracts.at_once import are_many
 from ...contracts.pieces import ListPieces
 from ...errors import ErrorCode, KafkaError
 from ...machine.turnstile import run_at_once, run_in_slices
@@ -22,7 +23,6 @@ from ...wire.messages.api_03_metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from ..at_once import are_many
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Set

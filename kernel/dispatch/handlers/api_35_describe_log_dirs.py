@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...contracts.api_handler import AS_TASK
+from ...contracts.at_once import are_many
 from ...errors import ErrorCode
 from ...machine.turnstile import run_at_once, run_in_slices
 from ...wire.messages.api_35_describe_log_dirs import (
@@ -18,7 +19,6 @@ from ...wire.messages.api_35_describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from ..at_once import are_many
 
 if TYPE_CHECKING:
     from collections.abc import Generator

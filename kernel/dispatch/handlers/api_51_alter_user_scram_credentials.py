@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...contracts.api_handler import AS_TASK
+from ...contracts.at_once import are_many
 from ...errors import ErrorCode, KafkaError
 from ...machine.turnstile import run_at_once, run_in_slices
 from ...wire.messages.api_51_alter_user_scram_credentials import (
     AlterUserScramCredentialsResponse,
     AlterUserScramCredentialsResult,
 )
-from ..at_once import are_many
 
 if TYPE_CHECKING:
     from collections.abc import Generator

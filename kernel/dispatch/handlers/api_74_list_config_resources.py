@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...contracts.api_handler import AS_TASK
+from ...contracts.at_once import are_many
 from ...errors import ErrorCode
 from ...machine.turnstile import run_at_once, run_in_slices
 from ...metadata.image import ResourceType
 from ...wire.messages.api_74_list_config_resources import ConfigResource, ListConfigResourcesResponse
-from ..at_once import are_many
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...contracts.api_handler import AS_TASK
+from ...contracts.at_once import ITEMS_AT_ONCE, are_many
 from ...errors import ErrorCode, KafkaError
 from ...machine.turnstile import run_at_once, run_in_slices
 from ...metadata.names import is_valid_topic_name
@@ -19,7 +20,6 @@ from ...wire.messages.api_75_describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
     ResponseCursor,
 )
-from ..at_once import ITEMS_AT_ONCE, are_many
 from .api_03_metadata import TOPIC_OPERATIONS
 
 if TYPE_CHECKING:

@@ -8,12 +8,22 @@ of a group is built once, and put into the older form where the client asks in i
 
 from __future__ import annotations
 
-from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from odradek.kernel.api import PENDING, ZERO_ID, ErrorCode, ListPieces
+from odradek.kernel.api import (
+    AS_TASK,
+    PENDING,
+    ZERO_ID,
+    ErrorCode,
+    KafkaError,
+    ListPieces,
+    Slices,
+    are_many,
+    run_at_once,
+)
 from odradek.kernel.wire.messages.api_09_offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -30,11 +40,12 @@ from .common import Gathering, GroupHandler
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Sequence
+    from collections.abc import Generator, Iterable, Sequence
 
     from odradek.kernel.api import Answer, RequestContext
 
-    from ..offsets import FoundOffset
+    from ..found_offsets import FoundOffset, OffsetsView
+    from .common import GroupOperation
 
 _GROUP_ERROR_FROM: Final = 2
 """The version from which an error is the group's; before, it is each partition's."""
@@ -66,26 +77,59 @@ class OffsetFetchHandler(GroupHandler):
     def handle(self, request: OffsetFetchRequest, context: RequestContext) -> Answer:
         """Answer once what was written before is committed, in every group that is asked for."""
         version = context.api_version
-        gathering = Gathering(lambda groups: context.reply(_fit(version, groups)))
-        for group in _groups_of(request, version):
+        groups_asked = _groups_of(request, version)
+        if self._are_many([group.group_id for group in groups_asked if group.topics is None]):
+            return AS_TASK
+        gathering = Gathering(lambda groups: context.reply(run_at_once(_fit_in_steps(version, groups))))
+        for group in groups_asked:
             self._ask(group, request.require_stable, version, gathering)
         gathering.seal()
         return PENDING
 
+    async def handle_async(self, request: OffsetFetchRequest, context: RequestContext) -> Answer:
+        """Answer where groups have very many offsets. Cancelled: nobody waits for it any more."""
+        version, slices = context.api_version, Slices()
+        groups = [
+            await self._read(group, request.require_stable, version, slices) for group in _groups_of(request, version)
+        ]
+        return await slices.run(_fit_in_steps(version, groups))
+
+    def _are_many(self, group_ids: Sequence[str]) -> bool:
+        """Return whether groups, of which all offsets are asked for, have many of them."""
+        if not group_ids:
+            return False
+        shards = dict(self._runtime.shards())
+        found = [(shards.get(self._runtime.partition_for(group_id)), group_id) for group_id in group_ids]
+        return are_many(
+            chain.from_iterable(shard.offsets.sizes_of(group_id) for shard, group_id in found if shard is not None)
+        )
+
+    async def _read(
+        self, group: OffsetFetchRequestGroup, requires_stable: bool, version: int, slices: Slices
+    ) -> OffsetFetchResponseGroup:
+        """Return the answer about one group, which is put together in slices of what was so at one moment."""
+        wanted = self._wanted(group, version)
+        partition = self._runtime.partition_for(group.group_id)
+        found: Iterable[tuple[str, Iterable[FoundOffset]]]
+        try:
+            if wanted.topics is None:
+                view: OffsetsView = await self._runtime.call(partition, _reading_all(group, requires_stable))
+                found = view.everything()
+            else:
+                found = await self._runtime.call(partition, _reading(group, wanted, requires_stable))
+        except KafkaError as error:
+            return _failed(group, version, error.code)
+        return await slices.run(self._found_in_steps(group, wanted, version, found))
+
     def _ask(self, group: OffsetFetchRequestGroup, requires_stable: bool, version: int, gathering: Gathering) -> None:
         wanted = self._wanted(group, version)
         waiter = gathering.waiter(
-            lambda code, detail: _failed(group, version, code), partial(self._found, group, wanted, version)
+            lambda code, detail: _failed(group, version, code),
+            lambda found: run_at_once(self._found_in_steps(group, wanted, version, found)),
         )
         self._submit(
             group.group_id,
-            lambda shard, now_ms: shard.offsets.fetch(
-                group.group_id,
-                wanted.topics,
-                member_id=group.member_id,
-                member_epoch=group.member_epoch,
-                requires_stable=requires_stable,
-            ),
+            _reading(group, wanted, requires_stable),
             waiter,
         )
 
@@ -103,23 +147,28 @@ class OffsetFetchHandler(GroupHandler):
                 known.append((view.name, topic.topic_id, topic.partition_indexes))
         return _Wanted(known, unknown)
 
-    def _found(
+    def _found_in_steps(
         self,
         group: OffsetFetchRequestGroup,
         wanted: _Wanted,
         version: int,
-        found: list[tuple[str, list[FoundOffset]]],
-    ) -> OffsetFetchResponseGroup:
+        found: Iterable[tuple[str, Iterable[FoundOffset]]],
+    ) -> Generator[None, None, OffsetFetchResponseGroup]:
         topics = []
         for name, offsets in found:
+            yield
             view = self._broker.cluster.topic(name) if version >= _IDS_FROM else None
             if version >= _IDS_FROM and view is None:
                 continue  # Deleted meanwhile: without an id there is no way to tell of it.
+            partitions = []
+            for offset in offsets:
+                partitions.append(_partition(offset))
+                yield
             topics.append(
                 OffsetFetchResponseTopics(
                     name=name,
                     topic_id=ZERO_ID if view is None else view.topic_id,
-                    partitions=[_partition(offset) for offset in offsets],
+                    partitions=partitions,
                 )
             )
         return OffsetFetchResponseGroup(group_id=group.group_id, topics=[*topics, *wanted.unknown])
@@ -129,7 +178,27 @@ class OffsetFetchHandler(GroupHandler):
     ) -> Answer:
         """Return the response that gives every group this error."""
         version = context.api_version
-        return _fit(version, [_failed(group, version, code) for group in _groups_of(request, version)])
+        failed = [_failed(group, version, code) for group in _groups_of(request, version)]
+        return run_at_once(_fit_in_steps(version, failed))
+
+
+def _reading(group: OffsetFetchRequestGroup, wanted: _Wanted, requires_stable: bool) -> GroupOperation:
+    return lambda shard, _: shard.offsets.fetch(
+        group.group_id,
+        wanted.topics,
+        member_id=group.member_id,
+        member_epoch=group.member_epoch,
+        requires_stable=requires_stable,
+    )
+
+
+def _reading_all(group: OffsetFetchRequestGroup, requires_stable: bool) -> GroupOperation:
+    return lambda shard, _: shard.offsets.fetch_all(
+        group.group_id,
+        member_id=group.member_id,
+        member_epoch=group.member_epoch,
+        requires_stable=requires_stable,
+    )
 
 
 def _groups_of(request: OffsetFetchRequest, version: int) -> list[OffsetFetchRequestGroup]:
@@ -181,27 +250,26 @@ def _failed(group: OffsetFetchRequestGroup, version: int, code: ErrorCode) -> Of
     return OffsetFetchResponseGroup(topics=[_unknown(topic, code) for topic in group.topics or ()])
 
 
-def _fit(version: int, groups: Sequence[OffsetFetchResponseGroup]) -> OffsetFetchResponse:
+def _fit_in_steps(
+    version: int, groups: Sequence[OffsetFetchResponseGroup]
+) -> Generator[None, None, OffsetFetchResponse]:
     """Return the response, in the form with one group where the version has no other."""
     if version >= _GROUPS_FROM:
         return OffsetFetchResponse(groups=list(groups))
     (group,) = groups
-    return OffsetFetchResponse(
-        error_code=group.error_code,
-        topics=[
-            OffsetFetchResponseTopic(
-                name=topic.name,
-                partitions=[
-                    OffsetFetchResponsePartition(
-                        partition_index=item.partition_index,
-                        committed_offset=item.committed_offset,
-                        committed_leader_epoch=item.committed_leader_epoch,
-                        metadata=item.metadata,
-                        error_code=item.error_code,
-                    )
-                    for item in topic.partitions
-                ],
+    topics = []
+    for topic in group.topics:
+        partitions = []
+        for item in topic.partitions:
+            partitions.append(
+                OffsetFetchResponsePartition(
+                    partition_index=item.partition_index,
+                    committed_offset=item.committed_offset,
+                    committed_leader_epoch=item.committed_leader_epoch,
+                    metadata=item.metadata,
+                    error_code=item.error_code,
+                )
             )
-            for topic in group.topics
-        ],
-    )
+            yield
+        topics.append(OffsetFetchResponseTopic(name=topic.name, partitions=partitions))
+    return OffsetFetchResponse(error_code=group.error_code, topics=topics)

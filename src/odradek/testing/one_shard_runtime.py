@@ -101,6 +101,14 @@ class OneShardRuntime(Generic[Shard, Record]):
         assert ran.is_done, "an operation that is waited for does not park"
         return ran.response
 
+    async def call_all(self, operation: Callable[[Shard, int], CoordinatorResult[Any, Any]]) -> list[Any]:
+        """Run an operation on the shard and return its response.
+
+        Raises:
+            KafkaError: `error`, or what the operation raised.
+        """
+        return [await self.call(0, operation)]
+
     def is_loading(self) -> bool:
         """Return `loading`."""
         return self.loading

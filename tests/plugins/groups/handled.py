@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from odradek.kernel.api import PENDING, ErrorCode
+import trio
+
+from odradek.kernel.api import AS_TASK, PENDING, ErrorCode
 from odradek.plugins.groups.handlers import group_handlers
 from odradek.testing.one_shard_runtime import OneShardRuntime
 
 from .driven import DrivenGroups
 
 if TYPE_CHECKING:
-    from odradek.kernel.api import ApiHandler, RequestContext
+    from odradek.kernel.api import ApiHandler, AsyncApiHandler, RequestContext
 
 
 class Connection:
@@ -35,9 +37,9 @@ class Context:
 class HandledGroups:
     """Requests to the handlers."""
 
-    def __init__(self, driven: DrivenGroups | None = None) -> None:
+    def __init__(self, driven: DrivenGroups | None = None, *, partitions_count: int = 2) -> None:
         self.driven = driven or DrivenGroups({"group.initial.rebalance.delay.ms": 0})
-        self.runtime = OneShardRuntime(lambda: self.driven.harness, partitions_count=2)
+        self.runtime = OneShardRuntime(lambda: self.driven.harness, partitions_count=partitions_count)
         handlers = cast("tuple[ApiHandler, ...]", group_handlers(self.runtime, self.driven.broker))
         self.handlers = {handler.api_key: handler for handler in handlers}
 
@@ -45,7 +47,10 @@ class HandledGroups:
         """Send a request; return its context, answered or not."""
         key = type(request).__api_key__
         context = Context(key, version, client_id)
-        answer = self.handlers[key].handle(request, cast("RequestContext", context))
+        handler = self.handlers[key]
+        answer = handler.handle(request, cast("RequestContext", context))
+        if answer is AS_TASK:
+            answer = trio.run(cast("AsyncApiHandler", handler).handle_async, request, cast("RequestContext", context))
         if answer is not PENDING:
             context.answers.append(answer)
         return context

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 import trio
 
-from odradek.kernel.api import Admission, ErrorCode, KafkaError, TopicPartition
+from odradek.kernel.api import AS_TASK, Admission, CoordinatorResult, ErrorCode, KafkaError, TopicPartition
 from odradek.kernel.wire.messages.api_22_init_producer_id import InitProducerIdRequest
 from odradek.kernel.wire.messages.api_24_add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -20,6 +20,7 @@ from odradek.kernel.wire.messages.api_25_add_offsets_to_txn import AddOffsetsToT
 from odradek.kernel.wire.messages.api_26_end_txn import EndTxnRequest
 from odradek.kernel.wire.messages.api_65_describe_transactions import DescribeTransactionsRequest
 from odradek.kernel.wire.messages.api_66_list_transactions import ListTransactionsRequest
+from odradek.plugins.transactions.metadata import TransactionMetadata, TransactionRecord
 from odradek.plugins.transactions.producer_ids import RESERVE_SIZE, ProducerIdReserve
 from odradek.plugins.transactions.states import TransactionState
 
@@ -368,6 +369,26 @@ def test_a_list_is_refused_for_a_wrong_pattern_and_while_a_shard_loads() -> None
     handled.runtime.loading = True
 
     assert handled.ask(ListTransactionsRequest(), 2).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+def test_many_transactions_are_listed_by_a_task() -> None:
+    handled = begun()
+    names = [f"n{number}" for number in range(600)]
+    made = [TransactionMetadata(name, number, 0, timeout_ms=1) for number, name in enumerate(names, start=100)]
+    handled.harness.run(
+        lambda _, now_ms: CoordinatorResult([TransactionRecord(each.transactional_id, each) for each in made], None)
+    )
+    handled.ask(adding(1, 0), 3)
+
+    def listed(**filters: Any) -> list[str]:
+        answer = handled.ask(ListTransactionsRequest(**filters), 2)
+        assert not answer.error_code
+        return [each.transactional_id for each in answer.transaction_states]
+
+    assert handled.handlers[66].handle(ListTransactionsRequest(), cast("RequestContext", None)) is AS_TASK
+    assert listed() == ["a", *names]
+    assert listed(state_filters=["Ongoing"]) == ["a"]
+    assert listed(producer_id_filters=[100, 0], transactional_id_pattern="n.*") == ["n0"]
 
 
 def test_no_pattern_holds_the_broker_up() -> None:
