@@ -137,15 +137,15 @@ class Fencing:
     # ------------------------------------------------------------------------------------------------ other deadlines
 
     def watch_revocation(self, group_id: str, member: Member) -> None:
-        """Give a member of the consumer protocol its rebalance time to let go of partitions, if it has to."""
-        if member.is_classic:
-            return
-        key = (_REBALANCE, group_id, member.member_id)
-        if member.state is MemberState.UNREVOKED_PARTITIONS:
+        """Give a member of the consumer protocol its rebalance time to let go of partitions, if it has to.
+
+        The time of one that has let go stays, and finds that when it is over: should the records that say so be
+        refused, it has not.
+        """
+        if not member.is_classic and member.state is MemberState.UNREVOKED_PARTITIONS:
+            key = (_REBALANCE, group_id, member.member_id)
             fence = partial(self._revocation_due, group_id, member.member_id, member.member_epoch)
             self._timers.schedule(key, member.rebalance_timeout_ms, fence)
-        else:
-            self._timers.cancel(key)
 
     def _revocation_due(
         self, group_id: str, member_id: str, member_epoch: int, now_ms: int
@@ -153,6 +153,8 @@ class Fencing:
         group = self._context.groups.get(group_id)
         member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
         if member is None or member.member_epoch != member_epoch:
+            return Effects().result(None)
+        if member.is_classic or member.state is not MemberState.UNREVOKED_PARTITIONS:
             return Effects().result(None)
         return self._fence(group_id, member_id, now_ms)
 

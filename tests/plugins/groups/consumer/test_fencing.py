@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from odradek.kernel.api import ErrorCode, KafkaError
+from odradek.plugins.groups.consumer.member import MemberState
 
 from ..driven import GROUP, code_of
 from .driven_consumers import DrivenConsumers
@@ -14,6 +15,7 @@ from .driven_consumers import DrivenConsumers
 HOUR_MS = 3_600_000
 SESSION_MS = 45_000
 """`group.consumer.session.timeout.ms`."""
+REBALANCE_MS = 10_000
 
 
 # ------------------------------------------------------------------------------------------------------- the wall clock
@@ -100,6 +102,35 @@ def test_a_member_whose_leaving_was_refused_is_out_when_its_session_ends() -> No
     driven.harness.advance(SESSION_MS)
 
     assert "a" not in driven.group.members
+
+
+def test_a_member_whose_letting_go_was_refused_is_out_when_its_rebalance_time_is_over() -> None:
+    driven = DrivenConsumers({"group.consumer.assignment.interval.ms": 0}, topics={"t": 2})
+    driven.enter("a", "t", rebalance_timeout_ms=REBALANCE_MS)
+    driven.enter("b", "t")
+    told = driven.beat("a", driven.epoch_of("a")).response
+    kept = driven.partitions(driven.names(told.assignment.topic_partitions))
+    driven.harness.refusal = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    lets_go = driven.beat("a", driven.epoch_of("a"), topic_partitions=kept)
+    assert code_of(lets_go) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    driven.harness.refusal = None
+    assert driven.group.members["a"].state is MemberState.UNREVOKED_PARTITIONS
+    driven.harness.advance(REBALANCE_MS)
+
+    assert "a" not in driven.group.members
+
+
+def test_a_member_that_has_let_go_in_time_stays() -> None:
+    driven = DrivenConsumers({"group.consumer.assignment.interval.ms": 0}, topics={"t": 2})
+    driven.enter("a", "t", rebalance_timeout_ms=REBALANCE_MS)
+    driven.enter("b", "t")
+    told = driven.beat("a", driven.epoch_of("a")).response
+    driven.beat(
+        "a", driven.epoch_of("a"), topic_partitions=driven.partitions(driven.names(told.assignment.topic_partitions))
+    )
+    driven.harness.advance(REBALANCE_MS)
+
+    assert "a" in driven.group.members
 
 
 # -------------------------------------------------------------------------------------- members of the classic protocol
