@@ -21,5 +21,8 @@
 | `oracle` | what must be true of a log, whatever happened |
 | `runs` | one seed of one scenario, run and judged |
 | `append` | the scenario of that name |
+| `reading` | a topic read from its beginning to its end |
+| `transactions` | the scenario of that name |
+| `transaction_oracle` | what must be true of transactions |
 | `campaign` | many seeds, and all scenarios by name |
 """

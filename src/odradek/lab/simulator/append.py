@@ -21,6 +21,7 @@ from .cluster import Cluster
 from .faults import Crashes, NetworkTrouble
 from .oracle import Oracle, PromiseBrokenError, Sent
 from .promises import promises_of
+from .reading import read_logs, text_of
 from .runs import Run, Scenario
 from .seeds import WORKLOAD, between, is_chosen
 from .world import MICROSECOND, MILLISECOND, SECOND
@@ -195,25 +196,11 @@ class Append:
     async def _check(self) -> None:
         """Read everything from the beginning, once what is underway has arrived."""
         await trio.sleep(QUIET_S)
-        world = self._run.world
-        partitions = [TopicPartition(TOPIC, number) for number in range(self._plan.partitions)]
-        logs: dict[int, list[tuple[int, str]]] = {number: [] for number in range(self._plan.partitions)}
-        async with self._cluster.consumer("reader", {"auto.offset.reset": "earliest"}) as consumer:
-            consumer.assign(partitions)
-            ends = await consumer.end_offsets(partitions)
-            while any(len(logs[place.partition]) < end for place, end in ends.items()):
-                found = await consumer.poll(timeout_ms=60_000)
-                for record in found:
-                    logs[record.partition].append((record.offset, text_of(record.value)))
-                    self._oracle.delivered(record.partition, record.offset, text_of(record.value), world.now_ns)
+        logs = await read_logs(self._cluster, TOPIC, self._plan.partitions, {})
         for partition, log in logs.items():
+            for offset, text in log:
+                self._oracle.delivered(partition, offset, text, self._run.world.now_ns)
             self._oracle.check_log(partition, log)
-
-
-def text_of(value: object) -> str:
-    """Return what a record says, without its filler."""
-    assert isinstance(value, bytes), "values come as bytes"
-    return value.partition(b" ")[0].decode()
 
 
 async def append(run: Run) -> None:

@@ -9,13 +9,14 @@ import attrs
 
 from .append import APPEND
 from .runs import run_seed
+from .transactions import TRANSACTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from .runs import Outcome, Scenario
 
-SCENARIOS: dict[str, Scenario] = {each.name: each for each in (APPEND,)}
+SCENARIOS: dict[str, Scenario] = {each.name: each for each in (APPEND, TRANSACTIONS)}
 """All scenarios, by name."""
 
 SEEDS_FOR_COVERAGE = 20

@@ -66,7 +66,13 @@ class Crashes:
     """
 
     def __init__(
-        self, cluster: Cluster, target: BrokerHost, count: int, on_crash: Callable[[PowerLoss | None], None]
+        self,
+        cluster: Cluster,
+        target: BrokerHost,
+        count: int,
+        on_crash: Callable[[PowerLoss | None], None],
+        *,
+        has_power_losses: bool = True,
     ) -> None:
         """Plan crashes of a broker.
 
@@ -75,12 +81,14 @@ class Crashes:
             target: Which; it is started by `run`.
             count: How many.
             on_crash: Told of each, as it happens.
+            has_power_losses: Whether its machine may lose its power, or only the process dies.
         """
         self._world = cluster.world
         self._target = target
         self._on_crash = on_crash
         source = self._world.seeds.stream(FAULTS, "crashes", target.host.name)
-        self._planned = [Crash.drawn(source) for _ in range(count)]
+        drawn = [Crash.drawn(source) for _ in range(count)]
+        self._planned = drawn if has_power_losses else [attrs.evolve(crash, style=None) for crash in drawn]
         self.done = 0
 
     async def run(self) -> None:

@@ -85,16 +85,23 @@ class Files:
     def open(self, path: Path, flags: int) -> int:
         """See `Files.open`."""
         disk = self._disk
-        directory = disk.directory(path.parent) if not self.is_dead else None
-        entry = directory.entries.get(path.name) if directory is not None else File()
+        try:
+            directory = disk.directory(path.parent)
+        except FileNotFoundError:
+            if not self.is_dead:
+                raise
+            directory = Directory()
+        entry = directory.entries.get(path.name)
         if isinstance(entry, Directory):
             raise IsADirectoryError(errno.EISDIR, "Is a directory", str(path))
-        if entry is None:
+        if entry is None and self.is_dead:
+            entry = File()
+        elif entry is None:
             if not flags & os.O_CREAT:
                 raise FileNotFoundError(errno.ENOENT, "No such file or directory", str(path))
             disk.begin("create", path)
             entry = File()
-            if directory is not None and not self.is_dead:
+            if not self._has_died():
                 entry.modified_ms = disk.world.wall_ms()
                 directory.put(path.name, entry)
         self._opened_count += 1

@@ -52,6 +52,8 @@ class LogLines(logging.Handler):
         process = living.get()
         if process is not None and process.is_dead:
             return
+        if process is None and self._world.killed_ns == self._world.now_ns:
+            return  # trio's own task does what others have asked it for: the dead one, here
         name = process.name if process is not None else "-"
         line = f"{self._world.elapsed_ns / 1e9:14.6f}s  {name} {record.levelname} {record.name}: {record.getMessage()}"
         self.lines.append(line)

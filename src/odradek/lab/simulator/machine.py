@@ -191,6 +191,7 @@ class Process:
         if self.is_dead:
             return
         self.is_dead = True
+        self._host.world.killed_ns = self._host.world.now_ns
         self._files.end()
         self._threads.end()
         self._host.process_ended(self)

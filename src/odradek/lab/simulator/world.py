@@ -68,6 +68,7 @@ class World:
         trace: What happened.
         now_ns: The monotonic clock, in nanoseconds.
         happened_count: How many events have happened.
+        killed_ns: When a process was killed last; -1 if none was.
         before_event: Called with the number of the event that is about to happen, from 1: where faults come in.
     """
 
@@ -77,6 +78,7 @@ class World:
         self.trace = Trace() if trace is None else trace
         self.now_ns = MONOTONIC_START_NS
         self.happened_count = 0
+        self.killed_ns = -1
         self.before_event: Callable[[int], None] = lambda _number: None
         self._queue: list[tuple[int, int, Event]] = []
         self._asked_count = 0

@@ -1,0 +1,53 @@
+"""Shell: reading a topic from its beginning to its end, when nothing happens to it any more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from odradek.kernel.types import TopicPartition
+
+from .world import SimulationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .cluster import Cluster
+
+POLL_MS: Final = 1_000
+POLLS_WITHOUT_RECORDS_MAX: Final = 60
+
+
+async def read_logs(
+    cluster: Cluster, topic: str, partitions_count: int, settings: Mapping[str, object]
+) -> dict[int, list[tuple[int, str]]]:
+    """Return what every partition holds: offsets and texts.
+
+    Args:
+        cluster: Where.
+        topic: Which.
+        partitions_count: How many it has.
+        settings: The consumer's, besides where to begin.
+
+    Raises:
+        SimulationError: The end is not reached although nothing more comes.
+    """
+    partitions = [TopicPartition(topic, number) for number in range(partitions_count)]
+    logs: dict[int, list[tuple[int, str]]] = {number: [] for number in range(partitions_count)}
+    async with cluster.consumer("reader", {"auto.offset.reset": "earliest", **settings}) as consumer:
+        consumer.assign(partitions)
+        ends = await consumer.end_offsets(partitions)
+        polls_without_records = 0
+        while [place for place in partitions if await consumer.position(place) < ends[place]]:
+            records = await consumer.poll(timeout_ms=POLL_MS)
+            polls_without_records = 0 if records else polls_without_records + 1
+            if polls_without_records == POLLS_WITHOUT_RECORDS_MAX:
+                raise SimulationError(f"{topic} is not read to its end: {ends}, and nothing more comes")
+            for record in records:
+                logs[record.partition].append((record.offset, text_of(record.value)))
+    return logs
+
+
+def text_of(value: object) -> str:
+    """Return what a record says, without its filler."""
+    assert isinstance(value, bytes), "values come as bytes"
+    return value.partition(b" ")[0].decode()

@@ -1,0 +1,202 @@
+"""Shell: the scenario `transactions`: producers commit and abort while their broker crashes and their network fails.
+
+Drawn from the seed: partitions, producers, how many records a transaction has, whether it is aborted on purpose, each
+accident. What a loss of power may take is left to the scenario `append`: where power is lost here, everything is
+flushed before it is acknowledged. A producer that is told that its transaction failed, or is not told what became of
+it, goes on as a new one of the same name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import attrs
+import trio
+
+from odradek.client.errors import ClientTimeoutError, TransactionAbortableError
+from odradek.kernel.peers.errors import ClientError
+from odradek.kernel.types import TopicPartition
+
+from .cluster import Cluster
+from .faults import Crashes, NetworkTrouble
+from .reading import read_logs, text_of
+from .runs import Run, Scenario
+from .seeds import WORKLOAD, between, is_chosen
+from .transaction_oracle import Fate, Transaction, TransactionOracle
+from .world import MICROSECOND, MILLISECOND, SECOND
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from odradek.client.producer import Producer
+    from odradek.testing.faults import PowerLoss
+
+TOPIC: Final = "records"
+TRANSACTIONS_MIN: Final = 10
+"""How many transactions each producer has at least."""
+QUIET_S: Final = 120
+"""After so long nothing is underway any more, and what nobody ended has been aborted."""
+COMMIT_TRIES: Final = 3
+
+
+@attrs.frozen
+class Plan:
+    """What was drawn for a run."""
+
+    partitions: int
+    producers: int
+    has_power_losses: bool
+    crashes: int
+    has_trouble: bool
+    pause_ns_max: int
+
+    @classmethod
+    def drawn(cls, source: Random) -> Plan:
+        """Draw one."""
+        return cls(
+            partitions=1 + source.randrange(3),
+            producers=1 + source.randrange(2),
+            has_power_losses=is_chosen(source, 0.5),
+            crashes=1 + source.randrange(4),
+            has_trouble=is_chosen(source, 0.5),
+            pause_ns_max=source.choice((MILLISECOND, 50 * MILLISECOND, 500 * MILLISECOND)),
+        )
+
+
+class Transactions:
+    """One run of the scenario."""
+
+    def __init__(self, run: Run, nursery: trio.Nursery) -> None:
+        self._run = run
+        self._plan = plan = Plan.drawn(run.world.seeds.stream(WORKLOAD))
+        run.world.note("plan", *attrs.astuple(plan))
+        self._oracle = TransactionOracle()
+        self._cluster = Cluster(run.world, nursery)
+        settings = {"num.partitions": str(plan.partitions)}
+        if plan.has_power_losses:
+            settings["log.flush.interval.messages"] = "1"
+        self._broker = self._cluster.add_broker({**settings, **run.settings})
+        self._crashes = Crashes(
+            self._cluster, self._broker, plan.crashes, self._on_crash, has_power_losses=plan.has_power_losses
+        )
+        self._trouble = NetworkTrouble(self._cluster, self._broker)
+        self._open_count = 0
+        self._may_end = False
+
+    def _on_crash(self, style: PowerLoss | None) -> None:
+        self._run.count("crashes")
+        self._run.count("process crashes" if style is None else f"power losses, {style.value}")
+        if self._open_count:
+            self._run.count("crashes with a transaction open")
+
+    async def run(self) -> None:
+        """Let everything happen, then check."""
+        async with trio.open_nursery() as readers:
+            readers.start_soon(self._consume)
+            async with trio.open_nursery() as writers:
+                for number in range(1, self._plan.producers + 1):
+                    writers.start_soon(self._produce, f"producer-{number}")
+                writers.start_soon(self._let_fail)
+            await trio.sleep(QUIET_S)
+            committed = {"isolation.level": "read_committed"}
+            logs = await read_logs(self._cluster, TOPIC, self._plan.partitions, committed)
+            self._oracle.check(logs)
+            readers.cancel_scope.cancel()
+        for fate, count in self._oracle.counts.items():
+            self._run.count(f"transactions, {fate.value}", count)
+        self._run.count("delivered", self._oracle.delivered_count)
+        for what, count in self._trouble.counts.items():
+            self._run.count(f"network: {what}", count)
+        self._run.require("crashes", "delivered", "transactions, committed")
+        await self._broker.stop()
+
+    async def _let_fail(self) -> None:
+        async with trio.open_nursery() as nursery:
+            if self._plan.has_trouble:
+                nursery.start_soon(self._trouble.run)
+            await self._crashes.run()
+            nursery.cancel_scope.cancel()
+        self._may_end = True
+
+    # -- clients -----------------------------------------------------------------------------------------------------
+
+    async def _produce(self, name: str) -> None:
+        settings: dict[str, object] = {
+            "transactional.id": name,
+            "transaction.timeout.ms": 20_000,
+            "delivery.timeout.ms": 15_000,
+            "request.timeout.ms": 5_000,
+            "max.block.ms": 15_000,
+            "linger.ms": 0,
+        }
+        source = self._run.world.seeds.stream(WORKLOAD, name)
+        number = 0
+        while True:
+            try:
+                async with self._cluster.producer(name, settings) as producer:
+                    while not (self._may_end and number >= TRANSACTIONS_MIN):
+                        number += 1
+                        await self._transact(producer, Transaction(name, number), source)
+                        await trio.sleep(between(source, MICROSECOND, self._plan.pause_ns_max) / SECOND)
+                    return
+            except ClientError as error:
+                self._run.count("producers that gave up")
+                self._run.world.note("gave up", name, type(error).__name__)
+                await trio.sleep(0.1)
+
+    async def _transact(self, producer: Producer, transaction: Transaction, source: Random) -> None:
+        """Make one transaction; raises when nobody knows what became of it."""
+        fate = Fate.UNKNOWN
+        self._oracle.begun(transaction)
+        self._open_count += 1
+        try:
+            await producer.begin_transaction()
+            for _ in range(1 + between(source, 0, 10)):
+                partition = source.randrange(self._plan.partitions)
+                value = self._oracle.sent(transaction, partition) + " " + "x" * between(source, 0, 2_000)
+                await producer.enqueue(TOPIC, value, partition=partition)
+                await trio.sleep(between(source, MICROSECOND, self._plan.pause_ns_max // 4) / SECOND)
+            if is_chosen(source, 0.2):
+                await producer.abort_transaction()
+                fate = Fate.ABORTED
+            else:
+                await self._commit(producer)
+                fate = Fate.COMMITTED
+        except TransactionAbortableError:
+            await producer.abort_transaction()
+            fate = Fate.ABORTED
+        finally:
+            self._open_count -= 1
+            self._oracle.ended(transaction, fate)
+
+    async def _commit(self, producer: Producer) -> None:
+        for _ in range(COMMIT_TRIES):
+            try:
+                await producer.commit_transaction()
+            except ClientTimeoutError:  # it is unknown whether it is committed: the same is asked again
+                continue
+            else:
+                return
+        await producer.commit_transaction()
+
+    async def _consume(self) -> None:
+        settings = {"auto.offset.reset": "earliest", "isolation.level": "read_committed", "request.timeout.ms": 5_000}
+        async with self._cluster.consumer("consumer-1", settings) as consumer:
+            consumer.assign([TopicPartition(TOPIC, number) for number in range(self._plan.partitions)])
+            while True:
+                for record in await consumer.poll(timeout_ms=1_000):
+                    self._oracle.delivered(record.partition, record.offset, text_of(record.value))
+
+
+async def transactions(run: Run) -> None:
+    """Run the scenario."""
+    async with trio.open_nursery() as nursery:
+        await Transactions(run, nursery).run()
+
+
+TRANSACTIONS: Final = Scenario(
+    "transactions",
+    "producers commit and abort, while their broker crashes and their network fails",
+    transactions,
+    ("crashes with a transaction open", "process crashes", "power losses, torn", "transactions, aborted"),
+)
