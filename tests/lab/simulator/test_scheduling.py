@@ -180,3 +180,26 @@ def test_what_an_event_raises_ends_the_run() -> None:
     world.after(1, fail)
     with pytest.raises(ValueError, match="found by a check"):
         run_in_world(world, trio.sleep_forever)
+
+
+def test_the_first_of_several_events_that_raise_ends_the_run_in_peace() -> None:
+    world = World(Seeds(1))
+    is_closed = False
+
+    def fail(number: int) -> None:
+        raise SimulationError(f"found by check {number}")
+
+    async def main() -> None:
+        nonlocal is_closed
+        try:
+            await trio.sleep_forever()
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(1)
+            is_closed = True
+
+    for number in range(3):
+        world.after(1, fail, number)
+    with pytest.raises(SimulationError, match="found by check 0"):
+        run_in_world(world, main)
+    assert is_closed

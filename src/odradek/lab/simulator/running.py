@@ -68,8 +68,8 @@ class WorldClock(trio.abc.Clock):
             self._passes_without_time = 0
         self._passes_without_time += 1
         self._passes_count += 1
-        if self._passes_without_time == PASSES_WITHOUT_TIME_MAX:
-            self._fail(SimulationError("a task goes on and on without letting time pass"))
+        if self._passes_without_time % PASSES_WITHOUT_TIME_MAX == 0:
+            self._give_up("a task goes on and on without letting time pass")
         if self._passes_count % PASSES_PER_COLLECTION == 0:
             gc.collect()
         return world.now_ns / SECOND
@@ -85,10 +85,10 @@ class WorldClock(trio.abc.Clock):
             self._fail(error)
             return 0
         if not has_next:
-            self._fail(SimulationError("nobody will ever go on: all tasks wait, and nothing is going to happen"))
+            self._give_up("nobody will ever go on: all tasks wait, and nothing is going to happen")
         elif self._end_ns is not None and world.now_ns > self._end_ns:
             self._end_ns = None
-            self._fail(SimulationError(f"it did not end within {world.elapsed_ns / SECOND:.0f} s of virtual time"))
+            self._give_up(f"it did not end within {world.elapsed_ns / SECOND:.0f} s of virtual time")
         return 0
 
     def done(self) -> None:
@@ -96,13 +96,17 @@ class WorldClock(trio.abc.Clock):
         self._is_done = True
 
     def _fail(self, error: Exception) -> None:
+        """End the run by an error, unless it is ending by another one."""
+        if self.failure is None:
+            self.failure = error
+            self.scope.cancel()
+
+    def _give_up(self, what: str) -> None:
+        """End a run that cannot go on; one that was told to end, and cannot even do that, is broken off."""
+        error = SimulationError(what)
         if self.failure is not None:
-            if self.scope.cancel_called and isinstance(error, SimulationError):
-                # It was told to end, and does not: what is raised here ends trio itself.
-                raise error
-            return
-        self.failure = error
-        self.scope.cancel()
+            raise error
+        self._fail(error)
 
 
 def run_in_world(world: World, main: Callable[[], Awaitable[T]], *, limit_ns: int | None = None) -> T:
