@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from .broker_process import BrokerProcess
 
 RECORDS_COUNT = 15_000
-SERVED = 20
+SERVED = 3
+"""So many requests of others are answered meanwhile, at least: where they were held up, it would be one."""
 
 
 @pytest.fixture(params=["auto", "portable"])
@@ -68,9 +69,11 @@ def test_another_client_produces_while_a_batch_is_packed_anew(broker: BrokerProc
         data = [TopicProduceData(name="slow", partition_data=[PartitionProduceData(index=0, records=batch)])]
         slow.send(ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=data), 9)
 
-        for number in range(SERVED):
-            assert produce(quick, "quick", batch_of(b"%d" % number)) == (ErrorCode.NONE, number)
-        assert not is_readable(slow.socket, 0), "the slow one is answered last"
+        served = 0
+        while not is_readable(slow.socket, 0):
+            assert produce(quick, "quick", batch_of(b"%d" % served)) == (ErrorCode.NONE, served)
+            served += 1
+        assert served >= SERVED, "others are answered while the slow one waits"
 
         slow.receive_frame()
         values, end = fetch(quick, "slow")
