@@ -17,7 +17,7 @@ from odradek.kernel.contracts.storage import LogConfig, StorageContext
 from odradek.kernel.controller.local_log import LocalLog
 from odradek.kernel.controller.metadata_log import STEPS_PER_SLICE, MetadataLog, SnapshotSettings
 from odradek.kernel.controller.snapshots import newest_snapshot_end
-from odradek.kernel.errors import ConfigError, CorruptionError, KafkaError, StorageError
+from odradek.kernel.errors import ConfigError, CorruptionError, ErrorCode, KafkaError, StorageError
 from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.machine.files import OsFiles
 from odradek.kernel.machine.ids import RandomIds
@@ -541,3 +541,16 @@ async def test_an_operation_whose_records_cannot_be_written_is_refused_and_the_n
 
     assert content(read_again(tmp_path)) == content(image)
     assert set(image.topics_by_name) == {"before", "after"}
+
+
+async def test_who_has_no_time_is_told_so_and_who_has_some_is_answered(tmp_path: Path) -> None:
+    storage = Storage(tmp_path)
+    async with running(make_metadata(storage)) as metadata:
+        for timeout_ms in (0, -1):
+            with pytest.raises(KafkaError) as refused:
+                await metadata.ask(create_topics(topic("never", 1)), timeout_ms)
+            assert refused.value.code is ErrorCode.REQUEST_TIMED_OUT
+        answer = await metadata.ask(create_topics(topic("there", 1)), 60_000)
+    storage.close()
+
+    assert [(result.name, result.error_code) for result in answer.topics] == [("there", ErrorCode.NONE)]
