@@ -10,11 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ...contracts.api_handler import AS_TASK
 from ...contracts.at_once import are_many
 from ...contracts.pieces import ListPieces
 from ...errors import ErrorCode, KafkaError
-from ...machine.turnstile import run_at_once, run_in_slices
 from ...metadata.names import is_valid_topic_name
 from ...types import ZERO_ID
 from ...wire.messages.api_03_metadata import (
@@ -23,6 +21,7 @@ from ...wire.messages.api_03_metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from ..stepped_handler import SteppedHandler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Set
@@ -44,7 +43,7 @@ CLUSTER_OPERATIONS: Final = sum(1 << operation for operation in (5, 7, 8, 9, 10,
 """Create, alter, describe, cluster action, describe and alter configs, idempotent write."""
 
 
-class MetadataHandler:
+class MetadataHandler(SteppedHandler):
     """Answers Metadata from the current image."""
 
     api_key = 3
@@ -74,22 +73,17 @@ class MetadataHandler:
         self._create_topics = create_topics
         self._internal_topics = internal_topics
 
-    def handle(self, request: MetadataRequest, context: RequestContext) -> Answer:
-        """Answer with the topics asked for, or all; at once unless they have many partitions."""
+    def is_long(self, request: MetadataRequest, context: RequestContext) -> bool:
+        """Return whether the topics asked for, or all, have many partitions."""
         image = self._image()
         if _asks_for_all(request, context.api_version):
-            is_long = are_many(len(topic.partitions) for topic in image.topics_by_name.values())
-        else:
-            is_long = are_many(_partitions_count(image, wanted) for wanted in request.topics or ())
-        return AS_TASK if is_long else run_at_once(self._answer_in_steps(request, context))
+            return are_many(len(topic.partitions) for topic in image.topics_by_name.values())
+        return are_many(_partitions_count(image, wanted) for wanted in request.topics or ())
 
-    async def handle_async(self, request: MetadataRequest, context: RequestContext) -> Answer:
-        """Answer what is long. Cancelled: nobody waits for it any more."""
-        return await run_in_slices(self._answer_in_steps(request, context))
-
-    def _answer_in_steps(
+    def answer_in_steps(
         self, request: MetadataRequest, context: RequestContext
     ) -> Generator[None, None, MetadataResponse]:
+        """Answer with the topics asked for, or all."""
         image = self._image()
         version = context.api_version
         listener = context.connection.listener_name

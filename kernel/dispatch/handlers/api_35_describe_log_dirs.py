@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...contracts.api_handler import AS_TASK
 from ...contracts.at_once import are_many
 from ...errors import ErrorCode
-from ...machine.turnstile import run_at_once, run_in_slices
 from ...wire.messages.api_35_describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsResponse,
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from ..stepped_handler import SteppedHandler
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from ...wire.messages.api_35_describe_log_dirs import DescribeLogDirsRequest
 
 
-class DescribeLogDirsHandler:
+class DescribeLogDirsHandler(SteppedHandler):
     """Answers DescribeLogDirs. Owned by the reactor's task."""
 
     api_key = 35
@@ -38,20 +37,17 @@ class DescribeLogDirsHandler:
     def __init__(self, *, replicas: Replicas) -> None:
         self._replicas = replicas
 
-    def handle(self, request: DescribeLogDirsRequest, context: RequestContext) -> Answer:
-        """List every directory of every storage; at once unless there are many partitions in them."""
+    def is_long(self, request: DescribeLogDirsRequest, context: RequestContext) -> bool:
+        """Return whether there are many partitions in the directories."""
         topics = self._replicas.topics
         if request.topics is None:
-            is_long = are_many(len(topic.partitions) for topic in topics.values())
-        else:
-            is_long = are_many(len(topic.partitions) for topic in request.topics)
-        return AS_TASK if is_long else run_at_once(self._answer_in_steps(request))
+            return are_many(len(topic.partitions) for topic in topics.values())
+        return are_many(len(topic.partitions) for topic in request.topics)
 
-    async def handle_async(self, request: DescribeLogDirsRequest, context: RequestContext) -> Answer:
-        """Answer what is long. Cancelled: nobody waits for it any more."""
-        return await run_in_slices(self._answer_in_steps(request))
-
-    def _answer_in_steps(self, request: DescribeLogDirsRequest) -> Generator[None, None, DescribeLogDirsResponse]:
+    def answer_in_steps(
+        self, request: DescribeLogDirsRequest, context: RequestContext
+    ) -> Generator[None, None, DescribeLogDirsResponse]:
+        """List every directory of every storage."""
         found = yield from self._topics_by_dir(request)
         results = [
             _describe(log_dir, found.get(log_dir.path, []))

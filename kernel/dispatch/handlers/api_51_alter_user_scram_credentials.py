@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ...contracts.api_handler import AS_TASK
 from ...contracts.at_once import are_many
 from ...errors import ErrorCode, KafkaError
-from ...machine.turnstile import run_at_once, run_in_slices
 from ...wire.messages.api_51_alter_user_scram_credentials import (
     AlterUserScramCredentialsResponse,
     AlterUserScramCredentialsResult,
 )
+from ..stepped_handler import SteppedHandler
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -27,19 +26,20 @@ _MECHANISMS: Final = (1, 2)
 _ITERATIONS_MIN, _ITERATIONS_MAX = 4096, 16384
 
 
-class AlterUserScramCredentialsHandler:
+class AlterUserScramCredentialsHandler(SteppedHandler):
     """Answers AlterUserScramCredentials."""
 
     api_key = 51
 
-    def handle(self, request: AlterUserScramCredentialsRequest, context: RequestContext) -> Answer:
-        """Answer each user by itself; at once unless there are many."""
-        is_long = are_many((len(request.deletions), len(request.upsertions)))
-        return AS_TASK if is_long else run_at_once(_answer_in_steps(request))
+    def is_long(self, request: AlterUserScramCredentialsRequest, context: RequestContext) -> bool:
+        """Return whether there are many users."""
+        return are_many((len(request.deletions), len(request.upsertions)))
 
-    async def handle_async(self, request: AlterUserScramCredentialsRequest, context: RequestContext) -> Answer:
-        """Answer what is long. Cancelled: nobody waits for it any more."""
-        return await run_in_slices(_answer_in_steps(request))
+    def answer_in_steps(
+        self, request: AlterUserScramCredentialsRequest, context: RequestContext
+    ) -> Generator[None, None, AlterUserScramCredentialsResponse]:
+        """Answer each user by itself."""
+        return _answer_in_steps(request)
 
     def error_response(
         self, request: AlterUserScramCredentialsRequest, context: RequestContext, code: ErrorCode, detail: str

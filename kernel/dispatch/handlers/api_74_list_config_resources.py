@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ...contracts.api_handler import AS_TASK
 from ...contracts.at_once import are_many
 from ...errors import ErrorCode
-from ...machine.turnstile import run_at_once, run_in_slices
 from ...metadata.image import ResourceType
 from ...wire.messages.api_74_list_config_resources import ConfigResource, ListConfigResourcesResponse
+from ..stepped_handler import SteppedHandler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
@@ -31,7 +30,7 @@ ALL_TYPES: Final = (
 )
 
 
-class ListConfigResourcesHandler:
+class ListConfigResourcesHandler(SteppedHandler):
     """Answers ListConfigResources from the current image."""
 
     api_key = 74
@@ -40,19 +39,15 @@ class ListConfigResourcesHandler:
         """Make the handler; `image` returns the current image."""
         self._image = image
 
-    def handle(self, request: ListConfigResourcesRequest, context: RequestContext) -> Answer:
-        """Answer at once unless there are many topics or configs."""
+    def is_long(self, request: ListConfigResourcesRequest, context: RequestContext) -> bool:
+        """Return whether there are many topics or configs."""
         image = self._image()
-        is_long = are_many((len(image.topics_by_name), len(image.configs)))
-        return AS_TASK if is_long else run_at_once(self._answer_in_steps(request, context))
+        return are_many((len(image.topics_by_name), len(image.configs)))
 
-    async def handle_async(self, request: ListConfigResourcesRequest, context: RequestContext) -> Answer:
-        """Answer what is long. Cancelled: nobody waits for it any more."""
-        return await run_in_slices(self._answer_in_steps(request, context))
-
-    def _answer_in_steps(
+    def answer_in_steps(
         self, request: ListConfigResourcesRequest, context: RequestContext
     ) -> Generator[None, None, ListConfigResourcesResponse]:
+        """List what has configs, or could have."""
         types: Iterable[int] = request.resource_types or ALL_TYPES
         if context.api_version < FIRST_VERSION_WITH_TYPES:
             types = (ResourceType.CLIENT_METRICS,)

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ...contracts.api_handler import AS_TASK
 from ...contracts.at_once import ITEMS_AT_ONCE, are_many
 from ...errors import ErrorCode, KafkaError
-from ...machine.turnstile import run_at_once, run_in_slices
 from ...metadata.names import is_valid_topic_name
 from ...wire.messages.api_75_describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
@@ -20,6 +18,7 @@ from ...wire.messages.api_75_describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
     ResponseCursor,
 )
+from ..stepped_handler import SteppedHandler
 from .api_03_metadata import TOPIC_OPERATIONS
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 PARTITIONS_MAX: Final = "max.request.partition.size.limit"
 
 
-class DescribeTopicPartitionsHandler:
+class DescribeTopicPartitionsHandler(SteppedHandler):
     """Answers DescribeTopicPartitions from the current image."""
 
     api_key = 75
@@ -56,27 +55,22 @@ class DescribeTopicPartitionsHandler:
         self._partitions_max = partitions_max
         self._internal_topics = internal_topics
 
-    def handle(self, request: DescribeTopicPartitionsRequest, context: RequestContext) -> Answer:
-        """Answer at once unless the page is large."""
+    def is_long(self, request: DescribeTopicPartitionsRequest, context: RequestContext) -> bool:
+        """Return whether the page is large."""
         topics = self._image().topics_by_name
         if not request.topics:
             has_many = are_many(len(topic.partitions) for topic in topics.values())
-            is_long = has_many and self._limit(request) > ITEMS_AT_ONCE
-        else:
-            found = (topics.get(wanted.name) for wanted in request.topics)
-            is_long = are_many(0 if each is None else len(each.partitions) for each in found)
-        return AS_TASK if is_long else run_at_once(self._answer_in_steps(request))
-
-    async def handle_async(self, request: DescribeTopicPartitionsRequest, context: RequestContext) -> Answer:
-        """Answer what is long. Cancelled: nobody waits for it any more."""
-        return await run_in_slices(self._answer_in_steps(request))
+            return has_many and self._limit(request) > ITEMS_AT_ONCE
+        found = (topics.get(wanted.name) for wanted in request.topics)
+        return are_many(0 if each is None else len(each.partitions) for each in found)
 
     def _limit(self, request: DescribeTopicPartitionsRequest) -> int:
         return max(min(request.response_partition_limit, self._partitions_max()), 1)
 
-    def _answer_in_steps(
-        self, request: DescribeTopicPartitionsRequest
+    def answer_in_steps(
+        self, request: DescribeTopicPartitionsRequest, context: RequestContext
     ) -> Generator[None, None, DescribeTopicPartitionsResponse]:
+        """Answer with one page."""
         image = self._image()
         names = sorted({topic.name for topic in request.topics}) or sorted(image.topics_by_name)
         first = 0
