@@ -5,7 +5,7 @@ A plugin is a module, named by an entry point of the group `odradek.plugins`, wh
 
 The kernel asks for what plugins offer once, at start, and then calls the objects it got: a hook is never called
 for a record or a request. Notifications are called when something happened, and only where somebody listens.
-`plugin_manager.py` is the only caller; how hooks meet a configuration stands in `docs/reference/hooks.md`.
+`plugin_system/manager.py` is the only caller; how hooks meet a configuration stands in `docs/reference/hooks.md`.
 """
 
 from __future__ import annotations

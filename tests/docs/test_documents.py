@@ -28,7 +28,7 @@ from odradek.kernel.config.toml_file import parse_toml
 from odradek.kernel.errors import ConfigError
 from odradek.spark_plugin.client.setting_keys import KNOWN_NAMES
 from tools.render_configuration import own_plugins
-from tools.rooms import LINKED, REAL
+from tools.rooms import FOLDERS, LINKED, REAL
 
 ROOT = Path(__file__).parents[2]
 REGISTRY = Registry.of(
@@ -127,6 +127,20 @@ def test_every_path_that_is_named_exists() -> None:
         and not PLACEHOLDERS.search(span)
         and not (ROOT / span).exists()
         and not (page.parent / span).exists()
+    ]
+
+    assert not missing
+
+
+def test_every_module_that_is_named_by_its_room_is_in_a_room_of_that_name() -> None:
+    modules = [f"/{name_of(path)}" for folder in (*FOLDERS, "tests") for path in (ROOT / folder).rglob("*.py")]
+    missing = [
+        f"{name_of(page)}: {span}"
+        for page, span in spans()
+        if re.fullmatch(r"[\w/]+/\w+\.py", span)
+        and span.split("/")[0] not in ROOTS
+        and not PLACEHOLDERS.search(span)
+        and not any(module.endswith(f"/{span}") for module in modules)
     ]
 
     assert not missing
