@@ -264,16 +264,13 @@ class ProducerStateTable:
 
     # ------------------------------------------------------------------------------------------------------------ life
 
-    def remove_expired(self, now_ms: int) -> int:
+    def remove_expired_in_steps(self, now_ms: int) -> Iterator[int]:
         """Forget producers without an open transaction that were silent for `producer.id.expiration.ms`.
 
         Time counts from the timestamps of the records, as in Kafka: who writes old timestamps is soon forgotten, which
-        costs it only its protection from duplicates. Returns how many; `now_ms` is the wall clock.
+        costs it only its protection from duplicates. Yields for each producer how many were forgotten; `now_ms` is the
+        wall clock.
         """
-        return sum(self.remove_expired_in_steps(now_ms))
-
-    def remove_expired_in_steps(self, now_ms: int) -> Iterator[int]:
-        """Do as `remove_expired`; yield for each producer how many were forgotten."""
         for producer_id, state in list(self._states.items()):
             is_expired = state.transaction is None and now_ms - state.last_timestamp >= self._expiration_ms
             if is_expired and self._states.get(producer_id) is state:
@@ -286,7 +283,7 @@ class ProducerStateTable:
         self._verifications = {key: each for key, each in self._verifications.items() if each.started_ms > oldest_ms}
 
     def expire_after(self, producer_id_expiration_ms: int) -> None:
-        """Take a new `producer.id.expiration.ms`; the next `remove_expired` follows it."""
+        """Take a new `producer.id.expiration.ms`; the next `remove_expired_in_steps` follows it."""
         self._expiration_ms = producer_id_expiration_ms
 
     def clear(self) -> None:

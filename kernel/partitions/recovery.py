@@ -44,11 +44,6 @@ BYTES_PER_STEP: Final = 16 * 1024
 """So much of a log is read in a step, about."""
 
 
-def recover_producers(partition_log: PartitionLog, producers: ProducerStateTable, now_ms: int) -> None:
-    """Do what `recover_in_steps` does, in one go."""
-    run_at_once(recover_in_steps(partition_log, producers, now_ms))
-
-
 def recover_in_steps(partition_log: PartitionLog, producers: ProducerStateTable, now_ms: int) -> Steps:
     """Fill an empty table with what the log says, and put the transaction indexes right by it.
 

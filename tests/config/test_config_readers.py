@@ -168,7 +168,7 @@ ACTS_OF_BROKER = {
         "kernel/partitions/upkeep.py",
         "settings.producer_expiration_interval_ms",
     ),
-    "producer.id.expiration.ms": ("kernel/partitions/producer_table.py", "def remove_expired"),
+    "producer.id.expiration.ms": ("kernel/partitions/producer_table.py", "def remove_expired_in_steps"),
     "queued.max.request.bytes": ("kernel/network/configure.py", 'config.get_int("queued.max.request.bytes")'),
     "replica.high.watermark.checkpoint.interval.ms": (
         "kernel/partitions/upkeep.py",

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from odradek.kernel.api import LogConfig, PartitionLog
+from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.producer_snapshot import SNAPSHOT_KIND, encode_snapshot
 from odradek.kernel.partitions.producer_table import ProducerStateTable
-from odradek.kernel.partitions.recovery import recover_producers
+from odradek.kernel.partitions.recovery import recover_in_steps
 from odradek.kernel.partitions.transaction_index import (
     TRANSACTION_INDEX_KIND,
     AbortedTransaction,
@@ -74,7 +75,7 @@ def test_a_log_without_producers_is_read_only_after_a_crash(tmp_path: Path, is_c
     _, again = opened(tmp_path)
     read: Any = ReadLog(again)
 
-    recover_producers(read, ProducerStateTable(1 << 40), 0)
+    run_at_once(recover_in_steps(read, ProducerStateTable(1 << 40), 0))
 
     assert read.was_read is expected
 
@@ -86,7 +87,7 @@ def test_a_crash_forgets_no_producer(tmp_path: Path) -> None:
     _, again = opened(tmp_path)
     producers = ProducerStateTable(1 << 40)
 
-    recover_producers(again, producers, 0)
+    run_at_once(recover_in_steps(again, producers, 0))
 
     assert len(producers) == 1
 
@@ -109,7 +110,7 @@ def test_a_log_that_lost_its_end_after_a_clean_stop_forgets_no_producer_of_what_
     _, again = opened(tmp_path)
     producers = ProducerStateTable(1 << 40)
 
-    recover_producers(again, producers, 0)
+    run_at_once(recover_in_steps(again, producers, 0))
 
     (state,) = producers.states()
     assert (again.log_end_offset, state.last_sequence) == (1, 0)
@@ -124,6 +125,6 @@ def test_an_index_forgets_transactions_whose_markers_were_deleted(tmp_path: Path
     log.write_sidecar(11, SNAPSHOT_KIND, encode_snapshot([]))
     log.flush()
 
-    recover_producers(log, ProducerStateTable(1 << 40), 0)
+    run_at_once(recover_in_steps(log, ProducerStateTable(1 << 40), 0))
 
     assert decode_transaction_index(log.read_sidecar(10, TRANSACTION_INDEX_KIND)) == [here]

@@ -183,8 +183,8 @@ def test_a_silent_producer_expires_unless_its_transaction_is_open(log: Log) -> N
     log.produce(1, 0, 0)
     log.produce(2, 0, 0, txn=True)
     log.produce(3, 0, 0, at_ms=NOW_MS + 1)
-    before = log.producers.remove_expired(NOW_MS + DAY_MS - 1)
-    after = log.producers.remove_expired(NOW_MS + DAY_MS)
+    before = sum(log.producers.remove_expired_in_steps(NOW_MS + DAY_MS - 1))
+    after = sum(log.producers.remove_expired_in_steps(NOW_MS + DAY_MS))
 
     assert (before, after) == (0, 1)
     assert [state.producer_id for state in log.producers.states()] == [2, 3]
