@@ -8,6 +8,7 @@
 | `start` | process start to the first answer, memory when idle, 5,000 partitions, 10,000 connections |
 | `scale` | what each of 500 and 5,000 partitions costs: create, produce, stop, start clean and after a kill; idle |
 | `stalls` | how long another client waits while a request for thousands of partitions is answered |
+| `simulation` | what a simulated broker costs: an idle hour, requests a second |
 | `wide_fetch` | a consumer of a thousand partitions, one of which gets a record |
 | `groups`, `transactions` | joins, rebalances, commits, heartbeats; transactions; each beside Apache Kafka, in turns |
 | `peers` | the same client work on Apache Kafka and other brokers (`ODRADEK_PEERS`), in turns |
@@ -48,6 +49,7 @@ COMMANDS = {
     "start": [sys.executable, "-m", "benchmarks.start"],
     "scale": [sys.executable, "-m", "benchmarks.scale"],
     "stalls": [sys.executable, "-m", "benchmarks.stalls"],
+    "simulation": [sys.executable, "-m", "benchmarks.simulation"],
     "wide_fetch": [sys.executable, "-m", "benchmarks.wide_fetch"],
     "groups": [sys.executable, "-m", "benchmarks.groups"],
     "transactions": [sys.executable, "-m", "benchmarks.transactions"],
