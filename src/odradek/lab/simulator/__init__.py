@@ -16,7 +16,7 @@
 | `machine` | a host, and the `Machine` of a process that lives on it |
 | `cluster` | hosts with brokers, and clients of them |
 | `logs` | the log lines of a run |
-| `faults` | crashes, and a network that fails |
+| `accidents`, `faults` | what befalls a run's broker: crashes, and a network that fails |
 | `promises` | what is promised of a record after a crash |
 | `oracle` | what must be true of a log, whatever happened |
 | `runs` | one seed of one scenario, run and judged |

@@ -17,8 +17,8 @@ from odradek.kernel.peers.errors import ClientError
 from odradek.kernel.types import TopicPartition
 from odradek.testing.faults import PowerLoss
 
+from .accidents import Accidents
 from .cluster import Cluster
-from .faults import Crashes, NetworkTrouble
 from .oracle import Oracle, PromiseBrokenError, Sent
 from .promises import promises_of
 from .reading import read_logs, text_of
@@ -86,20 +86,22 @@ class Append:
                 **run.settings,
             }
         )
-        self._crashes = Crashes(self._cluster, self._broker, plan.crashes, self._on_crash)
-        self._trouble = NetworkTrouble(self._cluster, self._broker)
-        self._may_end = False
+        self._accidents = Accidents(
+            run,
+            self._cluster,
+            self._broker,
+            crashes=plan.crashes,
+            has_trouble=plan.has_trouble,
+            on_crash=self._on_crash,
+        )
 
     def _on_crash(self, style: PowerLoss | None) -> None:
         run, oracle = self._run, self._oracle
-        run.count("crashes")
         if oracle.open_count:
             run.count("crashes with records on their way")
         if style is None:
-            run.count("process crashes")
             oracle.died(run.world.now_ns)
         else:
-            run.count(f"power losses, {style.value}")
             oracle.lost_power(run.world.now_ns)
 
     async def run(self) -> None:
@@ -109,23 +111,13 @@ class Append:
             async with trio.open_nursery() as writers:
                 for number in range(1, self._plan.producers + 1):
                     writers.start_soon(self._produce, f"producer-{number}")
-                writers.start_soon(self._let_fail)
+                writers.start_soon(self._accidents.run)
             await self._check()
             readers.cancel_scope.cancel()
         self._run.count("acknowledged", self._oracle.acknowledged_count)
         self._run.count("delivered", self._oracle.delivered_count)
-        for what, count in self._trouble.counts.items():
-            self._run.count(f"network: {what}", count)
         self._run.require("crashes", "sent", "delivered", *(() if self._plan.acks == "0" else ("acknowledged",)))
         await self._broker.stop()
-
-    async def _let_fail(self) -> None:
-        async with trio.open_nursery() as nursery:
-            if self._plan.has_trouble:
-                nursery.start_soon(self._trouble.run)
-            await self._crashes.run()
-            nursery.cancel_scope.cancel()
-        self._may_end = True
 
     # -- clients -----------------------------------------------------------------------------------------------------
 
@@ -152,7 +144,7 @@ class Append:
 
     async def _send(self, producer: Producer, name: str, source: Random) -> None:
         numbers = itertools.count()
-        while not (self._may_end and next(numbers) >= RECORDS_MIN):
+        while not (self._accidents.are_over and next(numbers) >= RECORDS_MIN):
             for _ in range(1 + between(source, 0, 20)):
                 record = Sent(name, self._run.coverage.get("sent", 0), source.randrange(self._plan.partitions))
                 self._run.count("sent")

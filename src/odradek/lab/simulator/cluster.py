@@ -45,7 +45,6 @@ class BrokerHost:
     Attributes:
         host: Where it lives.
         broker: The one that lives there now, if any.
-        crashes_count: How often it was crashed.
     """
 
     def __init__(self, cluster: Cluster, host: SimulatedHost, settings: Mapping[str, str]) -> None:
@@ -56,7 +55,6 @@ class BrokerHost:
         self._serves = trio.Event()
         self.host = host
         self.broker: Broker | None = None
-        self.crashes_count = 0
 
     def start(self) -> None:
         """Let a broker begin to live here."""
@@ -104,7 +102,6 @@ class BrokerHost:
 
     def crash(self, style: PowerLoss | None = None) -> None:
         """End it now: as `kill -9` does, or with its host, by a loss of power of that style."""
-        self.crashes_count += 1
         self.broker = None
         if style is None:
             self.host.kill_process()

@@ -59,11 +59,7 @@ class Crash:
 
 
 class Crashes:
-    """Crashes one broker again and again, and starts it anew.
-
-    Attributes:
-        done: How often it was crashed.
-    """
+    """Crashes one broker again and again, and starts it anew."""
 
     def __init__(
         self,
@@ -89,7 +85,6 @@ class Crashes:
         source = self._world.seeds.stream(FAULTS, "crashes", target.host.name)
         drawn = [Crash.drawn(source) for _ in range(count)]
         self._planned = drawn if has_power_losses else [attrs.evolve(crash, style=None) for crash in drawn]
-        self.done = 0
 
     async def run(self) -> None:
         """Start it, and after each crash again; return when it serves after the last one."""
@@ -115,7 +110,6 @@ class Crashes:
             if passed == crash.after:
                 self._disarm()
                 self._world.note("crash", self._target.host.name, crash.after, crash.is_by_operation)
-                self.done += 1
                 self._on_crash(crash.style)
                 self._target.crash(crash.style)
                 crashed.set()

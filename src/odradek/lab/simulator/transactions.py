@@ -17,8 +17,8 @@ from odradek.client.errors import ClientTimeoutError, TransactionAbortableError
 from odradek.kernel.peers.errors import ClientError
 from odradek.kernel.types import TopicPartition
 
+from .accidents import Accidents
 from .cluster import Cluster
-from .faults import Crashes, NetworkTrouble
 from .reading import read_logs, text_of
 from .runs import Run, Scenario
 from .seeds import WORKLOAD, between, is_chosen
@@ -76,16 +76,18 @@ class Transactions:
         if plan.has_power_losses:
             settings["log.flush.interval.messages"] = "1"
         self._broker = self._cluster.add_broker({**settings, **run.settings})
-        self._crashes = Crashes(
-            self._cluster, self._broker, plan.crashes, self._on_crash, has_power_losses=plan.has_power_losses
+        self._accidents = Accidents(
+            run,
+            self._cluster,
+            self._broker,
+            crashes=plan.crashes,
+            has_trouble=plan.has_trouble,
+            on_crash=self._on_crash,
+            has_power_losses=plan.has_power_losses,
         )
-        self._trouble = NetworkTrouble(self._cluster, self._broker)
         self._open_count = 0
-        self._may_end = False
 
-    def _on_crash(self, style: PowerLoss | None) -> None:
-        self._run.count("crashes")
-        self._run.count("process crashes" if style is None else f"power losses, {style.value}")
+    def _on_crash(self, _style: PowerLoss | None) -> None:
         if self._open_count:
             self._run.count("crashes with a transaction open")
 
@@ -96,7 +98,7 @@ class Transactions:
             async with trio.open_nursery() as writers:
                 for number in range(1, self._plan.producers + 1):
                     writers.start_soon(self._produce, f"producer-{number}")
-                writers.start_soon(self._let_fail)
+                writers.start_soon(self._accidents.run)
             await trio.sleep(QUIET_S)
             committed = {"isolation.level": "read_committed"}
             logs = await read_logs(self._cluster, TOPIC, self._plan.partitions, committed)
@@ -105,18 +107,8 @@ class Transactions:
         for fate, count in self._oracle.counts.items():
             self._run.count(f"transactions, {fate.value}", count)
         self._run.count("delivered", self._oracle.delivered_count)
-        for what, count in self._trouble.counts.items():
-            self._run.count(f"network: {what}", count)
         self._run.require("crashes", "delivered", "transactions, committed")
         await self._broker.stop()
-
-    async def _let_fail(self) -> None:
-        async with trio.open_nursery() as nursery:
-            if self._plan.has_trouble:
-                nursery.start_soon(self._trouble.run)
-            await self._crashes.run()
-            nursery.cancel_scope.cancel()
-        self._may_end = True
 
     # -- clients -----------------------------------------------------------------------------------------------------
 
@@ -134,7 +126,7 @@ class Transactions:
         while True:
             try:
                 async with self._cluster.producer(name, settings) as producer:
-                    while not (self._may_end and number >= TRANSACTIONS_MIN):
+                    while not (self._accidents.are_over and number >= TRANSACTIONS_MIN):
                         number += 1
                         await self._transact(producer, Transaction(name, number), source)
                         await trio.sleep(between(source, MICROSECOND, self._plan.pause_ns_max) / SECOND)
