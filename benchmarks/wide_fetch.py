@@ -109,6 +109,7 @@ class House:
             random=random.Random(0),
             producer_id_expiration_ms=86_400_000,
             known_directory=lambda _topic_id, _index: ZERO_ID,
+            broker=lambda _broker_id: None,
         )
         self.lifecycle = ReplicaLifecycle(
             self.replicas, opener, on_leader_changed=lambda partition, leader_id, leader_epoch: None
@@ -131,6 +132,7 @@ class House:
             clock=clock,
             max_bytes=1 << 24,
             cold_wait_ms=lambda: 500,
+            broker=lambda _broker_id: None,
         )
 
     def progressed(self, replicas: Collection[Replica]) -> None:

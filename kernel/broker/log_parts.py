@@ -146,6 +146,7 @@ class LogParts:
             random=machine.random,
             producer_id_expiration_ms=config.get_int("producer.id.expiration.ms"),
             known_directory=self._known_directory,
+            broker=self._published.broker,
         )
         return ReplicaLifecycle(self.replicas, opener, on_leader_changed=events.leader_changed)
 

@@ -156,6 +156,7 @@ def _led_by_this_broker(
         config=live_config,
         settings=TopicConfig.resolve(config).extra,
         random=random_source,
+        broker=lambda _broker_id: None,  # its only voter asks nobody else
     )
     return LocalLog(log, factory.new_election(context), config.node_id)
 

@@ -9,9 +9,11 @@ socket, no disk. One object serves one replica; it is owned by the replica, on t
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import attrs
+
+from ..errors import ErrorCode
 
 if TYPE_CHECKING:
     import random
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
     from ..types import TopicIdPartition
     from ..wire.message import Message
     from .services import ConfigView
+
+
+NO_BROKER_EPOCH: Final = -1
+"""The epoch of a broker that did not say it."""
 
 
 class Role(Enum):
@@ -85,16 +91,44 @@ class PeerMessage:
     message: Message
 
 
-ElectionInput: TypeAlias = MetadataChanged | PeerMessage
-
-
 @attrs.frozen
 class IsrChange:
-    """Effect: ask the controller to change the in-sync set (AlterPartition)."""
+    """Effect: ask the controller to change the in-sync set (AlterPartition); `IsrChangeEnded` tells how it ended.
+
+    Attributes:
+        isr: The in-sync set that is to be.
+        leader_epoch: In which it is asked.
+        partition_epoch: Of the state that it is to follow on.
+        broker_epochs: Of the brokers in `isr`, in its order, as the leader knows them; `NO_BROKER_EPOCH` where it does
+            not. Empty says that of all.
+    """
 
     isr: tuple[int, ...]
     leader_epoch: int
     partition_epoch: int
+    broker_epochs: tuple[int, ...] = ()
+
+
+@attrs.frozen
+class IsrChangeEnded:
+    """Input: what became of an `IsrChange`. One whose answer was lost is asked again until it has one.
+
+    Attributes:
+        change: What was asked.
+        error: NONE when it was accepted.
+        isr: The in-sync set as it is now, when it was accepted.
+        leader_epoch: The epoch that goes with it.
+        partition_epoch: The epoch that goes with it.
+    """
+
+    change: IsrChange
+    error: ErrorCode = ErrorCode.NONE
+    isr: tuple[int, ...] = ()
+    leader_epoch: int = -1
+    partition_epoch: int = -1
+
+
+ElectionInput: TypeAlias = MetadataChanged | PeerMessage | IsrChangeEnded
 
 
 @attrs.frozen
@@ -120,9 +154,9 @@ class Ready:
     isr_change: IsrChange | None = None
 
     @property
-    def needs_cluster(self) -> bool:
-        """Whether something is to be kept, sent or asked, which one broker alone has no way to do."""
-        return self.hard_state is not None or bool(self.messages) or self.isr_change is not None
+    def needs_quorum(self) -> bool:
+        """Whether something is to be kept or sent: what elections among replicas want."""
+        return self.hard_state is not None or bool(self.messages)
 
 
 class Election(Protocol):
@@ -149,11 +183,39 @@ class Election(Protocol):
         ...
 
     def local_append(self, log_end_offset: int) -> int:
-        """Take note that this replica's log now ends at `log_end_offset` and return the high watermark. Hot."""
+        """Take note that this replica's log now ends at `log_end_offset` and return the high watermark. Hot.
+
+        A truncation is told in the same way. It has no effect but what it returns: nobody looks at `ready` after it.
+        """
         ...
 
-    def follower_fetch(self, broker_id: int, fetch_offset: int, now_ms: int) -> int:
-        """Take note that a follower has everything below `fetch_offset` and return the high watermark. Hot."""
+    def follower_fetch(
+        self, broker_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int, now_ms: int
+    ) -> int:
+        """Take note that a follower has everything below `fetch_offset` and return the high watermark. Hot.
+
+        Nothing is taken from an incarnation of the broker that is not its current one. Other effects, as an in-sync set
+        that is to grow, stand in `ready`.
+
+        Args:
+            broker_id: Who fetches.
+            broker_epoch: Of its registration, `NO_BROKER_EPOCH` when it did not say.
+            fetch_offset: Where its log ends.
+            log_start_offset: Where its log starts, -1 when it did not say.
+            now_ms: The monotonic clock.
+        """
+        ...
+
+    def leader_high_watermark(self, offset: int) -> int:
+        """Take note of what the leader says is committed and return the high watermark: of this log no more. Hot."""
+        ...
+
+    def low_watermark(self, log_start_offset: int) -> int:
+        """Return the offset below which no live replica has records any more, -1 while that of one is not known.
+
+        Args:
+            log_start_offset: Of this replica's log.
+        """
         ...
 
     def can_acknowledge(self) -> bool:
@@ -180,6 +242,25 @@ class Election(Protocol):
         ...
 
 
+class KnownBroker(Protocol):
+    """A broker, as the newest committed metadata has it."""
+
+    @property
+    def broker_epoch(self) -> int:
+        """Of its current incarnation's registration."""
+        ...
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether it counts as dead."""
+        ...
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it may be in an in-sync set: not fenced, nor about to stop."""
+        ...
+
+
 @attrs.frozen
 class ElectionContext:
     """What the kernel hands to an election factory, for one replica.
@@ -195,6 +276,7 @@ class ElectionContext:
         settings: The topic keys that plugins registered, by name: what they say for the topic when its log is opened;
             for the metadata log, what the broker says of topics that set nothing.
         random: For randomised time-outs.
+        broker: Returns a broker as it is known now, None for one that is not registered.
     """
 
     partition: TopicIdPartition
@@ -206,6 +288,7 @@ class ElectionContext:
     config: Callable[[], ConfigView]
     settings: Mapping[str, object]
     random: random.Random
+    broker: Callable[[int], KnownBroker | None]
 
 
 class ElectionFactory(Protocol):

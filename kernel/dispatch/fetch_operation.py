@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from ..contracts.election import NO_BROKER_EPOCH
 from ..contracts.tiering import RecordsAreRemoteError
 from ..errors import ErrorCode, KafkaError, StorageError
 from ..partitions.leading import note_follower
@@ -59,6 +60,8 @@ class FetchLimits:
         is_follower: Whether a replica asks.
         version: The request's version.
         now_ms: The monotonic clock, for followers' positions.
+        broker_epoch: Of the follower's registration, as it says; -1 when it does not.
+        is_stale: Whether that is of an earlier process of the follower: it gets nothing.
     """
 
     max_bytes: int
@@ -68,6 +71,8 @@ class FetchLimits:
     is_follower: bool
     version: int
     now_ms: int
+    broker_epoch: int = NO_BROKER_EPOCH
+    is_stale: bool = False
 
 
 @attrs.define
@@ -104,6 +109,8 @@ def note_positions(replicas: Replicas, targets: Iterable[FetchTarget], limits: F
 
     Targets that cannot be read are passed over here: reading them tells the follower why.
     """
+    if limits.is_stale:
+        return
     for target in targets:
         try:
             replica = find_replica(replicas, target, limits.version)
@@ -112,7 +119,14 @@ def note_positions(replicas: Replicas, targets: Iterable[FetchTarget], limits: F
             continue
         if replica.is_follower(limits.replica_id):
             high_watermark = replica.high_watermark
-            note_follower(replica, limits.replica_id, target.fetch_offset, limits.now_ms)
+            note_follower(
+                replica,
+                limits.replica_id,
+                limits.broker_epoch,
+                target.fetch_offset,
+                target.follower_log_start_offset,
+                limits.now_ms,
+            )
             if replica.high_watermark != high_watermark:
                 replicas.progressed((replica,))
 
@@ -175,7 +189,7 @@ def _has_nothing_new(target: FetchTarget, limits: FetchLimits) -> bool:
     replica = target.replica
     if replica is None or not replica.is_leader or target.last_fetched_epoch >= 0 or target.max_bytes < 0:
         return False
-    if limits.is_follower and not replica.is_follower(limits.replica_id):
+    if limits.is_follower and (limits.is_stale or not replica.is_follower(limits.replica_id)):
         return False
     high_watermark = replica.high_watermark
     log = replica.log
@@ -205,6 +219,8 @@ def _read_one(
         # Who knows the leader epoch is to ask again: it may be ahead of this broker's metadata.
         knows_epoch = target.current_leader_epoch >= 0
         raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH if knows_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    if limits.is_stale:
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     answer.high_watermark = replica.high_watermark
     answer.last_stable_offset = replica.last_stable_offset
     answer.log_start_offset = replica.log.log_start_offset

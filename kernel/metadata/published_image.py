@@ -8,6 +8,7 @@ from .image import MetadataImage
 
 if TYPE_CHECKING:
     from ..config.broker import BrokerConfig
+    from .image import BrokerImage
 
 
 class PublishedImage:
@@ -27,6 +28,10 @@ class PublishedImage:
 
     def __repr__(self) -> str:
         return f"PublishedImage({self.image!r})"
+
+    def broker(self, broker_id: int) -> BrokerImage | None:
+        """Return a broker as it is known now, None for one that is not registered."""
+        return self.image.brokers.get(broker_id)
 
     def partitions_count(self, topic: str) -> int | None:
         """Return how many partitions a topic has, None where there is none of that name."""

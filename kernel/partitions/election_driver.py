@@ -5,8 +5,9 @@
                                       └────── `advance` ──────┘
 
 An election only says what is to be done; who holds the replica does it. Partitions and the metadata log alike have it
-done here, in the order of `Ready`'s fields. One broker alone has no way to keep, to send or to ask anything: an
-election that wants that is refused, for a replica that is offline is better than a vote that is forgotten.
+done here, in the order of `Ready`'s fields. There is no way to keep or to send anything yet, and for the metadata log
+none to ask: an election that wants that is refused, for a replica that is offline is better than a vote that is
+forgotten.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from ..errors import PluginError
 from ..plugin_system.offers import plugin_of_object
 
 if TYPE_CHECKING:
-    from ..contracts.election import Election, Role
+    from collections.abc import Callable
+
+    from ..contracts.election import Election, IsrChange, Role
 
 EFFECTS_MAX: Final = 100
 """So often one input may give effects: far more than any election has roles to go through."""
@@ -35,22 +38,29 @@ class ElectedReplica(Protocol):
         ...
 
 
-def carry_out(election: Election, replica: ElectedReplica) -> None:
+def carry_out(election: Election, replica: ElectedReplica, ask: Callable[[IsrChange], object] | None = None) -> None:
     """Have a replica do what its election has decided, until nothing is left.
 
+    Args:
+        election: Which has decided.
+        replica: Which does it.
+        ask: Brings a change of the in-sync set before the controller; None where there is none to ask.
+
     Raises:
-        PluginError: The election wants something kept, sent or asked, or its effects never end.
+        PluginError: The election wants what cannot be done, or its effects never end.
     """
     for _ in range(EFFECTS_MAX):
         ready = election.ready()
         if ready is None:
             return
-        if ready.needs_cluster:
+        if ready.needs_quorum or (ready.isr_change is not None and ask is None):
             raise _failed(election, "needs a cluster: hard state, messages or a change of the in-sync set")
         if ready.role is not None:
             replica.take_role(ready.role, ready.leader_id, ready.leader_epoch)
         if ready.high_watermark is not None:
             replica.raise_high_watermark(ready.high_watermark)
+        if ready.isr_change is not None and ask is not None:
+            ask(ready.isr_change)
         election.advance(ready)
     raise _failed(election, "has effects that never end")
 

@@ -114,6 +114,17 @@ def _check_coordinators(
     return marker
 
 
-def note_follower(replica: Replica, broker_id: int, fetch_offset: int, now_ms: int) -> None:
-    """Take note that a follower has everything below `fetch_offset`; `now_ms` is the monotonic clock."""
-    replica.raise_high_watermark(replica.election.follower_fetch(broker_id, fetch_offset, now_ms))
+def note_follower(
+    replica: Replica, broker_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int, now_ms: int
+) -> None:
+    """Take note that a follower has everything below `fetch_offset`; see `Election.follower_fetch`.
+
+    Raises:
+        PluginError: See `carry_out`.
+    """
+    election = replica.election
+    replica.raise_high_watermark(
+        election.follower_fetch(broker_id, broker_epoch, fetch_offset, log_start_offset, now_ms)
+    )
+    if election.ready() is not None:
+        replica.carry_out()

@@ -17,6 +17,7 @@ Watermarks, each at most the next one::
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import attrs
@@ -35,9 +36,11 @@ from .transaction_index import TRANSACTION_INDEX_KIND, encode_transaction_index
 from .unkept_snapshots import UnkeptSnapshots
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..contracts.append_stage import AppendStage
     from ..contracts.disk_work import LogMove
-    from ..contracts.election import Election
+    from ..contracts.election import Election, ElectionInput, IsrChange
     from ..contracts.storage import PartitionLog
     from ..contracts.tiering import TieredLog
     from ..machine.throttle import Throttle
@@ -98,7 +101,9 @@ class Replica:
         "_active_base_offset",
         "answer_templates",
         "appended_offset",
+        "ask_isr",
         "election",
+        "epoch_begin",
         "flushed_ms",
         "future",
         "high_watermark",
@@ -132,7 +137,9 @@ class Replica:
         settings: TopicSettings,
         stages: tuple[AppendStage, ...] = (),
         tiered_log: TieredLog | None = None,
+        ask_isr: Callable[[Replica, IsrChange], None] | None = None,
     ) -> None:
+        self.ask_isr = ask_isr
         self.partition = partition
         self.topic_partition = partition.topic_partition
         self.answer_templates: dict[int, FrameTemplate] = {}
@@ -148,6 +155,7 @@ class Replica:
         self.is_leader = False
         self.leader_id = -1
         self.leader_epoch = NO_EPOCH
+        self.epoch_begin = 0
         self.appended_offset = log.log_end_offset
         self.high_watermark = min(election.high_watermark, log.log_end_offset)
         self.snapshot_offset = NO_OFFSET
@@ -182,10 +190,35 @@ class Replica:
             PluginError: See `carry_out`.
         """
         self.state = state
-        self.election.step(MetadataChanged(state, self.settings.min_insync_replicas))
         before = (self.is_leader, self.leader_id, self.leader_epoch)
-        carry_out(self.election, self)
+        self.step(MetadataChanged(state, self.settings.min_insync_replicas))
         return before != (self.is_leader, self.leader_id, self.leader_epoch)
+
+    def step(self, event: ElectionInput) -> None:
+        """Have the election take an input, and do what it decides.
+
+        Raises:
+            PluginError: See `carry_out`.
+        """
+        self.election.step(event)
+        self.carry_out()
+
+    def tick(self, now_ms: int) -> None:
+        """Let time pass for the election; `now_ms` is the monotonic clock.
+
+        Raises:
+            PluginError: See `carry_out`.
+        """
+        self.election.tick(now_ms)
+        self.carry_out()
+
+    def carry_out(self) -> None:
+        """Do what the election has decided.
+
+        Raises:
+            PluginError: See `election_driver.carry_out`.
+        """
+        carry_out(self.election, self, partial(self.ask_isr, self) if self.ask_isr is not None else None)
 
     def take_role(self, role: Role, leader_id: int, leader_epoch: int) -> None:
         """See `ElectedReplica.take_role`."""
@@ -195,7 +228,8 @@ class Replica:
         self.leader_id = leader_id
         self.leader_epoch = leader_epoch
         if self.is_leader and has_begun:
-            self.log.assign_epoch(leader_epoch, self.log.log_end_offset)
+            self.epoch_begin = self.log.log_end_offset
+            self.log.assign_epoch(leader_epoch, self.epoch_begin)
             self.raise_high_watermark(self.election.local_append(self.appended_offset))
 
     def check_leader(self, current_leader_epoch: int) -> None:

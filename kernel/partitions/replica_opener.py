@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from ..contracts.append_stage import AppendStageFactory
-    from ..contracts.election import ElectionFactory
+    from ..contracts.election import ElectionFactory, IsrChange, KnownBroker
     from ..contracts.log_values import LogDirInfo
     from ..contracts.services import ConfigView
     from ..contracts.storage import StorageEngine
@@ -93,6 +93,8 @@ class ReplicaOpener:
         clock: Both clocks.
         random: For elections.
         producer_id_expiration_ms: `producer.id.expiration.ms`, of replicas opened from now on.
+        broker: Returns a broker as the metadata knows it now, for elections.
+        ask_isr: Brings a replica's change of its in-sync set before the controller.
         known_directory: Returns the log directory that the metadata has for this broker's replica of (topic id, index).
         is_starting: Whether what is opened was there before the start: none of it begins.
         started: Storages that have log directories, by name.
@@ -109,6 +111,8 @@ class ReplicaOpener:
     random: random.Random
     producer_id_expiration_ms: int
     known_directory: Callable[[UUID, int], UUID]
+    broker: Callable[[int], KnownBroker | None]
+    ask_isr: Callable[[Replica, IsrChange], None] | None = None
     is_starting: bool = attrs.field(default=True, init=False)
     started: dict[str, StartedStorage] = attrs.field(factory=dict, init=False)
     kept_high_watermarks: dict[TopicIdPartition, int] = attrs.field(factory=dict, init=False)
@@ -244,6 +248,7 @@ class ReplicaOpener:
                 config=self.config,
                 settings=plan.values,
                 random=self.random,
+                broker=self.broker,
             )
         )
         check_made(election, Election, f"an election of {plan.election!r}", factory)
@@ -255,6 +260,7 @@ class ReplicaOpener:
             producers=producers,
             settings=plan.settings,
             stages=self.make_stages(partition, plan),
+            ask_isr=self.ask_isr,
         )
 
 

@@ -97,4 +97,5 @@ def context_of(log: PartitionLog) -> ElectionContext:
         config=lambda: BrokerConfig(Registry.of()),
         settings={},
         random=random.Random(0),
+        broker=lambda _broker_id: None,
     )

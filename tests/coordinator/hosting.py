@@ -149,7 +149,7 @@ class World:
     def follower_has(self, offset: int, partition: int = 0) -> None:
         """Let broker 2 have everything below an offset."""
         replica = self.replica(partition)
-        note_follower(replica, 2, offset, self.clock.monotonic_ms())
+        note_follower(replica, 2, 10, offset, 0, self.clock.monotonic_ms())
         self.replicas.progressed((replica,))
 
     def advance(self, duration_ms: int) -> None:

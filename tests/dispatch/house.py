@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import uuid
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -38,8 +39,10 @@ from odradek.kernel.wire.messages.api_01_fetch import (
     FetchResponse,
     FetchTopic,
     PartitionData,
+    ReplicaState,
 )
 from tests.partitions.hosted import Hosted
+from tests.partitions.local_replicas import KNOWN_BROKERS
 
 from .memory_client import MemoryClient
 
@@ -91,6 +94,7 @@ class House:
                 clock=self.clock,
                 max_bytes=1 << 24,
                 cold_wait_ms=lambda: 500,
+                broker=KNOWN_BROKERS.get,
             )
         )
         self.router.add(WriteTxnMarkersHandler(writer=self.markers))
@@ -146,6 +150,16 @@ def fetch_request(offset: int = 0, *, max_wait_ms: int = 500, min_bytes: int = 1
     wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
     return FetchRequest(
         max_wait_ms=max_wait_ms, min_bytes=min_bytes, topics=[FetchTopic(topic="t", partitions=[wanted])], **more
+    )
+
+
+def follower_request(topic_id: uuid.UUID, offset: int, *, broker_epoch: int = 10) -> FetchRequest:
+    """What broker 2 asks of partition 0, from version 15 on, as the process that registered with this epoch."""
+    wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
+    return FetchRequest(
+        replica_state=ReplicaState(replica_id=2, replica_epoch=broker_epoch),
+        max_wait_ms=0,
+        topics=[FetchTopic(topic_id=topic_id, partitions=[wanted])],
     )
 
 

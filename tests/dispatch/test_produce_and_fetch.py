@@ -28,6 +28,7 @@ from .house import (
     batch,
     fetch_part,
     fetch_request,
+    follower_request,
     produce_parts,
     produce_request,
     values,
@@ -191,14 +192,20 @@ def followed(house: House) -> Replica:
 
 
 def test_acks_all_waits_for_the_follower_and_holds_back_later_requests(house: House) -> None:
-    followed(house)
+    replica = followed(house)
     house.client.send(produce_request((0, batch(b"a"))), 9)
     house.client.turn()
     assert house.client.received() == []
 
     MemoryClient(house.router).ask(fetch_request(1, max_wait_ms=0, replica_id=2), 11)
+    of_no_process = house.client.received()
+    early = MemoryClient(house.router).ask(follower_request(replica.partition.topic_id, 1, broker_epoch=9), 15)
+    of_an_earlier_process = house.client.received()
+    MemoryClient(house.router).ask(follower_request(replica.partition.topic_id, 1), 15)
 
     (answer,) = house.client.received()
+    assert (of_no_process, of_an_earlier_process) == ([], [])
+    assert fetch_part(early).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert [part.error_code for part in produce_parts(answer)] == [0]
 
 

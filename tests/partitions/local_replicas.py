@@ -4,8 +4,11 @@ import random
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
+import attrs
+
 from odradek.kernel.config.broker import BrokerConfig
 from odradek.kernel.config.registry import Registry
+from odradek.kernel.contracts.election import IsrChange
 from odradek.kernel.contracts.storage import StorageEngine
 from odradek.kernel.contracts.tiering import Tier
 from odradek.kernel.machine.clock import Clock
@@ -17,6 +20,18 @@ from odradek.kernel.partitions.staged_writes import StagedWrites
 from odradek.kernel.partitions.tiers import Tiers
 from odradek.kernel.types import ZERO_ID, TopicIdPartition
 from odradek.plugins.election_isr.factory import IsrElectionFactory
+
+
+@attrs.frozen
+class Registered:
+    """A broker, as the metadata knows it."""
+
+    broker_epoch: int = 10
+    is_fenced: bool = False
+    is_live: bool = True
+
+
+KNOWN_BROKERS = {broker_id: Registered() for broker_id in (1, 2, 3)}
 
 
 class LocalReplicas(NamedTuple):
@@ -42,6 +57,7 @@ def make_replicas(
     config: Callable[[], BrokerConfig] = lambda: BrokerConfig(Registry.of()),
     producer_id_expiration_ms: int = 86_400_000,
     tier: Tier | None = None,
+    ask_isr: Callable[[Replica, IsrChange], None] = nothing,
 ) -> LocalReplicas:
     """Make them; `lifecycle.start` and `lifecycle.open_topic` are to follow."""
     replicas = Replicas(engines, on_progress=on_progress)
@@ -56,6 +72,8 @@ def make_replicas(
         random=random.Random(0),
         producer_id_expiration_ms=producer_id_expiration_ms,
         known_directory=lambda _topic_id, _index: ZERO_ID,
+        broker=KNOWN_BROKERS.get,
+        ask_isr=ask_isr,
     )
     return LocalReplicas(
         replicas,

@@ -42,8 +42,16 @@ class Scripted:
         self.told_ends.append(log_end_offset)
         return log_end_offset
 
-    def follower_fetch(self, broker_id: int, fetch_offset: int, now_ms: int) -> int:
+    def follower_fetch(
+        self, broker_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int, now_ms: int
+    ) -> int:
         return self.high_watermark
+
+    def leader_high_watermark(self, offset: int) -> int:
+        return self.high_watermark
+
+    def low_watermark(self, log_start_offset: int) -> int:
+        return log_start_offset
 
     def can_acknowledge(self) -> bool:
         return True

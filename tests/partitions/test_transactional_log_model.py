@@ -143,7 +143,7 @@ class TransactionalLog(RuleBasedStateMachine):
             self.follow_to(ends[round(share * (len(ends) - 1))])
 
     def follow_to(self, offset: int) -> None:
-        note_follower(self.broker.replica, 2, offset, 0)
+        note_follower(self.broker.replica, 2, 10, offset, 0, 0)
         self.broker.progress()
 
     @rule(share=st.floats(0, 1))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...contracts.api_handler import AS_TASK, PENDING
+from ...contracts.election import NO_BROKER_EPOCH
 from ...errors import ErrorCode, KafkaError
 from ...types import CONSUMER_REPLICA_ID, ISOLATION_LEVELS
 from ...wire.messages.api_01_fetch import FetchableTopicResponse, FetchResponse, PartitionData
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from ...contracts.api_handler import Answer, RequestContext
+    from ...contracts.election import KnownBroker
     from ...machine.clock import Clock
     from ...partitions.replicas import Replicas
     from ...purgatory.purgatory import Purgatory
@@ -63,6 +65,7 @@ class FetchHandler:
         clock: Clock,
         max_bytes: int,
         cold_wait_ms: Callable[[], int],
+        broker: Callable[[int], KnownBroker | None],
     ) -> None:
         """Make the handler.
 
@@ -73,6 +76,7 @@ class FetchHandler:
             clock: The monotonic one is used.
             max_bytes: `fetch.max.bytes`: what an answer holds at most, whatever the client asks for.
             cold_wait_ms: `remote.fetch.max.wait.ms`: how long is waited for a remote store, whatever the client asks.
+            broker: Returns a broker as it is known now: an earlier process of a follower gets nothing.
         """
         self._replicas = replicas
         self._sessions = sessions
@@ -80,6 +84,7 @@ class FetchHandler:
         self._clock = clock
         self._max_bytes = max_bytes
         self._cold_wait_ms = cold_wait_ms
+        self._broker = broker
         self.repeats = RepeatedFetches()
 
     def handle(self, request: FetchRequest, context: RequestContext) -> Answer:
@@ -96,7 +101,7 @@ class FetchHandler:
         session = self._open(request, limits)
         targets = session.targets
         if limits.is_follower:
-            note_positions(self._replicas, targets, limits)
+            self._note_follower(targets, limits)
         is_incremental = session.is_incremental and limits.max_bytes >= 0
         result = await read_in_slices(self._replicas, targets, limits, is_incremental=is_incremental)
         wait_ms = self._wait_ms(request, limits, targets, result)
@@ -156,7 +161,8 @@ class FetchHandler:
         isolation = ISOLATION_LEVELS.get(request.isolation_level)
         if isolation is None:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"isolation level {request.isolation_level}")
-        replica_id = request.replica_state.replica_id if request.replica_state is not None else request.replica_id
+        state = request.replica_state
+        replica_id = state.replica_id if state is not None else request.replica_id
         max_bytes = min(request.max_bytes, self._max_bytes)
         return FetchLimits(
             max_bytes=max_bytes,
@@ -166,7 +172,14 @@ class FetchHandler:
             is_follower=replica_id > CONSUMER_REPLICA_ID,
             version=context.api_version,
             now_ms=self._clock.monotonic_ms(),
+            broker_epoch=state.replica_epoch if state is not None else NO_BROKER_EPOCH,
         )
+
+    def _note_follower(self, targets: Sequence[FetchTarget], limits: FetchLimits) -> None:
+        """Take note of what a follower has; one that says no epoch may read, and moves no watermark (KIP-903)."""
+        known = self._broker(limits.replica_id)
+        limits.is_stale = known is not None and NO_BROKER_EPOCH < limits.broker_epoch < known.broker_epoch
+        note_positions(self._replicas, targets, limits)
 
     def _open(self, request: FetchRequest, limits: FetchLimits) -> FetchContext:
         return self._sessions.open(request, limits.version, limits.now_ms, is_follower=limits.is_follower)
@@ -181,7 +194,7 @@ class FetchHandler:
     ) -> Answer:
         targets = session.targets
         if limits.is_follower:
-            note_positions(self._replicas, targets, limits)
+            self._note_follower(targets, limits)
         is_incremental = session.is_incremental and limits.max_bytes >= 0
         result = read_targets(self._replicas, targets, limits, is_incremental=is_incremental)
         wait_ms = self._wait_ms(request, limits, targets, result)

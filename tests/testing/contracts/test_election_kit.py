@@ -14,12 +14,15 @@ from odradek.kernel.api import (
     ElectionFactory,
     ElectionInput,
     ElectionReason,
+    ErrorCode,
+    IsrChangeEnded,
     MetadataChanged,
     PartitionState,
     Ready,
     Role,
 )
 from odradek.plugins.election_isr.factory import IsrElectionFactory
+from odradek.plugins.election_isr.followers import Follower
 from odradek.plugins.election_isr.machine import IsrElection
 from odradek.testing.contracts.election import ElectionContract
 
@@ -101,8 +104,8 @@ class CommitsNothing(Broken):
         "test_a_smaller_in_sync_set_commits_what_waited_for_the_others",
     )
 
-    def step(self, event: ElectionInput) -> None:
-        super().step(event)
+    def _recount(self) -> None:
+        super()._recount()
         self._has_enough = False
         self.high_watermark = 0
 
@@ -134,9 +137,11 @@ class CommitsTheFastest(Broken):
         "test_a_new_leader_waits_for_fetches_of_its_own_epoch",
     )
 
-    def follower_fetch(self, broker_id: int, fetch_offset: int, now_ms: int) -> int:
-        self.high_watermark = max(self.high_watermark, super().follower_fetch(broker_id, fetch_offset, now_ms))
-        if broker_id in self._positions:
+    def follower_fetch(
+        self, broker_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int, now_ms: int
+    ) -> int:
+        super().follower_fetch(broker_id, broker_epoch, fetch_offset, log_start_offset, now_ms)
+        if broker_id in self._followers:
             self.high_watermark = max(self.high_watermark, fetch_offset)
         return self.high_watermark
 
@@ -144,28 +149,146 @@ class CommitsTheFastest(Broken):
 class CommitsForStrangers(Broken):
     expected = ("test_a_fetch_of_a_stranger_changes_nothing",)
 
-    def follower_fetch(self, broker_id: int, fetch_offset: int, now_ms: int) -> int:
-        self._positions[broker_id] = fetch_offset
-        if len(self._positions) > len(self._others):
+    def follower_fetch(
+        self, broker_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int, now_ms: int
+    ) -> int:
+        if broker_id not in self._followers:
             self.high_watermark = fetch_offset
-        return super().follower_fetch(broker_id, fetch_offset, now_ms)
+        return super().follower_fetch(broker_id, broker_epoch, fetch_offset, log_start_offset, now_ms)
 
 
 class RemembersFetchesOfOldEpochs(Broken):
     expected = ("test_a_new_leader_waits_for_fetches_of_its_own_epoch",)
 
     def step(self, event: ElectionInput) -> None:
-        known = dict(self._positions)
+        known = dict(self._followers)
         super().step(event)
-        self._positions.update(known)
+        self._followers.update(known)
+        self._recount()
 
 
 class ForgetsFetches(Broken):
     expected = ("test_a_smaller_in_sync_set_commits_what_waited_for_the_others",)
 
     def step(self, event: ElectionInput) -> None:
-        self._positions = {}
+        self._followers = {}
         super().step(event)
+
+
+class ListensToTheDead(Broken):
+    expected = ("test_a_fetch_of_an_earlier_incarnation_changes_nothing",)
+
+    def follower_fetch(
+        self, broker_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int, now_ms: int
+    ) -> int:
+        return super().follower_fetch(broker_id, max(broker_epoch, 10), fetch_offset, log_start_offset, now_ms)
+
+
+class LetsNobodyIn(Broken):
+    expected = (
+        "test_a_follower_that_has_caught_up_is_to_come_in",
+        "test_who_has_caught_up_outside_the_in_sync_set_is_waited_for",
+    )
+
+    def _may_join(self, broker_id: int, follower: Follower) -> bool:
+        return False
+
+
+class LetsAnybodyIn(Broken):
+    expected = ("test_who_is_fenced_stops_or_is_another_incarnation_stays_out",)
+
+    def _may_join(self, broker_id: int, follower: Follower) -> bool:
+        return True
+
+
+class LetsInWhoIsBehind(Broken):
+    expected = ("test_a_follower_below_the_high_watermark_or_the_begin_of_the_epoch_stays_out",)
+
+    def step(self, event: ElectionInput) -> None:
+        super().step(event)
+        self._epoch_begin = 0
+
+
+class DoesNotCountWhomItAsksIn(Broken):
+    expected = ("test_who_is_asked_in_counts_at_once",)
+
+    def _recount(self) -> None:
+        asked, self._asked = self._asked, None
+        super()._recount()
+        self._asked = asked
+
+
+class DoesNotWaitForTheNext(Broken):
+    expected = ("test_who_has_caught_up_outside_the_in_sync_set_is_waited_for",)
+
+    def _count(self) -> None:
+        self._outside = ()
+        super()._count()
+
+
+class AsksForEveryChange(Broken):
+    expected = ("test_one_change_is_asked_at_a_time",)
+
+    def follower_fetch(
+        self, broker_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int, now_ms: int
+    ) -> int:
+        self._asked = None
+        return super().follower_fetch(broker_id, broker_epoch, fetch_offset, log_start_offset, now_ms)
+
+
+class IsPatient(Broken):
+    expected = ("test_who_lags_too_long_is_to_leave_and_counts_until_it_has",)
+
+    def tick(self, now_ms: int) -> None:
+        """Do nothing."""
+
+
+class WaitsForTheMetadata(Broken):
+    expected = (
+        "test_an_accepted_change_counts_before_the_metadata_comes",
+        "test_a_change_that_was_not_tried_is_taken_back_and_asked_again_later",
+        "test_a_failure_of_the_way_to_the_controller_has_the_change_asked_again",
+    )
+
+    def _end_change(self, ended: IsrChangeEnded) -> None:
+        """Do nothing."""
+
+
+class CountsWhatIsAskedAsCommitted(Broken):
+    expected = ("test_min_insync_replicas_is_judged_by_the_committed_set",)
+
+    def _ask(self, isr: tuple[int, ...]) -> None:
+        self.isr = isr
+        super()._ask(isr)
+
+
+class TakesBackWhatMayHaveHappened(Broken):
+    expected = ("test_after_a_refusal_that_leaves_open_what_is_the_metadata_is_waited_for",)
+
+    def _end_change(self, ended: IsrChangeEnded) -> None:
+        super()._end_change(attrs.evolve(ended, error=ErrorCode.OPERATION_NOT_ATTEMPTED))
+
+
+class BelievesTheLeader(Broken):
+    expected = ("test_a_follower_takes_the_leaders_high_watermark_as_far_as_its_log_goes",)
+
+    def leader_high_watermark(self, offset: int) -> int:
+        return offset
+
+
+class ForgetsWhatTheLeaderDoesNotKnow(Broken):
+    expected = ("test_what_a_follower_knows_to_be_committed_stays_so",)
+
+    def leader_high_watermark(self, offset: int) -> int:
+        self.high_watermark = min(offset, self._log_end_offset)
+        return self.high_watermark
+
+
+class DeletesForItselfAlone(Broken):
+    expected = ("test_the_low_watermark_is_the_lowest_start_of_a_log_that_lives",)
+
+    def low_watermark(self, log_start_offset: int) -> int:
+        return log_start_offset
 
 
 class GoesBack(Broken):

@@ -64,7 +64,9 @@ class MajorityElection:
     def step(self, event: ElectionInput) -> None:
         if isinstance(event, MetadataChanged):
             self._voters = event.state.replicas
-        elif self.role is Role.CANDIDATE and event.message == vote(self.leader_epoch):
+        elif (
+            isinstance(event, PeerMessage) and self.role is Role.CANDIDATE and event.message == vote(self.leader_epoch)
+        ):
             self._votes |= {event.broker_id}.intersection(self._voters)
             self._lead_if_elected()
 
@@ -106,8 +108,18 @@ class MajorityElection:
         self._log_end_offset = log_end_offset
         return self._count(self._broker_id, log_end_offset)
 
-    def follower_fetch(self, broker_id: int, fetch_offset: int, now_ms: int) -> int:
+    def follower_fetch(
+        self, broker_id: int, broker_epoch: int, fetch_offset: int, log_start_offset: int, now_ms: int
+    ) -> int:
         return self._count(broker_id, fetch_offset)
+
+    def leader_high_watermark(self, offset: int) -> int:
+        if self.role is Role.FOLLOWER:
+            self.high_watermark = max(self.high_watermark, min(offset, self._log_end_offset))
+        return self.high_watermark
+
+    def low_watermark(self, log_start_offset: int) -> int:
+        return log_start_offset
 
     def _count(self, broker_id: int, end: int) -> int:
         if self.role is Role.LEADER and broker_id in self._ends:
@@ -160,4 +172,4 @@ class TestMajorityElection(ElectionContract):
         election = self.leading(PartitionState(-1, 0, 0, replicas=(1, 2, 3), isr=(1, 2, 3)))
         election.local_append(5)
 
-        assert (election.follower_fetch(2, 3, 0), election.follower_fetch(3, 5, 0)) == (3, 5)
+        assert (self.fetch(election, 2, 3), self.fetch(election, 3, 5)) == (3, 5)

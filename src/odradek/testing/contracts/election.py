@@ -17,86 +17,20 @@ What belongs to a level that is not declared is skipped. An election that reads 
 from __future__ import annotations
 
 import random
-import uuid
-from typing import TYPE_CHECKING, ClassVar, Final
 
 import attrs
 
-from odradek.kernel.config.broker import BrokerConfig
-from odradek.kernel.config.registry import Registry
-from odradek.kernel.contracts.election import ElectionContext, ElectionReason, MetadataChanged, PartitionState, Role
-from odradek.kernel.types import TopicIdPartition
+from odradek.kernel.contracts.election import ElectionReason, MetadataChanged, PartitionState, Role
 
+from .election_base import ALONE, PARTITION, THREE
+from .election_in_sync import InSyncPromises
 from .levels import needs_level
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from odradek.kernel.contracts.election import Election, ElectionFactory, Ready
-
-PARTITION = TopicIdPartition(uuid.UUID(int=7), "orders", 0)
-_THREE = PartitionState(leader=1, leader_epoch=0, partition_epoch=0, replicas=(1, 2, 3), isr=(1, 2, 3))
-_EFFECTS_MAX: Final = 10
-_ALONE = PartitionState(leader=1, leader_epoch=0, partition_epoch=0, replicas=(1,), isr=(1,))
+__all__ = ["PARTITION", "ElectionContract"]
 
 
-class ElectionContract:
+class ElectionContract(InSyncPromises):
     """What every election promises."""
-
-    is_chosen_by_controller: ClassVar[bool] = True
-    commits_by_isr: ClassVar[bool] = True
-    settings: ClassVar[Mapping[str, object]] = {}
-    """Values of the topic keys that the plugin registered."""
-
-    def make_factory(self) -> ElectionFactory:
-        """Return a new factory."""
-        raise NotImplementedError
-
-    def new_election(self, *, broker_id: int = 1, log_end_offset: int = 0, high_watermark: int = 0) -> Election:
-        """Return an election of `PARTITION` that knows no metadata yet."""
-        context = ElectionContext(
-            partition=PARTITION,
-            broker_id=broker_id,
-            log_end_offset=log_end_offset,
-            high_watermark=high_watermark,
-            latest_epoch=-1,
-            hard_state=None,
-            config=lambda: BrokerConfig(Registry.of()),
-            settings=self.settings,
-            random=random.Random(7),
-        )
-        return self.make_factory().new_election(context)
-
-    def win(self, election: Election, state: PartitionState) -> None:
-        """Have broker 1 win its election; it has learned `state` and carried out its effects.
-
-        Nothing is to be done where the metadata says who leads. Where replicas choose among themselves, time passes
-        here (`tick`), and the others' votes come in (`step`). Effects may be left for the kit to carry out.
-        """
-
-    def lead(self, election: Election, state: PartitionState, *, min_isr: int = 1) -> list[Ready]:
-        """Have broker 1 lead, and return all effects on the way, done."""
-        election.step(MetadataChanged(state, min_isr))
-        effects = self.drain(election)
-        self.win(election, state)
-        return effects + self.drain(election)
-
-    def leading(self, state: PartitionState, *, min_isr: int = 1, log_end_offset: int = 0) -> Election:
-        """Return the election of broker 1 after it learned `state` and won, with its effects done."""
-        election = self.new_election(log_end_offset=log_end_offset)
-        self.lead(election, state, min_isr=min_isr)
-        assert election.role is Role.LEADER, "broker 1 does not lead: where replicas choose, `win` says how it would"
-        return election
-
-    @staticmethod
-    def drain(election: Election) -> list[Ready]:
-        """Carry out all effects, and return them."""
-        effects: list[Ready] = []
-        while (ready := election.ready()) is not None:
-            assert len(effects) < _EFFECTS_MAX, "effects never end"
-            effects.append(ready)
-            election.advance(ready)
-        return effects
 
     # -- roles ---------------------------------------------------------------------------------------------------
 
@@ -106,19 +40,19 @@ class ElectionContract:
         assert (election.role is Role.LEADER, election.leader_epoch) == (False, -1)
 
     def test_a_lone_replica_leads(self) -> None:
-        election = self.leading(_ALONE)
+        election = self.leading(ALONE)
 
         assert election.role is Role.LEADER
 
     def test_who_the_metadata_names_leads_in_the_epoch_that_it_names(self) -> None:
         needs_level(self, "is_chosen_by_controller")
-        election = self.leading(attrs.evolve(_THREE, leader_epoch=4))
+        election = self.leading(attrs.evolve(THREE, leader_epoch=4))
 
         assert (election.role, election.leader_epoch) == (Role.LEADER, 4)
 
     def test_a_new_role_stands_in_ready_with_its_leader_and_epoch(self) -> None:
         election = self.new_election()
-        told = [ready for ready in self.lead(election, _ALONE) if ready.role is not None]
+        told = [ready for ready in self.lead(election, ALONE) if ready.role is not None]
 
         assert [(each.role, each.leader_id, each.leader_epoch) for each in told[-1:]] == [
             (Role.LEADER, 1, election.leader_epoch)
@@ -127,7 +61,7 @@ class ElectionContract:
     def test_a_follower_is_told_whom_to_follow(self) -> None:
         needs_level(self, "is_chosen_by_controller")
         election = self.new_election(broker_id=2)
-        election.step(MetadataChanged(attrs.evolve(_THREE, leader=3, leader_epoch=4), 1))
+        election.step(MetadataChanged(attrs.evolve(THREE, leader=3, leader_epoch=4), 1))
         ready = election.ready()
         assert ready is not None
 
@@ -135,9 +69,9 @@ class ElectionContract:
 
     def test_effects_stay_until_they_are_done(self) -> None:
         election = self.new_election()
-        election.step(MetadataChanged(_ALONE, 1))
+        election.step(MetadataChanged(ALONE, 1))
         if election.ready() is None:
-            self.win(election, _ALONE)
+            self.win(election, ALONE)
         first = election.ready()
         assert first is not None
         assert election.ready() == first
@@ -146,48 +80,48 @@ class ElectionContract:
         assert election.ready() is None if self.is_chosen_by_controller else election.ready() != first
 
     def test_a_role_that_stays_is_told_once(self) -> None:
-        election = self.leading(_ALONE)
-        election.step(MetadataChanged(attrs.evolve(_ALONE, partition_epoch=1), 1))
+        election = self.leading(ALONE)
+        election.step(MetadataChanged(attrs.evolve(ALONE, partition_epoch=1), 1))
         ready = election.ready()
 
         assert ready is None or ready.role is None
 
     def test_old_metadata_changes_nothing(self) -> None:
         needs_level(self, "is_chosen_by_controller")
-        election = self.leading(attrs.evolve(_THREE, leader_epoch=3, partition_epoch=5))
-        election.step(MetadataChanged(attrs.evolve(_THREE, leader=2, leader_epoch=2, partition_epoch=4), 1))
+        election = self.leading(attrs.evolve(THREE, leader_epoch=3, partition_epoch=5))
+        election.step(MetadataChanged(attrs.evolve(THREE, leader=2, leader_epoch=2, partition_epoch=4), 1))
 
         assert (election.role, election.leader_epoch) == (Role.LEADER, 3)
 
     def test_another_leader_makes_a_follower(self) -> None:
         needs_level(self, "is_chosen_by_controller")
-        election = self.leading(_THREE)
-        election.step(MetadataChanged(attrs.evolve(_THREE, leader=2, leader_epoch=1, partition_epoch=1), 1))
+        election = self.leading(THREE)
+        election.step(MetadataChanged(attrs.evolve(THREE, leader=2, leader_epoch=1, partition_epoch=1), 1))
 
         assert (election.role, election.leader_epoch) == (Role.FOLLOWER, 1)
 
     def test_a_partition_without_a_leader_is_offline(self) -> None:
         needs_level(self, "is_chosen_by_controller")
-        election = self.leading(_THREE)
-        election.step(MetadataChanged(attrs.evolve(_THREE, leader=-1, leader_epoch=1, partition_epoch=1), 1))
+        election = self.leading(THREE)
+        election.step(MetadataChanged(attrs.evolve(THREE, leader=-1, leader_epoch=1, partition_epoch=1), 1))
 
         assert election.role is Role.OFFLINE
 
     # -- commitment ----------------------------------------------------------------------------------------------
 
     def test_a_lone_replica_commits_what_it_appends(self) -> None:
-        election = self.leading(_ALONE)
+        election = self.leading(ALONE)
 
         assert (election.local_append(5), election.high_watermark) == (5, 5)
 
     def test_a_lone_replica_commits_what_its_log_already_holds(self) -> None:
         needs_level(self, "commits_by_isr")
-        election = self.leading(_ALONE, log_end_offset=9)
+        election = self.leading(ALONE, log_end_offset=9)
 
         assert election.high_watermark == 9
 
     def test_a_lone_replica_commits_what_its_log_holds_with_its_first_record(self) -> None:
-        election = self.leading(_ALONE, log_end_offset=9)
+        election = self.leading(ALONE, log_end_offset=9)
 
         assert election.local_append(10) == 10
 
@@ -197,66 +131,66 @@ class ElectionContract:
         assert election.high_watermark <= 4
 
     def test_what_the_leader_alone_has_is_not_committed(self) -> None:
-        election = self.leading(_THREE)
+        election = self.leading(THREE)
 
         assert election.local_append(5) == 0
 
     def test_a_follower_commits_nothing_by_itself(self) -> None:
         needs_level(self, "is_chosen_by_controller")
         election = self.new_election(broker_id=2)
-        election.step(MetadataChanged(_THREE, 1))
+        election.step(MetadataChanged(THREE, 1))
 
-        assert (election.local_append(5), election.follower_fetch(3, 5, 0)) == (0, 0)
+        assert (election.local_append(5), self.fetch(election, 3, 5)) == (0, 0)
 
     def test_a_record_is_committed_when_the_in_sync_set_has_it(self) -> None:
         needs_level(self, "commits_by_isr")
-        election = self.leading(attrs.evolve(_THREE, isr=(1, 2)))
+        election = self.leading(attrs.evolve(THREE, isr=(1, 2)))
         election.local_append(5)
 
-        assert [election.follower_fetch(3, 5, 0), election.follower_fetch(2, 3, 0)] == [0, 3]
+        assert [self.fetch(election, 3, 5), self.fetch(election, 2, 3)] == [0, 3]
 
     def test_a_new_leader_waits_for_fetches_of_its_own_epoch(self) -> None:
         needs_level(self, "commits_by_isr")
-        election = self.leading(_THREE)
+        election = self.leading(THREE)
         election.local_append(5)
-        election.follower_fetch(2, 5, 0)
-        election.step(MetadataChanged(attrs.evolve(_THREE, leader_epoch=1, partition_epoch=1), 1))
+        self.fetch(election, 2, 5)
+        election.step(MetadataChanged(attrs.evolve(THREE, leader_epoch=1, partition_epoch=1), 1))
 
-        assert election.follower_fetch(3, 5, 0) == 0
+        assert self.fetch(election, 3, 5) == 0
 
     def test_a_smaller_in_sync_set_commits_what_waited_for_the_others(self) -> None:
         needs_level(self, "commits_by_isr")
-        election = self.leading(_THREE)
+        election = self.leading(THREE)
         election.local_append(5)
-        election.follower_fetch(2, 5, 0)
-        election.step(MetadataChanged(attrs.evolve(_THREE, partition_epoch=1, isr=(1, 2)), 1))
+        self.fetch(election, 2, 5)
+        election.step(MetadataChanged(attrs.evolve(THREE, partition_epoch=1, isr=(1, 2)), 1))
         ready = election.ready()
         assert ready is not None
 
         assert (ready.high_watermark, election.high_watermark) == (5, 5)
 
     def test_a_fetch_of_a_stranger_changes_nothing(self) -> None:
-        election = self.leading(_THREE)
+        election = self.leading(THREE)
         election.local_append(5)
-        before = election.follower_fetch(9, 5, 0)
-        committed = election.follower_fetch(2, 3, 0)
+        before = self.fetch(election, 9, 5)
+        committed = self.fetch(election, 2, 3)
 
-        assert (before, election.follower_fetch(9, 5, 0)) == (0, committed)
+        assert (before, self.fetch(election, 9, 5)) == (0, committed)
 
     def test_acks_all_needs_min_insync_replicas(self) -> None:
         needs_level(self, "commits_by_isr")
-        refused = self.leading(attrs.evolve(_THREE, isr=(1,)), min_isr=2)
-        taken = self.leading(attrs.evolve(_THREE, isr=(1, 2)), min_isr=2)
+        refused = self.leading(attrs.evolve(THREE, isr=(1,)), min_isr=2)
+        taken = self.leading(attrs.evolve(THREE, isr=(1, 2)), min_isr=2)
 
         assert (refused.can_acknowledge(), taken.can_acknowledge()) == (False, True)
 
     def test_min_insync_replicas_is_at_most_the_number_of_replicas(self) -> None:
-        assert self.leading(_ALONE, min_isr=2).can_acknowledge()
+        assert self.leading(ALONE, min_isr=2).can_acknowledge()
 
     def test_who_does_not_lead_acknowledges_nothing(self) -> None:
         needs_level(self, "is_chosen_by_controller")
         election = self.new_election(broker_id=2)
-        election.step(MetadataChanged(_THREE, 1))
+        election.step(MetadataChanged(THREE, 1))
 
         assert not election.can_acknowledge()
 
@@ -266,7 +200,7 @@ class ElectionContract:
             self._check_high_watermark(random.Random(seed))
 
     def _check_high_watermark(self, source: random.Random) -> None:
-        election = self.leading(_THREE)
+        election = self.leading(THREE)
         ends = {1: 0, 2: 0, 3: 0}
         high_watermark = 0
         for _ in range(60):
@@ -276,24 +210,24 @@ class ElectionContract:
                 found = election.local_append(ends[1])
             else:
                 ends[broker] = source.randrange(ends[broker], ends[1] + 1)
-                found = election.follower_fetch(broker, ends[broker], 0)
+                found = self.fetch(election, broker, ends[broker])
             assert found >= high_watermark, "the high watermark went back"
             assert found <= min(ends.values()), f"committed {found} with logs that end at {ends}"
             high_watermark = found
 
     def test_what_everybody_has_is_committed(self) -> None:
-        election = self.leading(_THREE)
+        election = self.leading(THREE)
         election.local_append(7)
-        election.follower_fetch(2, 7, 0)
+        self.fetch(election, 2, 7)
 
-        assert election.follower_fetch(3, 7, 0) == 7
+        assert self.fetch(election, 3, 7) == 7
 
     def test_what_was_committed_stays_so_under_another_leader(self) -> None:
-        election = self.leading(_THREE)
+        election = self.leading(THREE)
         election.local_append(7)
-        election.follower_fetch(2, 7, 0)
-        election.follower_fetch(3, 7, 0)
-        election.step(MetadataChanged(attrs.evolve(_THREE, leader=2, leader_epoch=1, partition_epoch=1), 1))
+        self.fetch(election, 2, 7)
+        self.fetch(election, 3, 7)
+        election.step(MetadataChanged(attrs.evolve(THREE, leader=2, leader_epoch=1, partition_epoch=1), 1))
 
         assert election.high_watermark == 7
 
@@ -306,24 +240,24 @@ class ElectionContract:
 
     def test_an_election_among_replicas_chooses_nobody_for_the_controller(self) -> None:
         needs_level(self, "is_chosen_by_controller", value=False)
-        assert all(self.choose(_THREE, {1, 2, 3}, reason) == () for reason in ElectionReason)
+        assert all(self.choose(THREE, {1, 2, 3}, reason) == () for reason in ElectionReason)
 
     def test_the_first_in_sync_replica_that_lives_takes_over(self) -> None:
         needs_level(self, "is_chosen_by_controller")
-        state = attrs.evolve(_THREE, isr=(3, 2, 1))
+        state = attrs.evolve(THREE, isr=(3, 2, 1))
 
         assert self.choose(state, {2, 3}, ElectionReason.OFFLINE) == (2, 3, 2)
 
     def test_a_replica_out_of_sync_takes_over_only_uncleanly(self) -> None:
         needs_level(self, "is_chosen_by_controller")
-        state = attrs.evolve(_THREE, isr=(1,))
+        state = attrs.evolve(THREE, isr=(1,))
         found = [self.choose(state, {2, 3}, r) for r in (ElectionReason.OFFLINE, ElectionReason.UNCLEAN)]
 
         assert found == [(), (2, 2)]
 
     def test_the_preferred_leader_is_the_first_replica_if_it_is_in_sync(self) -> None:
         needs_level(self, "is_chosen_by_controller")
-        state = attrs.evolve(_THREE, leader=2)
+        state = attrs.evolve(THREE, leader=2)
         behind = attrs.evolve(state, isr=(2, 3))
         found = [self.choose(s, {1, 2, 3}, ElectionReason.PREFERRED) for s in (state, behind)]
 
@@ -331,12 +265,12 @@ class ElectionContract:
 
     def test_a_replica_that_is_removed_leads_no_more(self) -> None:
         needs_level(self, "is_chosen_by_controller")
-        state = attrs.evolve(_THREE, removing_replicas=(1,))
+        state = attrs.evolve(THREE, removing_replicas=(1,))
 
         assert self.choose(state, {1, 2, 3}, ElectionReason.REASSIGNMENT)[0] == 2
 
     def test_nobody_leads_when_nobody_lives(self) -> None:
-        assert [self.choose(_THREE, set(), reason) for reason in ElectionReason] == [()] * len(ElectionReason)
+        assert [self.choose(THREE, set(), reason) for reason in ElectionReason] == [()] * len(ElectionReason)
 
     def test_a_new_partition_is_led_by_its_first_replica_that_lives(self) -> None:
         state = self.make_factory().initial_state((3, 1, 2), {1, 2})
