@@ -23,6 +23,7 @@ from ..cleanup.metrics import cleanup_metrics
 from ..config.listeners import parse_listeners
 from ..controller.brokers import Registration
 from ..machine.system.machine import real_machine
+from ..metadata.features import supported_ranges
 from ..metadata.image import BrokerEndpoint
 from ..network.configure import network_settings
 from ..network.exposure import exposure
@@ -219,4 +220,5 @@ class Broker:
             log_dirs=parts.logs.log_dir_ids(),
             rack=self.options.config.get_text("broker.rack") or None,
             is_fenced=False,
+            features=supported_ranges(self.options.config),
         )

@@ -59,6 +59,8 @@ class PartitionState:
         isr: In-sync replicas, a subset.
         adding_replicas: Being added by a reassignment.
         removing_replicas: Being removed by a reassignment.
+        eligible_leader_replicas: Out of sync, yet with all that is committed (KIP-966).
+        last_known_elr: The last leader, when nobody is in sync or eligible.
     """
 
     leader: int
@@ -68,6 +70,8 @@ class PartitionState:
     isr: tuple[int, ...]
     adding_replicas: tuple[int, ...] = ()
     removing_replicas: tuple[int, ...] = ()
+    eligible_leader_replicas: tuple[int, ...] = ()
+    last_known_elr: tuple[int, ...] = ()
 
 
 @attrs.frozen

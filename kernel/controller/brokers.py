@@ -12,7 +12,7 @@ import attrs
 from ..contracts.coordinator import CoordinatorResult
 from ..contracts.election import ElectionReason
 from ..errors import ErrorCode, KafkaError
-from ..metadata.features import supported_features
+from ..metadata.features import METADATA_VERSION, supported_features, unreadable_feature
 from ..metadata.image import BrokerEndpoint, BrokerImage
 from ..metadata.record_makers import broker_record
 from ..metadata.records import FORMAT_VERSION, FeatureRecord, FormatRecord, ProducerIdsRecord, RemoveBrokerRecord
@@ -21,7 +21,7 @@ from ..wire.messages.api_67_allocate_producer_ids import AllocateProducerIdsRequ
 from .partition_changes import broker_back, broker_gone
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from uuid import UUID
 
     from ..metadata.image import MetadataImage
@@ -43,6 +43,7 @@ class Registration:
         log_dirs: Ids of its working log directories.
         rack: `broker.rack`, None when not set.
         is_fenced: False for a broker that is ready at once: the one that is its own controller.
+        features: What it supports: name to (lowest, highest) level; what it does not name it has at level 0 only.
     """
 
     broker_id: int
@@ -51,13 +52,17 @@ class Registration:
     log_dirs: Sequence[UUID] = ()
     rack: str | None = None
     is_fenced: bool = True
+    features: Mapping[str, tuple[int, int]] = attrs.field(factory=dict)
 
 
-def format_log(image: MetadataImage, cluster_id: str) -> CoordinatorResult[MetadataRecord, None]:
+def format_log(
+    image: MetadataImage, rules: ControllerRules, cluster_id: str
+) -> CoordinatorResult[MetadataRecord, None]:
     """Write what an empty log begins with; on a log that has it, finalize features whose part was not there before.
 
     Args:
         image: The image as loaded.
+        rules: The controller's collaborators.
         cluster_id: For a new log.
     """
     records: list[MetadataRecord] = []
@@ -65,8 +70,11 @@ def format_log(image: MetadataImage, cluster_id: str) -> CoordinatorResult[Metad
         records.append(FormatRecord(format_version=FORMAT_VERSION, cluster_id=cluster_id))
     records += [
         FeatureRecord(name=feature.name, level=feature.level_new)
-        for feature in supported_features()
-        if feature.level_new > 0 and feature.name not in image.features and feature.name not in image.disabled_features
+        for feature in supported_features(rules.config)
+        if feature.level_new > 0
+        and feature.name not in image.features
+        and feature.name not in image.disabled_features
+        and feature.depends_on <= image.features.get(METADATA_VERSION, feature.depends_on)
     ]
     return CoordinatorResult(records, None)
 
@@ -77,7 +85,9 @@ def register_broker(image: MetadataImage, rules: ControllerRules, registration: 
     Raises:
         KafkaError: DUPLICATE_BROKER_REGISTRATION: another process with this id is registered and not fenced, and is not
             this controller's own node, whose earlier process cannot be alive.
+            UNSUPPORTED_VERSION: it does not support a feature at its finalized level: it could not read the metadata.
     """
+    _check_features(image, registration)
     known = image.brokers.get(registration.broker_id)
     restarted = known is not None and known.incarnation_id != registration.incarnation_id
     if known is not None and restarted and not known.is_fenced and registration.broker_id != rules.node_id:
@@ -96,6 +106,7 @@ def register_broker(image: MetadataImage, rules: ControllerRules, registration: 
         tuple(registration.log_dirs),
         registration.is_fenced,
         in_controlled_shutdown=False,
+        features=dict(registration.features),
     )
     records: list[MetadataRecord] = [broker_record(broker)]
     if not registration.is_fenced:
@@ -103,6 +114,17 @@ def register_broker(image: MetadataImage, rules: ControllerRules, registration: 
     elif known is not None and known.is_live:
         records += yield from broker_gone(image, rules, broker.broker_id, ElectionReason.OFFLINE)
     return CoordinatorResult(records, epoch)
+
+
+def _check_features(image: MetadataImage, registration: Registration) -> None:
+    found = unreadable_feature(image.features, registration.features)
+    if found is not None:
+        name, level, (lowest, highest) = found
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            f"Unable to register because the broker does not support finalized version {level} of {name}. The broker "
+            f"wants a version between {lowest} and {highest}, inclusive.",
+        )
 
 
 def change_broker(

@@ -70,7 +70,7 @@ class Controller:
 
     def format_log(self, cluster_id: str) -> CoordinatorResult[MetadataRecord, None]:
         """Write what a new log begins with; see `brokers.format_log`."""
-        return brokers.format_log(self.image, cluster_id)
+        return brokers.format_log(self.image, self._rules, cluster_id)
 
     def register_broker(self, registration: Registration) -> Steps[int]:
         """Register a broker; see `brokers.register_broker`."""

@@ -11,7 +11,9 @@ All of it is done in slices, as it may be about thousands of partitions: clients
 image of before. The next operation begins when the one before it has ended, so none sees half of another.
 
 An answer is given only when everything it rests on is flushed: an operation without records waits too, since it may
-have seen what operations before it did. A snapshot is written when the log has grown enough or the interval is over.
+have seen what operations before it did. A snapshot is written when the log has grown enough or the interval is over;
+also when `metadata.version` was lowered, before that is answered: an older broker then begins with it, and reads no
+record of before.
 
 *Source:* the form of Kafka's `QuorumController`, its event queue and `SnapshotGenerator`.
 """
@@ -28,6 +30,7 @@ import trio
 
 from ..errors import ConfigError, CorruptionError, ErrorCode, KafkaError, StorageError
 from ..machine.turnstile import Slices
+from ..metadata.features import supported_ranges, unreadable_feature
 from ..metadata.image import MetadataImage
 from ..metadata.records import FormatRecord, decode_record, encode_record
 from ..types import id_text
@@ -205,6 +208,7 @@ class MetadataLog:
         self._controller.take_delta()
         self._image = self._controller.image
         self._check_cluster()
+        self._check_features()
         return self._image
 
     def _replay_log(self, start: int) -> None:
@@ -225,6 +229,16 @@ class MetadataLog:
                 f"the metadata in {self._log.directory} belongs to cluster {found}, the log directories to "
                 f"{self._cluster_id}",
                 hint=f"if meta.properties was lost, and written again: it must say cluster.id={found}",
+            )
+
+    def _check_features(self) -> None:
+        found = unreadable_feature(self._image.features, supported_ranges(self._rules.config))
+        if found is not None:
+            name, level, (lowest, highest) = found
+            raise StorageError(
+                f"{self._log.directory}: {name} is finalized at level {level}, this version of odradek supports "
+                f"{lowest} to {highest}: start the newer version that wrote it, and lower {name} with it before this "
+                "one is started"
             )
 
     # ----------------------------------------------------------------------------------------------------- operations
@@ -325,7 +339,10 @@ class MetadataLog:
                 await slices.run(self._log.append_in_steps(values, now_ms))
                 self._bytes_since_snapshot += sum(map(len, values))
                 await self._worker.do(self._log.begin_flush())
+                level = self._image.metadata_version
                 await self._publish()
+                if self._image.metadata_version < level and self._store is not None:
+                    await self.write_snapshot()
             is_durable = True
         except StorageError:
             error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "The metadata log cannot be written.")
@@ -340,7 +357,8 @@ class MetadataLog:
         try:
             decided = submission.operation(self._controller, now_ms)
             result = await slices.run(decided) if isinstance(decided, Generator) else decided
-            values = await slices.run(_encode_in_steps(result.records))
+            level = self._controller.image.metadata_version
+            values = await slices.run(_encode_in_steps(result.records, level))
         except Exception as error:  # also a record that cannot be written: nothing has changed yet
             submission.error = error
             return []
@@ -398,9 +416,9 @@ class MetadataLog:
             log.error("the metadata snapshot could not be written: %s", error)
 
 
-def _encode_in_steps(records: Sequence[MetadataRecord]) -> Generator[None, None, list[bytes]]:
+def _encode_in_steps(records: Sequence[MetadataRecord], metadata_version: int) -> Generator[None, None, list[bytes]]:
     values: list[bytes] = []
     for record in records:
-        values.append(encode_record(record))
+        values.append(encode_record(record, metadata_version))
         yield
     return values

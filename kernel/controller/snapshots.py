@@ -75,18 +75,19 @@ def check_format(record: FormatRecord, where: object) -> None:
 
 
 def encode_snapshot(image: MetadataImage, now_ms: int) -> bytes:
-    """Return a snapshot file's bytes."""
+    """Return a snapshot file's bytes, in the versions that the image's `metadata.version` allows."""
+    level = image.metadata_version
     parts: list[bytes | bytearray] = []
     offset = 0
     builder = BatchBuilder(base_offset=0, partition_leader_epoch=image.epoch)
     for record in image_records(image):
-        builder.append(None, encode_record(record), timestamp=now_ms)
+        builder.append(None, encode_record(record, level), timestamp=now_ms)
         offset += 1
         if builder.size_bytes >= BATCH_BYTES:
             parts.append(builder.build())
             builder = BatchBuilder(base_offset=offset, partition_leader_epoch=image.epoch)
     end = SnapshotEndRecord(records_count=offset, last_offset=image.offset, last_epoch=image.epoch, written_ms=now_ms)
-    builder.append(None, encode_record(end), timestamp=now_ms)
+    builder.append(None, encode_record(end, level), timestamp=now_ms)
     parts.append(builder.build())
     return b"".join(parts)
 

@@ -17,6 +17,7 @@ import attrs
 
 from ..config.keys import Scope
 from ..types import ZERO_ID
+from .features import METADATA_VERSION
 
 if TYPE_CHECKING:
     from ..contracts.election import PartitionState
@@ -73,6 +74,7 @@ class BrokerImage:
         log_dirs: Ids of its working log directories.
         is_fenced: Whether it may lead nothing and is hidden from clients.
         in_controlled_shutdown: Whether it is giving up its leaderships to stop.
+        features: What it supports: name to (lowest, highest) level.
     """
 
     broker_id: int
@@ -83,6 +85,7 @@ class BrokerImage:
     log_dirs: tuple[UUID, ...]
     is_fenced: bool
     in_controlled_shutdown: bool
+    features: Mapping[str, tuple[int, int]] = attrs.field(factory=dict)
 
     @property
     def is_live(self) -> bool:
@@ -148,6 +151,11 @@ class MetadataImage:
     def topic_config(self, topic: str) -> Mapping[str, str]:
         """Return what is set on a topic, by key."""
         return self.configs.get((ResourceType.TOPIC, topic), NOTHING)
+
+    @property
+    def metadata_version(self) -> int:
+        """The level in which records are written, 0 before the first was finalized."""
+        return self.features.get(METADATA_VERSION, 0)
 
     def live_brokers(self) -> list[int]:
         """Return the brokers that may lead partitions, ascending."""

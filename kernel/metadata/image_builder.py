@@ -174,6 +174,7 @@ class ImageBuilder:
             tuple(record.log_dirs),
             record.is_fenced,
             record.in_controlled_shutdown,
+            {item.name: (item.level_min, item.level_max) for item in record.features},
         )
 
     def _replay_remove_broker(self, record: RemoveBrokerRecord) -> None:
@@ -195,6 +196,8 @@ class ImageBuilder:
             tuple(record.isr),
             tuple(record.adding_replicas),
             tuple(record.removing_replicas),
+            tuple(record.eligible_leader_replicas),
+            tuple(record.last_known_elr),
         )
         directories = tuple(record.directories)
         if record.partition < len(topic.partitions):

@@ -13,6 +13,7 @@ from .records import (
     PartitionRecord,
     ProducerIdsRecord,
     RegisteredListener,
+    SupportedFeature,
     TopicRecord,
 )
 
@@ -39,6 +40,10 @@ def broker_record(broker: BrokerImage) -> BrokerRecord:
         log_dirs=list(broker.log_dirs),
         is_fenced=broker.is_fenced,
         in_controlled_shutdown=broker.in_controlled_shutdown,
+        features=[
+            SupportedFeature(name=name, level_min=lowest, level_max=highest)
+            for name, (lowest, highest) in broker.features.items()
+        ],
     )
 
 
@@ -57,6 +62,8 @@ def partition_record(
         adding_replicas=list(state.adding_replicas),
         removing_replicas=list(state.removing_replicas),
         directories=list(directories),
+        eligible_leader_replicas=list(state.eligible_leader_replicas),
+        last_known_elr=list(state.last_known_elr),
     )
 
 

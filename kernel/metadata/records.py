@@ -5,7 +5,8 @@ The notation is the wire's; types and fields are this project's own. A record's 
     frame version (1 byte: 1) | type (1 byte, below 128) | version of the type (1 byte) | fields
 
 Keys are null. A record states a whole fact ("the partition is so"), never a difference, so that replaying one twice
-does no harm. Types and versions are only ever added; `docs/reference/metadata-records.md` lists all of them.
+does no harm. Types and versions are only ever added; `docs/reference/metadata-records.md` lists all of them. Which
+version is written, the finalized level of `metadata.version` says, so that every broker of a cluster can read it.
 
 *Source:* the form of Kafka's `MetadataRecordSerde`.
 """
@@ -20,6 +21,7 @@ from ..wire import fields as f
 from ..wire.codec import decode, encode_bytes
 from ..wire.errors import DecodeError
 from ..wire.message import Message
+from .features import METADATA_VERSION_ELR
 
 if TYPE_CHECKING:
     from ..types import Buffer
@@ -46,8 +48,16 @@ class RegisteredListener(Message):
     security_protocol: int = f.int16()
 
 
+class SupportedFeature(Message):
+    """An item of `BrokerRecord.features`."""
+
+    name: str = f.string()
+    level_min: int = f.int16()
+    level_max: int = f.int16()
+
+
 class BrokerRecord(Message, key=2, versions="0", flexible="0+"):
-    """A broker is registered like this; replaces what was known of it."""
+    """A broker is registered like this; replaces what was known of it. `features` is tagged: every level has it."""
 
     broker_id: int = f.int32()
     broker_epoch: int = f.int64()
@@ -57,6 +67,7 @@ class BrokerRecord(Message, key=2, versions="0", flexible="0+"):
     log_dirs: list[UUID] = f.uuids()
     is_fenced: bool = f.boolean(default=True)
     in_controlled_shutdown: bool = f.boolean()
+    features: list[SupportedFeature] = f.array(SupportedFeature, "0+", tag=0)
 
 
 class RemoveBrokerRecord(Message, key=3, versions="0", flexible="0+"):
@@ -74,7 +85,7 @@ class TopicRecord(Message, key=4, versions="0", flexible="0+"):
     election: str = f.string()
 
 
-class PartitionRecord(Message, key=5, versions="0", flexible="0+"):
+class PartitionRecord(Message, key=5, versions="0-1", flexible="0+"):
     """A partition is like this; replaces what was known of it. A new one has the next free index."""
 
     topic_id: UUID = f.uuid()
@@ -87,6 +98,8 @@ class PartitionRecord(Message, key=5, versions="0", flexible="0+"):
     adding_replicas: list[int] = f.int32s()
     removing_replicas: list[int] = f.int32s()
     directories: list[UUID] = f.uuids()
+    eligible_leader_replicas: list[int] = f.int32s("1+")
+    last_known_elr: list[int] = f.int32s("1+")
 
 
 class RemoveTopicRecord(Message, key=6, versions="0", flexible="0+"):
@@ -167,9 +180,26 @@ RECORD_TYPES: Final[dict[int, type[MetadataRecord]]] = {
 assert max(RECORD_TYPES) < 128, "a type is one byte, of which the highest bit is left for longer numbers"
 
 
-def encode_record(record: MetadataRecord) -> bytes:
-    """Return the record's value, in the newest version of its type."""
-    version = record.__versions__.highest
+WRITTEN_VERSIONS: Final[dict[type[MetadataRecord], tuple[tuple[int, int], ...]]] = {
+    PartitionRecord: ((METADATA_VERSION_ELR, 1),),
+}
+"""From which level of `metadata.version` on which version of a type is written; version 0 before the first, and of
+types that are not here."""
+
+
+def written_version(record_type: type[MetadataRecord], metadata_version: int) -> int:
+    """Return the version of a type that is written while `metadata.version` is finalized at this level, 0 for none."""
+    versions = WRITTEN_VERSIONS.get(record_type, ())
+    return max((version for level, version in versions if level <= metadata_version), default=0)
+
+
+def encode_record(record: MetadataRecord, metadata_version: int) -> bytes:
+    """Return the record's value, in the version that the finalized level of `metadata.version` allows.
+
+    Raises:
+        EncodeError: It says what that version has no place for.
+    """
+    version = written_version(type(record), metadata_version)
     return bytes((FRAME_VERSION, record.__api_key__, version)) + encode_bytes(record, version)
 
 
@@ -187,8 +217,9 @@ def decode_record(value: Buffer) -> MetadataRecord:
     if frame != FRAME_VERSION or record_type is None or version not in record_type.__versions__:
         raise StorageError(
             f"metadata record of frame {frame}, type {number}, version {version} is unknown: it was written by a newer "
-            "version of odradek (start that one) or by Apache Kafka, whose __cluster_metadata is not read (move that "
-            "directory away, then run `odradek topics adopt`)"
+            "version of odradek (start that one; before an older one is started, lower metadata.version with it, which "
+            "writes the metadata in the older version) or by Apache Kafka, whose __cluster_metadata is not read (move "
+            "that directory away, then run `odradek topics adopt`)"
         )
     try:
         return decode(record_type, memoryview(value), version, position=3, exact=True)

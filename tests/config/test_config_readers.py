@@ -159,6 +159,7 @@ ACTS_OF_BROKER = {
     "num.partitions": ("kernel/controller/topic_creation.py", 'get_int("num.partitions")'),
     "odradek.cluster.id": ("plugins/storage_segment/log_dirs.py", "context.cluster_id"),
     "odradek.metadata.election": ("kernel/broker/metadata_opening.py", "factory.new_election(context)"),
+    "odradek.metadata.version.max": ("kernel/metadata/features.py", 'get_int("odradek.metadata.version.max")'),
     "odradek.network.loop": ("kernel/network/server.py", "settings.loop"),
     "odradek.network.memory.bytes": ("kernel/network/loop.py", "self.settings.request_memory_bytes"),
     "odradek.produce.validation": ("kernel/partitions/topic_plan.py", "walks_records="),

@@ -14,6 +14,7 @@ from odradek.kernel.controller.controller import Controller
 from odradek.kernel.controller.rules import ControllerRules
 from odradek.kernel.machine.ids import RandomIds
 from odradek.kernel.machine.turnstile import run_at_once
+from odradek.kernel.metadata.features import METADATA_VERSION_MAX, supported_ranges
 from odradek.kernel.metadata.image import BrokerEndpoint, MetadataImage
 from odradek.plugins import election_isr
 
@@ -41,7 +42,12 @@ def make_rules(seed: int = 1, **settings: str) -> ControllerRules:
 
 
 def registration(
-    broker_id: int = 1, *, seed: int = 7, rack: str | None = None, is_fenced: bool = False
+    broker_id: int = 1,
+    *,
+    seed: int = 7,
+    rack: str | None = None,
+    is_fenced: bool = False,
+    metadata_version_max: int = METADATA_VERSION_MAX,
 ) -> Registration:
     ids = RandomIds(random.Random(seed * 1000 + broker_id))
     return Registration(
@@ -51,6 +57,7 @@ def registration(
         log_dirs=[ids.new_id()],
         rack=rack,
         is_fenced=is_fenced,
+        features=supported_ranges(make_rules(odradek_metadata_version_max=str(metadata_version_max)).config),
     )
 
 
@@ -62,8 +69,9 @@ class DrivenController:
         self.controller = Controller(image=MetadataImage(), rules=self.rules)
         self.records: list[MetadataRecord] = []
         self.apply(self.controller.format_log(CLUSTER_ID))
+        highest = self.rules.config.get_int("odradek.metadata.version.max")
         for broker_id in range(1, brokers + 1):
-            self.register(registration(broker_id))
+            self.register(registration(broker_id, metadata_version_max=highest))
 
     @property
     def image(self) -> MetadataImage:
@@ -71,11 +79,16 @@ class DrivenController:
 
     def apply(self, decided: CoordinatorResult[MetadataRecord, R] | Steps[R]) -> R:
         result = run_at_once(decided) if isinstance(decided, Generator) else decided
+        level = self.image.metadata_version
         for record in result.records:
+            self.keep(record, level)
             self.controller.replay(record)
             self.records.append(record)
             self.controller.note_position(len(self.records) - 1, 0)
         return result.response
+
+    def keep(self, record: MetadataRecord, metadata_version: int) -> None:
+        """Take note of a record that is written at this level."""
 
     def register(self, wanted: Registration) -> int:
         """Register a broker and let it serve."""

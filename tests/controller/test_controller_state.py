@@ -10,6 +10,7 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from odradek.kernel.controller.snapshots import SnapshotId, decode_snapshot, encode_snapshot
+from odradek.kernel.metadata.features import METADATA_VERSION_MAX
 from odradek.kernel.metadata.image import MetadataImage
 from odradek.kernel.metadata.image_builder import ImageBuilder
 from odradek.kernel.metadata.records import decode_record, encode_record
@@ -133,7 +134,7 @@ class ControllerMachine(RuleBasedStateMachine):
         image = self.driven.image
         builder = ImageBuilder(MetadataImage())
         for record in self.driven.records:
-            builder.replay(decode_record(encode_record(record)))
+            builder.replay(decode_record(encode_record(record, METADATA_VERSION_MAX)))
         builder.note_position(image.offset, image.epoch)
         half = len(self.driven.records) // 2
         snapshot = ImageBuilder(MetadataImage())
@@ -158,7 +159,7 @@ def test_one_seed_makes_the_same_records() -> None:
     def run() -> list[bytes]:
         driven = DrivenController(brokers=3, seed=5)
         driven.apply(driven.controller.decide(create_topics(topic("a", 6, 2), topic("b", 3, 3))))
-        return [encode_record(record) for record in driven.records]
+        return [encode_record(record, METADATA_VERSION_MAX) for record in driven.records]
 
     assert run() == run()
 

@@ -16,7 +16,7 @@ from odradek.kernel.contracts.disk_work import DiskWork
 from odradek.kernel.contracts.storage import LogConfig, StorageContext
 from odradek.kernel.controller.local_log import LocalLog
 from odradek.kernel.controller.metadata_log import STEPS_PER_SLICE, MetadataLog, SnapshotSettings
-from odradek.kernel.controller.snapshots import newest_snapshot_end
+from odradek.kernel.controller.snapshots import SnapshotStore, newest_snapshot_end
 from odradek.kernel.errors import ConfigError, CorruptionError, ErrorCode, KafkaError, StorageError
 from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.machine.files import OsFiles
@@ -24,6 +24,7 @@ from odradek.kernel.machine.ids import RandomIds
 from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.machine.threads import Workers
 from odradek.kernel.machine.turnstile import run_at_once
+from odradek.kernel.metadata.features import METADATA_VERSION_ELR, METADATA_VERSION_MAX
 from odradek.kernel.metadata.image import MetadataImage
 from odradek.kernel.metadata.record_makers import image_records
 from odradek.kernel.metadata.records import FORMAT_VERSION, ConfigRecord, FormatRecord, encode_record
@@ -33,7 +34,7 @@ from odradek.plugins.election_isr.factory import IsrElectionFactory
 from odradek.plugins.storage_segment.engine import SegmentEngine
 from odradek.testing.faults import FaultyFiles, PowerLoss
 
-from .controller_requests import create_topics, delete_topics, topic
+from .controller_requests import create_topics, delete_topics, topic, update_features
 from .metadata_helpers import CLUSTER_ID, context_of, make_rules, registration
 
 if TYPE_CHECKING:
@@ -82,10 +83,12 @@ def local_log(log: PartitionLog, kind: type[LocalLog] = LocalLog) -> LocalLog:
     return kind(log, IsrElectionFactory().new_election(context_of(log)), 1)
 
 
-def make_metadata(storage: Storage, *, clock: ManualClock | None = None, bytes_between: int = 1 << 20) -> MetadataLog:
+def make_metadata(
+    storage: Storage, *, clock: ManualClock | None = None, bytes_between: int = 1 << 20, **settings: str
+) -> MetadataLog:
     return MetadataLog(
         log=local_log(storage.log),
-        rules=make_rules(),
+        rules=make_rules(1, **settings),
         clock=clock or ManualClock(),
         files=storage.files,
         cluster_id=CLUSTER_ID,
@@ -111,7 +114,7 @@ async def create(metadata: MetadataLog, *names: str) -> None:
 
 
 def content(image: MetadataImage) -> list[bytes]:
-    return [encode_record(record) for record in image_records(image)]
+    return [encode_record(record, METADATA_VERSION_MAX) for record in image_records(image)]
 
 
 async def write_some(directory: Path, *names: str, **options: Any) -> MetadataImage:
@@ -269,16 +272,47 @@ def test_a_newer_format_is_refused_with_what_to_do(tmp_path: Path) -> None:
     storage = Storage(tmp_path / "d")
     log = local_log(storage.log)
     newer = FormatRecord(format_version=FORMAT_VERSION + 1, cluster_id=CLUSTER_ID)
-    run_at_once(log.append_in_steps([encode_record(newer)], 0))
+    run_at_once(log.append_in_steps([encode_record(newer, METADATA_VERSION_MAX)], 0))
     storage.close()
 
     with pytest.raises(StorageError, match="start the newer version"):
         read_again(tmp_path / "d")
 
 
+def test_when_a_level_is_lowered_all_that_an_older_build_reads_is_there_before_the_answer(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with running(make_metadata(Storage(tmp_path / "data"))) as metadata:
+            await create(metadata, "t")
+            request = update_features(("metadata.version", METADATA_VERSION_ELR - 1, 2))
+            answer = await metadata.submit(lambda controller, _: controller.decide(request))
+            assert answer.error_code == 0
+            shutil.copytree(tmp_path / "data", tmp_path / "copy")
+            await create(metadata, "u")
+
+    trio.run(main)
+    (tmp_path / "copy" / ".lock").unlink()
+    storage = Storage(tmp_path / "copy")
+    assert storage.log.directory is not None
+    (snapshot,) = SnapshotStore(directory=storage.log.directory, files=storage.files).ids()
+
+    assert storage.log.log_end_offset == snapshot.end_offset
+    older = make_metadata(storage, odradek_metadata_version_max=str(METADATA_VERSION_ELR - 1))
+    assert older.load().topics_by_name.keys() == {"t"}
+
+
+def test_a_build_that_does_not_support_the_level_does_not_start(tmp_path: Path) -> None:
+    trio.run(write_some, tmp_path, "t")
+    older = make_metadata(Storage(tmp_path), odradek_metadata_version_max=str(METADATA_VERSION_ELR - 1))
+
+    with pytest.raises(StorageError, match=r"metadata\.version is finalized at level 30.*start the newer version"):
+        older.load()
+
+
 def test_a_log_without_its_format_is_damaged(tmp_path: Path) -> None:
     storage = Storage(tmp_path / "d")
-    run_at_once(local_log(storage.log).append_in_steps([encode_record(next(iter(_other_records())))], 0))
+    run_at_once(
+        local_log(storage.log).append_in_steps([encode_record(next(iter(_other_records())), METADATA_VERSION_MAX)], 0)
+    )
     storage.close()
 
     with pytest.raises(CorruptionError, match="does not begin with its format"):

@@ -10,6 +10,7 @@ import pytest
 from odradek.kernel.controller.snapshots import SnapshotId, SnapshotStore, decode_snapshot, encode_snapshot
 from odradek.kernel.errors import CorruptionError, StorageError
 from odradek.kernel.machine.files import DiskError, OsFiles
+from odradek.kernel.metadata.features import METADATA_VERSION_MAX
 from odradek.kernel.metadata.image import MetadataImage
 from odradek.kernel.metadata.image_builder import ImageBuilder
 from odradek.kernel.metadata.records import (
@@ -40,7 +41,7 @@ def image_of(*records: MetadataRecord, offset: int = 7, epoch: int = 2) -> Metad
 def bytes_of(*records: MetadataRecord) -> bytes:
     builder = BatchBuilder()
     for record in records:
-        builder.append(None, encode_record(record), timestamp=0)
+        builder.append(None, encode_record(record, METADATA_VERSION_MAX), timestamp=0)
     return bytes(builder.build())
 
 

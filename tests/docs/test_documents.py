@@ -56,7 +56,15 @@ OF_SOMEBODY = re.compile(r"(?<![\w.~-])/(?:work|home|root|Users)/")
 SUFFIXES = frozenset({"py", "md", "toml", "log", "properties", "json", "service"})
 """How names of files end that look like keys."""
 
-NO_KEYS = frozenset({"compression.zstd", "odradek.expires.at", "transaction.version"})
+NO_KEYS = frozenset(
+    {
+        "compression.zstd",
+        "eligible.leader.replicas.version",
+        "metadata.version",
+        "odradek.expires.at",
+        "transaction.version",
+    }
+)
 """Names that look like keys of a broker and are something else: a module of Python's library, a header, a feature."""
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from odradek.kernel.metadata.features import METADATA_VERSION_MAX
 from odradek.kernel.metadata.records import FORMAT_VERSION, FormatRecord, decode_record, encode_record
 from odradek.kernel.records.batch import iterate_batches
 from odradek.kernel.records.builder import BatchBuilder
@@ -50,7 +51,7 @@ def rewritten(log: bytes, change: FormatRecord) -> bytes:
             assert record.value is not None
             value = bytes(record.value)
             if isinstance(decode_record(value), FormatRecord):
-                value = encode_record(change)
+                value = encode_record(change, METADATA_VERSION_MAX)
             builder.append(record.key, value, timestamp=record.timestamp, offset=record.offset)
         written += builder.build()
     return bytes(written)

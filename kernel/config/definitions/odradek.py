@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ..keys import Part, Scope, build
-from ..values import AtLeast, NotEmpty, OneOf
+from ..values import AtLeast, Between, NotEmpty, OneOf
 from .vocabulary import HIGH, INT, LONG, LOW, MEDIUM, NOT_NEGATIVE, READ_ONLY, STRING
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ _BROKER_ROWS: Final[tuple[Row, ...]] = (
     ("odradek.storage", STRING, "segment", NotEmpty(), HIGH, READ_ONLY, Part.LOG),
     ("odradek.election", STRING, "isr", NotEmpty(), HIGH, READ_ONLY, Part.LOG),
     ("odradek.metadata.election", STRING, "isr", NotEmpty(), HIGH, READ_ONLY, Part.METADATA),
+    ("odradek.metadata.version.max", INT, 30, Between(7, 30), LOW, READ_ONLY, Part.METADATA),
     ("odradek.cluster.id", STRING, "", None, MEDIUM, READ_ONLY, Part.METADATA),
     ("odradek.produce.validation", STRING, "auto", OneOf(("auto", "full", "headers")), MEDIUM, READ_ONLY,
      Part.REQUESTS),
@@ -44,6 +45,10 @@ odradek.election
 
 odradek.metadata.election
     The election plugin of the metadata log.
+
+odradek.metadata.version.max
+    The highest level of the feature `metadata.version` that this broker supports. A new cluster begins with it, and no
+    update goes beyond it on any broker; lower it where brokers of an older version are to join.
 
 odradek.cluster.id
     The cluster's id when the data directory is used for the first time; empty draws a random one. A data directory that
