@@ -331,6 +331,16 @@ class Replica:
             self.appended_offset = offset
             self.raise_high_watermark(self.election.local_append(offset))
 
+    def note_cut(self) -> None:
+        """Take note that the log was truncated: watermarks fall, or rise to where it begins anew; nothing is unkept."""
+        end = self.log.log_end_offset
+        self.appended_offset = end
+        self.high_watermark = min(self.election.local_append(end), end)
+        self.unkept = UnkeptSnapshots()  # whoever writes one sees that it is of what is no more
+        self.snapshot_offset = NO_OFFSET
+        self._active_base_offset = self.log.active_base_offset
+        self._hold_uploads()
+
     def is_follower(self, broker_id: int) -> bool:
         """Return whether a broker is another replica of this partition."""
         return self.state is not None and broker_id != self.leader_id and broker_id in self.state.replicas

@@ -75,15 +75,21 @@ async def keep_first(replica: Replica, worker: Workers) -> None:
     Raises:
         StorageError: It cannot be written; it is given up.
     """
-    snapshot = replica.unkept.first
+    unkept = replica.unkept
+    snapshot = unkept.first
     assert snapshot is not None
     data = await run_in_slices(snapshot.steps)
     try:
         partition_log = replica.log
-        if replica.offline_reason is None and partition_log.log_end_offset >= snapshot.offset:
+        if (
+            replica.unkept is unkept
+            and replica.offline_reason is None
+            and partition_log.log_end_offset >= snapshot.offset
+        ):
             await worker.do(partition_log.begin_sidecar(snapshot.offset, SNAPSHOT_KIND, data))
     finally:
-        replica.note_first_kept()
+        if replica.unkept is unkept:  # else the log was truncated
+            replica.note_first_kept()
 
 
 async def keep_many_producers(replica: Replica, worker: Workers) -> None:
@@ -94,8 +100,8 @@ async def keep_many_producers(replica: Replica, worker: Workers) -> None:
     """
     while replica.unkept.first is not None:
         await keep_first(replica, worker)
-    offset = replica.log.log_end_offset
+    offset, unkept = replica.log.log_end_offset, replica.unkept
     if len(replica.producers) > SLICE_STEPS and offset not in replica.log.sidecars(SNAPSHOT_KIND):
         data = await run_in_slices(replica.producers.snapshot_in_steps())
-        if replica.log.log_end_offset == offset:
+        if replica.log.log_end_offset == offset and replica.unkept is unkept:
             await worker.do(replica.log.begin_sidecar(offset, SNAPSHOT_KIND, data))

@@ -136,9 +136,9 @@ class Upkeep:
                         log.error("producers of %s are not kept: %s", replica.partition, error)
 
     async def _keep_producers(self, replica: Replica, offset: int) -> None:
-        partition_log = replica.log
+        partition_log, unkept = replica.log, replica.unkept
         data = await run_in_slices(replica.producers.snapshot_in_steps())
-        if replica.log is not partition_log or partition_log.log_end_offset < offset:
+        if replica.log is not partition_log or replica.unkept is not unkept:
             return  # it was moved or truncated meanwhile
         await self._worker.do(partition_log.begin_sidecar(offset, SNAPSHOT_KIND, data))
         replica.snapshot_offset = offset

@@ -162,6 +162,7 @@ class LogDirectory:
 
     def drop_sidecars_above(self, offset: int) -> None:
         """Remove the small files of all kinds that stand above `offset`; a segment's own files are none."""
+        self._sidecars = None
         for entry in self._files.listdir(self.path):
             found = parse_segment_file(entry.name)
             if found and not found.mark and found.kind not in _KINDS and found.base_offset > offset:

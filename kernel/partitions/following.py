@@ -1,0 +1,181 @@
+"""Shell: what a follower does with its replica: takes batches as its leader numbered them, and gives up what diverges.
+
+    append      as many batches as a fetch brought: headers and CRCs are checked, no record is looked at
+    truncate    where the leader's log went another way: never by the high watermark (KIP-101, KIP-279, KIP-595)
+    begin anew  where the leader's log starts behind this one's end
+
+Whatever falls, falls with everything that was derived of it: producers, their snapshots, transaction and time indexes,
+leader epochs, `appended_offset`, and the high watermark of what an unclean election lost.
+
+*Source:* Kafka 4.3's UnifiedLog.appendAsFollower, LocalLog.truncateTo, AbstractFetcherThread.getOffsetTruncationState,
+Partition.appendRecordsToFollowerOrFutureReplica.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..errors import ErrorCode, KafkaError
+from ..records.batch import CorruptRecordsError, is_crc_valid, iterate_batches
+from ..records.control import EndTransactionMarker, read_control_record
+from .recovery import rebuild_producers
+from .replica import NOT_LEADER
+
+if TYPE_CHECKING:
+    from ..contracts.storage import PartitionLog
+    from ..records.batch import BatchHeader
+    from ..types import Buffer
+    from .replica import Replica
+
+
+class Batch(NamedTuple):
+    """One batch that a leader sent, whose CRC is right."""
+
+    header: BatchHeader
+    data: memoryview
+
+
+def append_as_follower(replica: Replica, records: Buffer) -> int:
+    """Stage the batches of a fetch, all or none; return how many bytes.
+
+    Batches of an epoch that this replica does not know yet, and a batch that is cut off, are left for the next fetch.
+
+    Args:
+        replica: Where.
+        records: As the leader sent them. Borrowed until `write`.
+
+    Raises:
+        KafkaError: This replica leads, or is offline.
+        CorruptRecordsError: A batch is damaged, or not behind the one before; nothing was staged.
+    """
+    check_follower(replica)
+    batches = _checked(replica, memoryview(records))
+    try:
+        for batch in batches:
+            _append(replica, batch)
+    except Exception as error:  # a disk, or a bug of the storage: what it has taken is not certain
+        raise replica.gone_wrong(error) from error
+    return sum(len(batch.data) for batch in batches)
+
+
+def check_follower(replica: Replica) -> None:
+    """See that a replica takes what another leads.
+
+    Raises:
+        KafkaError: It leads itself, or is offline.
+    """
+    if replica.offline_reason is not None:
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+    if replica.is_leader:
+        raise KafkaError(NOT_LEADER)
+
+
+def _checked(replica: Replica, records: memoryview) -> list[Batch]:
+    batches = []
+    next_offset = replica.log.log_end_offset
+    for position, header in iterate_batches(records):
+        if header.partition_leader_epoch > replica.leader_epoch:
+            break
+        if header.base_offset < next_offset or header.last_offset_delta < 0:
+            raise CorruptRecordsError(
+                f"{replica.partition}: the leader sent a batch [{header.base_offset}, {header.next_offset}) where one "
+                f"from {next_offset} on was expected",
+                position=position,
+            )
+        if not is_crc_valid(records, position, header):
+            raise CorruptRecordsError(
+                f"{replica.partition}: the batch at offset {header.base_offset} does not carry its own CRC",
+                position=position,
+            )
+        batches.append(Batch(header, records[position : position + header.length_bytes]))
+        next_offset = header.next_offset
+    return batches
+
+
+def _append(replica: Replica, batch: Batch) -> None:
+    log, header = replica.log, batch.header
+    if header.partition_leader_epoch > log.latest_epoch:
+        log.assign_epoch(header.partition_leader_epoch, header.base_offset)
+    log.append(batch.data, header.base_offset, header.last_offset, header.max_timestamp)
+    if replica.tiered_log is not None:
+        replica.keep_producers_at_roll()
+    if header.producer_id < 0:
+        return
+    if not header.is_control:
+        replica.producers.append(header)
+    elif header.records_count:  # else compaction left it: of its transaction there is nothing any more
+        marker = read_control_record(batch.data, header)
+        if isinstance(marker, EndTransactionMarker):
+            replica.end_transaction(header, marker)
+
+
+def note_leader(replica: Replica, high_watermark: int, log_start_offset: int) -> None:
+    """Take note of what the leader says is committed, and where its log starts; both count as far as this log goes.
+
+    Raises:
+        KafkaError: The log failed.
+    """
+    replica.raise_high_watermark(replica.election.leader_high_watermark(high_watermark))
+    start_offset = min(log_start_offset, replica.high_watermark)
+    if start_offset > replica.log.log_start_offset:
+        try:
+            replica.log.advance_log_start(start_offset)
+        except Exception as error:
+            raise replica.gone_wrong(error) from error
+        replica.producers.transactions.advance_log_start(start_offset)
+
+
+def diverging_offset(log: PartitionLog, leader_epoch: int, end_offset: int) -> int:
+    """Return where a log is to be truncated whose leader's largest epoch at most the log's latest ends there.
+
+    If the follower does not know that epoch either, it goes back to the end of the largest one before it, and asks
+    again.
+    """
+    mine = log.end_offset_for_epoch(leader_epoch)
+    if mine.leader_epoch < 0:
+        return min(end_offset, log.log_end_offset)
+    if mine.leader_epoch != leader_epoch:
+        return min(mine.end_offset, log.log_end_offset)
+    return min(mine.end_offset, end_offset, log.log_end_offset)
+
+
+def truncate(replica: Replica, offset: int, now_ms: int) -> bool:
+    """Give up every batch with an offset at or above `offset`; return whether anything was given up. Durable.
+
+    Args:
+        replica: A follower.
+        offset: From where on the leader's log is another one.
+        now_ms: The wall clock.
+
+    Raises:
+        KafkaError: This replica leads, or its log failed.
+    """
+    check_follower(replica)
+    log = replica.log
+    before = (log.log_end_offset, log.latest_epoch)
+    try:
+        log.truncate_to(offset)
+        _after_cut(replica, now_ms)
+    except Exception as error:
+        raise replica.gone_wrong(error) from error
+    return before != (log.log_end_offset, log.latest_epoch)
+
+
+def begin_anew(replica: Replica, start_offset: int, now_ms: int) -> None:
+    """Give up the whole log, and go on at `start_offset`, where the leader's begins; durable on return.
+
+    Raises:
+        KafkaError: This replica leads, or its log failed.
+    """
+    check_follower(replica)
+    try:
+        replica.log.truncate_fully(start_offset)
+        _after_cut(replica, now_ms)
+    except Exception as error:
+        raise replica.gone_wrong(error) from error
+    note_leader(replica, start_offset, start_offset)  # what the leader gave up was committed
+
+
+def _after_cut(replica: Replica, now_ms: int) -> None:
+    replica.note_cut()
+    rebuild_producers(replica.log, replica.producers, now_ms)

@@ -1,0 +1,249 @@
+"""A follower's log: what a leader numbered is appended as it came, and what diverges is given up with all it left."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from odradek.kernel.contracts.election import PartitionState
+from odradek.kernel.contracts.log_values import RecordsData
+from odradek.kernel.errors import ErrorCode, KafkaError
+from odradek.kernel.partitions.following import append_as_follower, begin_anew, diverging_offset, note_leader, truncate
+from odradek.kernel.partitions.producer_snapshot import SNAPSHOT_KIND
+from odradek.kernel.partitions.recovery import keep_producers
+from odradek.kernel.partitions.replica import Replica
+from odradek.kernel.partitions.transaction_index import TRANSACTION_INDEX_KIND
+from odradek.kernel.records.batch import CorruptRecordsError, read_header
+from odradek.kernel.records.builder import BatchBuilder
+from odradek.kernel.records.control import ControlRecordType, EndTransactionMarker, build_control_batch
+
+from .hosted import Hosted
+
+NOW_MS = 1_000
+
+
+@pytest.fixture
+def hosted(tmp_path: Path) -> Iterator[Hosted]:
+    hosted = Hosted(tmp_path)
+    hosted.open("t", leader=2, epoch=9)
+    yield hosted
+    hosted.lifecycle.close()
+
+
+@pytest.fixture
+def replica(hosted: Hosted) -> Replica:
+    return hosted.replicas.get("t", 0)
+
+
+def batch(base_offset: int, *values: bytes, epoch: int = 1, producer_id: int = -1, sequence: int = -1) -> bytes:
+    """A batch as a leader of this epoch numbered it; with a producer it is one of its transaction."""
+    builder = BatchBuilder(
+        base_offset=base_offset,
+        partition_leader_epoch=epoch,
+        producer_id=producer_id,
+        producer_epoch=0 if producer_id >= 0 else -1,
+        base_sequence=sequence,
+        is_transactional=producer_id >= 0,
+    )
+    for value in values or (b"v",):
+        builder.append(None, value, timestamp=100 + base_offset)
+    return bytes(builder.build())
+
+
+def abort(base_offset: int, *, epoch: int = 1, producer_id: int = 7) -> bytes:
+    """The marker that aborts a producer's transaction."""
+    return bytes(
+        build_control_batch(
+            [EndTransactionMarker(ControlRecordType.ABORT, 3)],
+            producer_id=producer_id,
+            producer_epoch=0,
+            timestamp=100 + base_offset,
+            base_offset=base_offset,
+            partition_leader_epoch=epoch,
+        )
+    )
+
+
+def take(replica: Replica, *batches: bytes) -> int:
+    """Append what a fetch brought, and write it."""
+    size_bytes = append_as_follower(replica, b"".join(batches))
+    replica.write()
+    return size_bytes
+
+
+def test_batches_are_appended_as_the_leader_numbered_them(replica: Replica) -> None:
+    first, second = batch(0, b"a", b"b"), batch(5, b"c", epoch=4)  # compaction left a gap
+
+    assert take(replica, first, second, batch(6)[:-1]) == len(first) + len(second)
+
+    assert [bytes(each) for each in replica.log.batches(0)] == [first, second]
+    assert (replica.appended_offset, replica.high_watermark, list(replica.log.epoch_entries())) == (
+        6,
+        0,
+        [(1, 0), (4, 5)],
+    )
+
+
+def test_what_is_committed_is_the_leaders_word_as_far_as_the_log_goes(replica: Replica) -> None:
+    take(replica, batch(0, b"a", b"b", b"c"))
+
+    note_leader(replica, 2, 1)
+    before = (replica.high_watermark, replica.log.log_start_offset)
+    note_leader(replica, 9, 7)
+
+    assert (before, replica.high_watermark, replica.log.log_start_offset) == ((2, 1), 3, 3)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        pytest.param(batch(2)[:-1] + b"\xff", id="crc"),
+        pytest.param(batch(0), id="again"),
+        pytest.param(batch(2)[:16] + b"\x01" + batch(2)[17:], id="magic"),
+    ],
+)
+def test_of_a_fetch_with_a_batch_that_is_not_sound_nothing_is_taken(replica: Replica, bad: bytes) -> None:
+    with pytest.raises(CorruptRecordsError):
+        append_as_follower(replica, batch(0, b"a", b"b") + bad)
+
+    assert (replica.log.log_end_offset, replica.offline_reason) == (0, None)
+
+
+def test_an_epoch_that_the_metadata_does_not_have_yet_waits(replica: Replica) -> None:
+    take(replica, batch(0), batch(1, epoch=10))
+
+    assert replica.log.log_end_offset == 1
+
+
+def test_who_leads_takes_nothing_from_others(hosted: Hosted) -> None:
+    hosted.open("led")
+
+    with pytest.raises(KafkaError) as raised:
+        append_as_follower(hosted.replicas.get("led", 0), batch(0))
+    assert raised.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_truncation_takes_everything_along_that_was_derived(replica: Replica) -> None:
+    take(replica, batch(0, producer_id=7, sequence=0), abort(1), batch(2, epoch=2))
+    keep_producers(replica.log, replica.producers, None)
+    take(replica, batch(3, producer_id=7, sequence=1, epoch=3), abort(4, epoch=3), batch(5, producer_id=8, sequence=0))
+    keep_producers(replica.log, replica.producers, None)
+    note_leader(replica, 6, 0)
+
+    assert truncate(replica, 3, NOW_MS)
+
+    log = replica.log
+    assert (log.log_end_offset, replica.appended_offset, replica.high_watermark) == (3, 3, 3)
+    assert list(log.epoch_entries()) == [(1, 0), (2, 2)]
+    assert list(log.sidecars(SNAPSHOT_KIND)) == [3]
+    assert [(each.producer_id, each.last_offset) for each in replica.producers.transactions.aborted()] == [(7, 1)]
+    assert len(log.read_sidecar(0, TRANSACTION_INDEX_KIND)) == 34
+    assert log.max_timestamp() == (102, 2)
+    assert [state.producer_id for state in replica.producers.states()] == [7]
+    assert replica.last_stable_offset == 3
+
+
+def test_a_truncation_into_a_transaction_leaves_it_open(replica: Replica) -> None:
+    take(replica, batch(0, producer_id=7, sequence=0), batch(1, producer_id=7, sequence=1), abort(2))
+
+    truncate(replica, 1, NOW_MS)
+    take(replica, batch(1, epoch=2), batch(2, epoch=2))
+    note_leader(replica, 3, 0)
+
+    assert (replica.high_watermark, replica.last_stable_offset) == (3, 0)
+    assert replica.log.sidecars(TRANSACTION_INDEX_KIND) == []
+
+
+def test_an_epoch_without_records_goes_though_the_log_stays(replica: Replica) -> None:
+    take(replica, batch(0))
+    replica.log.assign_epoch(5, 1)  # led, and wrote nothing
+
+    changed = truncate(replica, 1, NOW_MS)
+
+    assert (changed, truncate(replica, 1, NOW_MS), replica.log.latest_epoch) == (True, False, 1)
+
+
+def test_the_log_begins_anew_where_the_leaders_does(replica: Replica) -> None:
+    take(replica, batch(0, producer_id=7, sequence=0))
+
+    begin_anew(replica, 40, NOW_MS)
+    take(replica, batch(40, epoch=3))
+    log = replica.log
+
+    assert (log.log_start_offset, log.log_end_offset, replica.appended_offset, replica.high_watermark) == (
+        40,
+        41,
+        41,
+        40,
+    )
+    assert (list(log.epoch_entries()), len(replica.producers), replica.last_stable_offset) == ([(3, 40)], 0, 40)
+
+
+def test_where_logs_diverge_is_found_by_epochs(replica: Replica) -> None:
+    take(replica, batch(0, b"a", b"b", epoch=1), batch(2, b"c", b"d", epoch=3), batch(4, b"e", epoch=6))
+    log = replica.log
+    asked = {
+        "the leader's epoch ended earlier": diverging_offset(log, 3, 3),
+        "the leader's epoch ended later": diverging_offset(log, 3, 9),
+        "an epoch that only the leader had": diverging_offset(log, 5, 4),
+        "nothing in common": diverging_offset(log, 0, 0),
+    }
+
+    assert list(asked.values()) == [3, 4, 4, 0]
+
+
+def test_two_logs_agree_after_any_history_of_leaders(tmp_path: Path) -> None:
+    """KIP-101's promise, on real files: a follower that truncates by epochs ends with the leader's log."""
+    for seed in range(12):
+        _check_history(tmp_path / str(seed), random.Random(seed))
+
+
+def _check_history(directory: Path, source: random.Random) -> None:
+    hosts = {broker_id: Hosted(directory / str(broker_id)) for broker_id in (1, 2)}
+    logs = {}
+    for broker_id, host in hosts.items():
+        host.open("t", leader=3, epoch=0)
+        logs[broker_id] = host.replicas.get("t", 0)
+    for epoch in range(1, 12):
+        leader, follower = source.sample((1, 2), 2)
+        for replica in logs.values():  # both take the metadata; nobody leads for the test: batches are written by hand
+            state = PartitionState(3, epoch, epoch, replicas=(1, 3), isr=(1, 3))
+            replica.become(state)
+        logs[leader].log.assign_epoch(epoch, logs[leader].log.log_end_offset)
+        for _ in range(source.randrange(3)):
+            take(logs[leader], batch(logs[leader].log.log_end_offset, b"%d" % epoch, b"x", epoch=epoch))
+        if source.random() < 0.6:
+            _follow(logs[leader], logs[follower], source.randrange(1, 200))
+            assert [*map(bytes, logs[follower].log.batches(0))] == [*map(bytes, logs[leader].log.batches(0))][
+                : len([*logs[follower].log.batches(0)])
+            ]
+    for host in hosts.values():
+        host.lifecycle.close()
+
+
+def bytes_of(data: RecordsData) -> bytes:
+    return bytes(data) if isinstance(data, (bytes, memoryview)) else data.read()
+
+
+def _follow(leader: Replica, follower: Replica, max_bytes: int) -> None:
+    for _ in range(30):
+        mine = follower.log
+        epoch = mine.latest_epoch
+        end = leader.log.end_offset_for_epoch(epoch)
+        if epoch >= 0 and (end.leader_epoch < epoch or end.end_offset < mine.log_end_offset):
+            assert truncate(follower, diverging_offset(mine, end.leader_epoch, end.end_offset), NOW_MS)
+            continue
+        if mine.log_end_offset >= leader.log.log_end_offset:
+            return
+        read = leader.log.read(mine.log_end_offset, max_bytes, at_least_one=True)
+        take(follower, bytes_of(read.data))
+    raise AssertionError(f"{follower} does not catch up with {leader}")
+
+
+def test_the_header_of_what_was_taken_is_the_leaders(replica: Replica) -> None:
+    take(replica, batch(0, epoch=7))
+
+    assert read_header(next(replica.log.batches(0))).partition_leader_epoch == 7
