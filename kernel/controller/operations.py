@@ -13,6 +13,7 @@ from .brokers import allocate_producer_ids, unregister_broker
 from .config_changes import alter_configs, incremental_alter_configs
 from .directory_changes import assign_replicas_to_dirs
 from .feature_changes import update_features
+from .isr_changes import alter_partition
 from .partition_changes import elect_leaders
 from .reassignments import alter_partition_reassignments
 from .topic_creation import create_topics
@@ -38,6 +39,7 @@ OPERATIONS: Final[Mapping[int, Decide]] = {
     43: elect_leaders,
     44: incremental_alter_configs,
     45: alter_partition_reassignments,
+    56: alter_partition,
     57: update_features,
     64: unregister_broker,
     67: allocate_producer_ids,
