@@ -7,9 +7,9 @@ Each partition is answered for itself, in this order:
 | UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION | there is no such partition (any more) |
 | NOT_CONTROLLER | the leader knows a later epoch than this controller: it asked an old one |
 | FENCED_LEADER_EPOCH | the partition has a leader epoch after the asker's |
-| INVALID_REQUEST | the asker does not lead it; a set without the leader, with a broker twice, or with one that has no replica |
+| INVALID_REQUEST | the asker does not lead it; the set lacks the leader, or has a broker twice or without a replica |
 | INVALID_UPDATE_VERSION | the partition changed since: the leader is to wait for the metadata |
-| INELIGIBLE_REPLICA | a broker in it is fenced, about to stop, or another process than the leader saw (KIP-841, KIP-903) |
+| INELIGIBLE_REPLICA | a broker in it is fenced, about to stop (KIP-841), or another process by now (KIP-903) |
 
 A set with which a reassignment is done ends it, and may give the partition another leader: it is made, and the asker is
 told NEW_LEADER_ELECTED.
