@@ -6,6 +6,7 @@
 | `topic_creation`, `topic_growth`, `topic_deletion`, `adoption` | Pure core: operations on topics |
 | `config_changes`, `feature_changes` | Pure core: operations on configs and features |
 | `brokers`, `partition_changes`, `reassignments` | Pure core: operations on brokers and on who holds and leads what |
+| `isr_changes` | Pure core: which replicas are in sync, as leaders ask |
 | `directory_changes` | Pure core: in which log directory each replica lies, as the brokers tell it |
 | `placement`, `replica_assignment`, `rules` | Pure core: planners, collaborators |
 | `metadata_log`, `local_log`, `snapshots` | Shell: group commit, the log on disk with its quorum of one, snapshots |
