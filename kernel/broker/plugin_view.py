@@ -7,16 +7,12 @@ from typing import TYPE_CHECKING
 from ..metadata.cluster_view import ImageView
 
 if TYPE_CHECKING:
-    import random
     from collections.abc import Mapping
 
     from ..config.broker import BrokerConfig
     from ..contracts.assignor import Assignor
     from ..contracts.transactions import MarkerWriter, Transactions
     from ..dispatch.handlers.api_22_init_producer_id import ProducerIdSource
-    from ..machine.clock import Clock
-    from ..machine.files import Files
-    from ..machine.ids import IdSource
     from ..machine.machine import Machine
     from ..metadata.published_image import PublishedImage
     from ..partitions.replicas import Replicas
@@ -64,11 +60,6 @@ class PluginView:
         return self._machine
 
     @property
-    def clock(self) -> Clock:
-        """The broker's clocks."""
-        return self._machine.clock
-
-    @property
     def config(self) -> BrokerConfig:
         """The configuration; always the newest."""
         return self._published.config
@@ -77,21 +68,6 @@ class PluginView:
     def cluster(self) -> ImageView:
         """The committed metadata; always the newest. Empty before the broker has read it."""
         return self._cluster
-
-    @property
-    def random(self) -> random.Random:
-        """The source of chance."""
-        return self._machine.random
-
-    @property
-    def ids(self) -> IdSource:
-        """The source of new ids."""
-        return self._machine.ids
-
-    @property
-    def files(self) -> Files:
-        """The file system."""
-        return self._machine.files
 
     @property
     def assignors(self) -> Mapping[str, Assignor]:

@@ -14,15 +14,11 @@ if TYPE_CHECKING:
 
     import trio
 
-    from ..machine.clock import Clock
-    from ..machine.files import Files
-    from ..machine.ids import IdSource
     from ..machine.machine import Machine
     from ..types import LogOffsets
     from .assignor import Assignor
     from .coordinator import ClusterView
     from .observing import BrokerFigures
-    from .seams import RandomSource
     from .transactions import MarkerWriter, Transactions
 
 
@@ -141,15 +137,10 @@ class BrokerHandle(Protocol):
 
     @property
     def machine(self) -> Machine:
-        """All that a plugin takes of the host and is no computation: threads, sockets, and what stands below by name.
+        """All that a plugin takes of the host and is no computation: clocks, chance, ids, files, threads, sockets.
 
         What a plugin does by other means than these does not follow the time, the faults and the chance of a test.
         """
-        ...
-
-    @property
-    def clock(self) -> Clock:
-        """The machine's clocks."""
         ...
 
     @property
@@ -160,21 +151,6 @@ class BrokerHandle(Protocol):
     @property
     def cluster(self) -> ClusterView:
         """The committed metadata; always the newest."""
-        ...
-
-    @property
-    def random(self) -> RandomSource:
-        """The machine's source of chance."""
-        ...
-
-    @property
-    def ids(self) -> IdSource:
-        """The machine's source of new ids."""
-        ...
-
-    @property
-    def files(self) -> Files:
-        """The machine's file system: what a plugin keeps goes through it, so that tests can make disks fail."""
         ...
 
     @property

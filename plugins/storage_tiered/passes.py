@@ -93,7 +93,7 @@ class Passes:
         self._workers = workers
         self._staging = staging
         self._pace = pace
-        self._files = broker.files
+        self._files = broker.machine.files
         self.counters = PassCounters()
 
     async def take_over(self, tiered: TieredPartitionLog, leader_epoch: int) -> None:
@@ -179,7 +179,7 @@ class Passes:
         offsets = self._broker.offsets(topic, number)
         if offsets is None:
             return []
-        due = plan_uploads(tiered.planning_state(offsets.last_stable_offset, self._broker.clock.now_ms()))
+        due = plan_uploads(tiered.planning_state(offsets.last_stable_offset, self._broker.machine.clock.now_ms()))
         tiered.lag_bytes, tiered.lag_segments = sum(segment.size_bytes for segment in due), len(due)
         return due
 
@@ -192,7 +192,7 @@ class Passes:
             return False
         upload = Upload(
             partition=tiered.partition,
-            uid=id_text(self._broker.ids.new_id()),
+            uid=id_text(self._broker.machine.ids.new_id()),
             segment=segment,
             source=source,
             leader_epochs=_epochs_of(tiered, segment),
@@ -263,7 +263,7 @@ class Passes:
             await self._in_thread(lambda: self._files.fsync_directory(directory))
 
     def _removable(self, tiered: TieredPartitionLog) -> int | None:
-        below = plan_local_removal(tiered.planning_state(tiered.log_end_offset, self._broker.clock.now_ms()))
+        below = plan_local_removal(tiered.planning_state(tiered.log_end_offset, self._broker.machine.clock.now_ms()))
         return below if tiered.is_state_saved else None
 
     async def _remove_local(self, tiered: TieredPartitionLog, is_wanted: Callable[[], bool]) -> None:

@@ -121,7 +121,7 @@ class TieredStorage:
         self._tracks: dict[TopicIdPartition, _Track] = {}
         self._leading: dict[TopicIdPartition, int] = {}
         self._deletions: dict[TopicIdPartition, _Track] = {}
-        self._pending = PendingDeletions(broker.files, self._paths.deletions)
+        self._pending = PendingDeletions(broker.machine.files, self._paths.deletions)
         self._noted_deletions: tuple[TopicIdPartition, ...] = ()
         if store is None:
             client_options(parse_store_url(self._paths.store_url), store_settings(broker.config))
@@ -145,11 +145,11 @@ class TieredStorage:
         config = self.broker.config
         return ColdReads(
             open_store=self.open_store,
-            folder=RunFolder(self.broker.files, self._paths.cache),
+            folder=RunFolder(self.broker.machine.files, self._paths.cache),
             runs=RunCache(config.get_int(CACHE_BYTES_KEY)),
             indexes=IndexCache(config.get_int(INDEX_BYTES_KEY)),
-            clock=self.broker.clock,
-            ids=self.broker.ids,
+            clock=self.broker.machine.clock,
+            ids=self.broker.machine.ids,
             threads=self.broker.machine.threads,
             settings=lambda: ReadSettings.of(self.broker.config),
         )
@@ -180,9 +180,9 @@ class TieredStorage:
         opener = StoreOpener(url, store_settings(self.broker.config)) if self._given_store is None else self.open_store
         return ColdRewrites(
             open_store=opener,
-            files=self.broker.files,
+            files=self.broker.machine.files,
             folder=self._paths.cache,
-            ids=self.broker.ids,
+            ids=self.broker.machine.ids,
             is_portable=self._given_store is None and not url.startswith("memory:"),
         )
 
@@ -246,7 +246,7 @@ class TieredStorage:
             while True:
                 await self._note_deletions()
                 self._wake = trio.Event()
-                now_ms = self.broker.clock.monotonic_ms()
+                now_ms = self.broker.machine.clock.monotonic_ms()
                 for partition, tiered in list(self._logs.items()):
                     track = self._tracks[partition]
                     if self._is_due(partition, track, now_ms):
@@ -327,7 +327,7 @@ class TieredStorage:
             self._note_bug(str(partition), track, error)
         else:
             self._note_success(track, has_asked=track.failures > 0)
-            track.due_ms = self.broker.clock.monotonic_ms() + self._interval_ms
+            track.due_ms = self.broker.machine.clock.monotonic_ms() + self._interval_ms
         finally:
             track.is_busy = False
 
@@ -370,7 +370,7 @@ class TieredStorage:
         """Take note of a failure: one of the store concerns all logs, any other one log, whose name is logged."""
         self.passes.counters.failures += 1
         if isinstance(error, StoreUnavailableError | StoreRefusedError) and self._away_since_ms < 0:
-            self._away_since_ms = self.broker.clock.monotonic_ms()
+            self._away_since_ms = self.broker.machine.clock.monotonic_ms()
             log.error("tiered storage stands still, segments stay on the local disk: %s: %s", what, error)
         elif track.told != str(error):
             log.error("%s: tiering failed and is tried again, segments stay on the local disk: %s", what, error)
@@ -388,20 +388,20 @@ class TieredStorage:
         """Take note of a visit that did all there was to do; one that had not to ask the store says nothing of it."""
         track.failures, track.told = 0, ""
         if self._away_since_ms >= 0 and has_asked:
-            seconds = (self.broker.clock.monotonic_ms() - self._away_since_ms) // 1000
+            seconds = (self.broker.machine.clock.monotonic_ms() - self._away_since_ms) // 1000
             log.warning("tiered storage works again, after %d s", seconds)
             self._away_since_ms = -1
 
     def _try_later(self, track: _Track) -> None:
         """Set the next try: twice as late as the one before, up to a limit, and a little off so that not all meet."""
-        config = self.broker.config
+        config, machine = self.broker.config, self.broker.machine
         first_ms = config.get_int("remote.log.manager.task.retry.backoff.ms")
         last_ms = config.get_int("remote.log.manager.task.retry.backoff.max.ms")
         jitter = config.get_float("remote.log.manager.task.retry.jitter")
         pause_ms = min(last_ms, first_ms << min(track.failures, 20))
         spread = int(pause_ms * jitter)
         track.failures += 1
-        track.due_ms = self.broker.clock.monotonic_ms() + pause_ms + self.broker.random.randrange(-spread, spread + 1)
+        track.due_ms = machine.clock.monotonic_ms() + pause_ms + machine.random.randrange(-spread, spread + 1)
 
     async def _look_at_disks(self, now_ms: int) -> None:
         """Tell early when local disks fill, because nothing can leave them while the store is away."""
@@ -439,11 +439,11 @@ class TieredStorage:
 
     async def _collect(self, partition: TopicIdPartition, track: _Track) -> None:
         """Remove what of a partition nobody names, now and then."""
-        grace_ms, now_ms = self.broker.config.get_int(GRACE_KEY), self.broker.clock.monotonic_ms()
+        grace_ms, now_ms = self.broker.config.get_int(GRACE_KEY), self.broker.machine.clock.monotonic_ms()
         if now_ms - track.collected_ms < grace_ms:
             return
         track.collected_ms = now_ms
-        wall_ms = self.broker.clock.now_ms()
+        wall_ms = self.broker.machine.clock.now_ms()
         self._note_collected(
             await self._in_thread(
                 lambda: collect_partition(self.open_store(), partition, now_ms=wall_ms, grace_ms=grace_ms)
@@ -462,7 +462,7 @@ class TieredStorage:
                     log.warning("garbage of the store is not collected: %s", error)
 
     async def _collect_deleted(self) -> Collected:
-        cluster, wall_ms = self.broker.cluster, self.broker.clock.now_ms()
+        cluster, wall_ms = self.broker.cluster, self.broker.machine.clock.now_ms()
         views = [cluster.topic(name) for name in cluster.topic_names()]
         known = {view.topic_id for view in views if view is not None}
         grace_ms = self.broker.config.get_int(GRACE_KEY)

@@ -80,7 +80,7 @@ class Joining:
     def _new_member(self) -> object:
         instance_id = self.request.group_instance_id
         name = self.caller.client_id if instance_id is None else instance_id
-        member_id = f"{name}-{self.context.broker.ids.new_id()}"
+        member_id = f"{name}-{self.context.broker.machine.ids.new_id()}"
         if instance_id is not None:
             existing_id = self.group.static_members.get(instance_id)
             return self._add(member_id) if existing_id is None else self._replace_static(existing_id, member_id)

@@ -87,7 +87,7 @@ class ClassicMembers:
     def _join(self, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, now_ms: int) -> Result:
         effects = Effects()
         is_unknown = request.member_id == NO_MEMBER_ID
-        member_id = id_text(self._context.broker.ids.new_id()) if is_unknown else request.member_id
+        member_id = id_text(self._context.broker.machine.ids.new_id()) if is_unknown else request.member_id
         self._check_may_join(group, request, member_id)
         if is_unknown and request.group_instance_id is None and caller.api_version >= KNOWN_MEMBER_ID_FROM:
             return effects.result(join_refused(ErrorCode.MEMBER_ID_REQUIRED, member_id))

@@ -168,7 +168,7 @@ class Heartbeats:
 
     def _member(self, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, effects: Effects) -> Member:
         is_joining = request.member_epoch == JOIN_EPOCH
-        member_id = request.member_id or id_text(self._context.broker.ids.new_id())
+        member_id = request.member_id or id_text(self._context.broker.machine.ids.new_id())
         if request.instance_id is None:
             member = self._memberships.dynamic_member(group, member_id, may_be_new=is_joining)
         elif is_joining:

@@ -99,11 +99,8 @@ class GroupBroker:
     def __init__(self, settings: Mapping[str, Any] | None = None, topics: Mapping[str, int] | None = None) -> None:
         self.config = Configured(settings or {})
         self.cluster = Topics(topics or {})
-        self.ids = CountingIds()
-        self.files = OsFiles()
         self.clock = ManualClock()
-        self.random = random.Random(1)
-        self.machine = machine_with(clock=self.clock, ids=self.ids, files=self.files, random=self.random)
+        self.machine = machine_with(clock=self.clock, ids=CountingIds(), files=OsFiles(), random=random.Random(1))
         self.node_id = 1
         self.cluster_id = "cluster"
         self.assignors: Mapping[str, Assignor] = {}
