@@ -157,6 +157,7 @@ class RequestParts:
         yield "topic maker", self.topic_maker.run
         if self.coordinators.by_topic:
             yield "coordinator loading", self.coordinators.loader.run
+            yield "coordinator computing", self.coordinators.computing.run
 
     def end_waits(self) -> None:
         """Answer requests that wait for other requests: the broker stops, there will be none."""

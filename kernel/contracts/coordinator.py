@@ -164,6 +164,19 @@ class CoordinatorTimers(Protocol):
         """
         ...
 
+    def compute(
+        self, key: TimerKey, work: Callable[[], Any], operation: Callable[[Any, int], Any], *, asked: object = None
+    ) -> None:
+        """Run `work()` on a worker thread, then `operation(what it returned, now_ms)` as that of a timer.
+
+        For what is too long for an operation. `work` is given values that nobody changes; `operation` sees what still
+        holds. Disarmed or armed anew, the outcome is dropped; `work` raising is logged, and disarms. `asked` is the
+        object of a plugin that `work` asks, if any: named when it takes very long.
+
+        .. versionadded:: 0.1
+        """
+        ...
+
     def cancel(self, key: TimerKey) -> None:
         """Disarm a key; nothing happens if it is not armed."""
         ...

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ..records.batch import BatchHeader
     from ..records.compression import CompressionType
     from .open_batch import Encoded
-    from .shard_timers import TimerOperation
+    from .shard_timers import Computation, TimerOperation
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +76,7 @@ class ShardHost:
         wheel: Timers.
         write_timeout_ms: How long a commit may take.
         compression: The codec of new batches.
+        compute: Has something computed on a thread.
         note_dirty: Called when a shard has gathered its first record: `write_batch` is to be called soon.
         note_failed: Called when a shard closed because something failed.
     """
@@ -87,6 +88,7 @@ class ShardHost:
     wheel: TimingWheel
     write_timeout_ms: Callable[[], int]
     compression: Callable[[], CompressionType]
+    compute: Callable[[Computation], None]
     note_dirty: Callable[[HostedShard], None]
     note_failed: Callable[[HostedShard], None]
 
@@ -112,7 +114,7 @@ class HostedShard:
         self.is_read = False
         self.started_ms = host.clock.monotonic_ms()
         self._host = host
-        self.timers = ShardTimers(host.wheel, host.clock.monotonic_ms, self._run_timer)
+        self.timers = ShardTimers(host.wheel, host.clock.monotonic_ms, self._run_timer, host.compute)
         self.shard: Any = host.coordinator.new_shard(self.partition, self.timers)
         check_made(self.shard, CoordinatorShard, f"a shard of {host.coordinator.topic}", host.coordinator)
         self._written_end = 0

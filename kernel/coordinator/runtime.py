@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..partitions.staged_writes import StagedWrites
     from ..purgatory.timing_wheel import TimingWheel
     from .loader import Loader
+    from .shard_timers import Computation
 
 log = logging.getLogger(__name__)
 
@@ -151,6 +152,7 @@ class Runtime:
         wheel: TimingWheel,
         config: Callable[[], ConfigView],
         topic_partitions: Callable[[str], int | None],
+        compute: Callable[[Computation], None],
         note_dirty: Callable[[HostedShard], None],
     ) -> None:
         """Make a runtime that coordinates nothing yet.
@@ -164,6 +166,7 @@ class Runtime:
             wheel: The broker's, advanced by the monotonic clock.
             config: Returns the newest configuration.
             topic_partitions: Returns how many partitions a topic has, None when it is not there.
+            compute: Has something computed on a thread for a shard.
             note_dirty: Called with a shard whose `write_batch` is to be called when the turn ends.
         """
         self.coordinator = coordinator
@@ -182,6 +185,7 @@ class Runtime:
             wheel=wheel,
             write_timeout_ms=lambda: config().get_int(coordinator.write_timeout_key),
             compression=self._compression,
+            compute=compute,
             note_dirty=note_dirty,
             note_failed=self._note_failed,
         )

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..errors import PluginError
 from ..plugin_system.manager import failed
 from ..plugin_system.offers import check_offer
+from .computing import Computing
 from .internal_topics import internal_topic
 from .loader import Loader
 from .runtime import Place, Runtime
@@ -49,7 +50,14 @@ KERNEL: Final = "kernel"
 
 
 class CoordinatorRuntimes:
-    """All coordinators of a broker. Life: made, then as the module's docstring says; `loader.run` is a service."""
+    """All coordinators of a broker. Life: made, then as the module's docstring says.
+
+    Attributes:
+        loader: Loads shards; its `run` is a service.
+        computing: Computes for shards; its `run` is a service.
+        by_topic: The runtimes, by the topic that each lives in.
+        by_key_type: The same by FindCoordinator's key types.
+    """
 
     def __init__(
         self,
@@ -75,12 +83,13 @@ class CoordinatorRuntimes:
             config: Returns the newest configuration.
             topic_partitions: Returns how many partitions a topic has, None when it is not there.
             want_turn: Has a turn of the reactor end soon, at which `turn_ended` is called.
-            threads: Where logs are read.
+            threads: Where logs are read, and what is long is computed.
 
         Raises:
             PluginError: A topic or a key type is offered twice.
         """
         self.loader = Loader(write_staged=writes.write_staged, fail=replicas.fail, threads=threads)
+        self.computing = Computing(threads)
         self.by_topic: dict[str, Runtime] = {}
         self.by_key_type: dict[int, Runtime] = {}
         self._plugin_of: dict[str, str] = {}
@@ -100,6 +109,7 @@ class CoordinatorRuntimes:
                 wheel=wheel,
                 config=config,
                 topic_partitions=topic_partitions,
+                compute=self.computing.begin,
                 note_dirty=self._note_dirty,
             )
             replicas.internal_topics.add(coordinator.topic)

@@ -1,8 +1,9 @@
-"""Pure core: the timers of one shard, on the broker's timing wheel."""
+"""Pure core: the timers of one shard, on the broker's timing wheel, and what is computed for it beside."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -30,6 +31,36 @@ class _ShardTimer(TimerEntry):
         self.timers.fire(self)
 
 
+@attrs.define(eq=False)
+class Computation:
+    """What is computed on a thread, and whose outcome its shard waits for: the first half of a `DiskWork`.
+
+    Attributes:
+        key: Under which it is armed.
+        work: Computes.
+        operation: Takes the outcome.
+        asked: A plugin's object that is asked, if any.
+    """
+
+    key: TimerKey
+    work: Callable[[], Any]
+    operation: Callable[[Any, int], CoordinatorResult[Any, Any]]
+    asked: object
+    _timers: ShardTimers
+    _outcome: Any = None
+
+    def run(self) -> None:
+        """Compute, on a thread."""
+        self._outcome = self.work()
+
+    def end(self, *, is_computed: bool) -> None:
+        """Have the outcome taken, or the key disarmed when there is none."""
+        self._timers.computed(self, self._outcome, is_computed=is_computed)
+
+    def cancel_timer(self) -> None:
+        """Do nothing: it goes on, and its outcome finds nobody."""
+
+
 class ShardTimers:
     """A `CoordinatorTimers`. Owned by the reactor's task; after `close` nothing fires and nothing can be armed.
 
@@ -38,7 +69,11 @@ class ShardTimers:
     """
 
     def __init__(
-        self, wheel: TimingWheel, monotonic_ms: Callable[[], int], run: Callable[[TimerKey, TimerOperation], bool]
+        self,
+        wheel: TimingWheel,
+        monotonic_ms: Callable[[], int],
+        run: Callable[[TimerKey, TimerOperation], bool],
+        begin: Callable[[Computation], None],
     ) -> None:
         """Make timers, none armed.
 
@@ -46,11 +81,13 @@ class ShardTimers:
             wheel: Where they wait.
             monotonic_ms: The wheel's clock.
             run: Runs a due operation of a key; returns False when it has to run again after a pause.
+            begin: Has something computed on a thread, and then ended.
         """
         self._wheel = wheel
         self.monotonic_ms = monotonic_ms
         self._run = run
-        self._armed: dict[TimerKey, _ShardTimer] = {}
+        self._begin = begin
+        self._armed: dict[TimerKey, _ShardTimer | Computation] = {}
         self._is_closed = False
 
     def __len__(self) -> int:
@@ -63,6 +100,25 @@ class ShardTimers:
         self.cancel(key)
         timer = self._armed[key] = _ShardTimer(self.monotonic_ms() + max(delay_ms, 0), self, key, operation)
         self._wheel.add(timer)
+
+    def compute(
+        self, key: TimerKey, work: Callable[[], Any], operation: Callable[[Any, int], Any], *, asked: object = None
+    ) -> None:
+        """Arm a key with what is computed beside; see `CoordinatorTimers.compute`."""
+        if self._is_closed:
+            return
+        self.cancel(key)
+        computation = self._armed[key] = Computation(key, work, operation, asked, self)
+        self._begin(computation)
+
+    def computed(self, computation: Computation, outcome: Any, *, is_computed: bool) -> None:
+        """Take what was computed, unless nobody waits for it any more."""
+        key = computation.key
+        if self._armed.get(key) is not computation:
+            return
+        del self._armed[key]
+        if is_computed:
+            self.schedule(key, 0, partial(computation.operation, outcome))
 
     def cancel(self, key: TimerKey) -> None:
         """Disarm a key; see `CoordinatorTimers.cancel`."""

@@ -46,7 +46,6 @@ class How(Enum):
     FIXED = "they have, and are answered, a fixed number of items"
     PIECES = "the handler's `pieces` cut them into short ones"
     SLICES = "they are decoded and answered in slices, by a task or the controller, or looked at briefly"
-    NOT_CUT = "nothing yet"
 
 
 class Bound(NamedTuple):
@@ -68,10 +67,6 @@ def pieces(*requests: dict[str, Any]) -> Bound:
 
 def slices(*requests: dict[str, Any]) -> Bound:
     return Bound(How.SLICES, requests)
-
-
-def not_cut(*requests: dict[str, Any]) -> Bound:
-    return Bound(How.NOT_CUT, requests)
 
 
 def of_wide(name: str, field: str, items: Iterable[Any]) -> list[dict[str, Any]]:
@@ -278,8 +273,8 @@ BOUNDS: Final[dict[int, Bound]] = {
     64: slices({"broker_id": 1}),
     65: pieces({"transactional_ids": NAMES}),
     66: slices({}, {"state_filters": ["Empty"]}, {"transactional_id_pattern": "name-.*"}),
-    # One operation: what it decides for the topics that are there, 500 of them here, is decided in one go.
-    68: not_cut(
+    # Of the names 500 have topics by now; a member of a large group is told of them by a later heartbeat.
+    68: slices(
         {
             "group_id": "consumers",
             "member_id": "AAAAAAAAAAAAAAAAAAAAAA",
@@ -450,7 +445,7 @@ def test_the_table_has_every_api_and_says_of_each_what_is_so(tmp_path: Path) -> 
             has_pieces = isinstance(getattr(route.handler, "pieces", None), ListPieces)
             if how is How.PIECES and not has_pieces:
                 told[route.name] = "has no pieces"
-            if how is not How.NOT_CUT and bool(requests) is (how is How.FIXED):
+            if bool(requests) is (how is How.FIXED):
                 told[route.name] = "asks for much only where it can"
 
     work_in(tmp_path, work)
@@ -474,10 +469,8 @@ def test_a_request_for_many_items_is_worked_on_in_short_steps(tmp_path: Path) ->
                 longest[APIS[key].name, number] = steps.calls, steps.task
 
     work_in(tmp_path, work)
-    names = {APIS[key].name for key, bound in BOUNDS.items() if bound.how is How.NOT_CUT and bound.requests}
 
-    assert {each: found for each, found in longest.items() if found[0] > CALLS_MAX and each[0] not in names} == {}
-    assert names <= {name for (name, _), (calls, _) in longest.items() if calls > CALLS_MAX}, "cut by now: say how"
+    assert {each: found for each, found in longest.items() if found[0] > CALLS_MAX} == {}
 
 
 def test_upkeep_looks_at_many_replicas_in_short_steps(tmp_path: Path) -> None:

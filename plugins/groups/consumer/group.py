@@ -173,10 +173,7 @@ class ConsumerGroup(AccessChecks):
 
     def topics_of(self, member: Member) -> frozenset[str]:
         """Return the names of what a member reads; an expression that is not resolved yet matches nothing."""
-        resolved = self.resolved.get(member.regex) if member.regex else None
-        if resolved is None:
-            return member.topics
-        return member.topics | resolved.topics if member.topics else resolved.topics
+        return topics_read_by(member, self.resolved)
 
     def waits_for_others(self, member: Member) -> bool:
         """Return whether another member still holds something of this one's target."""
@@ -371,6 +368,14 @@ class ConsumerGroup(AccessChecks):
                     del owners[partition]
                 if not owners:
                     self._owners.pop(topic_id, None)
+
+
+def topics_read_by(member: Member, resolved: Mapping[str, ResolvedRegex]) -> frozenset[str]:
+    """Return the names of what a member reads, given what expressions match."""
+    by_regex = resolved.get(member.regex) if member.regex else None
+    if by_regex is None:
+        return member.topics
+    return member.topics | by_regex.topics if member.topics else by_regex.topics
 
 
 def _count(counts: dict[str, int], names: Iterable[str], change: int) -> None:

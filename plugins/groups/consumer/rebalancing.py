@@ -1,7 +1,8 @@
 """Pure core: the three steps of a rebalance, each taken by whoever's request comes first.
 
 1. `advance_epoch`: a subscription or a topic changed: the group has to be assigned anew, its epoch grows.
-2. `update_target`: the target assignment is behind the group's epoch: compute it, unless it is too early.
+2. `update_target`: the target assignment is behind the group's epoch: compute it, unless it is too early. Of a large
+   group it is computed beside (`assigning.py`), and until then the members follow the one that there is.
 3. `reconcile`: the member that sent the request is behind the target: take it one step further.
 
 *Source:* KIP-848; KIP-1263 for the interval between assignments; the behaviour of Kafka 4.3's GroupMetadataManager.
@@ -14,9 +15,10 @@ from typing import TYPE_CHECKING
 from odradek.kernel.api import ErrorCode, KafkaError
 
 from . import records
+from .assigning import Assigning
 from .reconciliation import Reconciliation
 from .settings import ASSIGNMENT_INTERVAL
-from .targets import compute_targets
+from .targets import compute_targets, topics_of
 from .topics_hash import TopicHashes, existing_topics
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ class Rebalancing:
         self._cluster = context.broker.cluster
         self._settings = settings
         self.hashes = TopicHashes()
+        self._assigning = Assigning(context)
 
     def hash_of(self, names: Iterable[str]) -> int:
         """Return the hash of topics as they are now."""
@@ -74,10 +77,12 @@ class Rebalancing:
         gone = (old.regex,) if old.regex and old.regex != new.regex and group.regexes.get(old.regex) == 1 else ()
         names = group.topics_if((old,), (new,), gone)
         epoch = group.group_epoch
+        changes_count = self.hashes.changes_count
         metadata_hash = self.hash_of(names)
-        if is_due or metadata_hash != group.metadata_hash:
+        is_whole = self.hashes.changes_count == changes_count  # Else a later request looks again, at more topics.
+        if is_due or (is_whole and metadata_hash != group.metadata_hash):
             epoch = self.begin_epoch(group, metadata_hash, effects)
-        else:
+        elif is_whole:
             group.is_metadata_stale = False
         if group.has_partition_metadata:
             effects.records.append(records.partition_metadata_tombstone(group.group_id))
@@ -95,6 +100,8 @@ class Rebalancing:
     ) -> tuple[int, Target]:
         """Compute the targets of all members if they are behind the group's epoch and it is not too early.
 
+        Of a large group they are begun to be computed, and those of before are returned.
+
         Args:
             group: The group.
             epoch: Its epoch, perhaps begun just now.
@@ -109,10 +116,14 @@ class Rebalancing:
         Raises:
             KafkaError: UNKNOWN_SERVER_ERROR: no plugin offers the assignor.
         """
-        if group.assignment_epoch >= epoch or not self._may_assign(group):
+        if group.assignment_epoch >= epoch or self._assigning.is_under_way(group) or not self._may_assign(group):
             return group.assignment_epoch, group.target_of(new)
         assignor = self._assignor(group.preferred_assignor(self._settings.assignors, old=old, new=new))
-        targets = compute_targets(assignor, self._members_with(group, new), self._cluster)
+        if self._assigning.is_large(group, new):
+            self._assigning.begin(group, assignor)
+            return group.assignment_epoch, group.target_of(new)
+        topics = topics_of(group.topic_names | group.topics_of(new), self._cluster)
+        targets = compute_targets(assignor, self._members_with(group, new), topics)
         for member_id, target in targets.items():
             if target != group.targets.get(member_id):
                 effects.records.append(records.target(group.group_id, member_id, target))

@@ -20,10 +20,16 @@ if TYPE_CHECKING:
     from .member import Member, Target
 
 
+def topics_of(names: Iterable[str], cluster: ClusterView) -> dict[str, TopicView]:
+    """Return those topics that exist, by name."""
+    views = ((name, cluster.topic(name)) for name in existing_topics(names, cluster))
+    return {name: view for name, view in views if view is not None}
+
+
 def compute_targets(
     assignor: Assignor,
     members: Iterable[tuple[Member, frozenset[str], Target]],
-    cluster: ClusterView,
+    topics: Mapping[str, TopicView],
 ) -> dict[str, Target]:
     """Return what every member shall have, by member id.
 
@@ -32,48 +38,31 @@ def compute_targets(
     Args:
         assignor: Decides.
         members: Each with the names of the topics that it reads, and what it should have had until now.
-        cluster: The metadata. Topics that are not in it are assigned to nobody.
+        topics: By name, all that exist of those that somebody reads; more do not matter.
     """
-    topics: dict[str, TopicView | None] = {}
-    names_of: dict[frozenset[str], frozenset[str]] = {}
+    name_of = {topic.topic_id: name for name, topic in topics.items()}
+    known_of: dict[frozenset[str], frozenset[str]] = {}
     group_members = []
     for member, names, target in members:
-        known = names_of.get(names)
+        known = known_of.get(names)
         if known is None:
-            some = existing_topics(names, cluster)
-            for name in some:
-                if name not in topics:
-                    topics[name] = cluster.topic(name)
-            known = names_of[names] = frozenset(name for name in some if topics[name] is not None)
+            known = known_of[names] = names & topics.keys()
+        owned = {name_of[topic_id]: partitions for topic_id, partitions in target.items() if topic_id in name_of}
         group_members.append(
-            GroupMember(
-                member_id=member.member_id,
-                topics=known,
-                instance_id=member.instance_id,
-                owned=_by_name(target, cluster),
-            )
+            GroupMember(member_id=member.member_id, topics=known, instance_id=member.instance_id, owned=owned)
         )
-    existing = {name: topic for name, topic in topics.items() if topic is not None}
+    read = frozenset().union(*known_of.values())
     assignment = checked_assignment(
         assignor,
         group_members,
-        {name: SubscribedTopic(topic.partitions_count) for name, topic in existing.items()},
+        {name: SubscribedTopic(topic.partitions_count) for name, topic in topics.items() if name in read},
     )
     return {
         one.member_id: (
-            _by_id(assignment[one.member_id].partitions, existing) if one.member_id in assignment else NOTHING
+            _by_id(assignment[one.member_id].partitions, topics) if one.member_id in assignment else NOTHING
         )
         for one in group_members
     }
-
-
-def _by_name(target: Target, cluster: ClusterView) -> Partitions:
-    owned = {}
-    for topic_id, partitions in target.items():
-        topic = cluster.topic_by_id(topic_id)
-        if topic is not None:
-            owned[topic.name] = partitions
-    return owned
 
 
 def _by_id(partitions: Partitions, topics: Mapping[str, TopicView]) -> Target:

@@ -22,6 +22,10 @@ NAMES_MAX: Final = 10_000
 """Of so many topics it is remembered when they changed; beyond, every group is taken to read one that did."""
 NAMES_MANY: Final = 1_000
 """From so many names on it is sooner found which of them exist all together than one by one."""
+HASHED_AT_ONCE_MAX: Final = 10_000
+"""Of new topics with so many partitions together hashes are computed in one go: some milliseconds."""
+_TOPIC_COST: Final = 30
+"""In partitions: what a topic takes beside its own."""
 _LAYOUT: Final = b"\x00"
 """Names how a topic is laid out below."""
 
@@ -39,11 +43,14 @@ def hash_topic(topic: TopicView) -> int:
         _text(topic.name),
         _int(topic.partitions_count),
     ]
-    for partition in range(topic.partitions_count):
-        parts.append(_int(partition))
-        if partition < len(topic.racks):
-            for rack in sorted(topic.racks[partition]):
-                parts += (_int(_units_count(rack)), _text(rack))
+    if any(topic.racks):
+        for partition in range(topic.partitions_count):
+            parts.append(_int(partition))
+            if partition < len(topic.racks):
+                for rack in sorted(topic.racks[partition]):
+                    parts += (_int(_units_count(rack)), _text(rack))
+    else:
+        parts.append(struct.pack(f"<{topic.partitions_count}i", *range(topic.partitions_count)))
     return xxh3_64(b"".join(parts))
 
 
@@ -95,14 +102,24 @@ class TopicHashes:
         )
 
     def of_group(self, names: Iterable[str], cluster: ClusterView) -> int:
-        """Return the hash of the topics that a group reads; 0 when none of them exists."""
-        hashes = []
+        """Return the hash of the topics that a group reads; 0 when none of them exists.
+
+        What is new of very many is hashed some at a time. Topics that are not hashed yet count for nothing, and are
+        taken to change just now, which `changes_count` tells: whoever reads them looks again.
+        """
+        hashes, left, room = [], [], HASHED_AT_ONCE_MAX
         for name in sorted(existing_topics(names, cluster)):
             topic = cluster.topic(name)
             if topic is None:
                 continue
             known = self._known.get(name)
             if known is None:
+                if room <= 0:
+                    left.append(name)
+                    continue
+                room -= topic.partitions_count + _TOPIC_COST
                 known = self._known[name] = hash_topic(topic)
             hashes.append(_long(known))
+        if left:
+            self.topics_changed(left)
         return xxh3_64(b"".join(hashes)) if hashes else 0

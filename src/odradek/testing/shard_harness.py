@@ -14,6 +14,7 @@ would give back. Everything is committed at once.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 import attrs
@@ -131,6 +132,7 @@ class ShardHarness(Generic[Shard, Record]):
         shard: The shard, loaded.
         now_ms: The wall clock; moved by `advance`, or by a test that lets it jump: timers do not follow it.
         log: Records and markers, oldest first.
+        computing_ms: How long it takes until what a shard has computed is there.
         refusal: What results with records are refused with, as by a runtime that may not write; None for not at all.
     """
 
@@ -163,6 +165,7 @@ class ShardHarness(Generic[Shard, Record]):
         self._timers_count = 0
         self._parked: list[RecordingWaiter] = []
         self.refusal: KafkaError | None = None
+        self.computing_ms = 0
         self._refused: list[Waiter] = []
         self.shard = new_shard(self)
         self.shard.loaded(now_ms)
@@ -305,6 +308,12 @@ class ShardHarness(Generic[Shard, Record]):
         """Arm a key; see `CoordinatorTimers.schedule`."""
         self._timers_count += 1
         self._timers[key] = _Timer(self._monotonic_ms + delay_ms, self._timers_count, operation)
+
+    def compute(
+        self, key: TimerKey, work: Callable[[], Any], operation: Callable[[Any, int], Any], *, asked: object = None
+    ) -> None:
+        """Compute at once, and arm a key with the outcome; see `CoordinatorTimers.compute`."""
+        self.schedule(key, self.computing_ms, partial(operation, work()))
 
     def cancel(self, key: TimerKey) -> None:
         """Disarm a key; see `CoordinatorTimers.cancel`."""

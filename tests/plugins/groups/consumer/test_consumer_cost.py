@@ -29,6 +29,7 @@ def stable_group(size: int) -> DrivenConsumers:
         for member in list(driven.group.members.values()):
             owned = {"wide": sorted(part for parts in member.assigned.values() for part in parts)}
             driven.beat(member.member_id, member.member_epoch, topic_partitions=driven.partitions(owned))
+        driven.harness.advance(0)
 
     assert driven.group.state_name == "Stable"
     assert all(len(parts) == 1 for member in driven.group.members.values() for parts in member.assigned.values())

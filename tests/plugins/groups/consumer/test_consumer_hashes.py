@@ -7,10 +7,11 @@ import uuid
 import pytest
 
 from odradek.kernel.api import TopicView
-from odradek.plugins.groups.consumer.topics_hash import TopicHashes, hash_topic
+from odradek.plugins.groups.consumer.topics_hash import HASHED_AT_ONCE_MAX, TopicHashes, hash_topic
 from odradek.plugins.groups.consumer.xxh3 import xxh3_64
 
 from ..group_broker import Topics
+from .driven_consumers import DrivenConsumers
 from .kafkas_records import GOLDEN_HASHES, topic_views
 
 VECTORS = {
@@ -74,3 +75,36 @@ def test_a_known_hash_is_kept_until_the_topic_changes() -> None:
 
     assert first != hashes.of_group(["t"], topics)
     assert hashes.of_group([], topics) == 0
+
+
+def test_very_many_new_topics_are_hashed_some_at_a_time() -> None:
+    wide = HASHED_AT_ONCE_MAX // 2
+    names = ["a", "b", "c", "d", "e"]
+    topics = Topics(dict.fromkeys(names, wide))
+    hashes, found, seen = TopicHashes(), [], -1
+    while hashes.has_changed_since(seen, names):
+        seen = hashes.changes_count
+        found.append(hashes.of_group(names, topics))
+
+    assert len(found) == len(set(found)) == 3
+    assert whole_hash(names, topics) == found[-1]
+
+
+def test_a_group_of_very_many_topics_ends_with_their_whole_hash() -> None:
+    names = ["a", "b", "c", "d", "e"]
+    driven = DrivenConsumers({}, dict.fromkeys(names, HASHED_AT_ONCE_MAX // 2))
+    epochs = [driven.enter("m", *names).response.member_epoch]
+    for _ in range(6):
+        driven.harness.advance(1)
+        epochs.append(driven.beat("m", epochs[-1]).response.member_epoch)
+
+    assert driven.group.metadata_hash == whole_hash(names, driven.broker.cluster)
+    assert driven.group.state_name == "Stable"
+    assert driven.group.group_epoch == epochs[-1] == 3
+
+
+def whole_hash(names: list[str], topics: Topics) -> int:
+    hashes = TopicHashes()
+    for name in names:
+        hashes.of_group([name], topics)
+    return hashes.of_group(names, topics)

@@ -12,31 +12,10 @@ from odradek.plugins.groups.consumer.targets import compute_targets
 TOPIC = TopicView("t", uuid.UUID(int=7), 2, (frozenset({"near-a"}), frozenset({"near-b"})))
 
 
-class Cluster:
-    """One topic, its partitions in two racks."""
-
-    version = 1
-
-    def topic(self, name: str) -> TopicView | None:
-        return TOPIC if name == TOPIC.name else None
-
-    def topic_by_id(self, topic_id: uuid.UUID) -> TopicView | None:
-        return TOPIC if topic_id == TOPIC.topic_id else None
-
-    def topic_names(self) -> list[str]:
-        return [TOPIC.name]
-
-    def group_configs(self, group_id: str) -> dict[str, str]:
-        return {}
-
-    def feature_level(self, name: str) -> int:
-        return 1
-
-
 def test_racks_decide_nothing_in_the_coordinator_as_in_kafka() -> None:
     members = [Member("a", rack_id="near-b"), Member("b", rack_id="near-a")]
     targets = compute_targets(
-        odradek_assignors()["range"], [(member, frozenset({"t"}), {}) for member in members], Cluster()
+        odradek_assignors()["range"], [(member, frozenset({"t"}), {}) for member in members], {"t": TOPIC}
     )
 
     assert {name: [list(parts) for parts in target.values()] for name, target in targets.items()} == {
