@@ -8,7 +8,7 @@
 | `log_parts`, `metadata_parts` | engines and replicas; the metadata log and who follows it |
 | `request_parts`, `handlers` | what answers; the table of handlers |
 | `plugin_view`, `replica_events` | the broker as plugins see it; whom replicas tell |
-| `metadata_opening`, `metadata_follower` | its metadata log is opened; replicas do what it says |
+| `metadata_follower` | replicas do what the metadata says |
 | `start_topics`, `adopting`, `restoring` | topics of the configuration, of another broker, of a bucket |
 | `supervision` | services that crash are started again, but not for ever |
 | `plugin_services` | services of plugins: prepared, run, closed |

@@ -20,6 +20,7 @@ import attrs
 import trio
 
 from ..cleanup.metrics import cleanup_metrics
+from ..cluster.joining import joined_config
 from ..config.listeners import parse_listeners
 from ..controller.brokers import Registration
 from ..machine.system.machine import real_machine
@@ -137,12 +138,11 @@ class Broker:
             StorageError: No log directory can be used, or the metadata log is damaged.
             PluginError: A plugin offers what it cannot give, or one of its services failed for good.
         """
-        parts = self._parts = BrokerParts(self.options, self.machine)
+        config = await joined_config(self.options.config, self.machine)
+        parts = self._parts = BrokerParts(attrs.evolve(self.options, config=config), self.machine)
         self._on_parts(parts)
         parts.tell_missing_roles()
-        network = self.network = NetworkServer(
-            parts.requests.router, network_settings(self.options.config), self.machine
-        )
+        network = self.network = NetworkServer(parts.receiver, network_settings(self.options.config), self.machine)
         parts.events.want_turn = network.want_turn
         parts.metadata.follower.config_listeners.append(lambda config: network.reconfigure(network_settings(config)))
         services = self._observe(parts, network)
@@ -160,10 +160,11 @@ class Broker:
             parts.start_storage()
             async with trio.open_nursery() as nursery:
                 metadata = parts.metadata
-                await nursery.start(metadata.log.run)
-                await metadata.log.register(self._registration(parts))
+                await nursery.start(metadata.run)
+                await metadata.register(self._registration(parts))
                 parts.open_topics()
                 self.found = StartReport.of(parts.logs.replicas)
+                await metadata.go_live()
                 await create_start_topics(self.options, metadata)
                 coordinators = parts.requests.coordinators
                 metadata.warn_of_configs(is_internal=lambda topic: coordinators.owner_of(topic) is not None)
@@ -175,10 +176,11 @@ class Broker:
                         self._is_serving = True
                         task_status.started(self.listeners)
                         await self._stopping.wait()
-                        await network.drain(parts.requests.end_waits)
+                        await metadata.leave()
+                        await network.drain(parts.end_waits)
                     serving.cancel_scope.cancel()
                 await parts.logs.upkeep.keep_at_end()
-                await metadata.log.close()
+                await metadata.close()
                 nursery.cancel_scope.cancel()
 
     def _observe(self, parts: BrokerParts, network: NetworkServer) -> PluginServices:

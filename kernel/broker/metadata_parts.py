@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..config.roles import parse_roles
+from ..controller.broker_sessions import BrokerSessions
+from ..controller.opening import load_metadata_log
 from ..controller.rules import ControllerRules
+from ..controller.serving import ControllerServing
 from ..errors import StorageError
 from ..metadata.cluster_view import metadata_change
 from ..metadata.config_warnings import ConfigWarnings
@@ -16,12 +20,15 @@ from ..wire.messages.api_73_assign_replicas_to_dirs import (
     TopicData,
 )
 from .metadata_follower import MetadataFollower
-from .metadata_opening import load_metadata_log
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
     from uuid import UUID
 
+    from ..cluster.broker_channels import BrokerChannels
+    from ..cluster.member import ClusterMember
+    from ..cluster.metadata_observer import MetadataObserver
+    from ..controller.brokers import Registration
     from ..controller.metadata_log import MetadataLog
     from ..coordinator.runtimes import CoordinatorRuntimes
     from ..machine.machine import Machine
@@ -37,22 +44,33 @@ class CallsOfThisBroker:
     """How this broker asks the controller (`ControllerCalls`); made before the log that answers, which is attached.
 
     Attributes:
-        log: Attached when it was read.
+        log: Attached when it was read, of the broker that keeps it.
+        member: Attached when its copy was read, of any other.
     """
 
     def __init__(self, node_id: int) -> None:
         """Make calls of a broker that knows no controller yet."""
         self._node_id = node_id
         self.log: MetadataLog | None = None
+        self.member: ClusterMember | None = None
 
-    def opened(self) -> MetadataLog:
-        """Return the metadata log, once it was read."""
-        assert self.log is not None, "the metadata log is asked for before it was read"
+    def opened(self) -> MetadataLog | MetadataObserver:
+        """Return the metadata log, or the copy of it, once it was read."""
+        return self.member.observer if self.member is not None else self.kept()
+
+    def kept(self) -> MetadataLog:
+        """Return the metadata log of the broker that keeps it, once it was read."""
+        assert self.log is not None, "this broker keeps no metadata log, or has not read it yet"
         return self.log
+
+    @property
+    def broker_epoch(self) -> int:
+        """This broker's epoch, -1 before it is registered."""
+        return (self.member or self.kept()).broker_epoch
 
     async def ask(self, request: Message, timeout_ms: int | None = None) -> Any:
         """See `ControllerCalls.ask`."""
-        return await self.opened().ask(request, timeout_ms)
+        return await (self.member or self.kept()).ask(request, timeout_ms)
 
     async def create_topics(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
         """Have the controller create topics; what CreateTopics answers."""
@@ -61,26 +79,30 @@ class CallsOfThisBroker:
 
     async def assign_directories(self, directories: Mapping[tuple[UUID, int], UUID]) -> None:
         """Have the controller note in which directories replicas of this broker lie; what it refuses is gone by now."""
-        await self.ask(directories_request(self._node_id, directories))
+        await self.ask(directories_request(self._node_id, self.broker_epoch, directories))
 
 
-def directories_request(broker_id: int, directories: Mapping[tuple[UUID, int], UUID]) -> AssignReplicasToDirsRequest:
+def directories_request(
+    broker_id: int, broker_epoch: int, directories: Mapping[tuple[UUID, int], UUID]
+) -> AssignReplicasToDirsRequest:
     """Return what tells the controller the directories of a broker's replicas, by topic id and partition."""
     told: dict[UUID, dict[UUID, TopicData]] = {}
     for (topic_id, index), directory in directories.items():
         topic = told.setdefault(directory, {}).setdefault(topic_id, TopicData(topic_id=topic_id))
         topic.partitions.append(PartitionData(partition_index=index))
     found = [DirectoryData(id=directory, topics=list(topics.values())) for directory, topics in told.items()]
-    return AssignReplicasToDirsRequest(broker_id=broker_id, directories=found)
+    return AssignReplicasToDirsRequest(broker_id=broker_id, broker_epoch=broker_epoch, directories=found)
 
 
 class MetadataParts:
-    """Life: made, `load`, then `log.run` as a task and `log.register`; `follow`. Owned by the broker.
+    """Life: made, `load`, then `run` as a task, `register`, `follow`, `go_live`, `leave`, `close`. Owned by the broker.
 
     Attributes:
         published: The newest image and configuration, for all who read.
         calls: How the broker's own parts ask the controller.
         rules: The controller's collaborators.
+        roles: What this node is.
+        channels: To the other brokers; None of a broker alone.
         follower: Has replicas follow the images.
     """
 
@@ -104,7 +126,13 @@ class MetadataParts:
             random=machine.random,
             internal_topics=logs.replicas.internal_topics,
             has_storage=bool(logs.replicas.engines),
+            sessions=BrokerSessions(
+                monotonic_ms=machine.clock.monotonic_ms, timeout_ms=config.get_int("broker.session.timeout.ms")
+            ),
         )
+        self.roles = parse_roles(config)
+        self.channels = self._make_channels()
+        self._serving: ControllerServing | None = None
         self.follower = MetadataFollower(
             config,
             lifecycle=logs.lifecycle,
@@ -116,10 +144,23 @@ class MetadataParts:
         )
         self.follower.config_listeners.append(lambda _config: logs.compactor.settings_altered())
 
+    def _make_channels(self) -> BrokerChannels | None:
+        if self.roles.controller is None:
+            return None
+        from ..cluster.broker_channels import BrokerChannels  # a broker alone does not pay for it
+
+        return BrokerChannels(self._options.config, self._machine, self.published)
+
+    @property
+    def serving(self) -> ControllerServing:
+        """What serves the controller of this broker to other nodes, once `load` has read the metadata."""
+        assert self._serving is not None, "this broker serves its controller to nobody, or has not read the metadata"
+        return self._serving
+
     @property
     def log(self) -> MetadataLog:
-        """The metadata log, once `load` has read it."""
-        return self.calls.opened()
+        """The metadata log of the broker that keeps it, once `load` has read it."""
+        return self.calls.kept()
 
     def load(self) -> None:
         """Read the metadata; the log directories are taken.
@@ -129,6 +170,9 @@ class MetadataParts:
             CorruptionError: The metadata log is damaged; nothing was changed.
             ConfigError: The data is another cluster's.
         """
+        if not self.roles.is_controller:
+            self._load_copy()
+            return
         options, machine, logs = self._options, self._machine, self._logs
         if not logs.lifecycle.has_found_metadata(options.config.storage):
             self._check_nothing_is_lost("no metadata log")
@@ -145,6 +189,46 @@ class MetadataParts:
         self.published.image = metadata.image
         metadata.add_listener(self._publish)  # the first: who is told after it finds the newest image there
         self.calls.log = metadata
+        if self.roles.serves_controller:
+            self._serving = ControllerServing(metadata, self.rules, machine.clock)
+
+    def _load_copy(self) -> None:
+        from ..cluster.joining import open_member  # a broker alone does not pay for it
+
+        member = self.calls.member = open_member(self._options.config, self._machine, self._logs.replicas.engines)
+        self.published.image = member.observer.image
+        member.observer.add_listener(self._publish)
+
+    @property
+    def run(self) -> Callable[..., Awaitable[None]]:
+        """What writes or follows the metadata, to be run as a task."""
+        return self.calls.member.run if self.calls.member is not None else self.log.run
+
+    async def register(self, registration: Registration) -> None:
+        """Have the controller know this broker; the metadata is here then.
+
+        Raises:
+            ConfigError: The controller of another node refuses it, or is not found.
+        """
+        if self.calls.member is not None:
+            await self.calls.member.register(registration)
+        else:
+            await self.log.register(registration)
+
+    async def go_live(self) -> None:
+        """Have clients told of this broker, whose replicas are open; a controller's own is told of already."""
+        if self.calls.member is not None:
+            await self.calls.member.go_live()
+
+    async def leave(self) -> None:
+        """Have leaders move to other brokers before this one ends."""
+        if self.calls.member is not None:
+            await self.calls.member.leave()
+
+    async def close(self) -> None:
+        """Serve what waits for the metadata log, then end it."""
+        if self.calls.log is not None:
+            await self.log.close()
 
     def _publish(self, _delta: MetadataDelta, image: MetadataImage) -> None:
         self.published.image = image
@@ -167,18 +251,24 @@ class MetadataParts:
             self._logs.lifecycle.set_strays_aside(lambda partition: is_known(image, partition))
         self.follower.open_topics()
         # Not before: a change would be followed with the configuration of the start.
-        self.log.add_listener(self.follower.changed)
-        self.log.add_listener(lambda delta, image: coordinators.metadata_changed(metadata_change(delta, image)))
+        self.calls.opened().add_listener(self.follower.changed)
+        self.calls.opened().add_listener(
+            lambda delta, image: coordinators.metadata_changed(metadata_change(delta, image))
+        )
         self._logs.log_moves.go_on()
 
     def warn_of_configs(self, *, is_internal: Callable[[str], bool]) -> None:
         """Tell of configs without effect that are set from now on."""
         warnings = ConfigWarnings(self._options.config.registry, self.published.image, is_internal=is_internal)
-        self.log.add_listener(warnings.changed)
+        self.calls.opened().add_listener(warnings.changed)
 
     def services(self) -> Iterator[tuple[str, Callable[..., Awaitable[None]]]]:
         """Iterate over what runs while the broker serves, with names."""
         yield "topic opener", self.follower.opener.run
+        if self.channels is not None:
+            yield "channels to brokers", self.channels.run
+        if self._serving is not None:
+            yield from self._serving.services()
 
 
 def is_known(image: MetadataImage, partition: TopicIdPartition) -> bool:

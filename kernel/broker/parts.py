@@ -31,7 +31,9 @@ from .request_parts import RequestParts, WaitingRequests
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
+    from ..dispatch.controller.listener import ControllerListener
     from ..machine.machine import Machine
+    from ..network.connection import FrameReceiver
     from ..types import TopicIdPartition
     from .options import BrokerOptions
 
@@ -52,6 +54,7 @@ class BrokerParts:
         logs: Storage engines, replicas, and what keeps them in order.
         metadata: The metadata log, and who follows it.
         requests: What answers.
+        listener: What answers other nodes, where the controller is here and serves them.
     """
 
     def __init__(self, options: BrokerOptions, machine: Machine) -> None:
@@ -74,6 +77,26 @@ class BrokerParts:
         self.view.producer_ids = self.requests.producer_ids
         self.view.markers, self.view.transactions = self.requests.marker_writer, self.requests.transactions
         self._add_handlers()
+        self.listener = self._make_listener()
+
+    def _make_listener(self) -> ControllerListener | None:
+        if not self.metadata.roles.serves_controller:
+            return None
+        from ..dispatch.controller.listener import ControllerListener  # a broker alone does not pay for it
+
+        return ControllerListener(
+            self.options.config,
+            self.requests.router,
+            timer=self.machine.timer,
+            calls=self.metadata.calls,
+            feed=lambda: self.metadata.serving.feed,
+            image=lambda: self.published.image,
+        )
+
+    @property
+    def receiver(self) -> FrameReceiver:
+        """Who takes the frames of all listeners."""
+        return self.requests.router if self.listener is None else self.listener.receiver
 
     def _tell_plugins_of_leader(self, partition: TopicIdPartition, leader_id: int, leader_epoch: int) -> None:
         self.options.plugins.leader_changed(self.view, partition, leader_id, leader_epoch)
@@ -107,7 +130,15 @@ class BrokerParts:
         yield from self.logs.services()
         yield from self.metadata.services()
         yield from self.requests.services()
+        if self.listener is not None:
+            yield "controller's router", self.listener.router.run
         yield "hold-up watch", partial(watch_hold_ups, self.machine.threads)
+
+    def end_waits(self) -> None:
+        """Answer requests that wait for something to happen: the broker stops."""
+        self.requests.end_waits()
+        if self.listener is not None:
+            self.metadata.serving.feed.end_waits()
 
     def tell_missing_roles(self) -> None:
         """Say, a line each, what no active plugin does: a broker comes up all the same."""

@@ -102,7 +102,9 @@ class RequestParts:
         self.sessions = FetchSessionCache(
             slots=config.get_int("max.incremental.fetch.session.cache.slots"), random_source=machine.random
         )
-        self.producer_ids = ProducerIdSource(broker_id=config.node_id, calls=metadata.calls)
+        self.producer_ids = ProducerIdSource(
+            broker_id=config.node_id, broker_epoch=lambda: metadata.calls.broker_epoch, calls=metadata.calls
+        )
         self.coordinators = CoordinatorRuntimes(
             options.plugins.coordinators(view),
             replicas=replicas,

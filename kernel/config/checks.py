@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from ..errors import ConfigError
 from .definitions.odradek import TIERED
-from .listeners import check_keys_of_one_listener, connection_limits_by_host, parse_listeners
+from .listeners import (
+    check_keys_of_one_listener,
+    connection_limits_by_host,
+    parse_controller_listeners,
+    parse_listeners,
+)
+from .roles import check_roles
 from .tier_checks import wrong_local_retention
 
 if TYPE_CHECKING:
@@ -28,15 +34,6 @@ def check_together(config: BrokerConfig) -> None:
     """
     for check in _CHECKS:
         check(config)
-
-
-def _check_roles(config: BrokerConfig) -> None:
-    if "broker" not in config.get_list("process.roles"):
-        raise ConfigError(
-            "process.roles names no broker, and a controller of its own is not built yet",
-            where=config.where("process.roles"),
-            hint="process.roles=broker,controller",
-        )
 
 
 def _check_retention(config: BrokerConfig) -> None:
@@ -154,13 +151,23 @@ def _check_local_retention(config: BrokerConfig) -> None:
             raise ConfigError(wrong, where=config.where(f"log.local.{name}"))
 
 
+def _check_heartbeats(config: BrokerConfig) -> None:
+    interval, session = "broker.heartbeat.interval.ms", "broker.session.timeout.ms"
+    if config.get_int(interval) * 2 > config.get_int(session):
+        what = f"{interval} ({config.get_int(interval)}) must be less than or equal to half of {session}"
+        hint = f"it is {config.get_int(session)}"
+        raise ConfigError(what, where=_where_of_both(config, interval, session), hint=hint)
+
+
 def _check_listeners(config: BrokerConfig) -> None:
     parse_listeners(config)
+    parse_controller_listeners(config)
     check_keys_of_one_listener(config)
 
 
 _CHECKS: Final[tuple[Callable[[BrokerConfig], None], ...]] = (
-    _check_roles,
+    check_roles,
+    _check_heartbeats,
     _check_retention,
     _check_rolling,
     _check_compaction_lag,

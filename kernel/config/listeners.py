@@ -1,8 +1,8 @@
 """Pure core: where a broker listens and what it tells clients to connect to.
 
 `listeners` names endpoints, `NAME://host:port`; `listener.security.protocol.map` says how each name is secured;
-`advertised.listeners` says how clients reach it. Listeners of the controller are known and left out: the quorum of one
-needs no socket.
+`advertised.listeners` says how clients reach it. Listeners of the controller are those that
+`controller.listener.names` names; a broker alone, which is its own controller, needs none and leaves them out.
 
 *Source:* Kafka 4.3 `KafkaConfig` and `AbstractKafkaConfig` (rules of listeners), KIP-103, KIP-631.
 """
@@ -18,6 +18,7 @@ import attrs
 from ..errors import ConfigError
 from .keys import Part
 from .registry import listener_and_key
+from .roles import parse_roles
 
 if TYPE_CHECKING:
     from .broker import BrokerConfig
@@ -26,6 +27,7 @@ PLAINTEXT: Final = "PLAINTEXT"
 SSL: Final = "SSL"
 _PROTOCOLS: Final = (PLAINTEXT, SSL, "SASL_PLAINTEXT", "SASL_SSL")
 _ENDPOINT: Final = re.compile(r"([^:/]+)://(?:\[([0-9a-zA-Z:.%_-]*)\]|([0-9a-zA-Z._%-]*)):(-?[0-9]+)")
+_PROTOCOL_MAP: Final = "listener.security.protocol.map"
 MAX_PORT: Final = 65_535
 META_ADDRESSES: Final = frozenset({"0.0.0.0", "::", "0:0:0:0:0:0:0:0"})
 
@@ -74,7 +76,7 @@ class _Endpoint:
 
 
 def parse_listeners(config: BrokerConfig) -> list[Listener]:
-    """Return the broker's listeners in the order of `listeners`; at least one.
+    """Return the broker's listeners in the order of `listeners`; none where the node is no broker.
 
     Raises:
         ConfigError: The keys of listeners are wrong or contradict each other; names the file and line.
@@ -84,6 +86,8 @@ def parse_listeners(config: BrokerConfig) -> list[Listener]:
     controllers = {name.upper() for name in config.get_list("controller.listener.names")}
     _check_distinct(endpoints, where)
     served = [endpoint for endpoint in endpoints if endpoint.name not in controllers]
+    if not served and not parse_roles(config).is_broker:
+        return []
     if not served:
         raise ConfigError("listeners names none that serves clients", where=where, hint="PLAINTEXT://127.0.0.1:9092")
     advertised = _advertised(config, served, controllers)
@@ -93,6 +97,48 @@ def parse_listeners(config: BrokerConfig) -> list[Listener]:
     ]
     _check_inter_broker(config, [listener.name for listener in listeners if listener.is_advertised])
     return listeners
+
+
+def parse_controller_listeners(config: BrokerConfig) -> list[Listener]:
+    """Return the listeners of the controller that this node serves: none of a broker alone, or of one that has none.
+
+    Raises:
+        ConfigError: The keys of listeners are wrong or contradict each other.
+    """
+    if not parse_roles(config).serves_controller:
+        return []
+    names = {name.upper() for name in config.get_list("controller.listener.names")}
+    return [
+        Listener(each.name, each.host, each.port, controller_protocol(config, each.name), each.host, each.port)
+        for each in _endpoints(config, "listeners")
+        if each.name in names
+    ]
+
+
+def controller_protocol(config: BrokerConfig, name: str) -> str:
+    """Return how a listener of the controller is secured: in the clear where nothing is said, as in Kafka.
+
+    Raises:
+        ConfigError: By a protocol that is not built.
+    """
+    protocols = _protocols(config)
+    if not config.is_set(_PROTOCOL_MAP):
+        protocols.setdefault(name.upper(), PLAINTEXT)
+    return _protocol_of(name.upper(), protocols, config.where("listeners"))
+
+
+def inter_broker_listener(config: BrokerConfig) -> str:
+    """Return the name of the listener by which brokers reach each other.
+
+    It is `inter.broker.listener.name`, or else the listener that is named as `security.inter.broker.protocol`; where
+    neither is set and there is none of that name, the first.
+    """
+    names = [listener.name for listener in parse_listeners(config) if listener.is_advertised]
+    chosen = config.get_text("inter.broker.listener.name").upper()
+    if chosen:
+        return chosen
+    protocol = config.get_text("security.inter.broker.protocol")
+    return protocol if protocol in names or not names else names[0]
 
 
 def _listener(
@@ -173,7 +219,7 @@ def _advertised(
 
 
 def _protocols(config: BrokerConfig) -> dict[str, str]:
-    key = "listener.security.protocol.map"
+    key = _PROTOCOL_MAP
     where = config.where(key)
     protocols: dict[str, str] = {}
     for entry in config.get_text(key).split(","):
@@ -190,7 +236,7 @@ def _protocols(config: BrokerConfig) -> dict[str, str]:
 def _protocol_of(name: str, protocols: dict[str, str], where: str) -> str:
     protocol = protocols.get(name)
     if protocol is None:
-        hint = f"add {name}:PLAINTEXT to listener.security.protocol.map"
+        hint = f"add {name}:PLAINTEXT to {_PROTOCOL_MAP}"
         raise ConfigError(f"no security protocol is defined for listener {name}", where=where, hint=hint)
     if protocol.startswith("SASL_"):
         what = f"listener {name} is secured by {protocol}, and SASL is not built yet"

@@ -9,6 +9,9 @@
 | `isr_changes` | Pure core: which replicas are in sync, as leaders ask |
 | `directory_changes` | Pure core: in which log directory each replica lies, as the brokers tell it |
 | `placement`, `replica_assignment`, `rules` | Pure core: planners, collaborators |
+| `broker_requests`, `broker_sessions` | Pure core: registrations and heartbeats of brokers; who is heard of |
+| `opening` | Shell: the metadata log is opened: in which storage, under which election |
+| `serving`, `metadata_feed`, `session_watch` | Shell: for other nodes: what is committed; who is fenced for silence |
 | `metadata_log`, `local_log`, `snapshots` | Shell: group commit, the log on disk with its quorum of one, snapshots |
 | `volatile_log` | Pure core: the log in memory, where no plugin offers a storage |
 """

@@ -90,7 +90,7 @@ def register_broker(image: MetadataImage, rules: ControllerRules, registration: 
     _check_features(image, registration)
     known = image.brokers.get(registration.broker_id)
     restarted = known is not None and known.incarnation_id != registration.incarnation_id
-    if known is not None and restarted and not known.is_fenced and registration.broker_id != rules.node_id:
+    if known is not None and restarted and registration.broker_id != rules.node_id and _may_live(known, rules):
         raise KafkaError(
             ErrorCode.DUPLICATE_BROKER_REGISTRATION,
             f"Another broker is registered with that broker id. If the broker {registration.broker_id} was restarted, "
@@ -127,6 +127,29 @@ def _check_features(image: MetadataImage, registration: Registration) -> None:
         )
 
 
+def _may_live(known: BrokerImage, rules: ControllerRules) -> bool:
+    """Return whether the process of a registration may still be there; one that is not fenced may, until it is over."""
+    sessions = rules.sessions
+    is_over = sessions.is_over(known.broker_id, known.broker_epoch)
+    return sessions.is_valid(known.broker_id, known.broker_epoch) if known.is_fenced else not is_over
+
+
+def find_broker(image: MetadataImage, broker_id: int, broker_epoch: int) -> BrokerImage:
+    """Return the broker whose registration has this epoch.
+
+    Raises:
+        KafkaError: BROKER_ID_NOT_REGISTERED or STALE_BROKER_EPOCH.
+    """
+    known = image.brokers.get(broker_id)
+    if known is None:
+        raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker_id} is not currently registered")
+    if known.broker_epoch != broker_epoch:
+        raise KafkaError(
+            ErrorCode.STALE_BROKER_EPOCH, f"Expected broker epoch {broker_epoch}, but found {known.broker_epoch}"
+        )
+    return known
+
+
 def change_broker(
     image: MetadataImage, rules: ControllerRules, broker_id: int, broker_epoch: int, *, fence: bool, shutdown: bool
 ) -> Steps[None]:
@@ -143,13 +166,7 @@ def change_broker(
     Raises:
         KafkaError: BROKER_ID_NOT_REGISTERED or STALE_BROKER_EPOCH.
     """
-    known = image.brokers.get(broker_id)
-    if known is None:
-        raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker_id} is not currently registered")
-    if known.broker_epoch != broker_epoch:
-        raise KafkaError(
-            ErrorCode.STALE_BROKER_EPOCH, f"Expected broker epoch {broker_epoch}, but found {known.broker_epoch}"
-        )
+    known = find_broker(image, broker_id, broker_epoch)
     changed = attrs.evolve(known, is_fenced=fence, in_controlled_shutdown=shutdown)
     if changed == known:
         return CoordinatorResult((), None)
@@ -175,6 +192,7 @@ def unregister_broker(
             ),
         )
     records = yield from broker_gone(image, rules, request.broker_id, ElectionReason.OFFLINE)
+    rules.sessions.forget(request.broker_id)
     records.append(RemoveBrokerRecord(broker_id=request.broker_id))
     return CoordinatorResult(records, UnregisterBrokerResponse(error_message=None))
 
@@ -182,11 +200,15 @@ def unregister_broker(
 def allocate_producer_ids(
     image: MetadataImage, rules: ControllerRules, request: AllocateProducerIdsRequest
 ) -> CoordinatorResult[MetadataRecord, AllocateProducerIdsResponse]:
-    """Give a broker the next block of producer ids; ids of a block that a crash left unused are lost."""
-    broker, first = image.brokers.get(request.broker_id), image.next_producer_id
+    """Give a broker the next block of producer ids; ids of a block that a crash left unused are lost.
+
+    Raises:
+        KafkaError: BROKER_ID_NOT_REGISTERED or STALE_BROKER_EPOCH.
+    """
+    broker, first = find_broker(image, request.broker_id, request.broker_epoch), image.next_producer_id
     record = ProducerIdsRecord(
         broker_id=request.broker_id,
-        broker_epoch=broker.broker_epoch if broker is not None else -1,
+        broker_epoch=broker.broker_epoch,
         next_producer_id=first + PRODUCER_IDS_BLOCK,
     )
     answer = AllocateProducerIdsResponse(producer_id_start=first, producer_id_len=PRODUCER_IDS_BLOCK)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..metadata.image_builder import ImageBuilder
-from . import adoption, brokers
+from . import adoption, broker_requests, brokers
 from .operations import OPERATIONS
 
 if TYPE_CHECKING:
@@ -79,6 +79,10 @@ class Controller:
     def change_broker(self, broker_id: int, broker_epoch: int, *, fence: bool, shutdown: bool = False) -> Steps[None]:
         """Fence or unfence a broker, or begin its controlled shutdown; see `brokers.change_broker`."""
         return brokers.change_broker(self.image, self._rules, broker_id, broker_epoch, fence=fence, shutdown=shutdown)
+
+    def fence_overdue(self) -> Steps[list[int]]:
+        """Fence a broker whose session is over; see `broker_requests.fence_overdue`."""
+        return broker_requests.fence_overdue(self.image, self._rules)
 
     def reserve_producer_ids(self, end: int) -> CoordinatorResult[MetadataRecord, None]:
         """Let no broker give out the producer ids below `end`; see `brokers.reserve_producer_ids`."""

@@ -20,6 +20,7 @@ from ..wire.messages.api_73_assign_replicas_to_dirs import (
     ResponsePartitionData,
     ResponseTopicData,
 )
+from .brokers import find_broker
 from .partition_changes import with_epochs
 
 if TYPE_CHECKING:
@@ -35,7 +36,12 @@ if TYPE_CHECKING:
 def assign_replicas_to_dirs(
     image: MetadataImage, rules: ControllerRules, request: AssignReplicasToDirsRequest
 ) -> Steps[AssignReplicasToDirsResponse]:
-    """Take note of the directories of a broker's replicas; each partition is answered for itself."""
+    """Take note of the directories of a broker's replicas; each partition is answered for itself.
+
+    Raises:
+        KafkaError: BROKER_ID_NOT_REGISTERED or STALE_BROKER_EPOCH.
+    """
+    find_broker(image, request.broker_id, request.broker_epoch)
     records: list[MetadataRecord] = []
     answers = []
     for directory in request.directories:

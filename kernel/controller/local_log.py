@@ -81,6 +81,14 @@ class ReplicatedLog(Protocol):
         """Give up whole segments below `offset`."""
         ...
 
+    def batches(self, start_offset: int, end_offset: int, max_bytes: int) -> bytes:
+        """Return whole batches of `[start_offset, end_offset)`, at least one, as they stand in the log."""
+        ...
+
+    def end_of_epoch(self, epoch: int) -> tuple[int, int]:
+        """Return the largest epoch at most `epoch` that the log knows, and where its records end."""
+        ...
+
 
 @attrs.frozen(eq=False)
 class _CommittingFlush:
@@ -213,19 +221,7 @@ class LocalLog:
         Raises:
             CorruptionError: A batch is damaged or missing.
         """
-        next_offset = start_offset
-        for batch in self._log.batches(start_offset):
-            header = read_header(batch)
-            if header.base_offset > next_offset or not is_crc_valid(batch, 0, header):
-                raise CorruptionError(f"{self.directory}: the record batch at offset {next_offset} is damaged or gone")
-            next_offset = header.next_offset
-            if header.is_control:
-                continue
-            for record in read_batch(batch, 0, header):
-                if record.offset >= start_offset:
-                    yield LoggedRecord(record.offset, header.partition_leader_epoch, bytes(record.value or b""))
-        if next_offset < self.end_offset:
-            raise CorruptionError(f"{self.directory}: the records from offset {next_offset} on are gone")
+        return logged_records(self._log, start_offset)
 
     def drop_below(self, offset: int) -> None:
         """Give up whole segments below `offset`.
@@ -236,3 +232,49 @@ class LocalLog:
         self._log.roll()
         self._log.advance_log_start(offset)
         self._log.delete_segments_below(offset)
+
+    def batches(self, start_offset: int, end_offset: int, max_bytes: int) -> bytes:
+        """Return whole batches of `[start_offset, end_offset)`, at least one, as they stand in the log.
+
+        Raises:
+            StorageError: The disk is failing.
+        """
+        return joined_batches(self._log, start_offset, end_offset, max_bytes)
+
+    def end_of_epoch(self, epoch: int) -> tuple[int, int]:
+        """Return the largest epoch at most `epoch` that the log knows, and where its records end."""
+        found = self._log.end_offset_for_epoch(epoch)
+        return found.leader_epoch, found.end_offset
+
+
+def joined_batches(log: PartitionLog, start_offset: int, end_offset: int, max_bytes: int) -> bytes:
+    """Return whole batches of a log from the one that holds `start_offset` on, at least one where there is any."""
+    parts: list[bytes] = []
+    size_bytes = 0
+    for batch in log.batches(start_offset, end_offset):
+        if parts and size_bytes + len(batch) > max_bytes:
+            break
+        parts.append(bytes(batch))
+        size_bytes += len(batch)
+    return b"".join(parts)
+
+
+def logged_records(log: PartitionLog, start_offset: int) -> Iterator[LoggedRecord]:
+    """Iterate over the records of a metadata log from `start_offset` on.
+
+    Raises:
+        CorruptionError: A batch is damaged or missing.
+    """
+    next_offset = start_offset
+    for batch in log.batches(start_offset):
+        header = read_header(batch)
+        if header.base_offset > next_offset or not is_crc_valid(batch, 0, header):
+            raise CorruptionError(f"{log.directory}: the record batch at offset {next_offset} is damaged or gone")
+        next_offset = header.next_offset
+        if header.is_control:
+            continue
+        for record in read_batch(batch, 0, header):
+            if record.offset >= start_offset:
+                yield LoggedRecord(record.offset, header.partition_leader_epoch, bytes(record.value or b""))
+    if next_offset < log.log_end_offset:
+        raise CorruptionError(f"{log.directory}: the records from offset {next_offset} on are gone")

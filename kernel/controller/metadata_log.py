@@ -32,6 +32,7 @@ from ..errors import ConfigError, CorruptionError, ErrorCode, KafkaError, Storag
 from ..machine.turnstile import Slices
 from ..metadata.features import supported_ranges, unreadable_feature
 from ..metadata.image import MetadataImage
+from ..metadata.image_listeners import ImageListeners
 from ..metadata.records import FormatRecord, decode_record, encode_record
 from ..types import id_text
 from .controller import Controller
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from ..machine.clock import Clock
     from ..machine.files import Files
     from ..machine.threads import Workers
-    from ..metadata.image import MetadataDelta
+    from ..metadata.image_listeners import MetadataListener
     from ..metadata.records import MetadataRecord
     from ..wire.message import Message
     from .brokers import Registration
@@ -55,12 +56,6 @@ R = TypeVar("R")
 
 Operation: TypeAlias = "Callable[[Controller, int], CoordinatorResult[MetadataRecord, R] | Steps[R]]"
 """An operation: takes the controller and the wall clock in milliseconds. Must be pure; it runs on the log's task."""
-
-MetadataListener: TypeAlias = "Callable[[MetadataDelta, MetadataImage], Generator[None, None, None] | None]"
-"""Told of every new image, in order, before the operations that made it are answered. Must not block or raise.
-
-One that may have much to do returns it as steps.
-"""
 
 log = logging.getLogger(__name__)
 
@@ -142,7 +137,7 @@ class MetadataLog:
         self._store = None if log.directory is None else SnapshotStore(directory=log.directory, files=files)
         self._controller = Controller(image=MetadataImage(), rules=rules)
         self._image = self._controller.image
-        self._listeners: list[MetadataListener] = []
+        self._listeners = ImageListeners()
         self._send: trio.MemorySendChannel[_Submission[Any]]
         self._send, self._receive = trio.open_memory_channel[_Submission[Any]](WAITING_OPERATIONS_MAX)
         self._failure: Exception | None = None
@@ -175,9 +170,19 @@ class MetadataLog:
         """The epoch in which this controller leads."""
         return self._log.leader_epoch
 
+    @property
+    def replicated(self) -> ReplicatedLog:
+        """The log itself, for who reads what is committed of it."""
+        return self._log
+
+    @property
+    def snapshots(self) -> SnapshotStore | None:
+        """Its snapshots; None without a disk."""
+        return self._store
+
     def add_listener(self, listener: MetadataListener) -> None:
         """Tell `listener` of every image from now on; what is there already it finds in `image`."""
-        self._listeners.append(listener)
+        self._listeners.add(listener)
 
     # -------------------------------------------------------------------------------------------------------- loading
 
@@ -375,13 +380,7 @@ class MetadataLog:
     async def _publish(self) -> None:
         """Have the listeners follow. Cancelled: all the same, as what is committed is so; they wait for nobody."""
         self._image = self._controller.image
-        delta = self._controller.take_delta()
-        slices = Slices(STEPS_PER_SLICE)
-        with trio.CancelScope(shield=True):
-            for listener in self._listeners:
-                steps = listener(delta, self._image)
-                if steps is not None:
-                    await slices.run(steps)
+        await self._listeners.publish(self._controller.take_delta(), self._image, Slices(STEPS_PER_SLICE))
 
     # ------------------------------------------------------------------------------------------------------ snapshots
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from .broker_requests import broker_heartbeat, broker_registration
 from .brokers import allocate_producer_ids, unregister_broker
 from .config_changes import alter_configs, incremental_alter_configs
 from .directory_changes import assign_replicas_to_dirs
@@ -41,6 +42,8 @@ OPERATIONS: Final[Mapping[int, Decide]] = {
     45: alter_partition_reassignments,
     56: alter_partition,
     57: update_features,
+    62: broker_registration,
+    63: broker_heartbeat,
     64: unregister_broker,
     67: allocate_producer_ids,
     73: assign_replicas_to_dirs,

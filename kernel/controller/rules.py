@@ -9,6 +9,7 @@ import attrs
 from ..errors import ErrorCode, KafkaError
 from ..metadata.image import ResourceType
 from ..types import ZERO_ID
+from .broker_sessions import BrokerSessions
 
 if TYPE_CHECKING:
     import random
@@ -40,6 +41,7 @@ class ControllerRules:
         random: Where placements begin.
         internal_topics: Of coordinators: they are created with the cleanup policy they need, enabled or not.
         has_storage: Whether some plugin offers one.
+        sessions: When brokers were heard of last.
     """
 
     node_id: int
@@ -49,6 +51,7 @@ class ControllerRules:
     random: random.Random
     internal_topics: Set[str] = frozenset()
     has_storage: bool = True
+    sessions: BrokerSessions = attrs.field(factory=BrokerSessions)
 
     def config_at(self, image: MetadataImage) -> BrokerConfig:
         """Return the node's configuration with the dynamic layers of an image."""

@@ -163,6 +163,36 @@ class SnapshotStore:
                 return image, problem
         return None, problem
 
+    def read_part(self, identifier: SnapshotId, position: int, max_bytes: int) -> tuple[int, bytes] | None:
+        """Return a snapshot's size and a part of its bytes; None when it is not there. Blocks.
+
+        Raises:
+            StorageError: It cannot be read.
+        """
+        path = self._directory / identifier.file_name
+        try:
+            data = read_file(self._files, path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise disk_error(error, "read", path) from error
+        return len(data), data[position : position + max_bytes]
+
+    def keep(self, identifier: SnapshotId, data: bytes) -> MetadataImage:
+        """Keep a snapshot that came from the controller, and return what it says; durable on return. Blocks.
+
+        Raises:
+            CorruptionError: It is damaged; nothing was kept.
+            StorageError: It is of a newer format, or the disk is full or failing.
+        """
+        path = self._directory / identifier.file_name
+        image = decode_snapshot(data, path, identifier)
+        try:
+            replace_file(self._files, path, data, is_durable=True)
+        except OSError as error:
+            raise disk_error(error, "write", path) from error
+        return image
+
     def write(self, image: MetadataImage, now_ms: int) -> SnapshotId:
         """Write a snapshot, whole or not at all; durable on return. Blocks.
 

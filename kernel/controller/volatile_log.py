@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..records.builder import BatchBuilder
 from .local_log import FIRST_EPOCH, LoggedRecord
 
 if TYPE_CHECKING:
@@ -75,3 +76,16 @@ class VolatileLog:
 
     def drop_below(self, offset: int) -> None:
         """Keep all: without a disk there are no snapshots that would stand for what is dropped."""
+
+    def batches(self, start_offset: int, end_offset: int, max_bytes: int) -> bytes:
+        """Return the records of `[start_offset, end_offset)` as one batch: there is no log in which they stand."""
+        builder = BatchBuilder(base_offset=start_offset, partition_leader_epoch=FIRST_EPOCH)
+        for value in self._values[start_offset:end_offset]:
+            builder.append(None, value, timestamp=0)
+            if builder.size_bytes >= max_bytes:
+                break
+        return bytes(builder.build())
+
+    def end_of_epoch(self, epoch: int) -> tuple[int, int]:
+        """Return the only epoch, and where the log ends."""
+        return (FIRST_EPOCH, self.end_offset) if epoch >= FIRST_EPOCH else (-1, -1)

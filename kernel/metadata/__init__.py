@@ -9,6 +9,9 @@
 | `topic_maker` | Shell: makes topics that somebody asked for without creating them |
 | `controller_calls` | Pure core: how anything asks the controller, here or elsewhere |
 | `election_answers` | Pure core: answers that controller and brokers give |
+| `feed_view` | Pure core: the committed log, as who answers its followers sees it |
+| `image_difference` | Pure core: what lies between two images |
+| `image_listeners` | Shell: who is told of every new image |
 | `published_image` | Pure core: the newest image and configuration, for all who read |
 | `cluster_view` | Shell: the newest image, as coordinators see it |
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..config.listeners import connection_limits_by_host, parse_listeners
+from ..config.listeners import connection_limits_by_host, parse_controller_listeners, parse_listeners
 from .settings import ClientAuth, ListenerSettings, LoopKind, NetworkSettings, SecurityProtocol, TlsSettings
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def network_settings(config: BrokerConfig) -> NetworkSettings:
                 security_protocol=SecurityProtocol(listener.security_protocol),
                 tls=_tls(config, listener.name) if listener.security_protocol == "SSL" else None,
             )
-            for listener in parse_listeners(config)
+            for listener in (*parse_listeners(config), *parse_controller_listeners(config))
         ),
         loop=LoopKind(config.get_text("odradek.network.loop")),
         connections_max=config.get_int("max.connections"),

@@ -241,7 +241,7 @@ def test_a_wrong_file_is_refused_with_its_line(tmp_path: Path, text: str) -> Non
         ("num.partitions=", "Not a number of type INT"),
         ("acks=all", "unknown broker key 'acks'"),
         ("log.cleaner.enable=maybe", "Expected value to be either true or false"),
-        ("process.roles=controller", "process.roles names no broker"),
+        ("process.roles=controller", "process.roles=controller needs to know the controller"),
         ("log.retention.hours=0", "must be unlimited (-1)"),
         ("queued.max.request.bytes=5", "must be -1 or at least socket.request.max.bytes"),
         ("max.connections.per.ip=0", "can be 0 only where"),

@@ -90,6 +90,9 @@ class DrivenController:
     def keep(self, record: MetadataRecord, metadata_version: int) -> None:
         """Take note of a record that is written at this level."""
 
+    def epoch_of(self, broker_id: int) -> int:
+        return self.image.brokers[broker_id].broker_epoch
+
     def register(self, wanted: Registration) -> int:
         """Register a broker and let it serve."""
         epoch = self.apply(self.controller.register_broker(wanted))

@@ -54,7 +54,9 @@ def test_producer_ids_that_logs_from_elsewhere_know_are_given_to_nobody() -> Non
     driven.apply(driven.controller.reserve_producer_ids(4711))
     driven.apply(driven.controller.reserve_producer_ids(3))
 
-    answer = driven.apply(driven.controller.decide(AllocateProducerIdsRequest(broker_id=1)))
+    answer = driven.apply(
+        driven.controller.decide(AllocateProducerIdsRequest(broker_id=1, broker_epoch=driven.epoch_of(1)))
+    )
     assert answer.producer_id_start == 4711
 
 

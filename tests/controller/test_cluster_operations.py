@@ -144,7 +144,9 @@ def test_an_unregistered_broker_is_forgotten_and_leads_nothing() -> None:
 
 def test_blocks_of_producer_ids_never_overlap() -> None:
     driven = three_brokers()
-    requests = [AllocateProducerIdsRequest(broker_id=broker) for broker in (1, 2, 1)]
+    requests = [
+        AllocateProducerIdsRequest(broker_id=broker, broker_epoch=driven.epoch_of(broker)) for broker in (1, 2, 1)
+    ]
     blocks = [driven.apply(driven.controller.decide(request)) for request in requests]
 
     assert [(block.producer_id_start, block.producer_id_len) for block in blocks] == [

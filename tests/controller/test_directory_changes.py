@@ -27,7 +27,7 @@ def test_a_brokers_replica_moves_and_nothing_else_changes() -> None:
     driven = two_brokers()
     before = driven.image.topics_by_name["t"]
     here, other = NEW_ID(), directory_of(driven.image, before.topic_id, 0, 2)
-    driven.apply(driven.controller.decide(directories_request(1, {(before.topic_id, 0): here})))
+    driven.apply(driven.controller.decide(directories_request(1, driven.epoch_of(1), {(before.topic_id, 0): here})))
     after = driven.image.topics_by_name["t"]
 
     assert after.directories[0] == (here, other)
@@ -43,7 +43,7 @@ def test_what_is_known_already_or_gone_or_anothers_makes_no_record() -> None:
     told = {(topic_id, 0): known, (others, 0): NEW_ID(), (topic_id, 7): NEW_ID(), (NEW_ID(), 0): NEW_ID()}
 
     count = len(driven.records)
-    answer = driven.apply(driven.controller.decide(directories_request(1, told)))
+    answer = driven.apply(driven.controller.decide(directories_request(1, driven.epoch_of(1), told)))
 
     assert len(driven.records) == count
     assert Counter(

@@ -23,6 +23,8 @@ READERS = {
     "kernel/broker/log_parts.py": HANDED_ON,
     "kernel/cleanup/compactor.py": COMPARES,
     "kernel/cleanup/retention.py": COMPARES,
+    "kernel/cluster/metadata_observer.py": STAMPS,
+    "kernel/controller/metadata_feed.py": TELLS,
     "kernel/controller/metadata_log.py": STAMPS,
     "kernel/coordinator/hosted_shard.py": STAMPS,
     "kernel/dispatch/handlers/api_00_produce.py": STAMPS,

@@ -35,9 +35,9 @@ _ROWS: Final[tuple[Row, ...]] = (
         Part.METADATA,
     ),
     ("node.id", INT, 1, NOT_NEGATIVE, HIGH, READ_ONLY, Part.METADATA),
-    ("initial.broker.registration.timeout.ms", INT, 60000, None, MEDIUM, READ_ONLY, Part.CLUSTER),
-    ("broker.heartbeat.interval.ms", INT, 2000, None, MEDIUM, READ_ONLY, Part.CLUSTER),
-    ("broker.session.timeout.ms", INT, 9000, None, MEDIUM, READ_ONLY, Part.CLUSTER),
+    ("initial.broker.registration.timeout.ms", INT, 60000, None, MEDIUM, READ_ONLY, Part.MEMBERSHIP),
+    ("broker.heartbeat.interval.ms", INT, 2000, None, MEDIUM, READ_ONLY, Part.MEMBERSHIP),
+    ("broker.session.timeout.ms", INT, 9000, None, MEDIUM, READ_ONLY, Part.MEMBERSHIP),
     ("controller.listener.names", LIST, (), SOME_LIST, HIGH, READ_ONLY, Part.METADATA),
     ("sasl.mechanism.controller.protocol", STRING, "GSSAPI", None, HIGH, READ_ONLY, Part.SECURITY),
     ("controller.performance.sample.period.ms", LONG, 60000, AtLeast(100), MEDIUM, READ_ONLY, Part.INTERNAL),
@@ -58,7 +58,7 @@ _ROWS: Final[tuple[Row, ...]] = (
 
 _DOCS: Final = """
 process.roles
-    What this process is: `broker`, `controller` or both. The broker here is always its own controller.
+    What this process is: `broker`, `controller` or both. Without voters a broker is its own controller.
 
 node.id
     This broker's number in the cluster.

@@ -11,25 +11,25 @@ if TYPE_CHECKING:
     from ..keys import ConfigKey, Row
 
 _ROWS: Final[tuple[Row, ...]] = (
-    ("controller.quorum.voters", LIST, (), VOTERS, HIGH, READ_ONLY, Part.CLUSTER),
-    ("controller.quorum.bootstrap.servers", LIST, (), SERVERS, HIGH, READ_ONLY, Part.CLUSTER),
+    ("controller.quorum.voters", LIST, (), VOTERS, HIGH, READ_ONLY, Part.MEMBERSHIP),
+    ("controller.quorum.bootstrap.servers", LIST, (), SERVERS, HIGH, READ_ONLY, Part.MEMBERSHIP),
     ("controller.quorum.election.timeout.ms", INT, 1000, NOT_NEGATIVE, HIGH, READ_ONLY, Part.CLUSTER),
     ("controller.quorum.fetch.timeout.ms", INT, 2000, NOT_NEGATIVE, HIGH, READ_ONLY, Part.CLUSTER),
     ("controller.quorum.election.backoff.max.ms", INT, 1000, NOT_NEGATIVE, HIGH, READ_ONLY, Part.CLUSTER),
     ("controller.quorum.append.linger.ms", INT, 25, NOT_NEGATIVE, MEDIUM, READ_ONLY, Part.CLUSTER),
-    ("controller.quorum.request.timeout.ms", INT, 2000, NOT_NEGATIVE, MEDIUM, READ_ONLY, Part.CLUSTER),
-    ("controller.quorum.retry.backoff.ms", INT, 20, NOT_NEGATIVE, LOW, READ_ONLY, Part.CLUSTER),
+    ("controller.quorum.request.timeout.ms", INT, 2000, NOT_NEGATIVE, MEDIUM, READ_ONLY, Part.MEMBERSHIP),
+    ("controller.quorum.retry.backoff.ms", INT, 20, NOT_NEGATIVE, LOW, READ_ONLY, Part.MEMBERSHIP),
     ("controller.quorum.auto.join.enable", BOOLEAN, False, None, LOW, READ_ONLY, Part.CLUSTER),
-    ("controller.quorum.fetch.snapshot.max.bytes", INT, 1_048_576, POSITIVE, LOW, READ_ONLY, Part.CLUSTER),
-    ("controller.quorum.fetch.max.bytes", INT, 1_048_576, POSITIVE, LOW, READ_ONLY, Part.CLUSTER),
+    ("controller.quorum.fetch.snapshot.max.bytes", INT, 1_048_576, POSITIVE, LOW, READ_ONLY, Part.MEMBERSHIP),
+    ("controller.quorum.fetch.max.bytes", INT, 1_048_576, POSITIVE, LOW, READ_ONLY, Part.MEMBERSHIP),
 )
 
 _DOCS: Final = """
 controller.quorum.voters
-    The voters of the metadata quorum, fixed: `id@host:port`, separated by commas.
+    The voter of the metadata quorum, `id@host:port`, which keeps everybody's metadata. Several are not built yet.
 
 controller.quorum.bootstrap.servers
-    Where to find the metadata quorum: `host:port`, separated by commas.
+    Where to find the controller, `host:port`, where `controller.quorum.voters` is not set.
 
 controller.quorum.election.timeout.ms
     How long a voter waits for a leader before it stands for election.

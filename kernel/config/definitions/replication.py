@@ -38,9 +38,9 @@ _ROWS: Final[tuple[Row, ...]] = (
         OneOf(("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")),
         MEDIUM,
         READ_ONLY,
-        Part.CLUSTER,
+        Part.MEMBERSHIP,
     ),
-    ("inter.broker.listener.name", STRING, None, None, MEDIUM, READ_ONLY, Part.CLUSTER),
+    ("inter.broker.listener.name", STRING, None, None, MEDIUM, READ_ONLY, Part.MEMBERSHIP),
     ("replica.selector.class", STRING, None, None, MEDIUM, READ_ONLY, Part.CLUSTER),
     ("follower.fetch.last.tiered.offset.enable", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, Part.CLUSTER),
 )

@@ -38,7 +38,7 @@ _ROWS: Final[tuple[Row, ...]] = (
     ("authorizer.class.name", STRING, "", None, LOW, READ_ONLY, Part.SECURITY),
     ("early.start.listeners", LIST, None, ANY_LIST, HIGH, READ_ONLY, Part.SECURITY),
     ("broker.rack", STRING, None, None, MEDIUM, READ_ONLY, Part.METADATA),
-    ("controlled.shutdown.enable", BOOLEAN, True, None, MEDIUM, READ_ONLY, Part.CLUSTER),
+    ("controlled.shutdown.enable", BOOLEAN, True, None, MEDIUM, READ_ONLY, Part.MEMBERSHIP),
     ("delete.topic.enable", BOOLEAN, True, None, HIGH, READ_ONLY, Part.TOPICS),
     (
         "compression.type",

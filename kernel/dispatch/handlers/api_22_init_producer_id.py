@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from ...errors import ErrorCode
+from ...errors import ErrorCode, KafkaError, error_code
 from ...types import NO_EPOCH, NO_PRODUCER_ID
 from ...wire.messages.api_22_init_producer_id import InitProducerIdResponse
 from ...wire.messages.api_67_allocate_producer_ids import AllocateProducerIdsRequest
@@ -31,9 +31,10 @@ FIRST_EPOCH: Final = 0
 class ProducerIdSource:
     """Gives out producer ids that no other producer of the cluster has. Safe to use from many tasks."""
 
-    def __init__(self, *, broker_id: int, calls: ControllerCalls) -> None:
+    def __init__(self, *, broker_id: int, broker_epoch: Callable[[], int], calls: ControllerCalls) -> None:
         """Make a source without a block; the first id fetches one."""
         self._broker_id = broker_id
+        self._broker_epoch = broker_epoch
         self._calls = calls
         self._next_id = 0
         self._end = 0
@@ -51,7 +52,10 @@ class ProducerIdSource:
         while self._next_id >= self._end:
             async with self._lock:
                 if self._next_id >= self._end:
-                    block = await self._calls.ask(AllocateProducerIdsRequest(broker_id=self._broker_id))
+                    request = AllocateProducerIdsRequest(broker_id=self._broker_id, broker_epoch=self._broker_epoch())
+                    block = await self._calls.ask(request)
+                    if block.error_code:
+                        raise KafkaError(error_code(block.error_code), "the controller gives no producer ids")
                     self._next_id = block.producer_id_start
                     self._end = block.producer_id_start + block.producer_id_len
         self._next_id += 1

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .world import World
 
 PORT: Final = 9092
+CONTROLLER_PORT: Final = 9093
 DATA_DIR: Final = Path("/data")
 BROKER_SETTINGS: Final[Mapping[str, str]] = {
     "group.initial.rebalance.delay.ms": "0",
@@ -138,6 +139,22 @@ class Cluster:
         own = {"node.id": str(node_id), "listeners": f"PLAINTEXT://{host.name}:{PORT}"}
         self.brokers[node_id] = BrokerHost(self, host, {**BROKER_SETTINGS, **own, **settings})
         return self.brokers[node_id]
+
+    def add_brokers(self, count: int, settings: Mapping[str, str]) -> list[BrokerHost]:
+        """Add hosts of one cluster, whose first broker is its controller, too.
+
+        Args:
+            count: How many, >= 2; there are no others.
+            settings: Kafka's broker keys, over `BROKER_SETTINGS`.
+        """
+        assert not self.brokers, "the first broker is the controller of all"
+        voter = f"broker-1:{CONTROLLER_PORT}"
+        common = {"controller.listener.names": "CONTROLLER", "controller.quorum.voters": f"1@{voter}", **settings}
+        first = f"PLAINTEXT://broker-1:{PORT},CONTROLLER://{voter}"
+        self.add_broker({"process.roles": "broker,controller", "listeners": first, **common})
+        for _ in range(count - 1):
+            self.add_broker({"process.roles": "broker", **common})
+        return list(self.brokers.values())
 
     @property
     def bootstrap(self) -> str:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Final
 from ..config.topic import TopicConfig
 from ..contracts.election import ElectionContext
 from ..contracts.storage import LogConfig
-from ..controller.local_log import LocalLog
-from ..controller.metadata_log import MetadataLog, SnapshotSettings
-from ..controller.snapshots import newest_snapshot_end
-from ..controller.volatile_log import VolatileLog
 from ..errors import CorruptionError, StorageError
 from ..machine.files import disk_error
 from ..machine.threads import Workers
 from ..plugin_system.manager import choose_offer
 from ..types import METADATA_TOPIC, METADATA_TOPIC_ID, TopicIdPartition
+from .local_log import LocalLog
+from .metadata_log import MetadataLog, SnapshotSettings
+from .snapshots import newest_snapshot_end
+from .volatile_log import VolatileLog
 
 if TYPE_CHECKING:
     import random
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from ..config.broker import BrokerConfig
     from ..contracts.election import ElectionFactory
     from ..contracts.storage import PartitionLog, StorageEngine
-    from ..controller.local_log import ReplicatedLog
-    from ..controller.rules import ControllerRules
     from ..machine.files import Files
     from ..machine.machine import Machine
+    from .local_log import ReplicatedLog
+    from .rules import ControllerRules
 
 _log = logging.getLogger(__name__)
 
@@ -84,6 +84,20 @@ def load_metadata_log(
         raise CorruptionError(f"{error}; {METADATA_IS_DAMAGED}") from error
     _tell_of_another_place(opened, config)
     return metadata
+
+
+def open_copy(config: BrokerConfig, engines: Mapping[str, StorageEngine]) -> tuple[PartitionLog, str]:
+    """Open the copy of another node's metadata log, and return it with the cluster's id.
+
+    Raises:
+        StorageError: Its directory cannot be used.
+        PluginError: No plugin offers a storage for it.
+    """
+    engine = choose_offer(engines, config.storage, "storage", "odradek.storage")
+    partition = TopicIdPartition(METADATA_TOPIC_ID, METADATA_TOPIC, 0)
+    opened = engine.open_log(partition, metadata_log_config(config), log_dir=config.metadata_log_dir)
+    _tell_of_another_place(opened, config)
+    return opened, engine.cluster_id
 
 
 def _metadata_log(

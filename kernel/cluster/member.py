@@ -1,0 +1,301 @@
+"""Shell: a broker as a member of a cluster whose controller is another node.
+
+    register    the metadata is here as far as the controller had it; the controller knows the broker, fenced
+    go_live     its replicas are open: the controller unfences it, and clients are told of it
+    ...         heartbeats say that it lives
+    leave       its leaders move to other brokers before it ends
+
+Three channels, since a node answers one request of a connection at a time: heartbeats wait for nobody, requests that
+are sent on wait for each other, fetches of the metadata wait for news.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from ..errors import ConfigError, ErrorCode, KafkaError, error_code
+from ..peers.errors import ClientError
+from ..wire.messages.api_60_describe_cluster import DescribeClusterRequest
+from ..wire.messages.api_62_broker_registration import BrokerRegistrationRequest, Feature, Listener
+from .lifecycle import BrokerLifecycle, BrokerState
+from .metadata_observer import MetadataObserver, ObserverSettings
+from .peer_channel import PeerChannel
+from .peer_settings import controller_tls, peer_settings
+from .remote_controller import RETRY_MS, RemoteController
+
+if TYPE_CHECKING:
+    from ..config.broker import BrokerConfig
+    from ..config.roles import ControllerAddress
+    from ..controller.brokers import Registration
+    from ..machine.machine import Machine
+    from ..wire.message import Message
+    from ..wire.messages.api_62_broker_registration import BrokerRegistrationResponse
+    from ..wire.messages.api_63_broker_heartbeat import BrokerHeartbeatResponse
+    from .metadata_copy import MetadataCopy
+
+log = logging.getLogger(__name__)
+
+CONTROLLERS: Final = 2
+LEAVE_S_MAX: Final = 30
+"""How long a broker waits for its leaders to move before it ends all the same."""
+SILENCE_S_MAX: Final = 3
+"""A controller that answers nothing for so long will not move them."""
+_TELL_EVERY_S: Final = 5
+_FINAL: Final = frozenset(
+    {
+        ErrorCode.INCONSISTENT_CLUSTER_ID,
+        ErrorCode.INVALID_REGISTRATION,
+        ErrorCode.UNSUPPORTED_VERSION,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    }
+)
+"""Refusals of a registration that asking again does not change."""
+
+
+class ClusterMember:
+    """Life: made, `run` as a task, `register`, `go_live`, `leave`. Owned by the broker.
+
+    Attributes:
+        observer: Follows the metadata.
+        controller: Brings requests to the controller.
+    """
+
+    def __init__(
+        self, config: BrokerConfig, machine: Machine, address: ControllerAddress, copy: MetadataCopy, cluster_id: str
+    ) -> None:
+        """Make one that has talked to nobody yet.
+
+        Raises:
+            ConfigError: A certificate cannot be used.
+            StorageError: The copy of the metadata is of a newer format, or cannot be read.
+        """
+        self._config = config
+        self._clock = machine.clock
+        self._cluster_id = cluster_id
+        self._address = address
+        self._lifecycle: BrokerLifecycle | None = None
+        self._changed = trio.Event()
+        self._hurry = trio.Event()
+        self._told_code = ErrorCode.NONE
+        self._heard_s = 0.0
+        self.broker_epoch = -1
+        new = _ChannelMaker(config, machine, address).new
+        self._heartbeats, self._requests, self._metadata = new("heartbeats"), new("requests"), new("metadata")
+        self.controller = RemoteController(
+            self._requests, client_id=f"broker-{config.node_id}", timeout_ms=config.get_int("request.timeout.ms")
+        )
+        self.observer = MetadataObserver(
+            copy, self._metadata, _observer_settings(config), cluster_id=cluster_id, clock=machine.clock
+        )
+
+    def __repr__(self) -> str:
+        return f"ClusterMember(controller {self._address}, {self._lifecycle!r})"
+
+    async def ask(self, request: Message, timeout_ms: int | None = None) -> Any:
+        """See `metadata.controller_calls.ControllerCalls.ask`."""
+        return await self.controller.ask(request, timeout_ms)
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Follow the metadata, and be heard of once registered, until cancelled.
+
+        Raises:
+            StorageError: The copy of the metadata cannot be written, or holds what this version does not know.
+            ConfigError: Another process has taken this broker's id.
+        """
+        async with trio.open_nursery() as nursery:
+            for channel in (self._heartbeats, self._requests, self._metadata):
+                await nursery.start(channel.run)
+            await nursery.start(self.observer.run)
+            task_status.started()
+            while self._lifecycle is None:
+                await self._changed.wait()
+            while self._lifecycle.state is not BrokerState.STOPPED:
+                await self._beat(self._lifecycle)
+
+    # --------------------------------------------------------------------------------------------------- registration
+
+    async def register(self, registration: Registration) -> int:
+        """Catch up with the metadata, and have the controller know this broker; return its broker epoch.
+
+        Raises:
+            ConfigError: The controller refuses, or none answers within `initial.broker.registration.timeout.ms`.
+        """
+        limit_ms = self._config.get_int("initial.broker.registration.timeout.ms")
+        request = self._registration_request(registration)
+        with trio.move_on_after(limit_ms / 1000):
+            await self.observer.wait_caught_up()
+            self.broker_epoch = await self._registered(request)
+            self._lifecycle = BrokerLifecycle(
+                broker_id=registration.broker_id,
+                broker_epoch=self.broker_epoch,
+                interval_ms=self._config.get_int("broker.heartbeat.interval.ms"),
+            )
+            self._tell_changed()
+            await self.observer.wait_for(self.broker_epoch)
+            return self.broker_epoch
+        raise ConfigError(
+            f"no controller registered this broker within {limit_ms} ms",
+            where=self._config.where("controller.quorum.voters"),
+            hint=f"does the controller run, and is it reached at {self._address}?",
+        )
+
+    def _registration_request(self, registration: Registration) -> BrokerRegistrationRequest:
+        return BrokerRegistrationRequest(
+            broker_id=registration.broker_id,
+            cluster_id=self._cluster_id,
+            incarnation_id=registration.incarnation_id,
+            listeners=[
+                Listener(name=item.name, host=item.host, port=item.port, security_protocol=item.security_protocol)
+                for item in registration.listeners
+            ],
+            features=[
+                Feature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in registration.features.items()
+            ],
+            rack=registration.rack,
+            log_dirs=list(registration.log_dirs),
+        )
+
+    async def _registered(self, request: BrokerRegistrationRequest) -> int:
+        timeout_ms = self._config.get_int("broker.session.timeout.ms")
+        while True:
+            try:
+                answer: BrokerRegistrationResponse = await self._heartbeats.request(request, timeout_ms=timeout_ms)
+            except ClientError:
+                await trio.sleep(RETRY_MS / 1000)
+                continue
+            code = error_code(answer.error_code)
+            if code is ErrorCode.NONE:
+                return answer.broker_epoch
+            self._tell_refusal(code)
+            if code in _FINAL:
+                raise ConfigError(f"the controller refuses this broker: {code.name}: {code.text}")
+            await trio.sleep(RETRY_MS / 1000)
+
+    def _tell_refusal(self, code: ErrorCode) -> None:
+        if code is not self._told_code and code is not ErrorCode.NONE:
+            log.warning("the controller at %s refuses this broker: %s: %s", self._address, code.name, code.text)
+        self._told_code = code
+
+    # ------------------------------------------------------------------------------------------------------ heartbeats
+
+    async def _beat(self, lifecycle: BrokerLifecycle) -> None:
+        timeout_ms = self._config.get_int("broker.session.timeout.ms") // 2
+        was_fenced, self._hurry = lifecycle.is_fenced, trio.Event()
+        hurry = self._hurry
+        try:
+            request = lifecycle.heartbeat(self.observer.image.offset)
+            answer: BrokerHeartbeatResponse = await self._heartbeats.request(request, timeout_ms=timeout_ms)
+        except (ClientError, KafkaError) as error:
+            log.debug("heartbeat: %s", error)
+            pause_ms = RETRY_MS
+        else:
+            code = error_code(answer.error_code)
+            self._tell_refusal(code)
+            if code is ErrorCode.STALE_BROKER_EPOCH:
+                raise ConfigError(
+                    f"another process registered as broker {self._config.node_id}, and this one ends",
+                    hint="each broker needs a node.id of its own",
+                )
+            self._heard_s = trio.current_time()
+            pause_ms = lifecycle.answered(answer)
+        if lifecycle.is_fenced != was_fenced:
+            log.info("the controller %s this broker", "fenced" if lifecycle.is_fenced else "unfenced")
+        self._tell_changed()
+        with trio.move_on_after(pause_ms / 1000):
+            await hurry.wait()
+
+    def _tell_changed(self) -> None:
+        self._changed.set()
+        self._changed = trio.Event()
+
+    async def go_live(self) -> None:
+        """Have the controller unfence this broker, whose replicas are open. Cancelled: it may be so, or not."""
+        lifecycle = self._lifecycle
+        assert lifecycle is not None, "a broker registers first"
+        lifecycle.ready()
+        self._hurry.set()
+        while lifecycle.is_fenced:
+            with trio.move_on_after(_TELL_EVERY_S) as patience:
+                await self._changed.wait()
+            if patience.cancelled_caught:
+                log.warning("the controller has not unfenced this broker yet")
+
+    async def leave(self) -> None:
+        """Have the leaders of this broker move to others, as far as they can, within `LEAVE_S_MAX`."""
+        lifecycle = self._lifecycle
+        if lifecycle is None or not self._config.get_bool("controlled.shutdown.enable"):
+            return
+        lifecycle.stop()
+        self._hurry.set()
+        self._heard_s = trio.current_time()
+        with trio.move_on_after(LEAVE_S_MAX):
+            while lifecycle.state is not BrokerState.STOPPED and trio.current_time() - self._heard_s < SILENCE_S_MAX:
+                await self._changed.wait()
+        if lifecycle.state is not BrokerState.STOPPED:
+            log.warning("the controller did not let this broker go in time; it ends all the same")
+
+
+class _ChannelMaker:
+    """What channels to the controller have in common."""
+
+    def __init__(self, config: BrokerConfig, machine: Machine, address: ControllerAddress) -> None:
+        self._settings = peer_settings(config)
+        self._tls = controller_tls(config)
+        self._machine = machine
+        self._address = address
+
+    def new(self, name: str) -> PeerChannel:
+        """Return a channel."""
+        return PeerChannel(
+            f"{name} to the controller",
+            address=lambda: self._address,
+            settings=self._settings,
+            network=self._machine.network,
+            random_source=self._machine.random,
+            tls=self._tls,
+        )
+
+
+def _observer_settings(config: BrokerConfig) -> ObserverSettings:
+    return ObserverSettings(
+        broker_id=config.node_id,
+        fetch_bytes=config.get_int("controller.quorum.fetch.max.bytes"),
+        snapshot_bytes=config.get_int("controller.quorum.fetch.snapshot.max.bytes"),
+        timeout_ms=config.get_int("controller.quorum.request.timeout.ms"),
+        bytes_between=config.get_int("metadata.log.max.record.bytes.between.snapshots"),
+        interval_ms=config.get_int("metadata.log.max.snapshot.interval.ms"),
+    )
+
+
+async def find_cluster_id(config: BrokerConfig, machine: Machine, address: ControllerAddress) -> str:
+    """Ask the controller which cluster it has: a broker that begins has no other way to know.
+
+    Raises:
+        ConfigError: It does not answer within `initial.broker.registration.timeout.ms`.
+    """
+    limit_ms = config.get_int("initial.broker.registration.timeout.ms")
+    channel = _ChannelMaker(config, machine, address).new("the cluster's id")
+    found = ""
+    with trio.move_on_after(limit_ms / 1000):
+        async with trio.open_nursery() as nursery:
+            await nursery.start(channel.run)
+            while not found:
+                try:
+                    answer = await channel.request(DescribeClusterRequest(endpoint_type=CONTROLLERS), timeout_ms=2000)
+                    found = answer.cluster_id
+                except (ClientError, KafkaError) as error:
+                    log.debug("the cluster's id: %s", error)
+                if not found:
+                    await trio.sleep(RETRY_MS / 1000)
+            nursery.cancel_scope.cancel()
+    if not found:
+        raise ConfigError(
+            f"no controller answered at {address} within {limit_ms} ms",
+            where=config.where("controller.quorum.voters") or config.where("controller.quorum.bootstrap.servers"),
+            hint="does the node run that has the role of controller?",
+        )
+    return found

@@ -1,0 +1,137 @@
+"""Shell: one connection to another node, made again as often as it ends, while anybody wants it.
+
+A node answers one request of a connection at a time, so whoever must not wait for others has a channel of his own.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from ..errors import ErrorCode, KafkaError
+from ..peers.backoff import Backoff
+from ..peers.connection import open_connection
+from ..peers.errors import ClientError, ConnectionFailedError, UnsupportedVersionError
+
+if TYPE_CHECKING:
+    import random
+    import ssl
+    from collections.abc import Callable
+
+    from ..machine.network import Network
+    from ..peers.connection import Connection
+    from ..peers.settings import ConnectionSettings
+    from ..wire.message import Message
+
+log = logging.getLogger(__name__)
+
+RECONNECT_MS_MAX = 1000
+
+
+class PeerChannel:
+    """Life: made, `run` as a task; `request` by any task of the same trio run.
+
+    Attributes:
+        name: What it is for, for the log.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        address: Callable[[], tuple[str, int] | None],
+        settings: ConnectionSettings,
+        network: Network,
+        random_source: random.Random,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """Make a channel without a connection.
+
+        Args:
+            name: What it is for.
+            address: Returns where the node listens now; None while that is not known.
+            settings: Times and buffers.
+            network: By which it is reached.
+            random_source: Of the pauses between attempts.
+            tls: How it is spoken to; None in the clear.
+        """
+        self.name = name
+        self._address = address
+        self._settings = settings
+        self._network = network
+        self._tls = tls
+        self._backoff = Backoff(settings.retry_backoff_ms, RECONNECT_MS_MAX, random_source)
+        self._failures = 0
+        self._wanted = trio.Event()
+        self._changed = trio.Event()
+        self._connection: Connection | None = None
+        self._error = "nobody has tried yet"
+
+    def __repr__(self) -> str:
+        return f"PeerChannel({self.name}, {'connected' if self._connection is not None else self._error})"
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Keep a connection while somebody wants one, until cancelled: then who waits for an answer waits in vain."""
+        task_status.started()
+        while True:
+            await self._wanted.wait()
+            address = self._address()
+            if address is None:
+                self._note_failure("its address is not known")
+            else:
+                await self._connect(*address)
+            await trio.sleep(self._backoff.pause_ms(self._failures) / 1000)
+
+    async def _connect(self, host: str, port: int) -> None:
+        try:
+            async with open_connection(
+                host, port, self._settings, network=self._network, context=self._tls
+            ) as connection:
+                self._failures = 0
+                self._connection = connection
+                self._tell()
+                await connection.wait_closed()
+                self._error = str(connection.error)
+        except ClientError as error:
+            self._note_failure(str(error))
+        finally:
+            self._connection = None
+            self._wanted = trio.Event()
+            self._tell()
+
+    def _note_failure(self, error: str) -> None:
+        if error != self._error:
+            log.info("channel for %s: %s", self.name, error)
+        self._error = error
+        self._failures += 1
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = trio.Event()
+
+    async def _connected(self) -> Connection:
+        while (connection := self._connection) is None or not connection.is_open:
+            self._wanted.set()
+            await self._changed.wait()
+        return connection
+
+    async def request(self, message: Message, *, timeout_ms: int) -> Any:
+        """Send a request over the connection that there is, or comes, and return the answer.
+
+        If it is cancelled the answer is dropped; whether the node does the request is unknown.
+
+        Raises:
+            ConnectionFailedError: There is no connection in time, or it broke: the request may or may not be done.
+            KafkaError: UNSUPPORTED_VERSION: the node does not know the request.
+        """
+        connection: Connection | None = None
+        with trio.move_on_after(timeout_ms / 1000):
+            connection = await self._connected()
+        if connection is None:
+            raise ConnectionFailedError(f"no connection for {self.name} within {timeout_ms} ms: {self._error}")
+        try:
+            return await connection.request(message, timeout_ms=timeout_ms)
+        except UnsupportedVersionError as error:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, str(error)) from error

@@ -1,0 +1,149 @@
+"""Pure core: what brokers ask of the controller for themselves: registration and heartbeats.
+
+A heartbeat moves a broker from state to state; each state is what the metadata says of it::
+
+    fenced --caught up--> live --wants to stop--> in controlled shutdown --leads nothing--> fenced, may end
+       ^                   |
+       +---wants a fence---+--- or its session is over
+
+*Source:* KIP-631; Kafka's `ClusterControlManager.registerBroker`, `BrokerHeartbeatManager.calculateNextBrokerState`.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from ..contracts.coordinator import CoordinatorResult
+from ..errors import ErrorCode, KafkaError
+from ..metadata.image import BrokerEndpoint
+from ..wire.messages.api_62_broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
+from ..wire.messages.api_63_broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from .brokers import Registration, change_broker, find_broker, register_broker
+
+if TYPE_CHECKING:
+    from ..metadata.image import BrokerImage, MetadataImage
+    from ..metadata.records import MetadataRecord
+    from .broker_sessions import BrokerSessions
+    from .rules import ControllerRules, Steps
+
+
+class _State(Enum):
+    FENCED = "fenced"
+    LIVE = "live"
+    STOPPING = "in controlled shutdown"
+    STOPPED = "may end"
+
+
+def broker_registration(
+    image: MetadataImage, rules: ControllerRules, request: BrokerRegistrationRequest
+) -> Steps[BrokerRegistrationResponse]:
+    """Register a broker that begins, fenced; the same process asked again gets the same answer.
+
+    Raises:
+        KafkaError: INCONSISTENT_CLUSTER_ID: it is another cluster's. DUPLICATE_BROKER_REGISTRATION: another process
+            with this id is alive. INVALID_REGISTRATION: nobody could reach it, or it asks for a thing of the past.
+    """
+    if request.cluster_id != image.cluster_id:
+        raise KafkaError(
+            ErrorCode.INCONSISTENT_CLUSTER_ID,
+            f"Expected cluster ID {image.cluster_id}, but got cluster ID {request.cluster_id}",
+        )
+    if request.is_migrating_zk_broker or not request.listeners:
+        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "a broker registers with listeners, and with KRaft alone")
+    known = image.brokers.get(request.broker_id)
+    if known is not None and known.incarnation_id == request.incarnation_id:
+        rules.sessions.touch(known.broker_id, known.broker_epoch)
+        return CoordinatorResult((), BrokerRegistrationResponse(broker_epoch=known.broker_epoch))
+    registration = Registration(
+        broker_id=request.broker_id,
+        incarnation_id=request.incarnation_id,
+        listeners=[
+            BrokerEndpoint(item.name, item.host, item.port, item.security_protocol) for item in request.listeners
+        ],
+        log_dirs=request.log_dirs,
+        rack=request.rack,
+        features={item.name: (item.min_supported_version, item.max_supported_version) for item in request.features},
+    )
+    result = yield from register_broker(image, rules, registration)
+    rules.sessions.forget(request.broker_id)
+    rules.sessions.touch(request.broker_id, result.response)
+    return CoordinatorResult(result.records, BrokerRegistrationResponse(broker_epoch=result.response))
+
+
+def broker_heartbeat(
+    image: MetadataImage, rules: ControllerRules, request: BrokerHeartbeatRequest
+) -> Steps[BrokerHeartbeatResponse]:
+    """Take note that a broker lives, and let it go on to its next state.
+
+    Raises:
+        KafkaError: BROKER_ID_NOT_REGISTERED or STALE_BROKER_EPOCH.
+    """
+    broker = find_broker(image, request.broker_id, request.broker_epoch)
+    sessions = rules.sessions
+    sessions.touch(broker.broker_id, broker.broker_epoch)
+    sessions.note_offset(broker.broker_id, request.current_metadata_offset)
+    state = _state_of(broker)
+    wanted = _next_state(image, sessions, broker, request)
+    records: tuple[MetadataRecord, ...] = ()
+    if wanted is not state:
+        change = yield from change_broker(
+            image,
+            rules,
+            broker.broker_id,
+            broker.broker_epoch,
+            fence=wanted in {_State.FENCED, _State.STOPPED},
+            shutdown=wanted in {_State.STOPPING, _State.STOPPED},
+        )
+        records = tuple(change.records)
+    if wanted is _State.STOPPING and state is not _State.STOPPING:
+        sessions.note_shutdown(broker.broker_id, image.offset + len(records))
+    answer = BrokerHeartbeatResponse(
+        is_caught_up=request.current_metadata_offset >= broker.broker_epoch,
+        is_fenced=wanted in {_State.FENCED, _State.STOPPED},
+        should_shut_down=wanted is _State.STOPPED,
+    )
+    return CoordinatorResult(records, answer)
+
+
+def _state_of(broker: BrokerImage) -> _State:
+    if broker.is_fenced:
+        return _State.STOPPED if broker.in_controlled_shutdown else _State.FENCED
+    return _State.STOPPING if broker.in_controlled_shutdown else _State.LIVE
+
+
+def _next_state(
+    image: MetadataImage, sessions: BrokerSessions, broker: BrokerImage, request: BrokerHeartbeatRequest
+) -> _State:
+    state = _state_of(broker)
+    if state in {_State.FENCED, _State.STOPPED}:
+        if request.want_shut_down:
+            return _State.STOPPED
+        is_caught_up = request.current_metadata_offset >= broker.broker_epoch
+        may_live = state is _State.FENCED and is_caught_up and not request.want_fence
+        return _State.LIVE if may_live else state
+    if state is _State.LIVE and request.want_fence:
+        return _State.STOPPED if request.want_shut_down else _State.FENCED
+    if state is _State.LIVE and not request.want_shut_down:
+        return _State.LIVE
+    if state is _State.LIVE or leads_any(image, broker.broker_id):
+        return _State.STOPPING
+    others = [each.broker_id for each in image.brokers.values() if not each.is_fenced and each is not broker]
+    # Who does not know yet who leads instead would send clients to a broker that is gone.
+    return _State.STOPPED if sessions.follows(others, sessions.shutdown_offset(broker.broker_id)) else _State.STOPPING
+
+
+def leads_any(image: MetadataImage, broker_id: int) -> bool:
+    """Return whether a broker leads a partition."""
+    return any(state.leader == broker_id for topic in image.topics_by_name.values() for state in topic.partitions)
+
+
+def fence_overdue(image: MetadataImage, rules: ControllerRules) -> Steps[list[int]]:
+    """Fence the first broker whose session is over; the response is the ids of all that are overdue."""
+    overdue = rules.sessions.overdue(image)
+    if not overdue:
+        return CoordinatorResult((), [])
+    first = overdue[0]
+    result = yield from change_broker(image, rules, first.broker_id, first.broker_epoch, fence=True, shutdown=False)
+    rules.sessions.forget(first.broker_id)
+    return CoordinatorResult(result.records, [broker.broker_id for broker in overdue])

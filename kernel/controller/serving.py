@@ -1,0 +1,33 @@
+"""Shell: what a controller has besides that serves other nodes: the feed of its log, and the watch over sessions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .metadata_feed import MetadataFeed
+from .session_watch import SessionWatch
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    from ..machine.clock import Clock
+    from .metadata_log import MetadataLog
+    from .rules import ControllerRules
+
+
+class ControllerServing:
+    """Life: made once the metadata was read, then its services. Owned by the broker.
+
+    Attributes:
+        feed: What is committed, for who follows it.
+        watch: Fences who is not heard of.
+    """
+
+    def __init__(self, metadata: MetadataLog, rules: ControllerRules, clock: Clock) -> None:
+        """Begin to count sessions, and to tell of what is committed."""
+        self.feed = MetadataFeed(metadata, node_id=rules.node_id, sessions=rules.sessions, clock=clock)
+        self.watch = SessionWatch(metadata, rules.sessions, node_id=rules.node_id, clock=clock)
+
+    def services(self) -> Iterator[tuple[str, Callable[..., Awaitable[None]]]]:
+        """Iterate over what runs while the node serves, with names."""
+        yield "broker sessions", self.watch.run

@@ -1,0 +1,55 @@
+"""Shell: fences brokers whose sessions are over."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from ..errors import KafkaError
+
+if TYPE_CHECKING:
+    from ..machine.clock import Clock
+    from .broker_sessions import BrokerSessions
+    from .metadata_log import MetadataLog
+
+log = logging.getLogger(__name__)
+
+LOOKS_MS_MAX: Final = 1000
+"""So often the sessions are looked at, at least: who wakes much later than that stood still himself."""
+LATE_MS_MIN: Final = 500
+
+
+class SessionWatch:
+    """Life: made, `run` as a service of the broker that has the controller."""
+
+    def __init__(self, metadata: MetadataLog, sessions: BrokerSessions, *, node_id: int, clock: Clock) -> None:
+        """Watch the sessions of the brokers of a metadata log, which is loaded; not the controller's own."""
+        self._metadata = metadata
+        self._sessions = sessions
+        self._clock = clock
+        others = [broker for broker in metadata.image.brokers.values() if broker.broker_id != node_id]
+        sessions.begin(broker for broker in others if not broker.is_fenced)
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Fence whoever is not heard of, until cancelled."""
+        task_status.started()
+        while True:
+            pause_ms = min(self._sessions.until_next_ms() + 1, LOOKS_MS_MAX)
+            due_ms = self._clock.monotonic_ms() + pause_ms
+            await trio.sleep(pause_ms / 1000)
+            late_ms = self._clock.monotonic_ms() - due_ms
+            if late_ms >= LATE_MS_MIN:
+                # This process stood still: the heartbeats of that time are still unread.
+                self._sessions.extend(late_ms)
+            elif self._sessions.overdue(self._metadata.image):
+                await self._fence()
+            self._sessions.drop_over(self._metadata.image)
+
+    async def _fence(self) -> None:
+        try:
+            while overdue := await self._metadata.submit(lambda controller, _now_ms: controller.fence_overdue()):
+                log.warning("broker %d was not heard of for broker.session.timeout.ms, and is fenced", overdue[0])
+        except KafkaError as error:
+            log.error("brokers that are not heard of could not be fenced: %s", error)

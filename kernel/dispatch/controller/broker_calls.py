@@ -1,0 +1,45 @@
+"""Shell: what brokers ask the controller for themselves: each API goes to the controller as it came.
+
+*Source:* KIP-631 (registration, heartbeats), KIP-497 (AlterPartition), KIP-730 (producer ids), KIP-858 (directories).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from ...wire.messages.api_62_broker_registration import BrokerRegistrationResponse
+from ...wire.messages.api_63_broker_heartbeat import BrokerHeartbeatResponse
+from ...wire.messages.api_67_allocate_producer_ids import AllocateProducerIdsResponse
+from ...wire.messages.api_73_assign_replicas_to_dirs import AssignReplicasToDirsResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ...contracts.api_handler import Answer, RequestContext
+    from ...errors import ErrorCode
+    from ...metadata.controller_calls import ControllerCalls
+
+ANSWERS: Final[Mapping[int, type[Any]]] = {
+    62: BrokerRegistrationResponse,
+    63: BrokerHeartbeatResponse,
+    67: AllocateProducerIdsResponse,
+    73: AssignReplicasToDirsResponse,
+}
+"""By API key, what tells that a request is refused as a whole, by its `error_code`."""
+
+
+class BrokerCallHandler:
+    """Answers one API of brokers through the controller."""
+
+    def __init__(self, api_key: int, *, calls: ControllerCalls) -> None:
+        """Make the handler of an API of `ANSWERS`."""
+        self.api_key = api_key
+        self._calls = calls
+
+    async def handle_async(self, request: Any, context: RequestContext) -> Answer:
+        """Answer once all that it rests on is durable. Cancelled: the node is stopping."""
+        return await self._calls.ask(request)
+
+    def error_response(self, request: Any, context: RequestContext, code: ErrorCode, detail: str) -> Answer:
+        """Return the response that fails as a whole."""
+        return ANSWERS[self.api_key](error_code=code)

@@ -1,0 +1,106 @@
+"""Shell: Envelope (key 58): a request that a client asked any broker, sent on to the controller.
+
+The answer is the inner one with its header, as the client's broker would have got it. What is refused within it (a
+topic that exists) is no refusal of the envelope.
+
+*Source:* KIP-590; Kafka's `EnvelopeUtils`.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from ...contracts.api_handler import AS_TASK, PENDING
+from ...errors import ErrorCode, KafkaError, MalformedRequestError
+from ...wire.errors import DecodeError
+from ...wire.headers import decode_request_header, encode_response
+from ...wire.messages.api_58_envelope import EnvelopeResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ...contracts.api_handler import Answer, ConnectionInfo, RequestContext
+    from ...wire.headers import RequestHeader
+    from ...wire.messages.api_58_envelope import EnvelopeRequest
+    from ..routes import Route
+
+FORWARDABLE: Final = frozenset({19, 20, 29, 30, 31, 33, 37, 38, 39, 40, 41, 43, 44, 45, 46, 49, 51, 57, 64})
+"""The APIs that an envelope may hold: what clients ask any broker and the controller answers."""
+
+_SIZE_BYTES: Final = 4
+
+
+@attrs.frozen
+class InnerRequest:
+    """The request in an envelope, as its handler knows it; see `RequestContext`."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    connection: ConnectionInfo
+
+    def hold(self) -> None:
+        """Do nothing: the envelope is held, as a task answers it."""
+
+
+class EnvelopeHandler:
+    """Answers Envelope through the handler of the request in it."""
+
+    api_key = 58
+
+    def __init__(self, *, routes: Mapping[int, Route]) -> None:
+        """Make the handler; `routes` are those of the controller's listener."""
+        self._routes = routes
+
+    async def handle_async(self, request: EnvelopeRequest, context: RequestContext) -> Answer:
+        """Answer what the controller answers to the inner request. Cancelled: the node is stopping.
+
+        Raises:
+            KafkaError: INVALID_REQUEST: there is no request in it that may be sent on; UNSUPPORTED_VERSION.
+        """
+        data = memoryview(request.request_data)
+        try:
+            header = decode_request_header(data)
+            ipaddress.ip_address(bytes(request.client_host_address))
+        except (DecodeError, ValueError) as error:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
+        route = self._route(header)
+        inner = InnerRequest(
+            header.api_key, header.api_version, header.correlation_id, header.client_id, context.connection
+        )
+        try:
+            body = route.decode(data, header.size_bytes, header.api_version)
+        except MalformedRequestError as error:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
+        answer = await _answer(route, body, inner)
+        encoded = encode_response(answer, header.api_version, header.correlation_id)
+        return EnvelopeResponse(response_data=encoded.join()[_SIZE_BYTES:])
+
+    def _route(self, header: RequestHeader) -> Route:
+        route = self._routes.get(header.api_key) if header.api_key in FORWARDABLE else None
+        if route is None:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"API key {header.api_key} is not sent on to a controller")
+        if not route.min_version <= header.api_version <= route.max_version:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{route.name} has no version {header.api_version}")
+        return route
+
+    def error_response(self, request: EnvelopeRequest, context: RequestContext, code: ErrorCode, detail: str) -> Answer:
+        """Return the response without an inner one."""
+        return EnvelopeResponse(error_code=code)
+
+
+async def _answer(route: Route, body: Any, inner: Any) -> Any:
+    """Return what a handler answers, or how it tells of its failure."""
+    handler = route.handler
+    try:
+        answer = AS_TASK if route.is_async else handler.handle(body, inner)
+        if answer is AS_TASK:
+            answer = await handler.handle_async(body, inner)
+        assert answer is not PENDING, f"{route.name} is answered at once or by a task"
+    except KafkaError as error:
+        return handler.error_response(body, inner, error.code, error.detail)
+    return answer

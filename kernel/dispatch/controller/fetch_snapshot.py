@@ -1,0 +1,83 @@
+"""Shell: FetchSnapshot (key 59): a snapshot of the metadata, in parts, for who begins where the log no longer does.
+
+*Source:* KIP-630; Kafka's `KafkaRaftClient.handleFetchSnapshotRequest`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...errors import ErrorCode
+from ...types import METADATA_TOPIC
+from ...wire.messages.api_59_fetch_snapshot import (
+    FetchSnapshotResponse,
+    LeaderIdAndEpoch,
+    ResponsePartitionSnapshot,
+    ResponseSnapshotId,
+    ResponseTopicSnapshot,
+)
+from .fetch import ANSWER_BYTES_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...contracts.api_handler import Answer, RequestContext
+    from ...metadata.feed_view import MetadataFeedView
+    from ...wire.messages.api_59_fetch_snapshot import FetchSnapshotRequest, PartitionSnapshot
+
+
+class FetchSnapshotHandler:
+    """Answers FetchSnapshot of `__cluster_metadata-0`."""
+
+    api_key = 59
+
+    def __init__(self, *, feed: Callable[[], MetadataFeedView]) -> None:
+        """Make the handler; `feed` returns the metadata log's snapshots."""
+        self._feed = feed
+
+    def handle(self, request: FetchSnapshotRequest, context: RequestContext) -> Answer:
+        """Answer at once with as much as is asked for, at most."""
+        feed = self._feed()
+        if request.cluster_id is not None and request.cluster_id != feed.image.cluster_id:
+            return FetchSnapshotResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
+        answers = []
+        for topic in request.topics:
+            partitions = [
+                self._part(feed, partition, request.max_bytes)
+                if topic.name == METADATA_TOPIC and partition.partition == 0
+                else _refused(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                for partition in topic.partitions
+            ]
+            answers.append(ResponseTopicSnapshot(name=topic.name, partitions=partitions))
+        return FetchSnapshotResponse(topics=answers)
+
+    @staticmethod
+    def _part(feed: MetadataFeedView, wanted: PartitionSnapshot, max_bytes: int) -> ResponsePartitionSnapshot:
+        answer = _refused(wanted, ErrorCode.NONE)
+        answer.current_leader = LeaderIdAndEpoch(leader_id=feed.node_id, leader_epoch=feed.leader_epoch)
+        if wanted.current_leader_epoch != feed.leader_epoch:
+            is_old = wanted.current_leader_epoch < feed.leader_epoch
+            answer.error_code = ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH
+            return answer
+        identifier, limit = wanted.snapshot_id, max(0, min(max_bytes, ANSWER_BYTES_MAX))
+        found = feed.snapshot_part(identifier.end_offset, identifier.epoch, max(wanted.position, 0), limit)
+        if found is None:
+            answer.error_code = ErrorCode.SNAPSHOT_NOT_FOUND
+        elif not 0 <= wanted.position < found[0]:
+            answer.error_code = ErrorCode.POSITION_OUT_OF_RANGE
+        else:
+            answer.size, answer.unaligned_records = found
+        return answer
+
+    def error_response(
+        self, request: FetchSnapshotRequest, context: RequestContext, code: ErrorCode, detail: str
+    ) -> Answer:
+        """Return the response that fails as a whole."""
+        return FetchSnapshotResponse(error_code=code)
+
+
+def _refused(wanted: PartitionSnapshot, code: ErrorCode) -> ResponsePartitionSnapshot:
+    identifier = ResponseSnapshotId(end_offset=wanted.snapshot_id.end_offset, epoch=wanted.snapshot_id.epoch)
+    return ResponsePartitionSnapshot(
+        index=wanted.partition, error_code=code, snapshot_id=identifier, position=wanted.position, unaligned_records=b""
+    )

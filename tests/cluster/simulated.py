@@ -1,0 +1,68 @@
+"""Clusters of simulated brokers: the first is the controller, too."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import trio
+
+from odradek.client.admin import Admin
+from odradek.kernel.metadata.image import MetadataImage
+from odradek.lab.simulator.cluster import PORT, BrokerHost, Cluster
+from odradek.lab.simulator.running import run_in_world
+from odradek.lab.simulator.seeds import Seeds
+from odradek.lab.simulator.world import SECOND, World
+
+T = TypeVar("T")
+
+LIMIT_S = 600
+
+
+@asynccontextmanager
+async def three_brokers(world: World, settings: Mapping[str, str] | None = None) -> AsyncIterator[Cluster]:
+    """Three brokers that serve; what is left of them ends with the block."""
+    async with trio.open_nursery() as nursery:
+        cluster = Cluster(world, nursery)
+        cluster.add_brokers(3, settings or {})
+        for broker in cluster.brokers.values():
+            broker.start()
+        for broker in cluster.brokers.values():
+            await broker.wait_serving()
+        yield cluster
+        for broker in cluster.brokers.values():
+            if broker.broker is not None:
+                broker.crash()
+        nursery.cancel_scope.cancel()
+
+
+def in_cluster(
+    main: Callable[[Cluster], Awaitable[T]], *, seed: int = 1, settings: Mapping[str, str] | None = None
+) -> T:
+    """Run a task in a world with a cluster of three, and return what it returns."""
+    world = World(Seeds(seed))
+
+    async def root() -> T:
+        async with three_brokers(world, settings) as cluster:
+            return await main(cluster)
+
+    return run_in_world(world, root, limit_ns=LIMIT_S * SECOND)
+
+
+def image_of(broker: BrokerHost) -> MetadataImage:
+    """The metadata that a broker that lives has."""
+    assert broker.broker is not None
+    return broker.broker.parts.published.image
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let time pass until something is so."""
+    while not condition():  # noqa: ASYNC110 - the world tells nobody what happens in it
+        await trio.sleep(0.01)
+
+
+def admin(cluster: Cluster, node_id: int) -> Admin:
+    """An admin client that asks this broker first."""
+    settings = {"bootstrap.servers": f"broker-{node_id}:{PORT}", "client.id": f"admin-{node_id}"}
+    return Admin(settings, machine=cluster.client_machine("admin"))

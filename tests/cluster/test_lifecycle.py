@@ -1,0 +1,66 @@
+"""The states of a broker's life, as its heartbeats and their answers move it."""
+
+from __future__ import annotations
+
+from odradek.kernel.cluster.lifecycle import SOON_MS, BrokerLifecycle, BrokerState
+from odradek.kernel.errors import ErrorCode
+from odradek.kernel.wire.messages.api_63_broker_heartbeat import BrokerHeartbeatResponse
+
+FENCED = BrokerHeartbeatResponse(is_fenced=True)
+LIVE = BrokerHeartbeatResponse(is_fenced=False)
+INTERVAL_MS = 2000
+
+
+def begun() -> BrokerLifecycle:
+    return BrokerLifecycle(broker_id=2, broker_epoch=7, interval_ms=INTERVAL_MS)
+
+
+def state_of(lifecycle: BrokerLifecycle) -> BrokerState:
+    return lifecycle.state
+
+
+def test_it_wants_to_stay_fenced_until_it_is_ready() -> None:
+    lifecycle = begun()
+    first = lifecycle.heartbeat(5)
+    assert (first.broker_id, first.broker_epoch, first.current_metadata_offset, first.want_fence) == (2, 7, 5, True)
+
+    assert lifecycle.answered(FENCED) == INTERVAL_MS
+    lifecycle.ready()
+    assert not lifecycle.heartbeat(5).want_fence
+    assert lifecycle.answered(FENCED) == SOON_MS
+    assert lifecycle.answered(LIVE) == INTERVAL_MS
+    assert lifecycle.state is BrokerState.LIVE
+
+
+def test_who_was_fenced_for_its_silence_asks_to_be_let_in_again() -> None:
+    lifecycle = begun()
+    lifecycle.ready()
+    lifecycle.answered(LIVE)
+
+    assert lifecycle.answered(FENCED) == SOON_MS
+    assert (lifecycle.state, lifecycle.is_fenced) == (BrokerState.READY, True)
+
+
+def test_it_ends_when_the_controller_lets_it() -> None:
+    lifecycle = begun()
+    lifecycle.ready()
+    lifecycle.answered(LIVE)
+    lifecycle.stop()
+    assert lifecycle.heartbeat(5).want_shut_down
+
+    assert lifecycle.answered(LIVE) == SOON_MS
+    assert state_of(lifecycle) is BrokerState.STOPPING
+    lifecycle.answered(BrokerHeartbeatResponse(is_fenced=True, should_shut_down=True))
+    assert state_of(lifecycle) is BrokerState.STOPPED
+    lifecycle.stop()
+    assert state_of(lifecycle) is BrokerState.STOPPED
+
+
+def test_a_refusal_changes_nothing() -> None:
+    lifecycle = begun()
+    refused = BrokerHeartbeatResponse(error_code=ErrorCode.NOT_CONTROLLER, is_fenced=False, should_shut_down=True)
+
+    assert lifecycle.answered(refused) == INTERVAL_MS
+    assert lifecycle.is_fenced
+    lifecycle.stop()
+    assert lifecycle.answered(refused) == SOON_MS
