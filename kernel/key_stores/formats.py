@@ -82,7 +82,7 @@ class StoreFormat(Enum):
 
 
 def open_key_store(data: bytes, found: StoreFormat, password: str, key_password: str | None) -> PrivateKeyEntry:
-    """Return the private key of a store, and its certificates.
+    """Return a private key of a store, and its certificates. Of several any will do, as in Java.
 
     Args:
         data: The file.
@@ -91,7 +91,7 @@ def open_key_store(data: bytes, found: StoreFormat, password: str, key_password:
         key_password: Of the key; None for the store's.
 
     Raises:
-        StoreError: A password is wrong, the file is damaged, or there is not one key in it.
+        StoreError: A password is wrong, the file is damaged, or there is no key in it.
     """
     if found is StoreFormat.PKCS12:
         return pkcs12.open_key(data, password, key_password)

@@ -27,7 +27,7 @@ import hashlib
 import hmac
 from typing import TYPE_CHECKING, Final
 
-from .values import ONE_KEY, PrivateKeyEntry, StoreError
+from .values import A_KEY, PrivateKeyEntry, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,21 +88,21 @@ class JksStore:
         return self.trusted + [chain[0] for _, chain in self.keys.values() if chain]
 
     def open_key(self, password: str) -> PrivateKeyEntry:
-        """Return the only private key.
+        """Return a private key: no setting names one, so of several the first by its alias that the password opens.
 
         Args:
             password: Of the key.
 
         Raises:
-            StoreError: There is none, or several; or the password is wrong.
+            StoreError: There is none, or the password is wrong.
         """
-        if len(self.keys) != 1:
-            several = f"there are {len(self.keys)} private keys in it ({', '.join(sorted(self.keys))})"
-            raise StoreError("location", several if self.keys else "there is no private key in it", ONE_KEY)
-        ((alias, (protected, chain)),) = self.keys.items()
-        if not chain:
-            raise StoreError("location", "its private key has no certificate", "import it with keytool")
-        return PrivateKeyEntry(_unprotected(protected, password, alias), chain)
+        refusal = StoreError("location", "there is no private key in it", A_KEY)
+        for alias, (protected, chain) in sorted(self.keys.items()):
+            try:
+                return _opened(alias, protected, chain, password)
+            except StoreError as error:
+                refusal = error
+        raise refusal
 
 
 def _check_whole(data: bytes, password: str) -> None:
@@ -113,6 +113,12 @@ def _check_whole(data: bytes, password: str) -> None:
         raise StoreError(
             "password", "the password of the store is wrong, or the store is damaged", "try it with `keytool -list`"
         )
+
+
+def _opened(alias: str, protected: bytes, chain: tuple[bytes, ...], password: str) -> PrivateKeyEntry:
+    if not chain:
+        raise StoreError("location", f"the private key {alias!r} has no certificate", "import it with keytool")
+    return PrivateKeyEntry(_unprotected(protected, password, alias), chain)
 
 
 def _unprotected(protected: bytes, password: str, alias: str) -> bytes:

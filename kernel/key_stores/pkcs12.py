@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .values import ONE_KEY, PrivateKeyEntry, StoreError
+from .values import A_KEY, PrivateKeyEntry, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ _KEY_BAG: Final = bytes.fromhex("060b2a864886f70d010c0a0102")
 
 
 def open_key(data: bytes, password: str, key_password: str | None) -> PrivateKeyEntry:
-    """Return the only private key, and its chain.
+    """Return the private key, and its chain; of several the first that was put in.
 
     Args:
         data: The file.
@@ -31,7 +31,7 @@ def open_key(data: bytes, password: str, key_password: str | None) -> PrivateKey
         key_password: `ssl.key.password`; None where it is not set.
 
     Raises:
-        StoreError: A password is wrong, the file damaged, it holds no key or several, or cryptography is not installed.
+        StoreError: A password is wrong, the file damaged, it holds no key, or cryptography is not installed.
     """
     if key_password not in {None, password}:
         raise StoreError(
@@ -40,15 +40,13 @@ def open_key(data: bytes, password: str, key_password: str | None) -> PrivateKey
             "leave ssl.key.password out",
         )
     found = _opened(data, password)
-    if data.count(_KEY_BAG) > 1:  # cryptography takes the first
-        raise StoreError("location", f"there are {data.count(_KEY_BAG)} private keys in it", ONE_KEY)
     if found.key is None:
-        raise StoreError("location", "there is no private key in it", ONE_KEY)
+        raise StoreError("location", "there is no private key in it", A_KEY)
     if found.cert is None:
         raise StoreError("location", "its private key has no certificate", "import it with keytool")
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-    chain = _chain(found.cert.certificate, [one.certificate for one in found.additional_certs])
+    chain, _ = _chain(found.cert.certificate, [one.certificate for one in found.additional_certs])
     return PrivateKeyEntry(
         found.key.private_bytes(Encoding.DER, PrivateFormat.PKCS8, NoEncryption()),
         [one.public_bytes(Encoding.DER) for one in chain],
@@ -56,24 +54,29 @@ def open_key(data: bytes, password: str, key_password: str | None) -> PrivateKey
 
 
 def anchors(data: bytes, password: str | None) -> list[bytes]:
-    """Return what a trust store trusts: all of its certificates, DER.
+    """Return what a trust store trusts, DER: its certificates, and of a private key its own alone, as Java does.
 
-    Java marks in the file which certificates are trusted, and cryptography does not tell; so in a file that holds a key
-    as well nobody knows which of them belong to the key alone.
+    Java marks in the file which certificates are trusted, and cryptography does not tell: what is not of the key's
+    chain is. Who signed the key is trusted if it is there once more.
 
     Raises:
-        StoreError: The password is wrong, the file damaged, it holds a key, or cryptography is not installed.
+        StoreError: The password is wrong, the file damaged, it holds several keys, or cryptography is not installed.
     """
     found = _opened(data, password)
-    if found.key is not None:
+    keys_count = data.count(_KEY_BAG)
+    if keys_count > 1:
         raise StoreError(
             "location",
-            "it holds a private key: which certificates are trusted cannot be told from those of the key",
+            f"it holds {keys_count} private keys: which certificates are trusted cannot be told from those of the keys",
             "make a store of them alone: `keytool -exportcert -rfc`, then `keytool -importcert` into a new one",
         )
     from cryptography.hazmat.primitives.serialization import Encoding
 
-    return [one.certificate.public_bytes(Encoding.DER) for one in found.additional_certs]
+    trusted = [one.certificate for one in found.additional_certs]
+    if found.cert is not None:
+        _, others = _chain(found.cert.certificate, trusted)
+        trusted = [found.cert.certificate, *others]
+    return [one.public_bytes(Encoding.DER) for one in trusted]
 
 
 def _opened(data: bytes, password: str | None) -> PKCS12KeyAndCertificates:
@@ -99,13 +102,15 @@ def _opened(data: bytes, password: str | None) -> PKCS12KeyAndCertificates:
         ) from None
 
 
-def _chain(own: Certificate, others: Sequence[Certificate]) -> list[Certificate]:
-    """Return a certificate and those that signed it, each the one before; a store may hold others too."""
+def _chain(own: Certificate, others: Sequence[Certificate]) -> tuple[list[Certificate], list[Certificate]]:
+    """Return a certificate and those that signed it, each the one before, and what else a store holds."""
     chain, left = [own], list(others)
-    while issuer := next((one for one in left if _has_signed(one, chain[-1])), None):
+    while chain[-1].issuer != chain[-1].subject and (
+        issuer := next((one for one in left if _has_signed(one, chain[-1])), None)
+    ):
         left.remove(issuer)
         chain.append(issuer)
-    return chain
+    return chain, left
 
 
 def _has_signed(issuer: Certificate, certificate: Certificate) -> bool:

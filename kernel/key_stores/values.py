@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-ONE_KEY: Final = "one is needed: `keytool -list` shows what there is, `keytool -delete` removes an entry"
-"""What to do about a store with no private key, or with several: which one is meant nobody says."""
+A_KEY: Final = "one is needed: `keytool -list` shows what there is"
+"""What to do about a store with no private key."""
 
 
 class StoreError(ValueError):

@@ -20,6 +20,8 @@ KEY_STORES = [
     ("server.p12", "server.p12", PASSWORD),
     ("server-of-java-8.p12", "server-of-java-8.p12", None),
     ("crowded.p12", "server.p12", None),
+    ("two-keys.jks", "server.jks", KEY_PASSWORD),
+    ("two-keys.p12", "server.p12", None),
 ]
 TRUST_STORES = [
     ("trust.jks", PASSWORD),
@@ -49,6 +51,12 @@ def test_a_private_key_comes_with_the_chain_that_keytool_shows(name: str, like: 
     assert public.public_bytes(*form) == own.public_bytes(*form)
 
 
+def test_of_two_keys_the_one_is_taken_that_the_password_opens() -> None:
+    entry = open_key_store(golden("two-keys.jks"), StoreFormat.JKS, PASSWORD, None)
+
+    assert fingerprints(entry.chain) == told_by_keytool("two-keys.jks")[:1]
+
+
 def test_a_key_is_the_same_in_both_formats() -> None:
     first = open_key_store(golden("server.jks"), StoreFormat.JKS, PASSWORD, KEY_PASSWORD)
     second = open_key_store(golden("server.p12"), StoreFormat.PKCS12, PASSWORD, None)
@@ -66,21 +74,28 @@ def test_trusted_certificates_are_those_that_keytool_shows(name: str, password: 
     assert fingerprints(open_trust_store(data, found(data), password)) == told_by_keytool("trust.jks")
 
 
-def test_a_key_store_of_jks_trusts_the_certificate_of_its_key_as_java_does() -> None:
-    trusted = open_trust_store(golden("server.jks"), StoreFormat.JKS, PASSWORD)
+@pytest.mark.parametrize(
+    ("name", "own_certificates"),
+    [("server.jks", [0]), ("server.p12", [0]), ("own-authority.p12", [0, 1]), ("crowded.p12", [0, "another"])],
+)
+def test_of_a_private_key_its_own_certificate_is_trusted_and_its_authority_if_it_is_so_itself(
+    name: str, own_certificates: list[int | str]
+) -> None:
+    data = golden(name)
+    own = told_by_keytool("server.jks")
+    expected = [own[one] if isinstance(one, int) else told_by_keytool("crowded.p12")[0] for one in own_certificates]
 
-    assert fingerprints(trusted) == told_by_keytool("server.jks")[:1]
+    assert fingerprints(open_trust_store(data, found(data), PASSWORD)) == expected
 
 
 REFUSED_KEYS = [
     ("server.jks", "wrong", KEY_PASSWORD, "password", "the password of the store is wrong"),
     ("server.jks", PASSWORD, "wrong", "key.password", "the password of the private key 'server' is wrong"),
     ("server.jks", PASSWORD, None, "key.password", "the password of the private key 'server' is wrong"),
-    ("two-keys.jks", PASSWORD, None, "location", r"2 private keys in it \(another, server\)"),
+    ("two-keys.jks", PASSWORD, "wrong", "key.password", "the password of the private key 'server' is wrong"),
     ("trust.jks", PASSWORD, None, "location", "there is no private key in it"),
     ("server.p12", "wrong", None, "password", "the password of the store is wrong"),
     ("server.p12", PASSWORD, "wrong", "key.password", "ssl.key.password is another"),
-    ("two-keys.p12", PASSWORD, None, "location", "2 private keys in it"),
     ("trust.p12", PASSWORD, None, "location", "there is no private key in it"),
 ]
 
@@ -102,7 +117,7 @@ REFUSED_TRUST = [
     ("trust.jks", "wrong", "password", "the password of the store is wrong"),
     ("trust.p12", "wrong", "password", "the password of the store is wrong"),
     ("trust.p12", None, "password", "cannot be opened without its password"),
-    ("server.p12", PASSWORD, "location", "it holds a private key"),
+    ("two-keys.p12", PASSWORD, "location", "it holds 2 private keys"),
     ("empty.jks", PASSWORD, "location", "there is no certificate in it"),
 ]
 
@@ -238,6 +253,6 @@ def test_a_key_is_never_printed() -> None:
 
 def test_every_store_that_is_kept_is_used() -> None:
     names = {path.name for path in GOLDEN.iterdir()} - {"ORIGIN.md", "stores.txt"}
-    rows = [*KEY_STORES, *TRUST_STORES, *REFUSED_KEYS, *REFUSED_TRUST, *FORMATS, *STRANGE]
+    rows = [("own-authority.p12",), *KEY_STORES, *TRUST_STORES, *REFUSED_KEYS, *REFUSED_TRUST, *FORMATS, *STRANGE]
 
     assert names == {row[0] for row in rows}

@@ -36,6 +36,9 @@ keytool -genkeypair -keystore two-keys.p12 $store -alias another -keyalg EC -gro
 keytool -exportcert -keystore two-keys.p12 $store -alias another -file another.crt
 cp server.p12 crowded.p12
 keytool -importcert -keystore crowded.p12 $store -alias another -file another.crt
+# With the authority of its key, which it trusts by itself.
+cp server.p12 own-authority.p12
+keytool -importcert -keystore own-authority.p12 $store -alias authority -file authority.pem
 
 keytool -importcert -keystore trust.jks -storetype JKS $store -alias authority -file authority.pem
 keytool -importcert -keystore trust.p12 -storetype PKCS12 $store -alias authority -file authority.pem
@@ -52,7 +55,7 @@ LC_ALL=C.UTF-8 keytool -importcert -keystore trust-beyond-ascii.jks -storetype J
     -alias authority -file authority.pem
 
 # What keytool says is in them: the fingerprints that the tests look for.
-for one in server.jks server.p12 server-of-java-8.p12 trust.jks trust.p12; do
+for one in server.jks server.p12 server-of-java-8.p12 trust.jks trust.p12 two-keys.jks crowded.p12; do
     echo "== $one"
     keytool -list -v -keystore "$one" -storepass changeit 2>/dev/null | grep -E "Entry type|SHA256: "
 done > stores.txt
