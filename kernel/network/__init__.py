@@ -7,6 +7,7 @@
 | `exposure` | pure: whether strangers reach a broker that asks nobody who he is |
 | `statistics` | what the network counts |
 | `receive_memory` | pure: the memory that requests are received into, reused and bounded |
+| `paces` | pure: who fills the memory of its frame too slowly, while others wait for it |
 | `connection` | pure: bytes in, frames, replies out, in order |
 | `endpoint` | shell: a connection on a non-blocking socket |
 | `tls` | shell: the same with TLS in between |

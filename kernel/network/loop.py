@@ -19,6 +19,7 @@ import trio
 
 from .connection import Connection, Turn
 from .endpoint import HAS_SENDFILE, READ, STALL_MS_MAX, Endpoint, SliceProgress, read_into_cache
+from .paces import Paces
 from .receive_memory import ReceiveMemory
 from .statistics import NetworkStatistics
 
@@ -98,6 +99,7 @@ class Loop(ABC):
     _by_address: dict[str, int] = attrs.field(init=False, factory=dict)
     _by_listener: dict[str, int] = attrs.field(init=False, factory=dict)
     _waiting_for_memory: list[Endpoint] = attrs.field(init=False, factory=list)
+    _paces: Paces = attrs.field(init=False, factory=Paces)
     _next_connection_id: int = attrs.field(init=False, default=0)
     _became_empty: trio.Event | None = attrs.field(init=False, default=None)
     _read_ahead_sender: trio.MemorySendChannel[tuple[Endpoint, SliceProgress]] = attrs.field(init=False)
@@ -380,21 +382,16 @@ class Loop(ABC):
             self.sweep(self.clock.monotonic_ms())
 
     def sweep(self, now_ms: int) -> None:
-        """Close connections that were idle for too long, or stall while others wait for their memory."""
-        idle_ms_max = self.settings.connections_idle_ms_max
+        """Close connections that were idle for too long, or stall or creep while others wait for their memory."""
         is_memory_short = bool(self._waiting_for_memory)
+        if is_memory_short:
+            self._paces.begin_look()
+        else:
+            self._paces.forget()
         for endpoint in list(self.endpoints.values()):
-            quiet_ms = now_ms - endpoint.last_active_ms
-            reason = ""
-            if endpoint.is_expired(now_ms):
-                reason = "the TLS handshake took too long"
-            elif 0 <= idle_ms_max <= quiet_ms and not endpoint.connection.slots:
-                reason = "idle for too long"
-            elif is_memory_short and quiet_ms >= STALL_MS_MAX and endpoint.connection.begun_block_bytes:
-                reason = "a request that stalls while others wait for its memory"
-            elif is_memory_short and quiet_ms >= IDLE_LENDER_MS and endpoint.connection.give_room_back():
-                self.wait_for_memory(endpoint)
-                reason = endpoint.stalled(now_ms)
+            reason = self._reason_to_close(endpoint, now_ms)
+            if not reason and is_memory_short:
+                reason = self._reason_to_free(endpoint, now_ms)
             # Who has sent more, and is not read because memory is short, waits for its turn.
             if reason and not (endpoint.connection.waits_for_memory and endpoint.has_unread()):
                 self._idle_closed_count += 1
@@ -403,6 +400,29 @@ class Loop(ABC):
             self.memory.drop_spares()
         if self._waiting_for_memory:
             self._retry_memory()
+
+    def _reason_to_close(self, endpoint: Endpoint, now_ms: int) -> str:
+        """Return why a connection is to be closed, whoever waits; empty if it is not."""
+        idle_ms_max = self.settings.connections_idle_ms_max
+        if endpoint.is_expired(now_ms):
+            return "the TLS handshake took too long"
+        if 0 <= idle_ms_max <= now_ms - endpoint.last_active_ms and not endpoint.connection.slots:
+            return "idle for too long"
+        return ""
+
+    def _reason_to_free(self, endpoint: Endpoint, now_ms: int) -> str:
+        """Have who stalls or creeps give back the room of its frame; return why it is to be closed, empty if it is not.
+
+        Once it may wait for room anew; who does so again has to go.
+        """
+        connection, quiet_ms = endpoint.connection, now_ms - endpoint.last_active_ms
+        if quiet_ms >= STALL_MS_MAX and connection.begun_block_bytes:
+            return "a request that stalls while others wait for its memory"
+        is_slow = self._paces.is_too_slow(connection, now_ms)
+        is_freed = (is_slow or quiet_ms >= IDLE_LENDER_MS) and connection.give_room_back()
+        if is_freed:
+            self.wait_for_memory(endpoint)
+        return endpoint.stalled(now_ms) if is_freed or is_slow else ""
 
     # -- statistics --------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ import trio.testing
 from odradek.kernel.network import loop as loops
 from odradek.kernel.network.endpoint import READ_AHEAD_BYTES, STALL_MS_MAX
 from odradek.kernel.network.loop import IDLE_LENDER_MS
+from odradek.kernel.network.paces import PACE_WINDOW_MS
 from odradek.kernel.network.receive_memory import ARENA_BYTES, FREE_BYTES, block_capacity
 from odradek.kernel.network.settings import LoopKind
 
@@ -606,6 +607,35 @@ def test_who_stalls_gives_its_room_to_who_waits(serve: Any, loop_kind: LoopKind)
             assert await serving.answer(busy) == body
             await idle.send_all(framed(body)[200_000:])
             assert await serving.answer(idle) == body
+
+    trio.run(main)
+
+
+def test_who_creeps_gives_its_room_to_who_waits(serve: Any, loop_kind: LoopKind) -> None:
+    async def main() -> None:
+        body = b"e" + bytes(600_000)
+        async with (
+            serve(loop_kind, request_memory_bytes=700_000) as serving,
+            await serving.connect() as creeping,
+            await serving.connect() as busy,
+            trio.open_nursery() as nursery,
+        ):
+            await creeping.send_all(framed(body)[:200_000])
+            await serving.until(lambda: serving.server.statistics().block_bytes > 600_000)
+            nursery.start_soon(busy.send_all, framed(body))
+            (loop,) = {endpoint.loop for endpoint in serving.server._loop.endpoints.values()}
+            await serving.until(lambda: bool(loop._waiting_for_memory))
+            (waiting,) = loop._waiting_for_memory
+            begun_ms = loop.clock.monotonic_ms()
+            for second in range(PACE_WINDOW_MS // 1000 + 1):
+                assert loop._waiting_for_memory == [waiting]
+                for endpoint in loop.endpoints.values():
+                    endpoint.last_active_ms = begun_ms + second * 1000  # a byte came
+                loop.sweep(begun_ms + second * 1000)
+
+            assert await serving.answer(busy) == body
+            await creeping.send_all(framed(body)[200_000:])
+            assert await serving.answer(creeping) == body
 
     trio.run(main)
 
