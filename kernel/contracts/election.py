@@ -308,6 +308,7 @@ class ElectionFactory(Protocol):
         """Return the state with the new leader and in-sync set, None when nobody may lead. Pure; the controller asks.
 
         For `ElectionReason.PREFERRED`, None says that the preferred replica may not lead; others are not asked for.
+        When nobody is in sync, one of `eligible_leader_replicas` may lead; when there is none either, `last_known_elr`.
 
         `leader_epoch` and `partition_epoch` are raised by the controller. An election whose replicas choose among
         themselves returns None always.

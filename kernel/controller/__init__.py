@@ -7,11 +7,13 @@
 | `config_changes`, `feature_changes` | Pure core: operations on configs and features |
 | `brokers`, `partition_changes`, `reassignments` | Pure core: operations on brokers and on who holds and leads what |
 | `isr_changes` | Pure core: which replicas are in sync, as leaders ask |
+| `partition_states`, `eligible_replicas` | Pure core: what a partition becomes when something changes (KIP-966 too) |
 | `directory_changes` | Pure core: in which log directory each replica lies, as the brokers tell it |
 | `placement`, `replica_assignment`, `rules` | Pure core: planners, collaborators |
 | `broker_requests`, `broker_sessions` | Pure core: registrations and heartbeats of brokers; who is heard of |
 | `opening` | Shell: the metadata log is opened: in which storage, under which election |
 | `serving`, `metadata_feed`, `session_watch` | Shell: for other nodes: what is committed; who is fenced for silence |
 | `metadata_log`, `local_log`, `snapshots` | Shell: group commit, the log on disk with its quorum of one, snapshots |
+| `leader_balance` | Shell: leaders go back to preferred replicas from time to time |
 | `volatile_log` | Pure core: the log in memory, where no plugin offers a storage |
 """

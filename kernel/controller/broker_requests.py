@@ -64,6 +64,7 @@ def broker_registration(
         log_dirs=request.log_dirs,
         rack=request.rack,
         features={item.name: (item.min_supported_version, item.max_supported_version) for item in request.features},
+        previous_broker_epoch=request.previous_broker_epoch,
     )
     result = yield from register_broker(image, rules, registration)
     rules.sessions.forget(request.broker_id)

@@ -12,13 +12,20 @@ import attrs
 from ..contracts.coordinator import CoordinatorResult
 from ..contracts.election import ElectionReason
 from ..errors import ErrorCode, KafkaError
-from ..metadata.features import METADATA_VERSION, supported_features, unreadable_feature
+from ..metadata.features import (
+    ELIGIBLE_LEADER_REPLICAS_VERSION,
+    METADATA_VERSION,
+    supported_features,
+    unreadable_feature,
+)
 from ..metadata.image import BrokerEndpoint, BrokerImage
 from ..metadata.record_makers import broker_record
 from ..metadata.records import FORMAT_VERSION, FeatureRecord, FormatRecord, ProducerIdsRecord, RemoveBrokerRecord
 from ..wire.messages.api_64_unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
 from ..wire.messages.api_67_allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from .eligible_replicas import switched_on
 from .partition_changes import broker_back, broker_gone
+from .partition_states import has_eligible_replicas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,6 +51,7 @@ class Registration:
         rack: `broker.rack`, None when not set.
         is_fenced: False for a broker that is ready at once: the one that is its own controller.
         features: What it supports: name to (lowest, highest) level; what it does not name it has at level 0 only.
+        previous_broker_epoch: Of the registration before, when it stopped cleanly; -1 when not, or when there was none.
     """
 
     broker_id: int
@@ -53,6 +61,7 @@ class Registration:
     rack: str | None = None
     is_fenced: bool = True
     features: Mapping[str, tuple[int, int]] = attrs.field(factory=dict)
+    previous_broker_epoch: int = -1
 
 
 def format_log(
@@ -76,6 +85,8 @@ def format_log(
         and feature.name not in image.disabled_features
         and feature.depends_on <= image.features.get(METADATA_VERSION, feature.depends_on)
     ]
+    if any(isinstance(record, FeatureRecord) and record.name == ELIGIBLE_LEADER_REPLICAS_VERSION for record in records):
+        records += switched_on(image, rules.config)
     return CoordinatorResult(records, None)
 
 
@@ -111,9 +122,21 @@ def register_broker(image: MetadataImage, rules: ControllerRules, registration: 
     records: list[MetadataRecord] = [broker_record(broker)]
     if not registration.is_fenced:
         records += yield from broker_back(image, rules, broker.broker_id, restarted=restarted or known is None)
+    elif _may_have_lost(image, known, registration):
+        records += yield from broker_gone(image, rules, broker.broker_id, ElectionReason.OFFLINE, may_have_lost=True)
     elif known is not None and known.is_live:
         records += yield from broker_gone(image, rules, broker.broker_id, ElectionReason.OFFLINE)
     return CoordinatorResult(records, epoch)
+
+
+def _may_have_lost(image: MetadataImage, known: BrokerImage | None, registration: Registration) -> bool:
+    """Return whether a broker that begins may lack records that it had: nobody saw that it stopped cleanly."""
+    if not has_eligible_replicas(image):
+        return False
+    if known is None:
+        return True
+    is_another = known.incarnation_id != registration.incarnation_id
+    return is_another and known.broker_epoch != registration.previous_broker_epoch
 
 
 def _check_features(image: MetadataImage, registration: Registration) -> None:

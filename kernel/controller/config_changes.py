@@ -21,6 +21,7 @@ from ..metadata.names import check_topic_name
 from ..metadata.record_makers import config_records
 from ..wire.messages import api_33_alter_configs as replacing
 from ..wire.messages import api_44_incremental_alter_configs as incremental
+from .eligible_replicas import check_min_insync, partitions_after
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -98,7 +99,7 @@ def _alter_all(
     errors: list[tuple[int, str | None]] = []
     for kind, name, change in changes:
         try:
-            records += _alter_one(image, rules, kind, name, change, times=counts[kind, name])
+            records += yield from _alter_one(image, rules, kind, name, change, times=counts[kind, name])
         except KafkaError as error:
             errors.append((error.code, error.detail))
         else:
@@ -109,7 +110,7 @@ def _alter_all(
 
 def _alter_one(
     image: MetadataImage, rules: ControllerRules, kind: int, name: str, change: Change, *, times: int
-) -> list[MetadataRecord]:
+) -> Generator[None, None, list[MetadataRecord]]:
     if times > 1:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
     if kind not in _ALTER:
@@ -122,7 +123,11 @@ def _alter_one(
         name = str(_broker_id(rules, image, name))
     alter.check_edits(rules.config_at(image), scope, alterations)
     after = alter_resource(rules, image, name, change)
-    return config_records(kind, name, image.config(kind, name), after)
+    before = image.config(kind, name)
+    check_min_insync(image, kind, name, before, after)
+    records = config_records(kind, name, before, after)
+    records += yield from partitions_after(image, rules, kind, name, after)
+    return records
 
 
 def _alter_topic(rules: ControllerRules, image: MetadataImage, name: str, change: Change) -> dict[str, str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..metadata.image_builder import ImageBuilder
-from . import adoption, broker_requests, brokers
+from . import adoption, broker_requests, brokers, partition_changes
 from .operations import OPERATIONS
 
 if TYPE_CHECKING:
@@ -83,6 +83,10 @@ class Controller:
     def fence_overdue(self) -> Steps[list[int]]:
         """Fence a broker whose session is over; see `broker_requests.fence_overdue`."""
         return broker_requests.fence_overdue(self.image, self._rules)
+
+    def balance_leaders(self) -> Steps[bool]:
+        """Elect preferred leaders where others lead; see `partition_changes.balance_leaders`."""
+        return partition_changes.balance_leaders(self.image, self._rules)
 
     def reserve_producer_ids(self, end: int) -> CoordinatorResult[MetadataRecord, None]:
         """Let no broker give out the producer ids below `end`; see `brokers.reserve_producer_ids`."""

@@ -21,7 +21,7 @@ from ..wire.messages.api_73_assign_replicas_to_dirs import (
     ResponseTopicData,
 )
 from .brokers import find_broker
-from .partition_changes import with_epochs
+from .partition_states import with_epochs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,6 +19,7 @@ import attrs
 from ..contracts.coordinator import CoordinatorResult
 from ..errors import ErrorCode, KafkaError
 from ..metadata.features import (
+    ELIGIBLE_LEADER_REPLICAS_VERSION,
     KRAFT_VERSION,
     METADATA_VERSION,
     NOT_SUPPORTED,
@@ -28,13 +29,15 @@ from ..metadata.features import (
 )
 from ..metadata.records import FeatureRecord
 from ..wire.messages.api_57_update_features import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
+from .eligible_replicas import switched_off, switched_on
+from .partition_states import has_eligible_replicas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..metadata.image import MetadataImage
     from ..metadata.records import MetadataRecord
-    from .rules import ControllerRules
+    from .rules import ControllerRules, Steps
 
 
 class UpgradeType(IntEnum):
@@ -64,7 +67,7 @@ class _Updates:
 
 def update_features(
     image: MetadataImage, rules: ControllerRules, request: UpdateFeaturesRequest
-) -> CoordinatorResult[MetadataRecord, UpdateFeaturesResponse]:
+) -> Steps[UpdateFeaturesResponse]:
     """Finalize features at other levels."""
     supported = {feature.name: feature for feature in supported_features(rules.config)}
     wanted = {update.feature: update.max_version_level for update in request.feature_updates}
@@ -76,7 +79,14 @@ def update_features(
         except KafkaError as error:
             detail = f"The update failed for all features since the following feature had an error: {error.detail}"
             return CoordinatorResult((), UpdateFeaturesResponse(error_code=error.code, error_message=detail))
-    return CoordinatorResult(() if request.validate_only else records, UpdateFeaturesResponse(error_message=None))
+    if request.validate_only:
+        return CoordinatorResult((), UpdateFeaturesResponse(error_message=None))
+    eligible = updates.proposed.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0)
+    if eligible and not has_eligible_replicas(image):
+        records += switched_on(image, rules.config)
+    if not eligible and has_eligible_replicas(image):
+        records += yield from switched_off(image)
+    return CoordinatorResult(records, UpdateFeaturesResponse(error_message=None))
 
 
 def _update(updates: _Updates, update: FeatureUpdateKey) -> list[MetadataRecord]:

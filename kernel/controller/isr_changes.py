@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from ..contracts.coordinator import CoordinatorResult
-from ..contracts.election import NO_BROKER_EPOCH
+from ..contracts.election import NO_BROKER_EPOCH, ElectionReason
 from ..errors import ErrorCode, KafkaError
 from ..metadata.record_makers import changed_partition_record
 from ..wire.messages.api_56_alter_partition import (
@@ -32,8 +32,7 @@ from ..wire.messages.api_56_alter_partition import (
     ResponsePartitionData,
     ResponseTopicData,
 )
-from .partition_changes import with_epochs
-from .reassignments import complete_reassignment
+from .partition_states import next_state, rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,12 +92,13 @@ def _alter(
     broker_epochs = _wanted(asked)
     _check(state, broker_id, asked)
     _check_members(image, state, asked, broker_epochs)
-    changed = attrs.evolve(state, isr=tuple(broker_epochs))
-    changed = complete_reassignment(changed, rules.election(topic.election), image.live_brokers())
+    topic_rules = rules_of(image, rules.config_at(image), topic, rules.election(topic.election), image.live_brokers())
+    wanted = attrs.evolve(state, isr=tuple(broker_epochs))
+    following = next_state(state, wanted, topic_rules, ElectionReason.REASSIGNMENT)
     records: list[MetadataRecord] = []
-    if changed != state:
-        changed = with_epochs(state, changed)
-        records.append(changed_partition_record(topic, index, changed))
+    if following is not None:
+        records.append(changed_partition_record(topic, index, following))
+    changed = following or state
     if changed.leader != broker_id:
         answer.error_code = ErrorCode.NEW_LEADER_ELECTED
         return records

@@ -1,7 +1,7 @@
 """Pure core: who leads a partition after something happened: an election was asked for, a broker came, went or stops.
 
-The election plugin chooses; what is here raises the epochs and writes the records. `leader_epoch` grows whenever the
-leader changes or may have lost records, `partition_epoch` with every change.
+The election plugin chooses; `partition_states` says what else follows, and what is here writes the records.
+`leader_epoch` grows whenever the leader changes or may have lost records, `partition_epoch` with every change.
 
 *Source:* Kafka's `PartitionChangeBuilder` and `ReplicationControlManager.electLeaders`, as observed on 4.3.1.
 """
@@ -23,17 +23,27 @@ from ..wire.messages.api_43_elect_leaders import (
     PartitionResult,
     ReplicaElectionResult,
 )
+from .partition_states import (
+    NO_LEADER,
+    elected_state,
+    next_state,
+    rules_of,
+    with_epochs,
+    without_replicas,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterator
 
     from ..config.broker import BrokerConfig
-    from ..contracts.election import ElectionFactory, PartitionState
+    from ..contracts.election import PartitionState
     from ..metadata.image import MetadataImage, TopicImage
     from ..metadata.records import MetadataRecord
+    from .partition_states import PartitionRules
     from .rules import ControllerRules, Steps
 
-NO_LEADER: Final = -1
+ELECTIONS_MAX: Final = 1000
+"""How many leaders one operation moves of itself; their records go into one batch."""
 
 _REASONS: Final = {0: ElectionReason.PREFERRED, 1: ElectionReason.UNCLEAN}
 _FAILURES: Final = {
@@ -47,26 +57,6 @@ _FAILURES: Final = {
     ),
 }
 _NOT_NEEDED: Final = "Leader election not needed for topic partition."
-
-
-def with_epochs(old: PartitionState, new: PartitionState, *, bump: bool = False) -> PartitionState:
-    """Return the new state with the epochs that follow on the old one's.
-
-    Args:
-        old: What was.
-        new: What is to be; its epochs do not count.
-        bump: Whether the leader epoch grows although the leader stays.
-    """
-    leader_epoch = old.leader_epoch + (1 if bump or new.leader != old.leader else 0)
-    return attrs.evolve(new, leader_epoch=leader_epoch, partition_epoch=old.partition_epoch + 1)
-
-
-def elect(
-    factory: ElectionFactory, state: PartitionState, live: Collection[int], reason: ElectionReason
-) -> PartitionState:
-    """Return the state with the leader that the plugin chooses, or with none."""
-    chosen = factory.choose_leader(state, live, reason)
-    return chosen if chosen is not None else attrs.evolve(state, leader=NO_LEADER)
 
 
 def elect_leaders(
@@ -126,14 +116,19 @@ def _elect_one(
     is_settled = state.leader != NO_LEADER if reason is ElectionReason.UNCLEAN else state.leader == state.replicas[0]
     if is_settled:
         raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, _NOT_NEEDED)
-    chosen = rules.election(topic.election).choose_leader(state, live, reason)
-    if chosen is None or chosen.leader == state.leader:
+    changed = elected_state(state, rules_of(image, config, topic, rules.election(topic.election), live), reason)
+    if changed is None:
         raise KafkaError(*_FAILURES[reason])
-    return changed_partition_record(topic, partition, with_epochs(state, chosen))
+    return changed_partition_record(topic, partition, changed)
 
 
 def broker_gone(
-    image: MetadataImage, rules: ControllerRules, broker_id: int, reason: ElectionReason
+    image: MetadataImage,
+    rules: ControllerRules,
+    broker_id: int,
+    reason: ElectionReason,
+    *,
+    may_have_lost: bool = False,
 ) -> Generator[None, None, list[MetadataRecord]]:
     """Return records that take a broker out of the leadership and the in-sync replicas of all its partitions.
 
@@ -144,19 +139,24 @@ def broker_gone(
         rules: The controller's collaborators.
         broker_id: The broker that is fenced, unregistered or stops.
         reason: OFFLINE or CONTROLLED_SHUTDOWN.
+        may_have_lost: Whether it may have lost records, as after an unclean shutdown: then it is not eligible either.
     """
-    live = [broker for broker in image.live_brokers() if broker != broker_id]
+    gone = (broker_id,)
+    lost = gone if may_have_lost else ()
 
-    def change(factory: ElectionFactory, state: PartitionState) -> PartitionState | None:
-        if state.leader != broker_id and broker_id not in state.isr:
+    def change(topic_rules: PartitionRules, state: PartitionState) -> PartitionState | None:
+        if may_have_lost:
+            eligible = tuple(other for other in state.eligible_leader_replicas if other != broker_id)
+            state_left = attrs.evolve(state, eligible_leader_replicas=eligible)
+        else:
+            state_left = state
+        wanted = without_replicas(state_left, gone, topic_rules)
+        if wanted == state and state.leader != broker_id:
             return None
-        # The last in-sync replica stays in the set: it alone has every record, and may lead when it is back.
-        isr = tuple(replica for replica in state.isr if replica != broker_id) or state.isr
-        without = attrs.evolve(state, isr=isr)
-        changed = elect(factory, without, live, reason) if state.leader == broker_id else without
-        return None if changed == state else with_epochs(state, changed)
+        return next_state(state, wanted, topic_rules, reason, lost=lost)
 
-    return (yield from _change_all(image, rules, broker_id, change))
+    live = [broker for broker in image.live_brokers() if broker != broker_id]
+    return (yield from _change_all(image, rules, broker_id, live, change))
 
 
 def broker_back(
@@ -173,48 +173,66 @@ def broker_back(
         restarted: Whether it is another process than before: then the partitions that it led get a new leader epoch,
             as it may have lost records that were not flushed.
     """
-    live = sorted({*image.live_brokers(), broker_id})
 
-    def change(factory: ElectionFactory, state: PartitionState) -> PartitionState | None:
+    def change(topic_rules: PartitionRules, state: PartitionState) -> PartitionState | None:
         if state.leader == broker_id:
             return with_epochs(state, state, bump=True) if restarted else None
         if state.leader != NO_LEADER:
             return None
-        chosen = factory.choose_leader(state, live, ElectionReason.OFFLINE)
-        return None if chosen is None or chosen.leader == NO_LEADER else with_epochs(state, chosen)
+        return elected_state(state, topic_rules, ElectionReason.OFFLINE)
 
-    return (yield from _change_all(image, rules, broker_id, change))
+    live = sorted({*image.live_brokers(), broker_id})
+    return (yield from _change_all(image, rules, broker_id, live, change))
+
+
+def balance_leaders(image: MetadataImage, rules: ControllerRules) -> Steps[bool]:
+    """Elect preferred leaders where another one leads; the response tells whether some are left for the next time."""
+    live = image.live_brokers()
+    config = rules.config_at(image)
+    records: list[MetadataRecord] = []
+    for topic, index in unbalanced(image):
+        yield
+        factory = rules.elections.get(topic.election)
+        if factory is None:
+            continue
+        topic_rules = rules_of(image, config, topic, factory, live)
+        changed = elected_state(topic.partitions[index], topic_rules, ElectionReason.PREFERRED)
+        if changed is not None:
+            records.append(changed_partition_record(topic, index, changed))
+        if len(records) >= ELECTIONS_MAX:
+            return CoordinatorResult(records, True)
+    return CoordinatorResult(records, False)
+
+
+def unbalanced(image: MetadataImage) -> Iterator[tuple[TopicImage, int]]:
+    """Iterate over the partitions which another replica than the preferred one leads, by topic name."""
+    for _, topic in sorted(image.topics_by_name.items()):
+        for index, state in enumerate(topic.partitions):
+            if state.leader not in {NO_LEADER, state.replicas[0]}:
+                yield topic, index
 
 
 def _change_all(
     image: MetadataImage,
     rules: ControllerRules,
     broker_id: int,
-    change: Callable[[ElectionFactory, PartitionState], PartitionState | None],
+    live: Collection[int],
+    change: Callable[[PartitionRules, PartitionState], PartitionState | None],
 ) -> Generator[None, None, list[MetadataRecord]]:
     """Return the records of what `change` makes of each partition with a replica on a broker, by topic name.
 
     A topic whose election no active plugin offers stays as it is: its brokers keep it offline.
     """
     records: list[MetadataRecord] = []
+    config = rules.config_at(image)
     for _, topic in sorted(image.topics_by_name.items()):
         factory = rules.elections.get(topic.election)
-        if factory is not None:
-            records += yield from _change_topic(topic, broker_id, factory, change)
-    return records
-
-
-def _change_topic(
-    topic: TopicImage,
-    broker_id: int,
-    factory: ElectionFactory,
-    change: Callable[[ElectionFactory, PartitionState], PartitionState | None],
-) -> Generator[None, None, list[MetadataRecord]]:
-    records: list[MetadataRecord] = []
-    for index, state in enumerate(topic.partitions):
-        yield
-        if broker_id in state.replicas:
-            changed = change(factory, state)
+        if factory is None:
+            continue
+        topic_rules = rules_of(image, config, topic, factory, live)
+        for index, state in enumerate(topic.partitions):
+            yield
+            changed = change(topic_rules, state) if broker_id in state.replicas else None
             if changed is not None:
                 records.append(changed_partition_record(topic, index, changed))
     return records

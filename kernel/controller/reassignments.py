@@ -17,13 +17,13 @@ from ..contracts.election import ElectionReason
 from ..errors import ErrorCode, KafkaError
 from ..metadata.record_makers import changed_partition_record
 from ..wire.messages import api_45_alter_partition_reassignments as altering
-from .partition_changes import elect, with_epochs
+from .partition_states import next_state, rules_of
 from .replica_assignment import check_assignment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..contracts.election import ElectionFactory, PartitionState
+    from ..contracts.election import PartitionState
     from ..metadata.image import MetadataImage
     from ..metadata.records import MetadataRecord
     from .rules import ControllerRules, Steps
@@ -78,18 +78,15 @@ def _alter_one(
     if not 0 <= index < len(topic.partitions):
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
     state = topic.partitions[index]
-    factory = rules.election(topic.election)
-    live = image.live_brokers()
+    topic_rules = rules_of(image, rules.config_at(image), topic, rules.election(topic.election), image.live_brokers())
     if wanted.replicas is None:
         changed = _cancelled(state)
     else:
         check_assignment(wanted.replicas, None, image, staying=state.replicas)
         _check_size(state, wanted.replicas, may_resize=may_resize)
         changed = _begun(state, tuple(wanted.replicas))
-    changed = complete_reassignment(changed, factory, live)
-    if changed == state:
-        return []
-    return [changed_partition_record(topic, index, with_epochs(state, changed))]
+    following = next_state(state, changed, topic_rules, ElectionReason.REASSIGNMENT)
+    return [] if following is None else [changed_partition_record(topic, index, following)]
 
 
 def _check_size(state: PartitionState, replicas: Iterable[int], *, may_resize: bool) -> None:
@@ -132,18 +129,3 @@ def _cancelled(state: PartitionState) -> PartitionState:
             "The reassignment cannot be cancelled: none of the replicas from before is in sync.",
         )
     return attrs.evolve(state, replicas=kept, isr=isr, adding_replicas=(), removing_replicas=())
-
-
-def complete_reassignment(state: PartitionState, factory: ElectionFactory, live: Iterable[int]) -> PartitionState:
-    """Return the state without the replicas that a reassignment removes, once those that it adds are in sync.
-
-    A leader that is removed, or that no longer is a replica, is replaced.
-    """
-    if all(replica in state.isr for replica in state.adding_replicas):
-        kept = tuple(replica for replica in state.replicas if replica not in state.removing_replicas)
-        isr = tuple(replica for replica in state.isr if replica in kept)
-        if isr:
-            state = attrs.evolve(state, replicas=kept, isr=isr, adding_replicas=(), removing_replicas=())
-    if state.leader >= 0 and state.leader not in state.isr:
-        state = elect(factory, state, list(live), ElectionReason.REASSIGNMENT)
-    return state

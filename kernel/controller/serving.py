@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .leader_balance import LeaderBalance
 from .metadata_feed import MetadataFeed
 from .session_watch import SessionWatch
 
@@ -21,13 +22,20 @@ class ControllerServing:
     Attributes:
         feed: What is committed, for who follows it.
         watch: Fences who is not heard of.
+        balance: Brings leaders back to preferred replicas; None where they stay as they are.
     """
 
     def __init__(self, metadata: MetadataLog, rules: ControllerRules, clock: Clock) -> None:
         """Begin to count sessions, and to tell of what is committed."""
         self.feed = MetadataFeed(metadata, node_id=rules.node_id, sessions=rules.sessions, clock=clock)
         self.watch = SessionWatch(metadata, rules.sessions, node_id=rules.node_id, clock=clock)
+        self.balance: LeaderBalance | None = None
+        if rules.config.get_bool("auto.leader.rebalance.enable"):
+            interval_s = rules.config.get_int("leader.imbalance.check.interval.seconds")
+            self.balance = LeaderBalance(metadata, interval_s)
 
     def services(self) -> Iterator[tuple[str, Callable[..., Awaitable[None]]]]:
         """Iterate over what runs while the node serves, with names."""
         yield "broker sessions", self.watch.run
+        if self.balance is not None:
+            yield "leader balance", self.balance.run

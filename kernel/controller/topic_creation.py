@@ -237,4 +237,5 @@ def _placed(creation: _Creation, topic: CreatableTopic) -> Generator[None, None,
     config = creation.config
     partitions = topic.num_partitions if topic.num_partitions > 0 else config.get_int("num.partitions")
     factor = topic.replication_factor if topic.replication_factor > 0 else config.get_int("default.replication.factor")
-    return (yield from place_replicas(creation.image.brokers.values(), partitions, factor, creation.rules.random))
+    strategy, brokers = config.get_text("odradek.placement"), creation.image.brokers.values()
+    return (yield from place_replicas(strategy, brokers, 0, partitions, factor, creation.rules.random))

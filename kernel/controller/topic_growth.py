@@ -75,7 +75,9 @@ def _grow(
     factor = len(topic.partitions[0].replicas)
     live = image.live_brokers()
     if wanted.assignments is None:
-        replica_lists = yield from place_replicas(image.brokers.values(), additional, factor, rules.random)
+        strategy, first = config.get_text("odradek.placement"), len(topic.partitions)
+        brokers = image.brokers.values()
+        replica_lists = yield from place_replicas(strategy, brokers, first, additional, factor, rules.random)
     else:
         replica_lists = [assignment.broker_ids for assignment in wanted.assignments]
         for number, replicas in enumerate(replica_lists):

@@ -53,7 +53,7 @@ ALL_FEATURES: Final = (
     Feature("share.version", 0, 1, 1, Part.SHARE_GROUPS),
     Feature("streams.version", 0, 1, 1, Part.STREAMS_GROUPS),
     Feature("transaction.version", 0, 2, 2, Part.TRANSACTIONS),
-    Feature(ELIGIBLE_LEADER_REPLICAS_VERSION, 0, 1, 1, Part.CLUSTER, depends_on=METADATA_VERSION_ELR),
+    Feature(ELIGIBLE_LEADER_REPLICAS_VERSION, 0, 1, 1, Part.METADATA, depends_on=METADATA_VERSION_ELR),
 )
 """In the order of Kafka's answer."""
 

@@ -7,7 +7,9 @@
 | reassignment | as offline, but nobody who is being removed | as before |
 | unclean | as offline, else the first replica that lives | as offline, or the leader alone: records may be lost |
 
-A leader that may go on leading does, except for `preferred`.
+A leader that may go on leading does, except for `preferred`. When nobody is in sync, an eligible replica counts as one
+that is, and the in-sync set is the leader alone afterwards; when nobody is eligible either, the last leader leads again
+once it lives, though it may have lost records (KIP-966).
 
 *Source:* PartitionChangeBuilder, ReplicationControlManager.createTopic of Kafka 4.3.
 """
@@ -28,6 +30,8 @@ def choose_leader(
     state: PartitionState, live_brokers: Collection[int], reason: ElectionReason
 ) -> PartitionState | None:
     """See `ElectionFactory.choose_leader`."""
+    if not state.isr and state.eligible_leader_replicas:
+        return _choose_eligible(state, live_brokers, reason)
     live_isr = tuple(broker for broker in state.isr if broker in live_brokers)
     if reason is ElectionReason.PREFERRED:
         preferred = state.replicas[0]
@@ -42,11 +46,35 @@ def choose_leader(
         return attrs.evolve(state, isr=isr)
     if candidates:
         return attrs.evolve(state, leader=candidates[0], isr=isr)
+    if not state.isr:
+        for broker in state.last_known_elr:
+            if broker in live_brokers:
+                return _alone(state, broker)
+    return _choose_any(state, live_brokers, reason)
+
+
+def _choose_eligible(
+    state: PartitionState, live_brokers: Collection[int], reason: ElectionReason
+) -> PartitionState | None:
+    candidates = state.replicas[:1] if reason is ElectionReason.PREFERRED else state.replicas
+    for broker in candidates:
+        if broker in state.eligible_leader_replicas and broker in live_brokers:
+            others = tuple(other for other in state.eligible_leader_replicas if other != broker)
+            return attrs.evolve(state, leader=broker, isr=(broker,), eligible_leader_replicas=others)
+    return _choose_any(state, live_brokers, reason)
+
+
+def _choose_any(state: PartitionState, live_brokers: Collection[int], reason: ElectionReason) -> PartitionState | None:
     if reason is ElectionReason.UNCLEAN:
         for broker in state.replicas:
             if broker in live_brokers:
-                return attrs.evolve(state, leader=broker, isr=(broker,))
+                return _alone(state, broker)
     return None
+
+
+def _alone(state: PartitionState, broker: int) -> PartitionState:
+    """Return the state after an unclean election: what others have that this one has not is lost."""
+    return attrs.evolve(state, leader=broker, isr=(broker,), eligible_leader_replicas=(), last_known_elr=())
 
 
 def initial_state(replicas: Sequence[int], live_brokers: Collection[int]) -> PartitionState:

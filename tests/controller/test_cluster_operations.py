@@ -5,8 +5,8 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from odradek.kernel.contracts.election import PartitionState
-from odradek.kernel.controller.reassignments import complete_reassignment
+from odradek.kernel.contracts.election import ElectionReason, PartitionState
+from odradek.kernel.controller.partition_states import PartitionRules, next_state
 from odradek.kernel.dispatch.handlers.api_46_list_partition_reassignments import list_partition_reassignments
 from odradek.kernel.errors import KafkaError
 from odradek.kernel.metadata.image import TopicImage
@@ -58,7 +58,7 @@ def test_the_last_in_sync_replica_leads_again_when_it_is_back() -> None:
     driven = three_brokers()
     fence(driven, 1)
     fence(driven, 2)
-    assert (state_of(driven).leader, state_of(driven).isr) == (-1, (2,))
+    assert (state_of(driven).leader, state_of(driven).isr) == (-1, ())
 
     driven.register(registration(1, seed=8))
     assert state_of(driven).leader == -1
@@ -91,9 +91,11 @@ def test_a_reassignment_keeps_the_old_replicas_until_the_new_ones_are_in_sync() 
     assert (moving.replicas, moving.adding_replicas, moving.removing_replicas) == ((3, 2, 1), (3,), (1,))
     assert (listed.replicas, listed.adding_replicas, listed.removing_replicas) == ([3, 2, 1], [3], [1])
 
-    factory = driven.rules.election("isr")
-    done = complete_reassignment(attrs.evolve(moving, isr=(1, 2, 3)), factory, [1, 2, 3])
+    topic_rules = PartitionRules(driven.rules.election("isr"), [1, 2, 3])
+    done = next_state(moving, attrs.evolve(moving, isr=(1, 2, 3)), topic_rules, ElectionReason.REASSIGNMENT)
 
+    assert done is not None
+    assert (done.leader_epoch, done.partition_epoch) == (moving.leader_epoch + 1, moving.partition_epoch + 1)
     assert (done.replicas, done.adding_replicas, done.removing_replicas) == ((3, 2), (), ())
     assert done.leader in (2, 3)
 

@@ -122,7 +122,8 @@ class ControllerMachine(RuleBasedStateMachine):
             for index, state in enumerate(topic_image.partitions):
                 assert state.leader == -1 or (state.leader in self.live and state.leader in state.isr)
                 assert state.leader != -1 or not self.live & set(state.isr)
-                assert state.isr
+                assert state.isr or state.eligible_leader_replicas or state.last_known_elr
+                assert state.leader != -1 or state.isr or not self.live & set(state.eligible_leader_replicas)
                 assert set(state.isr) <= set(state.replicas)
                 assert len(topic_image.directories[index]) == len(state.replicas)
                 key = (topic_image.topic_id, index)

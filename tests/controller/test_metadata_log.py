@@ -283,7 +283,9 @@ def test_when_a_level_is_lowered_all_that_an_older_build_reads_is_there_before_t
     async def main() -> None:
         async with running(make_metadata(Storage(tmp_path / "data"))) as metadata:
             await create(metadata, "t")
-            request = update_features(("metadata.version", METADATA_VERSION_ELR - 1, 2))
+            request = update_features(
+                ("eligible.leader.replicas.version", 0, 2), ("metadata.version", METADATA_VERSION_ELR - 1, 2)
+            )
             answer = await metadata.submit(lambda controller, _: controller.decide(request))
             assert answer.error_code == 0
             shutil.copytree(tmp_path / "data", tmp_path / "copy")

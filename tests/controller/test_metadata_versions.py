@@ -8,7 +8,12 @@ import pytest
 
 from odradek.kernel.controller.snapshots import SnapshotId, decode_snapshot, encode_snapshot
 from odradek.kernel.errors import ErrorCode, KafkaError
-from odradek.kernel.metadata.features import METADATA_VERSION, METADATA_VERSION_ELR, METADATA_VERSION_MAX
+from odradek.kernel.metadata.features import (
+    ELIGIBLE_LEADER_REPLICAS_VERSION,
+    METADATA_VERSION,
+    METADATA_VERSION_ELR,
+    METADATA_VERSION_MAX,
+)
 from odradek.kernel.metadata.image import MetadataImage
 from odradek.kernel.metadata.image_builder import ImageBuilder
 from odradek.kernel.metadata.record_makers import image_records
@@ -78,7 +83,8 @@ class WrittenController(DrivenController):
         return self.register(registration(broker_id, seed=9, metadata_version_max=metadata_version_max))
 
     def set_level(self, level: int, how: int) -> None:
-        response = self.update((METADATA_VERSION, level, how))
+        eligible = [(ELIGIBLE_LEADER_REPLICAS_VERSION, 0, how)] if level < METADATA_VERSION_ELR else []
+        response = self.update(*eligible, (METADATA_VERSION, level, how))
         assert response.error_code == 0, response.error_message
 
 
@@ -196,6 +202,6 @@ def test_an_unsafe_downgrade_is_not_supported() -> None:
 
 def test_what_is_only_validated_changes_nothing() -> None:
     driven = WrittenController(brokers=1)
-    assert driven.update((METADATA_VERSION, OLD, SAFE), validate_only=True).error_code == 0
+    assert driven.update((METADATA_VERSION, METADATA_VERSION_ELR, SAFE), validate_only=True).error_code == 0
 
     assert driven.image.metadata_version == METADATA_VERSION_MAX

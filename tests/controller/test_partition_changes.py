@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from odradek.kernel.api import ElectionReason, PartitionState
-from odradek.kernel.controller.partition_changes import NO_LEADER, elect, with_epochs
+from odradek.kernel.controller.partition_states import NO_LEADER, elect, with_epochs
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.metadata.election_answers import elections_failed
 from odradek.kernel.wire.messages.api_43_elect_leaders import ElectLeadersRequest, TopicPartitions

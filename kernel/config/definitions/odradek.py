@@ -21,6 +21,7 @@ _BROKER_ROWS: Final[tuple[Row, ...]] = (
     ("odradek.election", STRING, "isr", NotEmpty(), HIGH, READ_ONLY, Part.LOG),
     ("odradek.metadata.election", STRING, "isr", NotEmpty(), HIGH, READ_ONLY, Part.METADATA),
     ("odradek.metadata.version.max", INT, 30, Between(7, 30), LOW, READ_ONLY, Part.METADATA),
+    ("odradek.placement", STRING, "striped", OneOf(("striped", "simple")), MEDIUM, READ_ONLY, Part.METADATA),
     ("odradek.cluster.id", STRING, "", None, MEDIUM, READ_ONLY, Part.METADATA),
     ("odradek.produce.validation", STRING, "auto", OneOf(("auto", "full", "headers")), MEDIUM, READ_ONLY,
      Part.REQUESTS),
@@ -49,6 +50,10 @@ odradek.metadata.election
 odradek.metadata.version.max
     The highest level of the feature `metadata.version` that this broker supports. A new cluster begins with it, and no
     update goes beyond it on any broker; lower it where brokers of an older version are to join.
+
+odradek.placement
+    Which brokers get the replicas of new partitions. `striped`: round the racks and their brokers, from a random place,
+    as in Kafka; `simple`: partition i begins on broker i mod n, and its replica j is on broker (i + j) mod n.
 
 odradek.cluster.id
     The cluster's id when the data directory is used for the first time; empty draws a random one. A data directory that

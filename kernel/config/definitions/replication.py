@@ -27,10 +27,10 @@ _ROWS: Final[tuple[Row, ...]] = (
     ("fetch.purgatory.purge.interval.requests", INT, 1000, None, MEDIUM, READ_ONLY, Part.PURGATORY),
     ("producer.purgatory.purge.interval.requests", INT, 1000, None, MEDIUM, READ_ONLY, Part.PURGATORY),
     ("delete.records.purgatory.purge.interval.requests", INT, 1, None, MEDIUM, READ_ONLY, Part.PURGATORY),
-    ("auto.leader.rebalance.enable", BOOLEAN, True, None, HIGH, READ_ONLY, Part.CLUSTER),
-    ("leader.imbalance.check.interval.seconds", LONG, 300, POSITIVE, HIGH, READ_ONLY, Part.CLUSTER),
+    ("auto.leader.rebalance.enable", BOOLEAN, True, None, HIGH, READ_ONLY, Part.METADATA),
+    ("leader.imbalance.check.interval.seconds", LONG, 300, POSITIVE, HIGH, READ_ONLY, Part.METADATA),
     ("unclean.leader.election.interval.ms", LONG, 300_000, POSITIVE, MEDIUM, READ_ONLY, Part.INTERNAL),
-    ("unclean.leader.election.enable", BOOLEAN, False, None, HIGH, CLUSTER_WIDE, Part.CLUSTER),
+    ("unclean.leader.election.enable", BOOLEAN, False, None, HIGH, CLUSTER_WIDE, Part.METADATA),
     (
         "security.inter.broker.protocol",
         STRING,

@@ -29,7 +29,7 @@ _ROWS: Final[tuple[Row, ...]] = (
     ("file.delete.delay.ms", LONG, 60000, NOT_NEGATIVE, MEDIUM, CLUSTER_WIDE, Part.LOG),
     ("min.cleanable.dirty.ratio", DOUBLE, 0.5, Between(0, 1), MEDIUM, CLUSTER_WIDE, Part.CLEANUP),
     ("cleanup.policy", LIST, ("delete",), ListOf(("compact", "delete")), MEDIUM, CLUSTER_WIDE, Part.CLEANUP),
-    ("unclean.leader.election.enable", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, Part.CLUSTER),
+    ("unclean.leader.election.enable", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, Part.METADATA),
     ("min.insync.replicas", INT, 1, POSITIVE, MEDIUM, CLUSTER_WIDE, Part.REQUESTS),
     (
         "compression.type",

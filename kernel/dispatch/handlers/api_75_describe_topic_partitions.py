@@ -153,13 +153,12 @@ def _topic(
 def _partition(index: int, state: PartitionState, live: frozenset[int]) -> DescribeTopicPartitionsResponsePartition:
     has_leader = state.leader in live
     return DescribeTopicPartitionsResponsePartition(
-        error_code=ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
         partition_index=index,
         leader_id=state.leader if has_leader else -1,
         leader_epoch=state.leader_epoch,
         replica_nodes=list(state.replicas),
         isr_nodes=list(state.isr),
-        eligible_leader_replicas=[],
-        last_known_elr=[],
+        eligible_leader_replicas=list(state.eligible_leader_replicas),
+        last_known_elr=list(state.last_known_elr),
         offline_replicas=[replica for replica in state.replicas if replica not in live],
     )
