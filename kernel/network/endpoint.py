@@ -444,6 +444,10 @@ class Endpoint:
         """Return whether the client should have got further by now than it has; plain TCP expects nothing."""
         return False
 
+    def keep(self, now_ms: int) -> None:
+        """Take it that bytes have just moved."""
+        self.last_active_ms = now_ms
+
     def close_socket(self) -> None:
         """Close the socket at once."""
         self.socket.close()

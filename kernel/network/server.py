@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ..machine.machine import Machine
     from ..machine.network import ListeningSocket
-    from .connection import FrameReceiver
+    from .connection import Connection, FrameReceiver
     from .loop import EndpointMaker, Loop
     from .settings import ListenerSettings, NetworkSettings
     from .statistics import NetworkStatistics
@@ -163,6 +163,14 @@ class NetworkServer:
         if self._loop is not None:
             for endpoint in list(self._loop.endpoints.values()):
                 self._loop.close(endpoint, reason)
+
+    def keep_connections(self, is_kept: Callable[[Connection], bool]) -> None:
+        """Take it that bytes of these connections have just moved; for a test that lets time pass."""
+        if self._loop is not None:
+            now_ms = self.machine.clock.monotonic_ms()
+            for endpoint in self._loop.endpoints.values():
+                if is_kept(endpoint.connection):
+                    endpoint.keep(now_ms)
 
     def want_turn(self) -> None:
         """Have a turn end soon though no frame came: something was staged that `turn_ended` writes."""

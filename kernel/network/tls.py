@@ -162,6 +162,11 @@ class TlsEndpoint(Endpoint):
         """Return whether the handshake is not done although its time is over."""
         return not self._is_handshaken and now_ms >= self._expires_ms
 
+    def keep(self, now_ms: int) -> None:
+        """See `Endpoint.keep`: a handshake that is not done has as much time left as before."""
+        self._expires_ms += max(now_ms - self.last_active_ms, 0)
+        super().keep(now_ms)
+
     def _push(self) -> bool:
         """Send encrypted bytes; return whether all are gone."""
         while True:

@@ -18,7 +18,7 @@ from .records import GroupRecord
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from odradek.kernel.api import (
         BrokerHandle,
@@ -231,4 +231,8 @@ class MembershipOperations(Protocol):
 
     def leave(self, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> CoordinatorResult[GroupRecord, Any]:
         """Answer LeaveGroup."""
+        ...
+
+    def keep(self, group_id: str, member_ids: Collection[str]) -> None:
+        """Take it that members have just spoken; see `GroupShard.keep_members`."""
         ...

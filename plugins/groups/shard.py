@@ -18,7 +18,7 @@ from .group_type import GroupType
 from .offsets import Offsets
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from odradek.kernel.api import (
         BrokerHandle,
@@ -112,6 +112,16 @@ class GroupShard:
     def leave(self, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> CoordinatorResult[GroupRecord, object]:
         """Answer LeaveGroup."""
         return self._membership_of(request.group_id).leave(request, caller, now_ms)
+
+    def keep_members(self, members: Mapping[str, Collection[str]]) -> None:
+        """Take it that members have just spoken, though they have not; their ids are given by group.
+
+        For a test that lets time pass in which no client has the time to speak. Their sessions begin anew, and so does
+        the time that they have to join, to sync or to let go of partitions. Who is no member is passed over.
+        """
+        for group_id, member_ids in members.items():
+            if group_id in self.context.groups:
+                self._membership_of(group_id).keep(group_id, member_ids)
 
     def _membership_of(self, group_id: str) -> MembershipOperations:
         group = self.context.groups.get(group_id)

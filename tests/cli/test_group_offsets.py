@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.cli.group_offsets import Reset, parse_duration, parse_partitions, parse_plan, progress, total_lag, within
+from odradek.cli.group_offsets import Reset, parse_partitions, parse_plan, progress, total_lag, within
 from odradek.client.admin_group_values import GroupDescription, GroupMemberDescription, classic_description
 from odradek.kernel.errors import ConfigError
 from odradek.kernel.types import TopicPartition
@@ -46,28 +46,6 @@ def test_what_is_read_and_what_is_committed_stand_together() -> None:
 )
 def test_an_offset_that_is_not_there_becomes_the_nearest(wanted: int, after: int, note: str) -> None:
     assert within(A, 7, wanted, start=5, end=9) == Reset(A, 7, after, note)
-
-
-@pytest.mark.parametrize(
-    ("text", "milliseconds"),
-    [
-        ("1h30m", 5_400_000),
-        ("7d", 604_800_000),
-        ("45s", 45_000),
-        ("1.5s", 1_500),
-        ("PT5M", 300_000),
-        ("P1DT2H", 93_600_000),
-        ("0s", 0),
-    ],
-)
-def test_durations_are_read_in_both_forms(text: str, milliseconds: int) -> None:
-    assert parse_duration(text) == milliseconds
-
-
-@pytest.mark.parametrize("text", ["", "P", "PT", "5", "1m1h", "-1h", "1w", "1h ", "²h"])
-def test_what_is_no_duration_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match="is no duration"):
-        parse_duration(text)
 
 
 def test_partitions_are_read() -> None:

@@ -25,7 +25,7 @@ from .rebalance import Rebalances
 from .states import COMPLETING, DEAD, EMPTY, PREPARING, STABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from odradek.kernel.api import CoordinatorResult, Message, MetadataChange, ProducerIdentity, Waiter
     from odradek.kernel.wire.messages.api_11_join_group import JoinGroupRequest
@@ -117,6 +117,12 @@ class ClassicGroups:
             member = group.members.get(member_id)
             if member is not None:
                 self.rebalances.saw(group, member)
+
+    def keep(self, group_id: str, member_ids: Collection[str]) -> None:
+        """Take it that members have just spoken; see `GroupShard.keep_members`."""
+        group = self.get(group_id)
+        if group is not None:
+            self.rebalances.keep(group, member_ids)
 
     def describe(self, group_ids: Sequence[str], api_version: int) -> Result:
         """Answer DescribeGroups: the response is a list, in the order asked."""

@@ -23,7 +23,7 @@ from .answers import join_refused, joined, sync_refused, synced
 from .states import COMPLETING, EMPTY, PREPARING, STABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from odradek.kernel.api import CoordinatorResult, TimerKey, Waiter
 
@@ -84,6 +84,25 @@ class Rebalances:
     def saw(self, group: ClassicGroup, member: ClassicMember) -> None:
         """Take a sign of life."""
         self.watch_session(group, member.member_id, member.session_timeout_ms)
+
+    def keep(self, group: ClassicGroup, member_ids: Collection[str]) -> None:
+        """Take it that members have just spoken; what they have still to do they have their whole time for.
+
+        Members that wait for their first answer wait on: they do not know yet who they are.
+        """
+        for member_id in group.pending_joins.intersection(member_ids):
+            self.watch_session(group, member_id, NEW_MEMBER_TIMEOUT_MS)
+        kept = [group.members[member_id] for member_id in member_ids if member_id in group.members]
+        for member in kept:
+            self.saw(group, member)
+        for member in group.members.values():
+            if member.is_new:
+                self.watch_session(group, member.member_id, NEW_MEMBER_TIMEOUT_MS)
+        is_joined_again = group.state is PREPARING and group.previous_state is not EMPTY
+        if is_joined_again and not all(member.is_awaiting_join for member in kept):
+            self._arm_join(group, group.rebalance_timeout_ms)
+        if not group.pending_syncs.isdisjoint(member_ids):
+            self._arm_sync(group)
 
     def forget_session(self, group: ClassicGroup, member_id: str) -> None:
         """Expect nothing of a member that is gone."""

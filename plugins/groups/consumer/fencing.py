@@ -123,6 +123,16 @@ class Fencing:
         if before_ms is None or end_ms < before_ms:
             self._watch_session(key, timeout_ms)
 
+    def keep(self, group_id: str, member: Member) -> None:
+        """Take it that a member has just spoken; what it has still to do it has its whole time for."""
+        self.saw(group_id, member.member_id, None if member.classic is None else member.classic.session_timeout_ms)
+        self.watch_revocation(group_id, member)
+        for kind in (_JOIN, _SYNC):
+            key = (kind, group_id, member.member_id)
+            if self._timers.is_scheduled(key):
+                fence = partial(self._fence, group_id, member.member_id)
+                self._timers.schedule(key, member.rebalance_timeout_ms, fence)
+
     def _watch_session(self, key: tuple[str, str], delay_ms: int) -> None:
         self._timers.schedule((_SESSION, *key), delay_ms, partial(self._session_due, key))
 

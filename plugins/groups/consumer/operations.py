@@ -24,7 +24,7 @@ from .settings import Settings
 from .subscriptions import RegexSubscriptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from odradek.kernel.api import CoordinatorResult, Message, MetadataChange, ProducerIdentity, Waiter
     from odradek.kernel.wire.messages.api_11_join_group import JoinGroupRequest
@@ -93,6 +93,13 @@ class ConsumerGroups:
     ) -> CoordinatorResult[GroupRecord, ConsumerGroupHeartbeatResponse]:
         """Answer ConsumerGroupHeartbeat; see `Heartbeats.answer`."""
         return self._heartbeats.answer(request, caller, now_ms)
+
+    def keep(self, group_id: str, member_ids: Collection[str]) -> None:
+        """Take it that members have just spoken; see `GroupShard.keep_members`."""
+        members = self._group(group_id).members
+        for member_id in member_ids:
+            if member_id in members:
+                self._fencing.keep(group_id, members[member_id])
 
     def describe(self, group_ids: Sequence[str]) -> CoordinatorResult[GroupRecord, list[DescribedGroup]]:
         """Answer ConsumerGroupDescribe, for groups of this shard."""

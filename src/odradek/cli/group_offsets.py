@@ -11,7 +11,7 @@ partitions', and so is a member's. Where nothing was committed, or the partition
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from odradek.client.admin_group_values import GroupDescription, GroupMemberDescription
-
-_UNITS_MS: Final = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000}
 
 
 @attrs.frozen
@@ -124,23 +122,6 @@ def within(partition: TopicPartition, before: int | None, wanted: int, *, start:
     if wanted > end:
         return Reset(partition, before, end, f"it ends at {end}")
     return Reset(partition, before, wanted)
-
-
-def parse_duration(text: str) -> int:
-    """Return the milliseconds of `1h30m`, `7d` or, in ISO 8601, `PT1H30M`.
-
-    Raises:
-        ConfigError: It is none.
-    """
-    found = re.fullmatch(
-        r"P?(?:(?P<d>\d{1,6})d)?T?(?:(?P<h>\d{1,6})h)?(?:(?P<m>\d{1,6})m)?(?:(?P<s>\d{1,9}(?:\.\d{1,3})?)s)?",
-        text,
-        re.IGNORECASE | re.ASCII,
-    )
-    parts = {} if found is None else {unit: part for unit, part in found.groupdict().items() if part}
-    if not parts:
-        raise ConfigError(f"{text!r} is no duration", hint="1h30m, 7d, 45s or PT1H30M")
-    return round(sum(float(part) * _UNITS_MS[unit] for unit, part in parts.items()))
 
 
 def parse_partitions(text: str) -> tuple[str, tuple[int, ...]]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from odradek.kernel.config.durations import parse_duration
 from odradek.kernel.errors import ConfigError
 
-from .group_offsets import Reset, parse_duration, parse_partitions, parse_plan, within
+from .group_offsets import Reset, parse_partitions, parse_plan, within
 from .offset_spec import parse_moment
 from .options import document, natural
 from .output import plural, print_json, print_table

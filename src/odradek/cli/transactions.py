@@ -72,7 +72,7 @@ def _configure_list(parser: argparse.ArgumentParser) -> None:
 
 
 async def _list(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
-    from .group_offsets import parse_duration
+    from odradek.kernel.config.durations import parse_duration
 
     listed = await calls.admin.list_transactions(
         states=arguments.state,
@@ -255,7 +255,9 @@ def _configure_find(parser: argparse.ArgumentParser) -> None:
 
 
 async def _find(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
-    from .group_offsets import parse_duration, parse_partitions
+    from odradek.kernel.config.durations import parse_duration
+
+    from .group_offsets import parse_partitions
 
     timeout_ms = parse_duration(arguments.max_timeout)
     texts = arguments.topic or sorted(calls.topics)

@@ -11,15 +11,17 @@ Owned by the thread of the test. What the broker consists of is imported when on
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from odradek.kernel.errors import OdradekError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     import trio
 
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
     from .killable_files import KillableFiles
 
 START_TIMEOUT_S: Final = 30.0
+
+_Job: TypeAlias = "Callable[[], Awaitable[None]]"
+_Outcome: TypeAlias = tuple[Any, BaseException | None]
 
 
 class BrokerDiedError(OdradekError):
@@ -41,13 +46,21 @@ class BrokerDiedError(OdradekError):
 class BrokerThread:
     """Runs one broker on one thread; hands over what happened there."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, clock: trio.abc.Clock | None = None) -> None:
+        """Take a broker that was not run yet.
+
+        Args:
+            broker: What is run.
+            clock: That of its run; None for trio's own.
+        """
         self._broker = broker
+        self._clock = clock
         self._is_ready = threading.Event()
         self._token: trio.lowlevel.TrioToken | None = None
         self._scope: trio.CancelScope | None = None
         self._failure: BaseException | None = None
         self._is_killed = False
+        self._jobs: trio.MemorySendChannel[_Job] | None = None
         self._held_calls: queue.SimpleQueue[Callable[[], None] | None] | None = None
         self.listeners: tuple[BoundListener, ...] = ()
         self._thread = threading.Thread(target=self._run, name="odradek broker", daemon=True)
@@ -69,7 +82,7 @@ class BrokerThread:
         import trio
 
         try:
-            trio.run(self._serve)
+            trio.run(self._serve, clock=self._clock)
         except BaseException as error:  # handed to the test's thread, whatever it is
             while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
                 error = error.exceptions[0]
@@ -84,10 +97,17 @@ class BrokerThread:
 
         take_over_sleep()
         self._token = trio.lowlevel.current_trio_token()
+        self._jobs, jobs = trio.open_memory_channel[_Job](math.inf)
         with trio.CancelScope() as self._scope:
             async with trio.open_nursery() as nursery:
-                self.listeners = await nursery.start(self._broker.run)
+                self.listeners = await nursery.start(self._run_broker, nursery.cancel_scope)
                 self._is_ready.set()
+                async for job in jobs:
+                    await job()
+
+    async def _run_broker(self, rest: trio.CancelScope, *, task_status: trio.TaskStatus[Any]) -> None:
+        await self._broker.run(task_status=task_status)
+        rest.cancel()  # nobody carries anything out any more
 
     def check(self) -> None:
         """Do nothing unless it ended by itself.
@@ -107,7 +127,7 @@ class BrokerThread:
         Raises:
             BrokerDiedError: It ended by itself.
         """
-        outcome: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
+        outcome: queue.SimpleQueue[_Outcome] = queue.SimpleQueue()
 
         def run() -> None:
             try:
@@ -119,6 +139,27 @@ class BrokerThread:
             self._held_calls.put(run)
         else:
             self._run_soon(run)
+        return self._wait_for(outcome)
+
+    def carry_out(self, function: Callable[[], Awaitable[Any]]) -> Any:
+        """Run an asynchronous function in the broker's run, beside its tasks, and return what it returns; not paused.
+
+        Raises:
+            BrokerDiedError: It ended by itself.
+        """
+        outcome: queue.SimpleQueue[_Outcome] = queue.SimpleQueue()
+
+        async def run() -> None:
+            try:
+                outcome.put((await function(), None))
+            except Exception as error:  # raised where it was asked for
+                outcome.put((None, error))
+
+        assert self._jobs is not None, "only what was started is called"
+        self._run_soon(partial(self._jobs.send_nowait, run))
+        return self._wait_for(outcome)
+
+    def _wait_for(self, outcome: queue.SimpleQueue[_Outcome]) -> Any:
         while True:
             try:
                 result, failure = outcome.get(timeout=0.1)
@@ -170,10 +211,11 @@ class BrokerThread:
 
     def drop_connections(self) -> None:
         """Close every connection at once."""
-        self.call(lambda: self._network.close_connections("dropped by its test"))
+        self.call(lambda: self.network.close_connections("dropped by its test"))
 
     @property
-    def _network(self) -> NetworkServer:
+    def network(self) -> NetworkServer:
+        """Its connections; what is done to them is done by `call`, or by what is carried out."""
         assert self._broker.network is not None, "a broker that has started has a network"
         return self._broker.network
 
@@ -206,8 +248,8 @@ class BrokerThread:
         def die() -> None:
             self._is_killed = True
             assert self._scope is not None
-            self._network.close()
-            self._network.close_connections("killed by its test")
+            self.network.close()
+            self.network.close_connections("killed by its test")
             files.kill()
             self._scope.cancel()
 

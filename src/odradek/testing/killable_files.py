@@ -25,9 +25,16 @@ if TYPE_CHECKING:
 class KillableFiles(OsFiles):
     """The machine's own files until `kill`. The call may come from any thread; what is under way elsewhere is done."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_flushed: bool = True) -> None:
+        """Begin alive.
+
+        Args:
+            is_flushed: Whether a flush is one. What was written outlives a kill without; only the loss of power, which
+                no test brings about here, can tell.
+        """
         super().__init__()
         self._is_dead = False
+        self._is_flushed = is_flushed
         self._write: Any = self.pwritev
         self._sync: Any = self.fsync
         self._cut: Any = self.truncate
@@ -54,7 +61,7 @@ class KillableFiles(OsFiles):
         return written
 
     def _fsync(self, fd: int, /) -> None:
-        if not self._is_dead:
+        if self._is_flushed and not self._is_dead:
             self._sync(fd)
 
     def _truncate(self, fd: int, size_bytes: int, /) -> None:
@@ -68,7 +75,7 @@ class KillableFiles(OsFiles):
 
     def fsync_directory(self, path: Path) -> None:
         """See `Files.fsync_directory`."""
-        if not self._is_dead:
+        if self._is_flushed and not self._is_dead:
             super().fsync_directory(path)
 
     def rename(self, source: Path, target: Path) -> None:

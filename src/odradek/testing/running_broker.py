@@ -24,13 +24,17 @@ from .broker_helpers import BrokerHelpers
 from .broker_thread import BrokerDiedError, BrokerThread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from datetime import timedelta
 
     from odradek.kernel.broker import BrokerOptions
+    from odradek.kernel.broker.parts import BrokerParts
     from odradek.kernel.machine.files import Files
+    from odradek.kernel.machine.machine import Machine
 
     from .certificates import Certificates
     from .killable_files import KillableFiles
+    from .virtual_time import VirtualTime
 
 __all__ = ["TEST_SETTINGS", "BrokerDiedError", "RunningBroker", "running_broker"]
 
@@ -60,6 +64,8 @@ class RunningBroker(BrokerFaults, BrokerHelpers):
         read_options: Callable[[Mapping[str, str]], BrokerOptions],
         files: Files | None,
         certificates: Certificates | None,
+        *,
+        is_time_virtual: bool = False,
     ) -> None:
         """Make a broker that `start` starts.
 
@@ -68,12 +74,15 @@ class RunningBroker(BrokerFaults, BrokerHelpers):
             read_options: Returns what it is started with, given settings that beat all others.
             files: What it keeps goes through them; by default the machine's own, which can be killed.
             certificates: Those of its listeners with TLS.
+            is_time_virtual: Whether `advance` can let time pass.
         """
         super().__init__()
         self.data_dir = data_dir
         self._read_options = read_options
         self._files = files
         self._certificates = certificates
+        self._is_time_virtual = is_time_virtual
+        self._time: VirtualTime | None = None
         self._killable: KillableFiles | None = None
         self._addresses: dict[str, str] = {}
         self._bound: dict[str, tuple[str, int]] = {}
@@ -149,15 +158,31 @@ class RunningBroker(BrokerFaults, BrokerHelpers):
         from .killable_files import KillableFiles
 
         options = self._read_options(self._same_ports())
-        files = self._files or KillableFiles()
+        files = self._files or KillableFiles(is_flushed=not self._is_time_virtual)
         self._killable = files if isinstance(files, KillableFiles) else None
         machine = attrs.evolve(real_machine(), files=files)
-        thread = BrokerThread(Broker(options, machine=machine, on_parts=self._handlers.attach))
+        if self._is_time_virtual:
+            thread = self._in_virtual_time(options, machine)
+        else:
+            thread = BrokerThread(Broker(options, machine=machine, on_parts=self._handlers.attach))
         self._release_ports()
         thread.start()
         self._thread = thread
         self._addresses = {bound.name: bound.advertised for bound in thread.listeners}
         self._bound = {bound.name: (bound.host, bound.port) for bound in thread.listeners}
+
+    def _in_virtual_time(self, options: BrokerOptions, machine: Machine) -> BrokerThread:
+        from odradek.kernel.broker import Broker
+
+        from .virtual_time import VirtualTime
+
+        time = self._time = self._time or VirtualTime(machine)
+
+        def attach(parts: BrokerParts) -> None:
+            time.attach(parts)
+            self._handlers.attach(parts)
+
+        return BrokerThread(Broker(options, machine=time.begin_life(machine), on_parts=attach), time.clock)
 
     def _same_ports(self) -> dict[str, str]:
         """Return the setting of listeners with the ports that they had; nothing before the first start."""
@@ -209,6 +234,48 @@ class RunningBroker(BrokerFaults, BrokerHelpers):
         """Let it go on after `pause`; nothing happens otherwise."""
         self._running("resume").resume()
 
+    # --------------------------------------------------------------------------------------------------------- time
+
+    def now_ms(self) -> int:
+        """Return the broker's wall clock, in milliseconds since the Unix epoch: for the timestamps of records."""
+        from odradek.kernel.machine.clock import SystemClock
+
+        return SystemClock().now_ms() if self._time is None else self._time.clock.now_ms()
+
+    def advance(self, duration: str | timedelta | int, *, silent: Iterable[str] = ()) -> None:
+        """Let time pass for the broker, and return when what became due meanwhile is done.
+
+        Members of groups that are connected count as having spoken all along, and their connections stay, however idle;
+        sessions of others end. Transactions time out, whoever is connected. Clients know nothing of it: what their own
+        clocks decide stands in `docs/how-to/test-with-odradek.md`.
+
+        Args:
+            duration: `"30m"`, `"7d"`, `"1h30m"`, `"PT5M"`; milliseconds; a `timedelta`.
+            silent: Who shall not count as having spoken, and is not heard meanwhile: client ids, member ids, ids of
+                static members.
+
+        Raises:
+            ValueError: Time is real here; the broker is stopped, or paused; nobody of that name was ever here; or the
+                duration is negative.
+            ConfigError: The text is no duration.
+            BrokerDiedError: The broker ended by itself.
+        """
+        if not self._is_time_virtual:
+            raise ValueError(
+                "advance: time is real here; start the broker by `running_broker(virtual_time=True)`, or override the "
+                "fixture `odradek_virtual_time`"
+            )
+        thread = self._running("advance")
+        if thread.is_paused:
+            raise ValueError("advance: the broker is paused; resume it first")
+        assert self._time is not None, "it was started"
+
+        from .virtual_time import duration_ms
+
+        self._time.advance(thread, duration_ms(duration), {silent} if isinstance(silent, str) else {*silent})
+
+    # -------------------------------------------------------------------------------------------------------- ports
+
     def _hold_ports(self) -> None:
         """Keep the ports of a broker that is stopped: nobody else gets them, and who connects is refused."""
         for address in self._bound.values():
@@ -243,6 +310,7 @@ def running_broker(
     config: Path | None = None,
     files: Files | None = None,
     tls: bool = False,
+    virtual_time: bool = False,
 ) -> Iterator[RunningBroker]:
     """Run a broker for the time of a `with` block.
 
@@ -256,6 +324,7 @@ def running_broker(
         files: What the broker keeps goes through them: `FaultyFiles(data_dir)` for a disk that fails.
         tls: Whether it has certificates, made anew (`RunningBroker.certificates`), and a listener `SSL` beside the
             plain one, unless other listeners are given. Needs trustme, of the `testing` extra.
+        virtual_time: Whether its time can be advanced: `RunningBroker.advance`.
 
     Raises:
         OdradekError: The broker could not start.
@@ -288,7 +357,7 @@ def running_broker(
                 data_dir=directory,
             )
 
-        broker = RunningBroker(directory, read_options, files, certificates)
+        broker = RunningBroker(directory, read_options, files, certificates, is_time_virtual=virtual_time)
         broker.start()
         try:
             yield broker
