@@ -15,6 +15,19 @@ WITH_A_BROKER = """
 def test_there_is_a_broker(odradek_broker, fresh_odradek_broker):
     assert odradek_broker.port != fresh_odradek_broker.port
 """
+WITH_VIRTUAL_TIME = """
+import pytest
+
+@pytest.fixture(scope="session")
+def odradek_virtual_time():
+    return True
+
+def test_time_passes(odradek_broker, fresh_odradek_broker):
+    for broker in (odradek_broker, fresh_odradek_broker):
+        before_ms = broker.now_ms()
+        broker.advance("1d")
+        assert broker.now_ms() - before_ms >= 86_400_000
+"""
 WITHOUT_A_BROKER = """
 import sys
 
@@ -59,6 +72,12 @@ def test_the_fixtures_are_there_once(tmp_path: Path, options: list[str], conftes
 
 def test_who_starts_no_broker_imports_nothing_of_one(tmp_path: Path) -> None:
     done = run_pytest(tmp_path, WITHOUT_A_BROKER)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_time_of_brokers_is_virtual_where_a_module_wants_it(tmp_path: Path) -> None:
+    done = run_pytest(tmp_path, WITH_VIRTUAL_TIME)
 
     assert done.returncode == 0, done.stdout + done.stderr
 

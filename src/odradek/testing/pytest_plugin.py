@@ -6,6 +6,7 @@
 | `odradek_tls_broker` | the same with a listener `SSL`, and `certificates` for its clients | the session |
 | `fresh_odradek_broker` | an empty broker, to be stopped, killed and made to fail | one test |
 | `odradek_settings` | override it to give all of them other settings | the session |
+| `odradek_virtual_time` | override it with True, and all have a time that can be advanced | the session |
 
 All let nobody wait for further members of a new group (`running_broker.TEST_SETTINGS`).
 
@@ -33,27 +34,33 @@ def odradek_settings() -> dict[str, object]:
 
 
 @pytest.fixture(scope="session")
-def odradek_broker(odradek_settings: dict[str, object]) -> Iterator[RunningBroker]:
+def odradek_virtual_time() -> bool:
+    """Return whether the brokers' time can be advanced; override it in a `conftest.py`, or in a module of tests."""
+    return False
+
+
+@pytest.fixture(scope="session")
+def odradek_broker(odradek_settings: dict[str, object], odradek_virtual_time: bool) -> Iterator[RunningBroker]:
     """Run one broker for the whole session."""
     from .running_broker import running_broker
 
-    with running_broker(odradek_settings) as broker:
+    with running_broker(odradek_settings, virtual_time=odradek_virtual_time) as broker:
         yield broker
 
 
 @pytest.fixture(scope="session")
-def odradek_tls_broker(odradek_settings: dict[str, object]) -> Iterator[RunningBroker]:
+def odradek_tls_broker(odradek_settings: dict[str, object], odradek_virtual_time: bool) -> Iterator[RunningBroker]:
     """Run one broker with TLS for the whole session."""
     from .running_broker import running_broker
 
-    with running_broker(odradek_settings, tls=True) as broker:
+    with running_broker(odradek_settings, tls=True, virtual_time=odradek_virtual_time) as broker:
         yield broker
 
 
 @pytest.fixture
-def fresh_odradek_broker(odradek_settings: dict[str, object]) -> Iterator[RunningBroker]:
+def fresh_odradek_broker(odradek_settings: dict[str, object], odradek_virtual_time: bool) -> Iterator[RunningBroker]:
     """Run an empty broker for one test."""
     from .running_broker import running_broker
 
-    with running_broker(odradek_settings) as broker:
+    with running_broker(odradek_settings, virtual_time=odradek_virtual_time) as broker:
         yield broker
