@@ -34,7 +34,7 @@ def broker(tmp_path: Path) -> Iterator[RunningBroker]:
 def reader(broker: RunningBroker, protocol: str, client_id: str) -> Iterator[Any]:
     """Run a member by librdkafka."""
     confluent = import_or_skip("confluent_kafka")
-    settings = {
+    settings: dict[str, object] = {
         "bootstrap.servers": broker.bootstrap,
         "group.id": GROUP,
         "client.id": client_id,

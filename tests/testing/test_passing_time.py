@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from threading import Event
-from typing import Any
+from typing import Any, cast
 
 import trio
 
@@ -40,8 +40,8 @@ class Run:
         machine = real_machine()
         self.clock = AdvancedClock(timer=machine.timer, wall=machine.clock)
         self.threads = CountedThreads(machine.threads)
-        self.presence: Any = NobodyThere()
-        self.time = PassingTime(self.clock, self.threads, self.presence)
+        self.presence = NobodyThere()
+        self.time = PassingTime(self.clock, self.threads, cast("Any", self.presence))
         self.began_s = self.clock.current_time()
         self.happened: list[tuple[int, str]] = []
 
@@ -49,8 +49,7 @@ class Run:
         self.happened.append((int(self.clock.current_time() - self.began_s), what))
 
     async def advance(self, duration_ms: int) -> None:
-        network: Any = None
-        await self.time.advance(duration_ms, (), network)
+        await self.time.advance(duration_ms, (), cast("Any", None))
 
 
 def run(main: Callable[[Run, trio.Nursery], Any]) -> Run:

@@ -35,7 +35,7 @@ def odradek_settings() -> dict[str, object]:
 
 @pytest.fixture(scope="session")
 def odradek_virtual_time() -> bool:
-    """Return whether the brokers' time can be advanced; override it in a `conftest.py`, or for a module's fresh ones there."""
+    """Return whether the brokers' time can be advanced; override it in a `conftest.py`, or beside fresh ones."""
     return False
 
 
