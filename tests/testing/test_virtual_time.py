@@ -266,6 +266,32 @@ def test_a_member_that_was_told_its_id_is_known_by_its_connection(
     assert members(broker) == []
 
 
+@pytest.mark.parametrize(
+    ("request_of_nobody", "version", "code"),
+    [
+        (HeartbeatRequest(group_id="readers"), 3, ErrorCode.UNKNOWN_MEMBER_ID),
+        (JoinGroupRequest(group_id="readers"), 3, ErrorCode.INVALID_SESSION_TIMEOUT),
+        (ConsumerGroupHeartbeatRequest(group_id="readers"), 0, ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_who_says_no_member_id_is_answered_as_ever(
+    broker: RunningBroker, client: Client, request_of_nobody: Message, version: int, code: ErrorCode
+) -> None:
+    join(client)  # so that the broker coordinates
+    response: Any = client.ask(request_of_nobody, version)
+
+    assert response.error_code == code
+
+
+def test_who_commits_without_being_a_member_is_answered_as_ever(broker: RunningBroker) -> None:
+    settings = {"bootstrap.servers": broker.bootstrap, "group.id": "nobody's"}
+    with BlockingConsumer(settings) as consumer:
+        consumer.assign([("orders", 0)])
+        consumer.commit({TopicPartition("orders", 0): 0})
+
+    assert broker.lag("nobody's") == {TopicPartition("orders", 0): 0}
+
+
 @JOINS
 def test_however_much_a_silent_member_says_it_is_heard_afterwards(
     broker: RunningBroker, client: Client, join_group: Callable[[Client], Message], version: int

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from odradek.kernel.contracts.api_handler import Answer, ConnectionInfo, RequestContext
     from odradek.kernel.network.server import NetworkServer
 
-WATCHED_APIS: Final = (8, 11, 12, 14, 18, 68)
-"""OffsetCommit, JoinGroup, Heartbeat, SyncGroup, which members say; ApiVersions, with which clients begin;
-ConsumerGroupHeartbeat."""
+JOINING_APIS: Final = frozenset({11, 68})
+"""JoinGroup and ConsumerGroupHeartbeat: who knows no member id yet is told it."""
+WATCHED_APIS: Final = frozenset({8, 12, 14, 18}) | JOINING_APIS
+"""What members say besides: OffsetCommit, Heartbeat, SyncGroup; ApiVersions, with which clients begin."""
 NO_MEMBER_ID: Final = ""
 
 
@@ -94,7 +95,7 @@ class Presence:
     def attach(self, parts: BrokerParts) -> None:
         """Take a broker that has not begun to serve."""
         self._parts = parts
-        for api_key in WATCHED_APIS:
+        for api_key in sorted(WATCHED_APIS):
             route = parts.requests.router.routes.get(api_key)
             if route is not None:
                 route.handler = WatchedHandler(route.handler, self)
@@ -106,7 +107,7 @@ class Presence:
         client_id = context.client_id or ""
         self._clients[context.connection] = client_id
         self._names.add(client_id)
-        if not hasattr(body, "member_id"):
+        if not getattr(body, "member_id", NO_MEMBER_ID) and context.api_key not in JOINING_APIS:
             return frozenset({client_id})
         return self.note_member(body.group_id, body.member_id, _instance_id(body), context)
 
@@ -124,7 +125,7 @@ class Presence:
 
     def noting(self, body: Any, context: RequestContext) -> RequestContext:
         """Return the request as its handler is to see it."""
-        if getattr(body, "member_id", None) != NO_MEMBER_ID:
+        if context.api_key not in JOINING_APIS or body.member_id != NO_MEMBER_ID:
             return context
         noting: Any = _NotingContext(context, self, body.group_id, _instance_id(body))
         return noting  # type: ignore[no-any-return]
