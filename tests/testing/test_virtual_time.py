@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import socket
+import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -349,13 +351,48 @@ def test_who_has_not_heard_yet_that_it_is_to_join_again_stays(broker: RunningBro
         assert members(broker) == ["test", "test"]
 
 
-def test_idle_connections_stay_unless_they_are_to_be_silent(broker: RunningBroker, client: Client) -> None:
-    broker.advance("7d")
-    client.ask(ApiVersionsRequest(), 0)
-    broker.advance("30m", silent="test")
+@pytest.mark.parametrize("loop", ["auto", "portable"])
+def test_idle_connections_stay_unless_they_are_to_be_silent(tmp_path: Path, loop: str) -> None:
+    settings = {"odradek.network.loop": loop}
+    with running_broker(settings, data_dir=tmp_path, virtual_time=True) as broker, Client(broker.bootstrap) as client:
+        client.ask(ApiVersionsRequest(), 0)
+        broker.advance("7d")
+        client.ask(ApiVersionsRequest(), 0)
+        broker.advance("30m", silent="test")
 
-    assert is_readable(client.socket, 30)
-    assert client.socket.recv(1) == b""
+        assert is_readable(client.socket, 30)
+        assert client.socket.recv(1) == b""
+
+
+def test_who_is_about_to_begin_with_tls_has_its_time(tmp_path: Path) -> None:
+    with running_broker(data_dir=tmp_path, tls=True, virtual_time=True) as broker:
+        context = ssl.create_default_context(cafile=broker.certificates.authority)
+        host, _, port = broker.bootstrap_of("SSL").rpartition(":")
+        with socket.create_connection((host, int(port)), 30) as connection:
+            broker.advance("1d")
+            context.wrap_socket(connection, server_hostname=host).close()
+
+
+@pytest.mark.parametrize("loop", ["auto", "portable"])
+def test_time_passes_however_busy_the_broker_is(tmp_path: Path, loop: str) -> None:
+    settings = {"odradek.network.loop": loop, "log.flush.interval.messages": 1, "log.retention.ms": -1}
+    with running_broker(settings, data_dir=tmp_path, virtual_time=True) as broker, Client(broker.bootstrap) as client:
+        broker.create_topic("orders")
+        offsets = [0]
+        has_passed = Event()
+
+        def produce_again_and_again() -> None:
+            while not has_passed.is_set():
+                offsets.append(produce(client, "orders", batch_of(b"an order"))[1])
+
+        busy = Thread(target=produce_again_and_again)
+        busy.start()
+        until(lambda: len(offsets) > 10)
+        broker.advance("1h")
+        has_passed.set()
+        busy.join()
+
+        assert len(broker.records("orders")) == offsets[-1] + 1
 
 
 # -- faults ------------------------------------------------------------------------------------------------------------
