@@ -68,7 +68,7 @@ class BatchFilter:
         transactions: Those of the log.
         now_ms: The wall clock.
         delete_retention_ms: `delete.retention.ms`.
-        due_ms: When the first of the records that stayed is to go; set anew by the caller.
+        due_ms: When the first of the records that stayed since `take_due` is to go, `NEVER_DUE` without one.
     """
 
     selection: RunSelection | None
@@ -80,6 +80,11 @@ class BatchFilter:
     now_ms: int
     delete_retention_ms: int
     due_ms: int = NEVER_DUE
+
+    def take_due(self) -> int:
+        """Return when the first of the records that stayed is to go, and begin anew with those that follow."""
+        due_ms, self.due_ms = self.due_ms, NEVER_DUE
+        return due_ms
 
     def filter(self, batch: Buffer, header: BatchHeader) -> tuple[Buffer, BatchHeader] | None:
         """Return what stays of a batch, with its header: `batch` itself, a new one, or None for nothing.

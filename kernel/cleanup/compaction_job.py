@@ -221,7 +221,6 @@ def _rewrite(
 ) -> GroupRewritten:
     writer = job.rewrite.place.new_segment(group[0].base_offset)
     bytes_read = bytes_written = 0
-    batch_filter.due_ms = NEVER_DUE
     for source in group:
         for batch in source.batches(source.base_offset, job.buffer_bytes):
             stays = batch_filter.filter(batch, _checked_header(batch, source))
@@ -235,7 +234,7 @@ def _rewrite(
     aborted = batch_filter.transactions.take_kept()
     writer.finish({TRANSACTION_INDEX_KIND: encode_transaction_index(aborted)} if aborted else {})
     bases = [source.base_offset for source in group]
-    return GroupRewritten(bases, group[-1].next_offset, aborted, bytes_read, bytes_written, batch_filter.due_ms)
+    return GroupRewritten(bases, group[-1].next_offset, aborted, bytes_read, bytes_written, batch_filter.take_due())
 
 
 def _expire(job: CompactionJob, throttle: Throttle) -> Iterator[Step]:
@@ -265,7 +264,7 @@ def _look(job: CompactionJob, source: SegmentSource, throttle: Throttle) -> int 
         stays = batch_filter.filter(batch, _checked_header(batch, source))
         if stays is None or stays[0] is not batch:
             return None
-    return batch_filter.due_ms
+    return batch_filter.take_due()
 
 
 def _checked_header(batch: memoryview, source: SegmentSource) -> BatchHeader:

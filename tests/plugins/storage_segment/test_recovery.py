@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from odradek.kernel.api import Files, LogConfig, OsFiles, PartitionLog, read_file
+from odradek.kernel.api import CorruptionError, Files, LogConfig, OsFiles, PartitionLog, read_file
 from odradek.plugins.storage_segment.engine import SegmentEngine
 from odradek.plugins.storage_segment.formats import (
     CLEAN_ENDS,
@@ -265,3 +265,43 @@ def test_what_compaction_left_of_a_log_stays_when_the_recovery_point_is_lost(tmp
     log = reopened(tmp_path)
 
     assert all_bytes(log) == [*batches[:2], *batches[4:]]
+
+
+@pytest.mark.parametrize(("recovery_point", "log_start_offset"), [(None, 6), (6, 0), (2, 6)])
+def test_a_log_that_must_not_lose_a_record_is_refused_when_it_ends_before_a_checkpoint(
+    tmp_path: Path, recovery_point: int | None, log_start_offset: int
+) -> None:
+    """Whatever the owner knows: a log starts, and was flushed, no further than where it once ended."""
+    stopped(tmp_path)
+    path = tmp_path / "logs0" / "orders-3"
+    known = KnownState(is_clean=False, recovery_point=recovery_point, log_start_offset=log_start_offset, known_end=0)
+
+    with pytest.raises(CorruptionError, match="up to offset 6"):
+        open_directory(OsFiles(), path, CONFIG, lambda path, delay_ms: None, known)
+
+
+@pytest.mark.parametrize(("flushed_to", "started_at"), [(8, 0), (0, 6), (8, 6)])
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_what_is_written_anew_after_a_truncation_is_there_after_a_crash(
+    tmp_path: Path, flushed_to: int, started_at: int, is_whole: bool
+) -> None:
+    """Neither checkpoint says of the new records what it said of the old ones."""
+    engine = SegmentEngine(make_context(tmp_path))
+    engine.start()
+    log = engine.open_log(PARTITION, CONFIG)
+    fill(log, 0, flushed_to)
+    log.flush()
+    fill(log, flushed_to, 10)
+    log.advance_log_start(started_at)
+    engine.checkpoint({})
+    if is_whole:
+        log.truncate_fully(3)
+    else:
+        log.truncate_to(3)
+    written = fill(log, 3, 9)
+    engine.abandon()
+    log = reopened(tmp_path)
+
+    assert log.log_start_offset == (3 if is_whole or started_at else 0)
+    assert [bytes(batch) for batch in log.batches(3)] == written
+    assert log.recovery_point <= 3
