@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..config.listeners import parse_controller_listeners
 from ..config.topic import TopicConfig
 from ..dispatch.admin_handlers import admin_handlers
 from ..dispatch.handlers.api_01_fetch import FetchHandler
@@ -16,6 +17,7 @@ from ..dispatch.handlers.api_23_offset_for_leader_epoch import OffsetForLeaderEp
 from ..dispatch.handlers.api_27_write_txn_markers import WriteTxnMarkersHandler
 from ..dispatch.handlers.api_34_alter_replica_log_dirs import AlterReplicaLogDirsHandler
 from ..dispatch.handlers.api_35_describe_log_dirs import DescribeLogDirsHandler
+from ..dispatch.handlers.api_55_describe_quorum import DescribeQuorumHandler, ForwardedQuorumHandler
 from ..dispatch.handlers.api_61_describe_producers import DescribeProducersHandler
 from ..dispatch.security_handlers import security_handlers
 from ..metadata.features import supported_ranges
@@ -66,16 +68,29 @@ def kernel_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler
     yield WriteTxnMarkersHandler(writer=requests.marker_writer)
     yield from _log_handlers(parts)
     yield from security_handlers()
+    yield _quorum_handler(parts)
     yield from admin_handlers(
         broker_id=config.node_id,
         calls=parts.metadata.calls,
-        metadata=parts.metadata.calls.opened,
         image=image,
         config=lambda: published.config,
-        clock=clock,
         producer_ids=requests.producer_ids,
         transactions=lambda: requests.transactions,
         internal_topics=replicas.internal_topics,
+    )
+
+
+def _quorum_handler(parts: BrokerParts) -> ApiHandler | AsyncApiHandler:
+    """Return what tells of the metadata quorum, here or at the controller of another node."""
+    metadata, config = parts.metadata, parts.options.config
+    if not metadata.roles.is_controller:
+        return ForwardedQuorumHandler(calls=metadata.calls)
+    return DescribeQuorumHandler(
+        broker_id=config.node_id,
+        metadata=metadata.calls.opened,
+        clock=parts.machine.clock,
+        observers=lambda: metadata.serving.feed.observers if metadata.roles.serves_controller else {},
+        listeners=[(each.name, each.host, each.port) for each in parse_controller_listeners(config)],
     )
 
 

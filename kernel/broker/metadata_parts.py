@@ -190,7 +190,7 @@ class MetadataParts:
         metadata.add_listener(self._publish)  # the first: who is told after it finds the newest image there
         self.calls.log = metadata
         if self.roles.serves_controller:
-            self._serving = ControllerServing(metadata, self.rules, machine.clock)
+            self._serving = ControllerServing(metadata, self.rules, machine)
 
     def _load_copy(self) -> None:
         from ..cluster.joining import open_member  # a broker alone does not pay for it

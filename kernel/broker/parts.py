@@ -90,6 +90,7 @@ class BrokerParts:
             timer=self.machine.timer,
             calls=self.metadata.calls,
             feed=lambda: self.metadata.serving.feed,
+            on_broker_gone=lambda *broker: self.metadata.serving.dead.suspect(*broker),
             image=lambda: self.published.image,
         )
 

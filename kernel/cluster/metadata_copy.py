@@ -60,6 +60,11 @@ class MetadataCopy:
         """The next offset that is to come."""
         return self._log.log_end_offset
 
+    @property
+    def log_dir(self) -> str:
+        """The log directory in which it lies."""
+        return self._log.log_dir
+
     def load(self) -> MetadataImage:
         """Read the newest snapshot and what the copy has after it. Blocks; once.
 

@@ -203,7 +203,7 @@ class MetadataObserver:
         return FetchRequest(
             cluster_id=self._cluster_id,
             replica_state=ReplicaState(replica_id=self._settings.broker_id),
-            max_wait_ms=WAIT_MS,
+            max_wait_ms=WAIT_MS if self._high_watermark >= 0 else 0,  # at first how far the controller is
             min_bytes=1,
             max_bytes=self._settings.fetch_bytes,
             topics=[FetchTopic(topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition])],

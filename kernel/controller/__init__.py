@@ -12,7 +12,8 @@
 | `placement`, `replica_assignment`, `rules` | Pure core: planners, collaborators |
 | `broker_requests`, `broker_sessions` | Pure core: registrations and heartbeats of brokers; who is heard of |
 | `opening` | Shell: the metadata log is opened: in which storage, under which election |
-| `serving`, `metadata_feed`, `session_watch` | Shell: for other nodes: what is committed; who is fenced for silence |
+| `serving`, `metadata_feed` | Shell: what serves other nodes: what is committed, for who follows it |
+| `session_watch`, `dead_brokers` | Shell: who is silent, or known to be dead, is fenced |
 | `metadata_log`, `local_log`, `snapshots` | Shell: group commit, the log on disk with its quorum of one, snapshots |
 | `leader_balance` | Shell: leaders go back to preferred replicas from time to time |
 | `volatile_log` | Pure core: the log in memory, where no plugin offers a storage |

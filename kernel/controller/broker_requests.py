@@ -97,6 +97,8 @@ def broker_heartbeat(
             shutdown=wanted in {_State.STOPPING, _State.STOPPED},
         )
         records = tuple(change.records)
+    if wanted is _State.STOPPED:
+        sessions.forget(broker.broker_id)  # it may begin again at once
     if wanted is _State.STOPPING and state is not _State.STOPPING:
         sessions.note_shutdown(broker.broker_id, image.offset + len(records))
     answer = BrokerHeartbeatResponse(
@@ -137,6 +139,16 @@ def _next_state(
 def leads_any(image: MetadataImage, broker_id: int) -> bool:
     """Return whether a broker leads a partition."""
     return any(state.leader == broker_id for topic in image.topics_by_name.values() for state in topic.partitions)
+
+
+def fence_dead(image: MetadataImage, rules: ControllerRules, broker_id: int, broker_epoch: int) -> Steps[bool]:
+    """Fence a broker whose process is known to be gone; the response is whether it was that one, and not fenced yet."""
+    known = image.brokers.get(broker_id)
+    if known is None or known.broker_epoch != broker_epoch or not rules.sessions.is_gone(broker_id, broker_epoch):
+        return CoordinatorResult((), False)
+    rules.sessions.forget(broker_id)
+    result = yield from change_broker(image, rules, broker_id, broker_epoch, fence=True, shutdown=False)
+    return CoordinatorResult(result.records, not known.is_fenced)
 
 
 def fence_overdue(image: MetadataImage, rules: ControllerRules) -> Steps[list[int]]:

@@ -26,12 +26,14 @@ class _Session:
         contact_ms: When.
         metadata_offset: The last offset that the broker is known to have replayed, -1 for none.
         shutdown_offset: Where the log stood when its controlled shutdown began, -1 when it did not.
+        is_gone: Whether the connection by which it was heard of has ended.
     """
 
     broker_epoch: int
     contact_ms: int
     metadata_offset: int = -1
     shutdown_offset: int = -1
+    is_gone: bool = False
 
 
 class BrokerSessions:
@@ -64,6 +66,7 @@ class BrokerSessions:
             self._sessions[broker_id] = _Session(broker_epoch, now_ms)
         else:
             known.contact_ms = now_ms
+            known.is_gone = False
 
     def note_offset(self, broker_id: int, metadata_offset: int) -> None:
         """Take note of how far a broker follows the metadata; nothing happens to one that nobody knows."""
@@ -81,6 +84,17 @@ class BrokerSessions:
         """Return where the log stood when a broker's controlled shutdown began, -1 when that is not known."""
         known = self._sessions.get(broker_id)
         return -1 if known is None else known.shutdown_offset
+
+    def note_gone(self, broker_id: int, broker_epoch: int) -> None:
+        """Take note that the connection of a registration has ended; the next word of it comes by another one."""
+        known = self._sessions.get(broker_id)
+        if known is not None and known.broker_epoch == broker_epoch:
+            known.is_gone = True
+
+    def is_gone(self, broker_id: int, broker_epoch: int) -> bool:
+        """Return whether the connection of a registration has ended, and nothing was heard of it since."""
+        known = self._sessions.get(broker_id)
+        return known is not None and known.broker_epoch == broker_epoch and known.is_gone
 
     def forget(self, broker_id: int) -> None:
         """End a broker's session: it is fenced, or gone."""

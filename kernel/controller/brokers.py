@@ -101,7 +101,12 @@ def register_broker(image: MetadataImage, rules: ControllerRules, registration: 
     _check_features(image, registration)
     known = image.brokers.get(registration.broker_id)
     restarted = known is not None and known.incarnation_id != registration.incarnation_id
-    if known is not None and restarted and registration.broker_id != rules.node_id and _may_live(known, rules):
+    if (
+        known is not None
+        and restarted
+        and registration.broker_id != rules.node_id
+        and _may_live(known, rules, registration)
+    ):
         raise KafkaError(
             ErrorCode.DUPLICATE_BROKER_REGISTRATION,
             f"Another broker is registered with that broker id. If the broker {registration.broker_id} was restarted, "
@@ -150,9 +155,14 @@ def _check_features(image: MetadataImage, registration: Registration) -> None:
         )
 
 
-def _may_live(known: BrokerImage, rules: ControllerRules) -> bool:
-    """Return whether the process of a registration may still be there; one that is not fenced may, until it is over."""
+def _may_live(known: BrokerImage, rules: ControllerRules, new: Registration) -> bool:
+    """Return whether the process of a registration may still be there; one that is not fenced may, until it is over.
+
+    It is not where its connection has ended and another process listens where it did.
+    """
     sessions = rules.sessions
+    if sessions.is_gone(known.broker_id, known.broker_epoch) and {*new.listeners} == {*known.listeners.values()}:
+        return False
     is_over = sessions.is_over(known.broker_id, known.broker_epoch)
     return sessions.is_valid(known.broker_id, known.broker_epoch) if known.is_fenced else not is_over
 

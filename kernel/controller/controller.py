@@ -88,6 +88,10 @@ class Controller:
         """Elect preferred leaders where others lead; see `partition_changes.balance_leaders`."""
         return partition_changes.balance_leaders(self.image, self._rules)
 
+    def fence_dead(self, broker_id: int, broker_epoch: int) -> Steps[bool]:
+        """Fence a broker whose process is gone; see `broker_requests.fence_dead`."""
+        return broker_requests.fence_dead(self.image, self._rules, broker_id, broker_epoch)
+
     def reserve_producer_ids(self, end: int) -> CoordinatorResult[MetadataRecord, None]:
         """Let no broker give out the producer ids below `end`; see `brokers.reserve_producer_ids`."""
         return brokers.reserve_producer_ids(self.image, end)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .dead_brokers import DeadBrokers
 from .leader_balance import LeaderBalance
 from .metadata_feed import MetadataFeed
 from .session_watch import SessionWatch
@@ -11,7 +12,7 @@ from .session_watch import SessionWatch
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from ..machine.clock import Clock
+    from ..machine.machine import Machine
     from .metadata_log import MetadataLog
     from .rules import ControllerRules
 
@@ -23,12 +24,15 @@ class ControllerServing:
         feed: What is committed, for who follows it.
         watch: Fences who is not heard of.
         balance: Brings leaders back to preferred replicas; None where they stay as they are.
+        dead: Fences who is known to be dead.
     """
 
-    def __init__(self, metadata: MetadataLog, rules: ControllerRules, clock: Clock) -> None:
+    def __init__(self, metadata: MetadataLog, rules: ControllerRules, machine: Machine) -> None:
         """Begin to count sessions, and to tell of what is committed."""
-        self.feed = MetadataFeed(metadata, node_id=rules.node_id, sessions=rules.sessions, clock=clock)
-        self.watch = SessionWatch(metadata, rules.sessions, node_id=rules.node_id, clock=clock)
+        clock, sessions = machine.clock, rules.sessions
+        self.feed = MetadataFeed(metadata, node_id=rules.node_id, sessions=sessions, clock=clock)
+        self.watch = SessionWatch(metadata, sessions, node_id=rules.node_id, clock=clock)
+        self.dead = DeadBrokers(metadata, sessions, rules.config, machine.network)
         self.balance: LeaderBalance | None = None
         if rules.config.get_bool("auto.leader.rebalance.enable"):
             interval_s = rules.config.get_int("leader.imbalance.check.interval.seconds")
@@ -39,3 +43,4 @@ class ControllerServing:
         yield "broker sessions", self.watch.run
         if self.balance is not None:
             yield "leader balance", self.balance.run
+        yield "dead brokers", self.dead.run

@@ -14,7 +14,6 @@ from .handlers.api_43_elect_leaders import ElectLeadersHandler
 from .handlers.api_44_incremental_alter_configs import IncrementalAlterConfigsHandler
 from .handlers.api_45_alter_partition_reassignments import AlterPartitionReassignmentsHandler
 from .handlers.api_46_list_partition_reassignments import ListPartitionReassignmentsHandler
-from .handlers.api_55_describe_quorum import DescribeQuorumHandler
 from .handlers.api_57_update_features import UpdateFeaturesHandler
 from .handlers.api_60_describe_cluster import DescribeClusterHandler
 from .handlers.api_64_unregister_broker import UnregisterBrokerHandler
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
     from ..config.broker import BrokerConfig
     from ..contracts.api_handler import ApiHandler, AsyncApiHandler
     from ..contracts.transactions import Transactions
-    from ..machine.clock import Clock
-    from ..metadata.controller_calls import ControllerCalls, QuorumView
+    from ..metadata.controller_calls import ControllerCalls
     from ..metadata.image import MetadataImage
     from .handlers.api_22_init_producer_id import ProducerIdSource
 
@@ -37,10 +35,8 @@ def admin_handlers(
     *,
     broker_id: int,
     calls: ControllerCalls,
-    metadata: Callable[[], QuorumView],
     image: Callable[[], MetadataImage],
     config: Callable[[], BrokerConfig],
-    clock: Clock,
     producer_ids: ProducerIdSource,
     transactions: Callable[[], Transactions | None],
     internal_topics: Set[str],
@@ -50,10 +46,8 @@ def admin_handlers(
     Args:
         broker_id: This broker.
         calls: Bring what is asked to the controller.
-        metadata: Returns the metadata log; asked at each request, so it may be made later.
         image: Returns the current metadata.
         config: Returns this broker's configuration with its dynamic layers.
-        clock: For DescribeQuorum.
         producer_ids: For InitProducerId.
         transactions: Returns the transaction coordinator, where there is one.
         internal_topics: To which no client writes.
@@ -68,7 +62,6 @@ def admin_handlers(
     yield IncrementalAlterConfigsHandler(calls=calls)
     yield AlterPartitionReassignmentsHandler(calls=calls)
     yield ListPartitionReassignmentsHandler(image=image)
-    yield DescribeQuorumHandler(broker_id=broker_id, metadata=metadata, clock=clock)
     yield UpdateFeaturesHandler(calls=calls)
     yield DescribeClusterHandler(broker_id=broker_id, image=image)
     yield UnregisterBrokerHandler(calls=calls)

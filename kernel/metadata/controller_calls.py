@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from ..wire.message import Message
     from .image import MetadataImage
 
@@ -28,6 +30,30 @@ class ControllerCalls(Protocol):
         Raises:
             KafkaError: REQUEST_TIMED_OUT: it may or may not take place; NOT_CONTROLLER; or what the controller says.
         """
+        ...
+
+
+class ObserverView(Protocol):
+    """A broker that follows the metadata log, as DescribeQuorum tells of it."""
+
+    @property
+    def directory_id(self) -> UUID:
+        """Where it keeps its copy, zero when that is not known."""
+        ...
+
+    @property
+    def log_end_offset(self) -> int:
+        """Where it asked last."""
+        ...
+
+    @property
+    def fetched_ms(self) -> int:
+        """When, by the wall clock."""
+        ...
+
+    @property
+    def caught_up_ms(self) -> int:
+        """When it asked from the end last, -1 for never."""
         ...
 
 

@@ -19,6 +19,7 @@ ACTIONS = [
     ["topics", "alter"],
     ["topics", "delete"],
     ["topics", "adopt"],
+    ["cluster", "describe"],
     ["configs", "describe"],
     ["configs", "alter"],
     ["config", "describe"],

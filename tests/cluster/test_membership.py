@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import trio
+
 from odradek.client import NewTopic
 from odradek.lab.simulator.cluster import Cluster
+from odradek.lab.simulator.world import MILLISECOND
+from odradek.testing.faults import PowerLoss
 
 from .simulated import admin, image_of, in_cluster, until
 
@@ -31,28 +35,112 @@ def test_any_broker_creates_a_topic_and_all_know_it() -> None:
     assert in_cluster(main) == [["topic-1", "topic-2", "topic-3"]] * 3
 
 
-SETTINGS = {"broker.session.timeout.ms": "9000"}
+def state_of_t(cluster: Cluster) -> tuple[set[int], set[int]]:
+    """The leaders of topic `t`, and who is in sync, as the first broker knows it."""
+    partitions = image_of(cluster.brokers[1]).topics_by_name["t"].partitions
+    return {state.leader for state in partitions}, {broker for state in partitions for broker in state.isr}
 
 
-def test_a_broker_that_dies_is_fenced_and_its_leaders_move() -> None:
-    async def main(cluster: Cluster) -> tuple[list[int], dict[int, bool], list[set[int]]]:
-        async with admin(cluster, 2) as client:
-            await client.create_topic(NewTopic("t", 6, 3))
-        await until(lambda: "t" in image_of(cluster.brokers[1]).topics_by_name)
+async def with_topic(cluster: Cluster) -> None:
+    """Have a topic whose partitions lie on all brokers."""
+    async with admin(cluster, 2) as client:
+        await client.create_topic(NewTopic("t", 6, 3))
+    await until(lambda: "t" in image_of(cluster.brokers[1]).topics_by_name)
+
+
+def test_a_broker_that_dies_is_fenced_at_once_and_its_leaders_move() -> None:
+    async def main(cluster: Cluster) -> tuple[int, tuple[set[int], set[int]], list[dict[int, bool]]]:
+        await with_topic(cluster)
         began_ns = cluster.world.now_ns
         cluster.brokers[3].crash()
         await until(lambda: fenced(cluster)[3])
-        elapsed_ms = (cluster.world.now_ns - began_ns) // 1_000_000
-        leaders = {state.leader for state in image_of(cluster.brokers[1]).topics_by_name["t"].partitions}
-        isr = {broker for state in image_of(cluster.brokers[1]).topics_by_name["t"].partitions for broker in state.isr}
-        while_dead = fenced(cluster)
+        elapsed_ms = (cluster.world.now_ns - began_ns) // MILLISECOND
+        seen = [fenced(cluster)]
+        moved = state_of_t(cluster)
         cluster.brokers[3].start()
         await cluster.brokers[3].wait_serving()
-        return [elapsed_ms], while_dead | {0: fenced(cluster)[3]}, [leaders, isr]
+        return elapsed_ms, moved, [*seen, fenced(cluster)]
 
-    (elapsed_ms,), states, (leaders, isr) = in_cluster(main, settings=SETTINGS)
+    elapsed_ms, moved, seen = in_cluster(main)
 
-    assert elapsed_ms <= 11_100
-    assert states == {1: False, 2: False, 3: True, 0: False}
-    assert leaders == {1, 2}
-    assert isr == {1, 2}
+    assert elapsed_ms <= 100
+    assert moved == ({1, 2}, {1, 2})
+    assert seen == [{1: False, 2: False, 3: True}, {1: False, 2: False, 3: False}]
+
+
+def test_a_host_that_loses_its_power_is_fenced_when_its_session_is_over() -> None:
+    async def main(cluster: Cluster) -> tuple[int, tuple[set[int], set[int]]]:
+        await with_topic(cluster)
+        began_ns = cluster.world.now_ns
+        cluster.brokers[3].crash(PowerLoss.LOST)
+        await until(lambda: fenced(cluster)[3])
+        return (cluster.world.now_ns - began_ns) // MILLISECOND, state_of_t(cluster)
+
+    elapsed_ms, moved = in_cluster(main)
+
+    assert 6_000 <= elapsed_ms <= 9_100
+    assert moved == ({1, 2}, {1, 2})
+
+
+def test_a_broker_that_is_cut_off_is_fenced_and_comes_back_by_itself() -> None:
+    async def main(cluster: Cluster) -> tuple[int, bool]:
+        began_ns = cluster.world.now_ns
+        first, third = cluster.brokers[1].host.host, cluster.brokers[3].host.host
+        cluster.network.cut(first, third)
+        cluster.network.cut(third, first)
+        await until(lambda: fenced(cluster)[3])
+        elapsed_ms = (cluster.world.now_ns - began_ns) // MILLISECOND
+        cluster.network.heal(first, third)
+        cluster.network.heal(third, first)
+        await until(lambda: not fenced(cluster)[3])
+        return elapsed_ms, fenced(cluster)[3]
+
+    elapsed_ms, is_fenced = in_cluster(main)
+
+    assert elapsed_ms >= 6_000, "a broker that is not reached may be alive"
+    assert not is_fenced
+
+
+def test_a_broker_that_is_started_again_at_once_takes_its_place() -> None:
+    async def main(cluster: Cluster) -> int:
+        began_ns = cluster.world.now_ns
+        cluster.brokers[2].crash()
+        cluster.brokers[2].start()
+        await cluster.brokers[2].wait_serving()
+        return (cluster.world.now_ns - began_ns) // MILLISECOND
+
+    assert in_cluster(main) <= 1_000
+
+
+def test_a_broker_that_stops_hands_its_leaders_over_first() -> None:
+    async def main(cluster: Cluster) -> tuple[int, tuple[set[int], set[int]], int]:
+        await with_topic(cluster)
+        began_ns = cluster.world.now_ns
+        await cluster.brokers[2].stop()
+        stopped_ms = (cluster.world.now_ns - began_ns) // MILLISECOND
+        moved = state_of_t(cluster)
+        cluster.brokers[2].start()
+        await cluster.brokers[2].wait_serving()
+        return stopped_ms, moved, (cluster.world.now_ns - began_ns) // MILLISECOND - stopped_ms
+
+    stopped_ms, moved, restarted_ms = in_cluster(main)
+
+    assert moved == ({1, 3}, {1, 3})
+    assert stopped_ms <= 1_000
+    assert restarted_ms <= 1_000
+
+
+def test_brokers_go_on_when_their_controller_was_away() -> None:
+    async def main(cluster: Cluster) -> list[dict[int, bool]]:
+        await with_topic(cluster)
+        cluster.brokers[1].crash()
+        await trio.sleep(5)
+        cluster.brokers[1].start()
+        await cluster.brokers[1].wait_serving()
+        async with admin(cluster, 3) as client:
+            await client.create_topic(NewTopic("u", 1, 3))
+        await until(lambda: "u" in image_of(cluster.brokers[2]).topics_by_name)
+        await trio.sleep(20)
+        return [fenced(cluster)]
+
+    assert in_cluster(main) == [{1: False, 2: False, 3: False}]

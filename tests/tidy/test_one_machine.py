@@ -53,6 +53,7 @@ EXCEPTIONS: Final[Mapping[str, str]] = {
     "src/odradek/cli/probe.py": COMMAND,
     "src/odradek/cli/produce.py": COMMAND,
     "src/odradek/cli/running.py": COMMAND,
+    "src/odradek/cli/serve_many.py": COMMAND,
     "src/odradek/client/blocking.py": OWN_RUN,
     "src/odradek/client/blocking_consumer.py": OWN_RUN,
     "src/odradek/client/blocking_producer.py": OWN_RUN,

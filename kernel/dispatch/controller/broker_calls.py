@@ -18,10 +18,13 @@ if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext
     from ...errors import ErrorCode
     from ...metadata.controller_calls import ControllerCalls
+    from .broker_connections import BrokerConnections
 
+REGISTRATION: Final = 62
+HEARTBEAT: Final = 63
 ANSWERS: Final[Mapping[int, type[Any]]] = {
-    62: BrokerRegistrationResponse,
-    63: BrokerHeartbeatResponse,
+    REGISTRATION: BrokerRegistrationResponse,
+    HEARTBEAT: BrokerHeartbeatResponse,
     67: AllocateProducerIdsResponse,
     73: AssignReplicasToDirsResponse,
 }
@@ -31,14 +34,20 @@ ANSWERS: Final[Mapping[int, type[Any]]] = {
 class BrokerCallHandler:
     """Answers one API of brokers through the controller."""
 
-    def __init__(self, api_key: int, *, calls: ControllerCalls) -> None:
-        """Make the handler of an API of `ANSWERS`."""
+    def __init__(self, api_key: int, *, calls: ControllerCalls, connections: BrokerConnections) -> None:
+        """Make the handler of an API of `ANSWERS`; `connections` are told who is heard of by which."""
         self.api_key = api_key
         self._calls = calls
+        self._connections = connections
 
     async def handle_async(self, request: Any, context: RequestContext) -> Answer:
         """Answer once all that it rests on is durable. Cancelled: the node is stopping."""
-        return await self._calls.ask(request)
+        answer = await self._calls.ask(request)
+        if self.api_key == REGISTRATION:
+            self._connections.heard(context.connection, request.broker_id, answer.broker_epoch)
+        elif self.api_key == HEARTBEAT:
+            self._connections.heard(context.connection, request.broker_id, request.broker_epoch)
+        return answer
 
     def error_response(self, request: Any, context: RequestContext, code: ErrorCode, detail: str) -> Answer:
         """Return the response that fails as a whole."""

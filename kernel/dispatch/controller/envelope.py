@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...wire.messages.api_58_envelope import EnvelopeRequest
     from ..routes import Route
 
-FORWARDABLE: Final = frozenset({19, 20, 29, 30, 31, 33, 37, 38, 39, 40, 41, 43, 44, 45, 46, 49, 51, 57, 64})
+FORWARDABLE: Final = frozenset({19, 20, 29, 30, 31, 33, 37, 38, 39, 40, 41, 43, 44, 45, 46, 49, 51, 55, 57, 64})
 """The APIs that an envelope may hold: what clients ask any broker and the controller answers."""
 
 _SIZE_BYTES: Final = 4

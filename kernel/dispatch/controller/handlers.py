@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ...metadata.feed_view import MetadataFeedView
     from ...metadata.image import MetadataImage
     from ..routes import Route
+    from .broker_connections import BrokerConnections
 
 SHARED: Final = (17, 19, 20, 29, 30, 31, 32, 33, 36, 37, 38, 39, 40, 41, 43, 44, 45, 46, 49, 50, 51, 55, 57, 64)
 """The APIs that are answered alike on clients' listeners and on the controller's."""
@@ -35,6 +36,7 @@ def controller_handlers(
     node_id: int,
     address: tuple[str, int],
     image: Callable[[], MetadataImage],
+    connections: BrokerConnections,
 ) -> Iterator[ApiHandler | AsyncApiHandler]:
     """Iterate over the handlers, but for ApiVersions, which is made of what stands.
 
@@ -46,6 +48,7 @@ def controller_handlers(
         node_id: The controller's.
         address: Where other nodes find the controller.
         image: Returns the current metadata.
+        connections: Told by which connection each broker is heard of.
     """
     for api_key in SHARED:
         yield clients[api_key].handler
@@ -54,4 +57,4 @@ def controller_handlers(
     yield EnvelopeHandler(routes=routes)
     yield DescribeControllersHandler(node_id=node_id, host=address[0], port=address[1], image=image)
     for api_key in ANSWERS:
-        yield BrokerCallHandler(api_key, calls=calls)
+        yield BrokerCallHandler(api_key, calls=calls, connections=connections)

@@ -10,6 +10,7 @@ from ...metadata.features import supported_ranges
 from ..handlers.api_18_api_versions import ApiVersionsHandler
 from ..listener_routers import ListenerRouters
 from ..router import Router
+from .broker_connections import BrokerConnections
 from .handlers import controller_handlers
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class ControllerListener:
         calls: ControllerCalls,
         feed: Callable[[], MetadataFeedView],
         image: Callable[[], MetadataImage],
+        on_broker_gone: Callable[[int, int], None],
     ) -> None:
         """Make the router and its handlers.
 
@@ -48,10 +50,12 @@ class ControllerListener:
             calls: Bring what is asked to the controller.
             feed: Returns what is committed of the metadata log; asked at each request.
             image: Returns the current metadata.
+            on_broker_gone: Told id and epoch of a broker whose connection has ended.
         """
         address = parse_roles(config).controller
         assert address is not None, "a controller that is served has an address"
-        self.router = Router(timer=timer, turn_enders=(), on_connection_closed=lambda _connection: None)
+        connections = BrokerConnections(on_broker_gone)
+        self.router = Router(timer=timer, turn_enders=(), on_connection_closed=connections.closed)
         for handler in controller_handlers(
             clients=clients.routes,
             routes=self.router.routes,
@@ -60,6 +64,7 @@ class ControllerListener:
             node_id=config.node_id,
             address=address,
             image=image,
+            connections=connections,
         ):
             self.router.add(handler)
         self.router.add(

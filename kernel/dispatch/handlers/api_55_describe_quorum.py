@@ -1,4 +1,6 @@
-"""Shell: DescribeQuorum (key 55): who leads the metadata log and how far its voters are: here, one.
+"""Shell: DescribeQuorum (key 55): who leads the metadata log, and how far its voters, here one, and its observers are.
+
+A broker that keeps no metadata log has the controller answer.
 
 *Source:* KIP-595, KIP-836 (times), KIP-853 (directory ids, nodes).
 """
@@ -20,11 +22,11 @@ from ...wire.messages.api_55_describe_quorum import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from ...contracts.api_handler import Answer, RequestContext
     from ...machine.clock import Clock
-    from ...metadata.controller_calls import QuorumView
+    from ...metadata.controller_calls import ControllerCalls, ObserverView, QuorumView
     from ...wire.messages.api_55_describe_quorum import DescribeQuorumRequest
 
 FIRST_VERSION_WITH_NODES: Final = 2
@@ -37,17 +39,29 @@ class DescribeQuorumHandler:
     api_key = 55
     pieces = ListPieces("topics.partitions", answers=["topics.partitions"])
 
-    def __init__(self, *, broker_id: int, metadata: Callable[[], QuorumView], clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        broker_id: int,
+        metadata: Callable[[], QuorumView],
+        clock: Clock,
+        observers: Callable[[], Mapping[int, ObserverView]],
+        listeners: Sequence[tuple[str, str, int]] = (),
+    ) -> None:
         """Make the handler.
 
         Args:
             broker_id: This node, the only voter.
             metadata: Returns the metadata log.
             clock: The only voter has always fetched just now.
+            observers: Returns the brokers that follow, by id.
+            listeners: Name, host and port of the controller's listeners; none: those of the broker.
         """
         self._broker_id = broker_id
         self._metadata = metadata
         self._clock = clock
+        self._observers = observers
+        self._listeners = [Listener(name=name, host=host, port=port) for name, host, port in listeners]
 
     def handle(self, request: DescribeQuorumRequest, context: RequestContext) -> Answer:
         """Answer at once; Kafka answers for the metadata partition only when nothing else is asked for."""
@@ -75,17 +89,48 @@ class DescribeQuorumHandler:
             leader_epoch=metadata.leader_epoch,
             high_watermark=image.offset + 1,
             current_voters=[voter],
+            observers=[
+                ReplicaState(
+                    replica_id=broker_id,
+                    replica_directory_id=observer.directory_id if with_nodes else ZERO_ID,
+                    log_end_offset=observer.log_end_offset,
+                    last_fetch_timestamp=observer.fetched_ms,
+                    last_caught_up_timestamp=observer.caught_up_ms,
+                )
+                for broker_id, observer in sorted(self._observers().items())
+            ],
         )
         listeners = broker.listeners.values() if broker is not None else ()
         node = Node(
             node_id=self._broker_id,
-            listeners=[Listener(name=item.name, host=item.host, port=item.port) for item in listeners],
+            listeners=self._listeners
+            or [Listener(name=item.name, host=item.host, port=item.port) for item in listeners],
         )
         return DescribeQuorumResponse(
             error_message="",
             topics=[ResponseTopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
             nodes=[node] if with_nodes else [],
         )
+
+    def error_response(
+        self, request: DescribeQuorumRequest, context: RequestContext, code: ErrorCode, detail: str
+    ) -> Answer:
+        """Return the response that fails as a whole."""
+        return DescribeQuorumResponse(error_code=code, error_message=detail)
+
+
+class ForwardedQuorumHandler:
+    """Answers DescribeQuorum of a broker whose metadata another node keeps, through that one."""
+
+    api_key = 55
+
+    def __init__(self, *, calls: ControllerCalls) -> None:
+        """Make the handler; `calls` bring what is asked to the controller."""
+        self._calls = calls
+
+    async def handle_async(self, request: DescribeQuorumRequest, context: RequestContext) -> Answer:
+        """Answer what the controller answers. Cancelled: the broker is stopping."""
+        return await self._calls.ask(request)
 
     def error_response(
         self, request: DescribeQuorumRequest, context: RequestContext, code: ErrorCode, detail: str

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 COMMANDS: Final = {
     "demo": "see it work: a broker, a real data set, checked, in a few seconds",
     "serve": "run a broker in the foreground",
+    "cluster": "show which brokers a cluster has, and who keeps its metadata",
     "topics": "list, create, describe, alter, delete and adopt topics",
     "configs": "show and change the settings of topics, brokers and groups while they run",
     "groups": "list, describe (with lag) and delete groups of consumers, and reset their offsets",

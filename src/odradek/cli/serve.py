@@ -19,12 +19,12 @@ from odradek.cli.logs.lines import ROOT, configure_logging
 from odradek.kernel.broker import Broker, read_broker_options
 from odradek.kernel.network.sleeper import take_over_sleep
 
-from .options import CommandParser, directory, document
+from .options import CommandParser, directory, document, positive
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Sequence
 
-    from odradek.kernel.broker import BoundListener
+    from odradek.kernel.broker import BoundListener, BrokerOptions
 
 log = logging.getLogger(f"{ROOT}.serve")
 
@@ -46,12 +46,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         parser,
         "Run a broker in the foreground until SIGTERM or SIGINT (Ctrl-C); a second one does not wait for clients. "
         "Without any option: one durable broker on 127.0.0.1:9092, its data in the user's data directory.\n\n"
+        "--brokers N runs a cluster of N, each a process. With --listen HOST:9092 and 3 brokers clients find them on "
+        "9092, 9093 and 9094; 9095 is their controller's, which broker 1 has. With port 0 all ports are free. Their "
+        "data lies in DIR/1, DIR/2, DIR/3. A broker that dies is started again, after a pause that grows.\n\n"
         "Once it serves it prints `ready HOST:PORT` on standard output, a line for each listener; everything else "
         "goes to standard error. Settings are Kafka's: --set beats the environment (ODRADEK_NUM_PARTITIONS=4), which "
         "beats the file, which beats the defaults. `odradek config describe` explains them all.",
         [
             ("serve", "clients find it on 127.0.0.1:9092"),
             ("serve --listen 127.0.0.1:0 --data-dir ./data", "on a free port, which `ready` names"),
+            ("serve --brokers 3", "a cluster of three, on 127.0.0.1:9092, 9093 and 9094"),
             ("serve --config server.properties", "with Kafka's own file as it is"),
             ("serve --set num.partitions=4 --set odradek.http.listener=127.0.0.1:8080", "with settings, and /metrics"),
         ],
@@ -66,6 +70,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="HOST:PORT",
         help="where clients connect; port 0 takes a free one; may be given several times (default 127.0.0.1:9092)",
+    )
+    parser.add_argument(
+        "--brokers", type=positive, default=1, metavar="N", help="how many brokers, as one cluster (default 1)"
     )
     parser.add_argument("--data-dir", type=directory, metavar="DIR", help="where records are kept")
     parser.add_argument(
@@ -84,17 +91,29 @@ def run(arguments: argparse.Namespace) -> int:
     log.setLevel(min(logging.INFO, logging.getLogger(ROOT).level))  # however quiet the others are
     gc.set_threshold(*GC_THRESHOLDS)
     raise_file_limit()
-    broker = Broker(
-        read_broker_options(
-            config=arguments.config,
-            environment=os.environ,
-            options=arguments.options,
-            listen=arguments.listen,
-            data_dir=arguments.data_dir,
-        )
+    say = log.info if is_json else _say
+    if arguments.brokers == 1:
+        options = _options(arguments, arguments.options, arguments.listen, arguments.data_dir)
+        trio.run(_serve, Broker(options), say)
+        return 0
+    from .serve_many import run_many  # one broker does not pay for it
+
+    def serve_one(options: BrokerOptions, watched: int) -> int:
+        trio.run(_serve, Broker(options), say, watched)
+        return 0
+
+    def read(options: Sequence[str], data_dir: Path) -> BrokerOptions:
+        return _options(arguments, options, (), data_dir)
+
+    return run_many(arguments, read, serve_one, stop_signals())
+
+
+def _options(
+    arguments: argparse.Namespace, options: Sequence[str], listen: Sequence[str], data_dir: Path | None
+) -> BrokerOptions:
+    return read_broker_options(
+        config=arguments.config, environment=os.environ, options=options, listen=listen, data_dir=data_dir
     )
-    trio.run(_serve, broker, log.info if is_json else _say)
-    return 0
 
 
 def _say(text: str) -> None:
@@ -112,19 +131,31 @@ def raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-async def _serve(broker: Broker, say: Callable[[str], None]) -> None:
+async def _serve(broker: Broker, say: Callable[[str], None], watched: int | None = None) -> None:
+    """Serve until a signal comes, or whoever holds the other end of the pipe `watched` is gone."""
     take_over_sleep()
     with trio.open_signal_receiver(*stop_signals()) as signals:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_stop_on_signal, broker, signals, nursery.cancel_scope, say)
+            if watched is not None:
+                nursery.start_soon(_stop_on_end, broker, watched, nursery.cancel_scope, say)
             listeners: tuple[BoundListener, ...] = await nursery.start(broker.run)
             gc.freeze()  # without a collection: there is next to no garbage, and looking for it takes 12 ms
             _tell_start(broker)
             with contextlib.suppress(BrokenPipeError):  # who waited for the first line may be gone: serve all the same
                 for listener in listeners:
-                    print(f"ready {listener.advertised}", flush=True)
+                    print(f"ready {listener.advertised}\n", end="", flush=True)  # one write: others have this pipe, too
             await broker.wait_stopped()
             nursery.cancel_scope.cancel()
+
+
+async def _stop_on_end(broker: Broker, watched: int, life_scope: trio.CancelScope, say: Callable[[str], None]) -> None:
+    await trio.lowlevel.wait_readable(watched)
+    say("stopping: the process that started this broker is gone")
+    if broker.is_serving:
+        broker.stop()
+    else:
+        life_scope.cancel()
 
 
 def stop_signals() -> list[signal.Signals]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from odradek.kernel.errors import ErrorCode, error_code
-from odradek.kernel.types import IsolationLevel, TopicPartition
+from odradek.kernel.types import METADATA_TOPIC, IsolationLevel, TopicPartition
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from odradek.kernel.wire.messages.api_19_create_topics import (
     CreatableReplicaAssignment,
@@ -50,6 +50,12 @@ from odradek.kernel.wire.messages.api_44_incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
+)
+from odradek.kernel.wire.messages.api_55_describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    PartitionData,
+    TopicData,
 )
 from odradek.kernel.wire.messages.api_60_describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from odradek.kernel.wire.messages.api_61_describe_producers import (
@@ -94,13 +100,33 @@ class Admin(GroupCalls, TransactionCalls):
 
     # The cluster.
 
-    async def describe_cluster(self) -> ClusterDescription:
-        """Return the cluster's id, controller and brokers."""
+    async def describe_cluster(self, *, with_fenced: bool = False) -> ClusterDescription:
+        """Return the cluster's id, controller and brokers.
+
+        Args:
+            with_fenced: Whether brokers are told, too, that are not there at the moment; UnsupportedVersionError from
+                brokers before Kafka 4.0.
+        """
         response: DescribeClusterResponse = await self.call(
-            DescribeClusterRequest(), lambda answer: check_item(answer.error_code, "cluster", answer.error_message)
+            DescribeClusterRequest(include_fenced_brokers=with_fenced),
+            lambda answer: check_item(answer.error_code, "cluster", answer.error_message),
         )
-        nodes = tuple(Node(item.broker_id, item.host, item.port, item.rack) for item in response.brokers)
+        nodes = tuple(
+            Node(item.broker_id, item.host, item.port, item.rack, item.is_fenced) for item in response.brokers
+        )
         return ClusterDescription(response.cluster_id, response.controller_id, nodes)
+
+    async def find_controller(self) -> int:
+        """Return the id of the node that keeps the metadata: clients take any broker for the controller."""
+        wanted = TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData()])
+        response: DescribeQuorumResponse = await self.call(
+            DescribeQuorumRequest(topics=[wanted]),
+            lambda answer: check_item(answer.error_code, "metadata quorum", answer.error_message),
+        )
+        (topic,) = response.topics
+        (partition,) = topic.partitions
+        leader_id: int = partition.leader_id
+        return leader_id
 
     async def describe_log_dirs(self, node_id: int) -> list[LogDir]:
         """Return a broker's log directories and what is in them.

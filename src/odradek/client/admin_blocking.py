@@ -49,9 +49,13 @@ class BlockingAdmin(Blocking[Admin]):
         """
         super().__init__(Admin(settings))
 
-    def describe_cluster(self) -> ClusterDescription:
+    def describe_cluster(self, *, with_fenced: bool = False) -> ClusterDescription:
         """As `Admin.describe_cluster`."""
-        return self._call(self._client.describe_cluster)
+        return self._call(self._client.describe_cluster, with_fenced=with_fenced)
+
+    def find_controller(self) -> int:
+        """As `Admin.find_controller`."""
+        return self._call(self._client.find_controller)
 
     def describe_log_dirs(self, node_id: int) -> list[LogDir]:
         """As `Admin.describe_log_dirs`."""

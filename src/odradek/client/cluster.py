@@ -49,6 +49,7 @@ class Node:
     host: str
     port: int
     rack: str | None = None
+    is_fenced: bool = False
 
 
 @attrs.frozen

@@ -1,0 +1,213 @@
+"""Shell: `odradek serve --brokers N`: several brokers of one cluster, each a process, started and ended together.
+
+The parent loads everything once and forks a process for each broker, so they begin quickly and share memory. It runs no
+loop of its own: it waits for signals, starts again who died, and passes on that all are to end. A broker whose parent
+is gone ends by itself.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import socket
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from odradek.kernel.config.settings import default_data_dir
+from odradek.kernel.errors import ConfigError
+from odradek.kernel.machine.clock import SystemClock
+
+from .cluster_plan import plan_brokers
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterable
+
+    from odradek.kernel.broker import BrokerOptions
+    from odradek.kernel.machine.clock import Clock
+
+PAUSE_S_MIN: Final = 0.5
+PAUSE_S_MAX: Final = 30.0
+STEADY_S: Final = 60.0
+"""Who lived so long begins with the shortest pause again."""
+EXIT_USAGE: Final = 2
+CONTROLLER: Final = 1
+
+
+@attrs.define
+class Child:
+    """One broker: its process, if it has one, and when it is started again.
+
+    Attributes:
+        node_id: Its number.
+        options: What it is started with.
+        pid: Its process, 0 for none.
+        began_s: When that began.
+        pause_s: How long it rests before it is started again.
+        due_s: When that is.
+        has_served: Whether a process of it ended otherwise than by its settings.
+        is_told: Whether it was told to end.
+    """
+
+    node_id: int
+    options: BrokerOptions
+    pid: int = 0
+    began_s: float = 0.0
+    pause_s: float = PAUSE_S_MIN
+    due_s: float = 0.0
+    has_served: bool = False
+    is_told: bool = False
+
+
+class Fleet:
+    """All brokers of one command. Life: made, `run` once. Belongs to the main thread, which has no trio run."""
+
+    def __init__(self, children: Iterable[Child], serve: Callable[[BrokerOptions, int], int], *, clock: Clock) -> None:
+        """Make one that has not begun.
+
+        Args:
+            children: The brokers, the controller's first.
+            serve: Serves in a child until it is to end, or until the descriptor that it is given ends; returns the
+                exit status.
+            clock: Times pauses.
+        """
+        self._clock = clock
+        self._children = list(children)
+        self._serve = serve
+        self._is_ending = False
+        self._status = 0
+        self._watched, self._held = os.pipe()
+
+    def run(self, stop_signals: Iterable[int]) -> int:
+        """Keep all brokers alive until a signal ends them; return the exit status."""
+        stops = set(stop_signals)
+        awaited = {signal.SIGCHLD, *stops}
+        signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
+        for child in self._children:
+            self._start(child)
+        while any(child.pid for child in self._children) or not self._is_ending:
+            received = signal.sigtimedwait(awaited, self._patience_s())
+            if received is not None and received.si_signo in stops:
+                self._end(signal.Signals(received.si_signo))
+            self._bury()
+            self._start_again()
+        return self._status
+
+    def _patience_s(self) -> float:
+        due = [child.due_s for child in self._children if not child.pid]
+        return STEADY_S if self._is_ending or not due else max(0.0, min(due) - self._clock.monotonic_ms() / 1000)
+
+    def _start(self, child: Child) -> None:
+        sys.stdout.flush()
+        child.began_s = self._clock.monotonic_ms() / 1000
+        child.pid = os.fork()
+        if child.pid:
+            return
+        status = 1
+        try:
+            os.close(self._held)
+            signal.pthread_sigmask(signal.SIG_SETMASK, ())
+            os.setpgid(0, 0)  # Ctrl-C goes to the parent alone, which ends its children in order
+            status = self._serve(child.options, self._watched)
+            sys.stdout.flush()
+        finally:
+            os._exit(status)
+
+    def _bury(self) -> None:
+        for child in self._children:
+            if child.pid and (ended := os.waitpid(child.pid, os.WNOHANG))[0]:
+                child.pid = 0
+                self._ended(child, os.waitstatus_to_exitcode(ended[1]))
+        if self._is_ending:
+            self._end_controller()
+
+    def _ended(self, child: Child, status: int) -> None:
+        now_s = self._clock.monotonic_ms() / 1000
+        lived_s = now_s - child.began_s
+        if self._is_ending:
+            self._status = self._status or (1 if status else 0)
+            return
+        if status == EXIT_USAGE and not child.has_served:
+            self._status = status
+            self._end(signal.SIGTERM)
+            return
+        child.has_served = True
+        pause_s = PAUSE_S_MIN if lived_s >= STEADY_S else child.pause_s
+        child.pause_s = min(PAUSE_S_MAX, pause_s * 2)
+        child.due_s = now_s + pause_s
+        how = f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"
+        _say(f"broker {child.node_id} ended {how}; it is started again in {pause_s:.1f} s")
+
+    def _start_again(self) -> None:
+        now_s = self._clock.monotonic_ms() / 1000
+        for child in self._children:
+            if not (self._is_ending or child.pid) and child.due_s <= now_s:
+                self._start(child)
+
+    def _end(self, number: signal.Signals) -> None:
+        """Have all end: the controller last, as it moves the leaders of the others; at once if asked again."""
+        is_again, self._is_ending = self._is_ending, True
+        if not is_again:
+            _say(f"stopping {len(self._children)} brokers ({number.name}); again: without waiting for clients")
+        for child in self._children:
+            if child.pid and (is_again or child.node_id != CONTROLLER):
+                os.kill(child.pid, signal.SIGTERM)
+        if not is_again:
+            self._end_controller()
+
+    def _end_controller(self) -> None:
+        first, *others = self._children
+        if first.pid and not first.is_told and not any(child.pid for child in others):
+            first.is_told = True
+            os.kill(first.pid, signal.SIGTERM)
+
+
+def _say(text: str) -> None:
+    print(f"odradek: {text}", file=sys.stderr, flush=True)
+
+
+def run_many(
+    arguments: argparse.Namespace,
+    read_options: Callable[..., BrokerOptions],
+    serve: Callable[[BrokerOptions, int], int],
+    stop_signals: Iterable[int],
+) -> int:
+    """Serve as several brokers until a signal ends them; return the exit status.
+
+    Args:
+        arguments: Of `odradek serve`.
+        read_options: Reads a broker's options: listeners, data directory and settings.
+        serve: Serves one broker in a child.
+        stop_signals: What ends all.
+
+    Raises:
+        ConfigError: Something is set that each broker has for itself, or this system cannot fork.
+    """
+    if not hasattr(os, "fork"):
+        raise ConfigError("this system cannot fork", where="--brokers", hint="start each by `odradek serve`")
+    with ExitStack() as held:
+        plans = plan_brokers(
+            arguments.brokers,
+            listen=arguments.listen,
+            data_dir=arguments.data_dir or default_data_dir(os.environ, Path.home()),
+            options=arguments.options,
+            free_port=lambda host: _free_port(host, held),
+        )
+    children = [Child(each.node_id, read_options(each.options, Path(each.data_dir))) for each in plans]
+    gc.freeze()  # pages that no collection touches stay shared
+    return Fleet(children, serve, clock=SystemClock()).run(stop_signals)
+
+
+def _free_port(host: str, held: ExitStack) -> int:
+    """Return a port that nobody has, and hold it until all are known, so that none is given out twice."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    holder = held.enter_context(socket.socket(family, socket.SOCK_STREAM))
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind((host.strip("[]"), 0))
+    port: int = holder.getsockname()[1]
+    return port
