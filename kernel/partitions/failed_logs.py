@@ -17,6 +17,7 @@ from ..errors import ErrorCode, PluginError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from uuid import UUID
 
     from ..contracts.election import PartitionState
     from ..types import TopicIdPartition
@@ -60,6 +61,11 @@ class FailedLogs:
     def forget(self, partition: TopicIdPartition) -> bool:
         """Forget a partition; return whether it was here."""
         return self._failures.pop(partition, None) is not None
+
+    def forget_topic(self, topic_id: UUID) -> None:
+        """Forget all partitions of a topic."""
+        for partition in [each for each in self._failures if each.topic_id == topic_id]:
+            del self._failures[partition]
 
     def code(self, partition: TopicIdPartition) -> ErrorCode | None:
         """Return what clients are told of a partition that is here."""

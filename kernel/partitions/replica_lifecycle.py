@@ -230,14 +230,14 @@ class ReplicaLifecycle:
         self._replicas.topics_by_id.pop(topic.topic_id, None)
         for replica in topic.partitions.values():
             replica.go_offline("the topic was deleted")
-        for index in range(partitions_count):
-            self._replicas.failed.forget(TopicIdPartition(topic.topic_id, name, index))
+        self._replicas.failed.forget_topic(topic.topic_id)
         for replica in list(topic.partitions.values()):
             self._replicas.progressed((replica,))
             yield
         for index in range(partitions_count):
             yield
             partition = TopicIdPartition(topic.topic_id, name, index)
+            topic.partitions.pop(index, None)  # one by one: thousands that go together take their time as well
             if topic.plan.tier is not None:
                 self._opener.tiers.delete(partition)
             self._delete_log(topic, partition)

@@ -459,6 +459,16 @@ def test_a_checkpoint_under_way_sees_nothing_of_what_comes_and_goes(hosted: Host
     assert ("old" in "".join(texts), "".join(texts).count("new")) == (False, 5)
 
 
+def test_the_replicas_of_a_deleted_topic_go_one_by_one(hosted: Hosted) -> None:
+    """Thousands that went together would take their time together."""
+    hosted.open("t", 4)
+    topic = hosted.replicas.topics["t"]
+    left = [len(topic.partitions) for _ in hosted.lifecycle.delete_topic_in_steps("t", 4)]
+
+    assert left == [4, 4, 4, 4, 4, 3, 2, 1]
+    assert not topic.partitions
+
+
 def test_a_restart_with_one_of_two_directories_failing_serves_what_is_in_the_other(tmp_path: Path) -> None:
     first = Hosted(tmp_path)
     first.open("t", 6)
