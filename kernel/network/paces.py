@@ -43,7 +43,10 @@ class Paces:
             self._seen = {}
 
     def is_too_slow(self, connection: Connection, now_ms: int) -> bool:
-        """Take note of how much of a connection's frame is missing; return whether that is too much by now."""
+        """Take note of how much of a connection's frame is missing; return whether too little has come since.
+
+        Who stands still is not slow: it is known by when it was last heard of.
+        """
         if not (connection.begun_block_bytes and connection.wants_input):
             return False  # it is lent nothing, or is not to send
         now = _Noted(now_ms, connection.missing_bytes)
@@ -56,5 +59,5 @@ class Paces:
             self._seen[connection] = before
             return False
         self._seen[connection] = now
-        room_bytes = len(connection.writable())
-        return (before.missing_bytes - now.missing_bytes) * FILL_MS_MAX < room_bytes * passed_ms
+        came_bytes = before.missing_bytes - now.missing_bytes
+        return 0 < came_bytes * FILL_MS_MAX < len(connection.writable()) * passed_ms

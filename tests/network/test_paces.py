@@ -82,12 +82,16 @@ def test_the_pace_is_measured_against_the_room_that_is_held(share: float, is_too
     assert any(looks(client, bytes_a_second, seconds=5)) is is_too_slow
 
 
+def test_who_stands_still_is_not_slow() -> None:
+    assert not any(looks(Client(), 0, seconds=9))
+
+
 def test_who_is_lent_nothing_is_not_slow() -> None:
     client = Client()
     client.send(bytes(FRAME_BYTES - FIRST_BYTES))
 
     assert client.frames.count == 1
-    assert not any(looks(client, 0, seconds=9))
+    assert not any(looks(client, 1, seconds=3))
 
 
 def test_who_waits_for_memory_is_not_slow() -> None:
