@@ -84,10 +84,13 @@ def test_a_rebalance_of_a_large_group_is_worked_on_in_short_steps(
             for member in members:
                 await member.beat(world, steps)
             await trio.sleep(0.1)
+        (described,) = (await world.ask(69, {"group_ids": [GROUP]}, steps)).groups
         trio.lowlevel.remove_instrument(steps)
 
         owned = [(topic, part) for one in members for topic, parts in one.owned.items() for part in parts]
         assert len(owned) == len(set(owned)) == wanted
+        told = [each for member in described.members for each in member.target_assignment.topic_partitions]
+        assert sum(len(each.partitions) for each in told) == wanted
 
     work_in(tmp_path, work)
     (steps,) = steps_of

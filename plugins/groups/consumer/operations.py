@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import odradek.kernel.wire.messages.data_consumer_group_records as messages
-from odradek.kernel.api import KafkaError
+from odradek.kernel.api import KafkaError, run_at_once
 from odradek.kernel.wire.messages.api_69_consumer_group_describe import DescribedGroup
 
 from ..group import Effects
 from .classic_members import ClassicMembers
-from .describing import described
+from .describing import GroupMoment
 from .fencing import Fencing
 from .group import NEVER_MS, ConsumerGroup
 from .heartbeats import Heartbeats
@@ -103,14 +103,20 @@ class ConsumerGroups:
 
     def describe(self, group_ids: Sequence[str]) -> CoordinatorResult[GroupRecord, list[DescribedGroup]]:
         """Answer ConsumerGroupDescribe, for groups of this shard."""
-        return Effects().result([self._described(group_id) for group_id in group_ids])
+        cluster = self._context.broker.cluster
+        return Effects().result([run_at_once(self._moment(each).told_in_steps(cluster)) for each in group_ids])
 
-    def _described(self, group_id: str) -> DescribedGroup:
+    def moment(self, group_id: str) -> CoordinatorResult[GroupRecord, GroupMoment]:
+        """Return what ConsumerGroupDescribe tells of a group, to be told a little at a time."""
+        return Effects().result(self._moment(group_id))
+
+    def _moment(self, group_id: str) -> GroupMoment:
         try:
             group = self._memberships.group(group_id)
         except KafkaError as error:
-            return DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.detail)
-        return described(group, self._settings.assignors, self._context.broker.cluster)
+            told = DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.detail)
+            return GroupMoment(told)
+        return GroupMoment.of(group, self._settings.assignors)
 
     # -------------------------------------------------------------------------------------------- the classic protocol
 

@@ -5,21 +5,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from odradek.kernel.api import PENDING, ErrorCode, ListPieces
+from odradek.kernel.api import AS_TASK, PENDING, ErrorCode, KafkaError, ListPieces, Slices, are_many
 from odradek.kernel.wire.messages.api_69_consumer_group_describe import ConsumerGroupDescribeResponse, DescribedGroup
 
+from ..consumer.describing import sizes_of
+from ..consumer.group import ConsumerGroup
 from .api_15_describe_groups import GROUP_OPERATIONS
 from .common import NO_GROUP_ID, Gathering, GroupHandler
 from .consumer_protocol import check_enabled
 from .fanning import by_partition
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from odradek.kernel.api import Answer, RequestContext
     from odradek.kernel.wire.messages.api_69_consumer_group_describe import ConsumerGroupDescribeRequest
+
+    from ..consumer.describing import GroupMoment
+
+STEPS_A_SLICE: Final = 500
+"""A step is a member or a topic of one: some microseconds."""
 
 
 class ConsumerGroupDescribeHandler(GroupHandler):
@@ -31,6 +38,8 @@ class ConsumerGroupDescribeHandler(GroupHandler):
     def handle(self, request: ConsumerGroupDescribeRequest, context: RequestContext) -> Answer:
         """Answer once what was written before is committed, in every shard that is asked."""
         check_enabled(self._broker)
+        if are_many(self._sizes(request.group_ids)):
+            return AS_TASK
         shows_operations = request.include_authorized_operations
         gathering = Gathering(lambda parts: context.reply(_response(parts, shows_operations=shows_operations)))
         nameless = [group_id for group_id in request.group_ids if group_id == NO_GROUP_ID]
@@ -40,6 +49,33 @@ class ConsumerGroupDescribeHandler(GroupHandler):
             self._describe(partition, group_ids, gathering)
         gathering.seal()
         return PENDING
+
+    async def handle_async(self, request: ConsumerGroupDescribeRequest, context: RequestContext) -> Answer:
+        """Answer where groups are large, each as it is at one moment. Cancelled: nobody waits for it any more."""
+        slices = Slices(STEPS_A_SLICE)
+        groups = [await self._read(group_id, slices) for group_id in dict.fromkeys(request.group_ids)]
+        return _response([groups], shows_operations=request.include_authorized_operations)
+
+    def _sizes(self, group_ids: Sequence[str]) -> Iterator[int]:
+        """Iterate over how much is to be told of each member of some groups."""
+        shards = dict(self._runtime.shards())
+        for group_id in group_ids:
+            shard = shards.get(self._runtime.partition_for(group_id))
+            group = None if shard is None else shard.context.groups.get(group_id)
+            if isinstance(group, ConsumerGroup):
+                yield from sizes_of(group)
+
+    async def _read(self, group_id: str, slices: Slices) -> DescribedGroup:
+        if group_id == NO_GROUP_ID:
+            return _failed(group_id, ErrorCode.INVALID_GROUP_ID)
+        partition = self._runtime.partition_for(group_id)
+        try:
+            moment: GroupMoment = await self._runtime.call(
+                partition, lambda shard, _now_ms: shard.consumer.moment(group_id)
+            )
+        except KafkaError as error:
+            return _failed(group_id, error.code)
+        return await slices.run(moment.told_in_steps(self._broker.cluster))
 
     def _describe(self, partition: int, group_ids: list[str], gathering: Gathering) -> None:
         def refuse(code: ErrorCode, detail: str) -> list[DescribedGroup]:
