@@ -26,7 +26,8 @@ import attrs
 from odradek.kernel.config.broker import BrokerConfig
 from odradek.kernel.config.registry import Registry
 from odradek.kernel.contracts.election import PartitionState
-from odradek.kernel.contracts.storage import LogConfig, StorageContext
+from odradek.kernel.contracts.storage import LogConfig
+from odradek.kernel.contracts.storage_context import StorageContext
 from odradek.kernel.dispatch.fetch_session import FetchSessionCache
 from odradek.kernel.dispatch.handlers.api_01_fetch import FetchHandler
 from odradek.kernel.machine.clock import ManualClock

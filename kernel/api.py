@@ -117,17 +117,8 @@ from .contracts.remote_store import (
 from .contracts.restoring import RestoredPartition, RestoredSidecar, RestoredTopic, TopicRestorer
 from .contracts.rewriting import RewritePlace, SegmentRewrite, SegmentSource, SegmentWriter
 from .contracts.services import BrokerHandle, ConfigView, Metric, Service
-from .contracts.storage import (
-    EMPTY_READ,
-    NO_LIMIT,
-    KnownEnd,
-    LogConfig,
-    LogRead,
-    PartitionLog,
-    StorageContext,
-    StorageEngine,
-    StorageFactory,
-)
+from .contracts.storage import EMPTY_READ, NO_LIMIT, KnownEnd, LogConfig, LogRead, PartitionLog, StorageEngine
+from .contracts.storage_context import StorageContext, StorageFactory
 from .contracts.tiering import RecordsAreRemoteError, Tier, TieredLog, TierSettings
 from .contracts.transactions import Admission, MarkerWriter, TransactionMarker, Transactions
 from .errors import (

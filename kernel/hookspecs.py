@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .contracts.election import ElectionFactory
     from .contracts.restoring import TopicRestorer
     from .contracts.services import BrokerHandle, Metric, Service
-    from .contracts.storage import StorageFactory
+    from .contracts.storage_context import StorageFactory
     from .contracts.tiering import Tier
     from .types import TopicIdPartition
 

@@ -9,7 +9,8 @@ from ..cleanup.compactor import Compactor, CompactorSettings
 from ..cleanup.log_states import Policies
 from ..cleanup.retention import Retention, RetentionSettings
 from ..cleanup.workers import start_worker
-from ..contracts.storage import StorageContext, StorageEngine
+from ..contracts.storage import StorageEngine
+from ..contracts.storage_context import StorageContext
 from ..controller.directory_changes import directory_of
 from ..errors import OdradekError
 from ..machine.throttle import Throttle
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from ..config.broker import BrokerConfig
-    from ..contracts.storage import StorageFactory
+    from ..contracts.storage_context import StorageFactory
     from ..machine.machine import Machine
     from ..metadata.published_image import PublishedImage
     from .options import BrokerOptions

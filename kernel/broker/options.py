@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..config.sections import StartTopic
     from ..contracts.assignor import Assignor
     from ..contracts.election import ElectionFactory
-    from ..contracts.storage import StorageFactory
+    from ..contracts.storage_context import StorageFactory
 
 log = logging.getLogger(__name__)
 

@@ -32,12 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from ..machine.files import Files
-    from ..machine.threads import Threads
     from ..types import Buffer, TopicIdPartition
     from .disk_work import DiskWork, LogMove
     from .log_values import EpochEnd, FoundLog, LogDirInfo, RecordsData, SegmentInfo
-    from .seams import MonotonicMs, NewId, NowMs, RandomSource
 
 KnownEnd: TypeAlias = "Callable[[Path], int]"
 """Takes a log's directory and returns the offset below which its owner knows that all was flushed; 0 for nothing."""
@@ -361,7 +358,9 @@ class StorageEngine(Protocol):
         log_dir: str | None = None,
         known_end: KnownEnd | None = None,
     ) -> PartitionLog:
-        """Open the partition's log, after recovery if the shutdown was not clean; make it when there is none.
+        """Open the partition's log, after recovery if the shutdown was not clean; begin it when there is none.
+
+        A log that was begun need not be on a disk before its first `write_pending`, small file or `truncate_fully`.
 
         Recovery cuts a log before the first batch that is not sound, as Kafka does. An owner who cannot spare a record
         gives `known_end`: then only what a crash tears off is cut, which is the end, and nothing that was flushed.
@@ -369,7 +368,7 @@ class StorageEngine(Protocol):
         Args:
             partition: Whose.
             config: Its settings.
-            log_dir: Where a new one goes; by default the directory with the fewest logs.
+            log_dir: Where one goes that is not on a disk; by default the directory with the fewest logs.
             known_end: Asked with the log's directory for the offset below which its owner knows that all was flushed.
 
         Raises:
@@ -457,44 +456,4 @@ class StorageEngine(Protocol):
 
     def close(self, high_watermarks: Mapping[TopicIdPartition, int]) -> None:
         """Close every log, checkpoint, and mark the shutdown as clean."""
-        ...
-
-
-@attrs.frozen
-class StorageContext:
-    """What the kernel hands to a storage factory.
-
-    Attributes:
-        log_dirs: The directories of `log.dirs`.
-        node_id: This broker.
-        cluster_id: This cluster; empty when the broker does not know it yet (the first directory tells it).
-        settings: The plugin's own section of the configuration, and broker keys it registered.
-        now_ms: The wall clock: for what is written down or compared with records' timestamps. It may jump.
-        monotonic_ms: The monotonic clock: for delays and intervals.
-        random: For jitter.
-        new_id: Makes directory ids.
-        files: The file system; everything that is kept goes through it, so that tests can make disks fail.
-        threads: For what a start or an end has much of; what runs meanwhile is a `DiskWork`.
-        reserved_dirs: More directories, in which only logs lie that were opened with them as `log_dir`, as the
-            metadata log with `metadata.log.dir`; no other log is put there, and `StorageEngine.log_dirs` hides them.
-    """
-
-    log_dirs: Sequence[str]
-    node_id: int
-    cluster_id: str
-    settings: Mapping[str, object]
-    now_ms: NowMs
-    monotonic_ms: MonotonicMs
-    random: RandomSource
-    new_id: NewId
-    files: Files
-    threads: Threads
-    reserved_dirs: Sequence[str] = ()
-
-
-class StorageFactory(Protocol):
-    """What a storage plugin offers under its name in `odradek_storages`."""
-
-    def __call__(self, context: StorageContext) -> StorageEngine:
-        """Make the engine; opens nothing yet."""
         ...

@@ -49,13 +49,13 @@ class StartedStorage:
 
     Attributes:
         found: The logs in its directories.
-        directory_ids: Those that work.
+        directories: The paths of the directories that work, by id.
         broken: The paths of those that could not be used.
         missing: Whose logs were to be in one of these.
     """
 
     found: frozenset[TopicPartition]
-    directory_ids: frozenset[UUID]
+    directories: Mapping[UUID, str]
     broken: tuple[str, ...]
     missing: set[TopicIdPartition] = attrs.field(factory=set)
 
@@ -123,7 +123,7 @@ class ReplicaOpener:
         if log_dirs:
             self.started[storage] = StartedStorage(
                 frozenset(partition.topic_partition for partition in found),
-                frozenset(info.directory_id for info in log_dirs if not info.error),
+                {info.directory_id: info.path for info in log_dirs if not info.error},
                 tuple(info.path for info in log_dirs if info.error),
             )
 
@@ -141,10 +141,7 @@ class ReplicaOpener:
         """Open a replica as `open` does; yield while its producers are read from its log, as of many batches."""
         engine = choose_offer(self.engines, plan.storage, "storage", "odradek.storage")
         factory = choose_offer(self.elections, plan.election, "election", "odradek.election")
-        started = self.started.get(plan.storage)
-        if started is not None and (self.is_starting or started.broken):
-            self._check_directory(partition, started)
-        opened = engine.open_log(partition, plan.log_config)
+        opened = engine.open_log(partition, plan.log_config, log_dir=self._directory(partition, plan.storage))
         check_made(opened, PartitionLog, f"a log of storage {plan.storage!r}", engine)
         try:
             return (yield from self._replica_over(opened, self.tiers.wrap(opened, plan.tier), factory, plan))
@@ -173,6 +170,19 @@ class ReplicaOpener:
         self.kept_high_watermarks[replica.partition] = replica.high_watermark
         return await self.open_in_slices(replica.partition, plan)
 
+    def _directory(self, partition: TopicIdPartition, storage: str) -> str | None:
+        """Return where a log goes that is not on the disk: where the metadata has it, whether it ever was there or not.
+
+        Raises:
+            StorageError: See `_check_directory`.
+        """
+        started = self.started.get(storage)
+        if started is None:
+            return None
+        if self.is_starting or started.broken:
+            self._check_directory(partition, started)
+        return started.directories.get(self.known_directory(partition.topic_id, partition.partition))
+
     def _check_directory(self, partition: TopicIdPartition, storage: StartedStorage) -> None:
         """Refuse to begin a log anew that lies where it cannot be reached: it would be served without its records.
 
@@ -181,7 +191,7 @@ class ReplicaOpener:
         *Source:* Partition.createLogInAssignedDirectoryId and LogManager.getOrCreateLog of Kafka 4.3 (KIP-858).
         """
         directory = self.known_directory(partition.topic_id, partition.partition)
-        if partition.topic_partition in storage.found or directory in storage.directory_ids:
+        if partition.topic_partition in storage.found or directory in storage.directories:
             return
         if not storage.broken:
             if directory != ZERO_ID:

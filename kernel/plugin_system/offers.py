@@ -22,7 +22,7 @@ from ..contracts.culprits import plugin_of
 from ..contracts.election import ElectionFactory
 from ..contracts.services import Metric, MetricRead, Service, ServiceCall, ServicePrepare, ServiceRun
 from ..contracts.signatures import missing_members, module_of, problem_with, problem_with_call
-from ..contracts.storage import StorageFactory
+from ..contracts.storage_context import StorageFactory
 from ..contracts.tiering import Tier
 from ..errors import PluginError
 

@@ -53,10 +53,11 @@ class Discard(Protocol):
 class LogDirectory:
     """The segments of one log, oldest first, and the files around them. Owned by the log.
 
-    `entries_version` counts the changes of its entries that only a sync of the directory makes durable.
+    `entries_version` counts the changes of its entries that only a sync of the directory makes durable. `is_made` says
+    whether it is on the disk: a log that nothing was written to is only here.
     """
 
-    __slots__ = ("_discard", "_files", "_sidecars", "entries_version", "path", "segments")
+    __slots__ = ("_discard", "_files", "_sidecars", "entries_version", "is_made", "path", "segments")
 
     def __init__(self, files: Files, path: Path, discard: Discard) -> None:
         self._files = files
@@ -65,19 +66,36 @@ class LogDirectory:
         self.segments: list[Segment] = []
         self._sidecars: list[SegmentFile] | None = None
         self.entries_version = 0
+        self.is_made = True
 
     @property
     def files(self) -> Files:
         """Where the directory is."""
         return self._files
 
+    def begin(self, base_offset: int, now_ms: int) -> None:
+        """Begin with one empty segment, and nothing on the disk until `make`."""
+        segment = Segment(self._files, self.path, base_offset)
+        segment.begin(now_ms)
+        self.segments.append(segment)
+        self._sidecars = []
+        self.is_made = False
+
+    def make(self, config: LogConfig) -> None:
+        """Make the segment's files, in a directory that is there by now."""
+        self._create(self.segments[0], config)
+        self.is_made = True
+
     def add_segment(self, base_offset: int, config: LogConfig) -> Segment:
         """Make an empty segment and put it last."""
         segment = Segment(self._files, self.path, base_offset)
-        segment.create(config.segment_index_bytes, config.segment_bytes if config.preallocate else 0)
+        self._create(segment, config)
         self.segments.append(segment)
-        self.entries_version += 1
         return segment
+
+    def _create(self, segment: Segment, config: LogConfig) -> None:
+        segment.create(config.segment_index_bytes, config.segment_bytes if config.preallocate else 0)
+        self.entries_version += 1
 
     def floor(self, offset: int) -> int:
         """Return the number of the segment in which `offset` would lie; 0 when it is before all."""

@@ -38,7 +38,7 @@ from .log import SegmentLog
 from .log_dir import OPENING_BYTES, find_logs
 from .log_dirs import LogDirs
 from .moving import Copies, CopyPlan, MoveWork
-from .recovery import KnownState, open_directory
+from .recovery import KnownState, begin_directory, open_directory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,6 +67,7 @@ class SegmentEngine:
         self._logs: dict[TopicPartition, SegmentLog] = {}
         self._homes: dict[TopicPartition, LogDir] = {}
         self._adopted: set[TopicPartition] = set()
+        self._unmade: set[TopicPartition] = set()
         self._expiring: list[tuple[int, Path]] = []
         self._renamed_in: set[Path] = set()
         self._spared: set[TopicPartition] = set()
@@ -162,43 +163,28 @@ class SegmentEngine:
     ) -> PartitionLog:
         """See `StorageEngine.open_log`."""
         key = partition.topic_partition
-        home = self._homes.get(key)
-        is_new = home is None
-        if home is None:
-            home = self._dirs.choose(log_dir)
+        home = self._homes.get(key) or self._dirs.choose(log_dir)
         if home.error:
             raise StorageError(home.error)
         previous = self._logs.get(key)
         assert previous is None or previous.is_offline, f"{partition} is open already"
-        path = home.path / str(key)
+        if key not in self._homes:
+            self._homes[key], home.topic_ids[key] = home, partition.topic_id
+            self._unmade.add(key)
         try:
-            if is_new:
-                home.make_log_directory(path)
-                home.topic_ids[key] = ZERO_ID
-                self._homes[key] = home
             self._check_topic_id(home, partition)
             if previous is not None:
                 previous.release()
-                home.recovery_points[key] = previous.recovery_point
-                home.log_start_offsets[key] = previous.log_start_offset
-            if known_end is not None:
-                self._spared.add(key)
-            known = KnownState(
-                is_clean=is_new or (home.is_clean if previous is None else previous.is_closed),
-                recovery_point=0 if is_new else home.recovery_points.get(key),
-                log_start_offset=home.log_start_offsets.get(key, 0),
-                may_have_gaps=key in self._adopted,
-                clean_end=home.clean_ends.get(key, 0),
-                known_end=None if known_end is None or is_new else known_end(path),
-            )
-            left_bytes = 0 if key in self._spared else OPENING_BYTES
-            opened = self._open_directory(home, path, config, known, left_bytes=left_bytes)
+            if key in self._unmade and known_end is None:
+                opened = self._begin_directory(home, key)
+            else:
+                opened = self._opened(home, partition, config, previous, known_end)
             log = SegmentLog(partition, opened, config, self._context, owner=self)
             if home.clean_ends.get(key, 0) > log.log_end_offset:
                 del home.clean_ends[key]  # another log's: all of this one is dirty, as Kafka takes it
             log.note_clean_end(home.clean_ends.get(key, 0))
         except OSError as exc:
-            error = disk_error(exc, "open", path)
+            error = disk_error(exc, "open", home.path / str(key))
             if error.is_device_failing:
                 self._dirs.set_offline(home, error)
             raise error from exc
@@ -210,6 +196,44 @@ class SegmentEngine:
             )
             self._adopted.discard(key)
         return log
+
+    def _begin_directory(self, home: LogDir, key: TopicPartition) -> OpenedLog:
+        return begin_directory(
+            self._files,
+            home.path / str(key),
+            self._discard,
+            start_offset=home.log_start_offsets.get(key, 0),
+            now_ms=self._context.now_ms(),
+        )
+
+    def _opened(
+        self,
+        home: LogDir,
+        partition: TopicIdPartition,
+        config: LogConfig,
+        previous: SegmentLog | None,
+        known_end: KnownEnd | None,
+    ) -> OpenedLog:
+        key = partition.topic_partition
+        path = home.path / str(key)
+        is_new = key in self._unmade
+        if is_new:
+            self.make_directory(partition)
+        if previous is not None:
+            home.recovery_points[key] = previous.recovery_point
+            home.log_start_offsets[key] = previous.log_start_offset
+        if known_end is not None:
+            self._spared.add(key)
+        known = KnownState(
+            is_clean=is_new or (home.is_clean if previous is None else previous.is_closed),
+            recovery_point=0 if is_new else home.recovery_points.get(key),
+            log_start_offset=home.log_start_offsets.get(key, 0),
+            may_have_gaps=key in self._adopted,
+            clean_end=home.clean_ends.get(key, 0),
+            known_end=None if known_end is None or is_new else known_end(path),
+        )
+        left_bytes = 0 if key in self._spared else OPENING_BYTES
+        return self._open_directory(home, path, config, known, left_bytes=left_bytes)
 
     def _open_directory(
         self, home: LogDir, path: Path, config: LogConfig, known: KnownState, *, left_bytes: int
@@ -231,14 +255,24 @@ class SegmentEngine:
         key = partition.topic_partition
         known = home.topic_ids[key]
         if known == ZERO_ID and partition.topic_id != ZERO_ID:
-            data = encode_partition_metadata(partition.topic_id)
-            replace_file(self._files, home.path / str(key) / PARTITION_METADATA, data, is_durable=False)
+            if key not in self._unmade:
+                data = encode_partition_metadata(partition.topic_id)
+                replace_file(self._files, home.path / str(key) / PARTITION_METADATA, data, is_durable=False)
             home.topic_ids[key] = partition.topic_id
         elif known != partition.topic_id:
             raise StorageError(
                 f"{home.path / str(key)} belongs to topic id {id_text(known)}, not {id_text(partition.topic_id)}: "
                 "it is the log of a deleted topic of the same name; delete or move it"
             )
+
+    def make_directory(self, partition: TopicIdPartition) -> None:
+        """See `LogOwner.make_directory`."""
+        key = partition.topic_partition
+        home = self._homes[key]
+        home.make_log_directory(home.path / str(key))
+        self._unmade.discard(key)
+        home.topic_ids[key] = ZERO_ID  # until the disk has it
+        self._check_topic_id(home, partition)
 
     def log_failed(self, partition: TopicIdPartition, error: DiskError) -> None:
         """See `LogOwner.log_failed`."""
@@ -278,17 +312,19 @@ class SegmentEngine:
             delay_ms = log.config.file_delete_delay_ms
             log.set_offline(f"{partition} is deleted")
             log.release()
-        try:
-            self._discard(self._dirs.rename_away(home, key, DELETE_DIRECTORY), delay_ms)
-        except FileNotFoundError:
-            pass  # a move has just taken it elsewhere, and gives it up when it ends
-        except OSError as exc:
-            raise disk_error(exc, "delete", home.path / str(key)) from exc
-        self._renamed_in.add(home.path)
+        if key not in self._unmade:
+            try:
+                self._discard(self._dirs.rename_away(home, key, DELETE_DIRECTORY), delay_ms)
+            except FileNotFoundError:
+                pass  # a move has just taken it elsewhere, and gives it up when it ends
+            except OSError as exc:
+                raise disk_error(exc, "delete", home.path / str(key)) from exc
+            self._renamed_in.add(home.path)
         self._forget(home, key)
 
     def _forget(self, home: LogDir, key: TopicPartition) -> None:
         del self._homes[key]
+        self._unmade.discard(key)
         home.forget(key)
         self._copies.forget(key)
 
@@ -314,6 +350,8 @@ class SegmentEngine:
         if source is target:
             raise StorageError(f"{partition} is in {log_dir} already")
         log = self._logs.get(key)
+        if log is not None and key in self._unmade:
+            log.make()
         return MoveWork(
             owner=self,
             files=self._files,
@@ -395,6 +433,8 @@ class SegmentEngine:
     def begin_checkpoint(self, high_watermarks: Mapping[TopicIdPartition, int]) -> CheckpointWork:
         """See `StorageEngine.begin_checkpoint`."""
         for partition, log in self._logs.items():
+            if partition in self._unmade:
+                continue  # there is nothing to be known of it
             offsets = (log.recovery_point, log.log_start_offset)
             if log.kept_offsets != offsets:  # of thousands of logs most did not change
                 log.kept_offsets = offsets
@@ -404,7 +444,7 @@ class SegmentEngine:
                 self._homes[partition].clean_ends[partition] = log.clean_end
         for topic_id_partition, offset in high_watermarks.items():
             partition = topic_id_partition.topic_partition
-            if partition in self._homes:
+            if partition in self._homes and partition not in self._unmade:
                 self._homes[partition].high_watermarks[partition] = offset
         copies = [(log_dir, log_dir.copy_checkpoints()) for log_dir in self._dirs if not log_dir.error]
         return CheckpointWork(copies, self._dirs.set_offline)

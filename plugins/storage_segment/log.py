@@ -154,7 +154,7 @@ class SegmentLog(LogWriter):
                     s.next_offset,
                     s.size_bytes,
                     s.find_max_timestamp()[0],
-                    self._files.stat(s.path).modified_ms,
+                    self._files.stat(s.path).modified_ms if self._directory.is_made else s.modified_ms,
                     s is self._active,
                 )
                 for s in self._directory.segments
@@ -205,6 +205,7 @@ class SegmentLog(LogWriter):
         """See `PartitionLog.truncate_fully`."""
         self.write_pending()
         with self._disk("truncate"):
+            self._make()
             self._lower_checkpoints(start_offset)
             self._directory.discard_segments(0, len(self._directory.segments), self._delete_delay_ms)
             segment = self._directory.add_segment(start_offset, self.config)
@@ -317,17 +318,18 @@ class SegmentLog(LogWriter):
     def write_sidecar(self, offset: int, kind: str, data: bytes) -> None:
         """See `PartitionLog.write_sidecar`."""
         with self._disk("write beside"):
+            self._make()
             self._directory.write_sidecar(offset, kind, data)
 
     def append_sidecar(self, offset: int, kind: str, data: bytes) -> None:
         """See `PartitionLog.append_sidecar`."""
         with self._disk("write beside"):
+            self._make()
             self._grown_sidecars.add(self._directory.append_sidecar(offset, kind, data))
 
     def begin_sidecar(self, offset: int, kind: str, data: bytes) -> SidecarWork:
         """See `PartitionLog.begin_sidecar`."""
-        if self._offline is not None:
-            raise StorageError(self._offline)
+        self.make()
         self._sidecars_begun += 1
         path = self._directory.sidecar_path(offset, kind)
         temporary = path.with_name(f"{path.name}.{self._sidecars_begun}.tmp")
@@ -448,7 +450,7 @@ class SegmentLog(LogWriter):
         self.write_pending()
         with self._disk("close"):
             active = self._active
-            if active.is_sealable:
+            if active.is_sealable and self._directory.is_made:
                 active.close_indexes(self._index_bytes)
                 active.trim()
                 if active.size_bytes:

@@ -45,6 +45,15 @@ _batch_length = struct.Struct(">i").unpack_from
 class LogOwner(Protocol):
     """What a log asks of the engine that opened it."""
 
+    def make_directory(self, partition: TopicIdPartition) -> None:
+        """Make the directory of a log that is not on the disk yet.
+
+        Raises:
+            OSError: The disk fails.
+            StorageError: Somebody's records are there by now.
+        """
+        ...
+
     def log_failed(self, partition: TopicIdPartition, error: DiskError) -> None:
         """Take note that the log went offline."""
         ...
@@ -248,7 +257,27 @@ class LogWriter:
             is_old = self._context.monotonic_ms() - self._created_ms > self._segment_ms
         return is_old or self._end_position + size > self._size_limit
 
+    def make(self) -> None:
+        """Have the log on the disk from now on; nothing is synced before the first flush.
+
+        Raises:
+            StorageError: It cannot be made: it is offline.
+        """
+        with self._disk("make"):
+            self._make()
+
+    def _make(self) -> None:
+        if self._directory.is_made:
+            return
+        try:
+            self._owner.make_directory(self.partition)
+        except StorageError as error:
+            self.set_offline(str(error))
+            raise
+        self._directory.make(self.config)
+
     def _open_active(self) -> None:
+        self._make()
         active = self._active
         trusted, active.next_offset = active.next_offset, -1
         if active.find_next_offset() != trusted:
@@ -266,6 +295,7 @@ class LogWriter:
 
     def _save_epochs(self) -> None:
         with self._disk("write the epochs of"):
+            self._make()
             try:
                 self._write_epochs()
             except OSError as exc:

@@ -220,10 +220,34 @@ def test_replicas_of_a_directory_that_cannot_be_used_at_the_start_wait_for_it(
     assert answers == [(ErrorCode.NONE, 1 if number in lost else 2) for number in range(4)]
 
 
+def test_partitions_that_nothing_was_written_to_are_where_the_metadata_has_them_after_a_restart(tmp_path: Path) -> None:
+    known: list[UUID] = []
+
+    async def create_and_note(parts: BrokerParts) -> None:
+        await create(parts)
+        known.extend(reversed(in_metadata(parts)))
+        topic_id = parts.logs.replicas.topics["t"].topic_id
+        await parts.metadata.calls.assign_directories({(topic_id, index): known[index] for index in range(4)})
+
+    async def look(parts: BrokerParts) -> None:
+        assert on_disk(parts) == known == in_metadata(parts)
+        assert [parts.logs.replicas.get("t", index).log.log_end_offset for index in range(4)] == [0] * 4
+
+    served(tmp_path, create_and_note)
+    assert not list(tmp_path.glob("*/t-*"))
+    served(tmp_path, look)
+
+
 def test_a_log_that_is_gone_with_its_directory_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    served(tmp_path, create)
+    lost: set[str] = set()
+
+    async def create_and_note(parts: BrokerParts) -> None:
+        await create(parts)
+        replicas = [parts.logs.replicas.get("t", index) for index in range(4)]
+        lost.update(str(each.topic_partition) for each in replicas if each.log.log_dir == str(tmp_path / "two"))
+
+    served(tmp_path, create_and_note)
     assert "begins anew" not in caplog.text
-    lost = {path.name for path in (tmp_path / "two").glob("t-*")}
     shutil.rmtree(tmp_path / "two")
 
     async def do_nothing(parts: BrokerParts) -> None:

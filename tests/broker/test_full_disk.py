@@ -61,6 +61,9 @@ def test_a_full_disk_costs_its_own_partitions_and_nothing_that_was_acknowledged(
     with broker_process(None, *settings, within=disk.command) as broker, Client(broker.address) as client:
         topic = CreatableTopic(name="t", num_partitions=PARTITIONS, replication_factor=1)
         client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 5)
+        for partition in range(PARTITIONS):
+            assert produce(client, "t", batch_of(value_of(0)), partition=partition) == (ErrorCode.NONE, 0)
+            acknowledged[partition].append(value_of(0))
         (unlucky,) = (int(path.name[2:]) for path in disk.seen.glob("t-*"))
         (lucky,) = (int(path.name[2:]) for path in large.glob("t-*"))
         code, number = int(ErrorCode.NONE), 0
@@ -73,7 +76,7 @@ def test_a_full_disk_costs_its_own_partitions_and_nothing_that_was_acknowledged(
         assert code == ErrorCode.KAFKA_STORAGE_ERROR
         assert 10 < len(acknowledged[unlucky]) <= 2 * 2**20 // VALUE_BYTES
         assert produce(client, "t", batch_of(b"once more"), partition=unlucky)[0] == ErrorCode.KAFKA_STORAGE_ERROR
-        for number in range(60):
+        for number in range(1, 60):
             assert produce(client, "t", batch_of(value_of(number)), partition=lucky) == (ErrorCode.NONE, number)
             acknowledged[lucky].append(value_of(number))
         status, said = broker.terminate()

@@ -85,6 +85,20 @@ def test_what_was_acknowledged_survives_a_kill_and_offsets_go_on(tmp_path: Path)
             broker.kill()
 
 
+def test_a_topic_that_was_created_and_never_written_to_is_led_and_empty_after_a_kill(tmp_path: Path) -> None:
+    with broker_process(tmp_path) as broker, Client(broker.address) as client:
+        create(client, "orders")
+        broker.kill()
+    assert not (tmp_path / "orders-0").exists()
+    with broker_process(tmp_path) as broker, Client(broker.address) as client:
+        assert fetch(client, "orders") == ([], 0)
+        assert produce(client, "orders", batch_of(b"first")) == (ErrorCode.NONE, 0)
+        assert (tmp_path / "orders-0").exists()
+        broker.kill()
+    with broker_process(tmp_path) as broker, Client(broker.address) as client:
+        assert fetch(client, "orders") == ([b"first"], 1)
+
+
 def test_duplicates_are_known_across_a_kill(tmp_path: Path) -> None:
     batch = batch_of(b"once", producer_id=7, producer_epoch=0, base_sequence=0)
     with broker_process(tmp_path, is_measured=True) as broker, Client(broker.address) as client:
@@ -151,6 +165,7 @@ def test_a_broker_says_what_serves_where_and_what_it_found(tmp_path: Path) -> No
     first = BrokerProcess(tmp_path)
     with Client(first.wait_ready()) as client:
         create(client, "orders")
+        assert produce(client, "orders", batch_of(b"v")) == (ErrorCode.NONE, 0)
     first.kill()
     said = []
     for _ in range(2):

@@ -62,6 +62,9 @@ def test_a_long_start_says_every_five_seconds_how_many_partitions_are_open(
     check_ms: int, expected: list[int], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     start_and_stop(tmp_path, 0)
+    for number in range(PARTITIONS):  # as the first record of each makes them
+        (tmp_path / "data" / f"slow-{number}").mkdir()
+        (tmp_path / "data" / f"slow-{number}" / "00000000000000000000.log").touch()
     caplog.clear()
     start_and_stop(tmp_path, check_ms)
 

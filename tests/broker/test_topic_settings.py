@@ -201,6 +201,7 @@ def test_records_reach_the_disk_before_they_are_acknowledged_or_in_time_or_when_
 def test_files_of_what_was_deleted_go_as_soon_as_the_topic_says(tmp_path: Path) -> None:
     with topics(tmp_path, {"soon": {"file.delete.delay.ms": "0"}, "late": {}}) as (broker, client):
         for topic in ("late", "soon"):
+            assert produce(client, topic, batch_of(b"v")) == (ErrorCode.NONE, 0)
             assert delete_topic(client, topic) == ErrorCode.NONE
 
         until(lambda: not any(name.startswith("soon") for name in names_of_folders(tmp_path)), broker.check)

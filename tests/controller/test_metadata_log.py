@@ -13,7 +13,8 @@ import trio.testing
 
 from odradek.kernel.contracts.coordinator import CoordinatorResult
 from odradek.kernel.contracts.disk_work import DiskWork
-from odradek.kernel.contracts.storage import LogConfig, StorageContext
+from odradek.kernel.contracts.storage import LogConfig
+from odradek.kernel.contracts.storage_context import StorageContext
 from odradek.kernel.controller.local_log import LocalLog
 from odradek.kernel.controller.metadata_log import STEPS_PER_SLICE, MetadataLog, SnapshotSettings
 from odradek.kernel.controller.snapshots import SnapshotStore, newest_snapshot_end

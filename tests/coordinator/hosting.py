@@ -13,7 +13,8 @@ import trio
 from odradek.kernel.config.broker import BrokerConfig, Setting
 from odradek.kernel.config.registry import Registry
 from odradek.kernel.contracts.election import PartitionState
-from odradek.kernel.contracts.storage import LogConfig, StorageContext, StorageEngine
+from odradek.kernel.contracts.storage import LogConfig, StorageEngine
+from odradek.kernel.contracts.storage_context import StorageContext
 from odradek.kernel.contracts.transactions import TransactionMarker
 from odradek.kernel.coordinator.runtime import Runtime
 from odradek.kernel.coordinator.runtimes import CoordinatorRuntimes

@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from odradek.kernel.contracts.election import PartitionState
-from odradek.kernel.contracts.storage import LogConfig, StorageContext
+from odradek.kernel.contracts.storage import LogConfig
+from odradek.kernel.contracts.storage_context import StorageContext
 from odradek.kernel.contracts.tiering import Tier, TierSettings
 from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.machine.files import Files, OsFiles
@@ -121,9 +122,17 @@ class Hosted:
         )
 
     def produce(
-        self, topic: str, sequence: int, count: int = 1, *, producer_id: int = 5, epoch: int = 0, txn: bool = False
+        self,
+        topic: str,
+        sequence: int,
+        count: int = 1,
+        *,
+        partition: int = 0,
+        producer_id: int = 5,
+        epoch: int = 0,
+        txn: bool = False,
     ) -> Replica:
-        replica = self.replicas.get(topic, 0)
+        replica = self.replicas.get(topic, partition)
         builder = BatchBuilder(
             producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, is_transactional=txn
         )

@@ -309,6 +309,7 @@ def test_a_topic_deleted_while_it_moves_leaves_nothing_to_its_namesake(hosted: H
             await files.wait_held()
             run_at_once(hosted.lifecycle.delete_topic_in_steps("t", 1))
             hosted.open("t")
+            hosted.produce("t", 0)
             files.may_go_on.set()
 
     async def refused(replica: Replica, target: str) -> None:
@@ -318,7 +319,7 @@ def test_a_topic_deleted_while_it_moves_leaves_nothing_to_its_namesake(hosted: H
     trio.run(main)
     namesake = hosted.replicas.get("t", 0)
 
-    assert (namesake is replica, namesake.log.log_end_offset, namesake.offline_reason) == (False, 0, None)
+    assert (namesake is replica, namesake.log.log_end_offset, namesake.offline_reason) == (False, 1, None)
     assert len([path for name in hosted.dirs for path in Path(name).glob("t-0")]) == 1
 
 
@@ -393,9 +394,11 @@ def test_a_new_log_takes_no_records_that_lie_where_it_is_to_be(hosted: Hosted) -
         (Path(name) / "t-0" / "00000000000000000000.log").write_bytes(b"records of somebody else")
     hosted.open("t")
     with pytest.raises(KafkaError) as caught:
-        hosted.replicas.get("t", 0)
+        hosted.produce("t", 0)
 
     assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert "nobody knows whose" in str(hosted.replicas.get("t", 0).offline_reason)
+    assert [len(list((Path(name) / "t-0").iterdir())) for name in hosted.dirs] == [1, 1]
 
 
 # -------------------------------------------------------------------------------------------------------------- upkeep
@@ -449,6 +452,8 @@ def test_a_checkpoint_under_way_sees_nothing_of_what_comes_and_goes(hosted: Host
             nursery.start_soon(upkeep(hosted).checkpoint)
             await files.wait_held()
             hosted.open("new", 5)
+            for index in range(5):
+                hosted.produce("new", 0, partition=index)
             run_at_once(hosted.lifecycle.delete_topic_in_steps("old", 3))
             files.may_go_on.set()
         await upkeep(hosted).checkpoint()
@@ -472,6 +477,8 @@ def test_the_replicas_of_a_deleted_topic_go_one_by_one(hosted: Hosted) -> None:
 def test_a_restart_with_one_of_two_directories_failing_serves_what_is_in_the_other(tmp_path: Path) -> None:
     first = Hosted(tmp_path)
     first.open("t", 6)
+    for index in range(6):
+        first.produce("t", 0, partition=index)
     homes = {index: first.replicas.get("t", index).log.log_dir for index in range(6)}
     first.lifecycle.close()
     (gone,) = [path for path in first.dirs if path == homes[0]]

@@ -35,6 +35,7 @@ READERS = {
     "kernel/partitions/replica_opener.py": COMPARES,
     "kernel/partitions/upkeep.py": COMPARES,
     "plugins/storage_memory/engine.py": STAMPS,
+    "plugins/storage_segment/engine.py": STAMPS,
     "plugins/storage_tiered/passes.py": COMPARES,
     "plugins/storage_tiered/tier.py": COMPARES,
     "src/odradek/cli/compare.py": TELLS,

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from odradek.kernel.contracts.append_stage import AppendStageFactory
     from odradek.kernel.contracts.assignor import Assignor
     from odradek.kernel.contracts.cleanup import CleanupPolicy
-    from odradek.kernel.contracts.storage import StorageContext, StorageEngine, StorageFactory
+    from odradek.kernel.contracts.storage import StorageEngine
+    from odradek.kernel.contracts.storage_context import StorageContext, StorageFactory
     from odradek.kernel.plugin_system.manager import FoundPlugin
 
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from odradek.kernel.contracts.disk_work import DiskWork, LogMove
     from odradek.kernel.contracts.log_values import FoundLog, LogDirInfo
-    from odradek.kernel.contracts.storage import KnownEnd, LogConfig, PartitionLog, StorageContext
+    from odradek.kernel.contracts.storage import KnownEnd, LogConfig, PartitionLog
+    from odradek.kernel.contracts.storage_context import StorageContext
     from odradek.kernel.machine.files import FileLock
     from odradek.kernel.types import TopicIdPartition
 

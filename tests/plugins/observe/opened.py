@@ -11,7 +11,8 @@ import attrs
 
 from odradek.kernel.broker.figures import Figures
 from odradek.kernel.contracts.election import PartitionState
-from odradek.kernel.contracts.storage import LogConfig, StorageContext
+from odradek.kernel.contracts.storage import LogConfig
+from odradek.kernel.contracts.storage_context import StorageContext
 from odradek.kernel.dispatch.fetch_session import FetchSessionCache
 from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.machine.files import OsFiles

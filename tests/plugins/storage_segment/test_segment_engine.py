@@ -69,6 +69,7 @@ def test_a_reserved_directory_takes_the_log_that_asks_for_it_and_no_other(tmp_pa
     engine = SegmentEngine(context)
     engine.start()
     log = engine.open_log(partition(0), SMALL, log_dir=str(tmp_path / "metadata"))
+    fill(log, 0, 1)
     others = [engine.open_log(partition(number), SMALL) for number in range(1, 4)]
     engine.close({})
     engine = SegmentEngine(context)
@@ -229,7 +230,7 @@ def test_a_deletion_waits_for_no_disk(tmp_path: Path) -> None:
     engine = SegmentEngine(make_context(tmp_path, files=CountingFiles()))
     engine.start()
     for number in range(3):
-        engine.open_log(partition(number), SMALL)
+        fill(engine.open_log(partition(number), SMALL), 0, 1)
     synced.clear()
     for number in range(3):
         engine.delete_log(partition(number))
@@ -242,7 +243,7 @@ def test_a_deletion_waits_for_no_disk(tmp_path: Path) -> None:
 
 def test_what_a_crash_left_of_deletions_and_moves_is_removed_after_the_next_start(tmp_path: Path) -> None:
     engine = started(tmp_path)
-    engine.open_log(PARTITION, SMALL)
+    fill(engine.open_log(PARTITION, SMALL), 0, 1)
     engine.delete_log(PARTITION)
     future = tmp_path / "logs0" / f"orders-4.{uuid.UUID(int=4).hex}-future"
     future.mkdir()
@@ -303,7 +304,9 @@ def test_a_move_that_was_cut_off_is_told_by_the_next_start_and_one_that_was_give
 
 def test_a_copy_that_can_be_nobodys_is_removed(tmp_path: Path) -> None:
     engine = started(tmp_path, dirs=2)
-    home = Path(engine.open_log(PARTITION, SMALL).log_dir or "")
+    log = engine.open_log(PARTITION, SMALL)
+    fill(log, 0, 1)
+    home = Path(log.log_dir)
     other = tmp_path / ("logs1" if home.name == "logs0" else "logs0")
     left = [
         home / f"{PARTITION.topic_partition}.{uuid.UUID(int=1).hex}-future",  # where the log is
@@ -322,7 +325,7 @@ def test_a_copy_that_can_be_nobodys_is_removed(tmp_path: Path) -> None:
 
 def test_the_second_copy_of_a_log_is_set_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     engine = started(tmp_path, dirs=2)
-    engine.open_log(PARTITION, SMALL)
+    fill(engine.open_log(PARTITION, SMALL), 0, 1)
     engine.close({})
     (tmp_path / "logs1" / str(PARTITION)).mkdir()
     (tmp_path / "logs1" / str(PARTITION) / "00000000000000000000.log").touch()
@@ -336,7 +339,7 @@ def test_the_second_copy_of_a_log_is_set_aside(tmp_path: Path, caplog: pytest.Lo
 def test_a_long_topic_name_can_be_deleted(tmp_path: Path) -> None:
     engine = started(tmp_path)
     long = PARTITION._replace(topic="t" * 249)
-    engine.open_log(long, SMALL)
+    fill(engine.open_log(long, SMALL), 0, 1)
     engine.delete_log(long)
 
     assert max(map(len, names(tmp_path / "logs0"))) == 255
@@ -376,3 +379,90 @@ def test_a_log_rolls_before_an_offset_that_its_indexes_cannot_hold(tmp_path: Pat
 
     assert [s.base_offset for s in log.segments()] == [0, 2**31, 2**33]
     assert len(all_bytes(log)) == 3
+
+
+# ---------------------------------------------------------------------------------------- logs that are not made yet
+
+
+def test_a_new_log_is_on_the_disk_with_its_first_batch_and_not_before(tmp_path: Path) -> None:
+    engine = started(tmp_path)
+    log = engine.open_log(PARTITION, SMALL)
+    log.assign_epoch(0, 0)
+    engine.checkpoint({PARTITION: 0})
+    before = [name for name in names(tmp_path / "logs0") if name.startswith("orders")]
+    fill(log, 0, 1)
+
+    assert before == []
+    assert names(tmp_path / "logs0" / str(PARTITION)) == [
+        "00000000000000000000.index",
+        "00000000000000000000.log",
+        "00000000000000000000.timeindex",
+        "partition.metadata",
+    ]
+
+
+def test_a_log_that_nothing_was_written_to_leaves_nothing(tmp_path: Path) -> None:
+    engine = started(tmp_path)
+    engine.open_log(PARTITION, SMALL)
+    other = engine.open_log(partition(7), SMALL)
+    fill(other, 0, 1)
+    engine.close({PARTITION: 0, partition(7): 1})
+    checkpoints = "".join(path.read_text() for path in (tmp_path / "logs0").glob("*-checkpoint"))
+    found = SegmentEngine(make_context(tmp_path)).start()
+
+    assert [log.partition.partition for log in found] == [7]
+    assert (f"orders {PARTITION.partition}" in checkpoints, "orders 7" in checkpoints) == (False, True)
+
+
+def test_a_log_that_nothing_was_written_to_is_deleted_without_the_disk(tmp_path: Path) -> None:
+    engine = started(tmp_path)
+    engine.open_log(PARTITION, SMALL)
+    engine.delete_log(PARTITION)
+
+    assert engine.begin_removal(MONOTONIC_MS + 100_000) is None
+    log = engine.open_log(PARTITION._replace(topic_id=uuid.UUID(int=78)), SMALL)
+    assert len(fill(log, 0, 3)) == len(all_bytes(log))
+
+
+def test_a_log_that_nothing_was_written_to_counts_where_the_next_one_goes(tmp_path: Path) -> None:
+    engine = started(tmp_path, dirs=2)
+    logs = [engine.open_log(partition(number), SMALL) for number in range(4)]
+
+    assert [Path(log.log_dir).name for log in logs] == ["logs0", "logs1"] * 2
+
+
+def test_a_log_that_nothing_was_written_to_can_move(tmp_path: Path) -> None:
+    engine = started(tmp_path, dirs=2)
+    log = engine.open_log(PARTITION, SMALL)
+    move = engine.begin_move(PARTITION, str(tmp_path / "logs1"))
+    move.run(lambda size_bytes: None)
+    log.close()
+    do_now(move.begin_swap())
+    moved = engine.open_log(PARTITION, SMALL)
+
+    assert (Path(moved.log_dir).name, moved.log_end_offset) == ("logs1", 0)
+    assert len(fill(moved, 0, 3)) == len(all_bytes(moved))
+
+
+@pytest.mark.parametrize("call", ["mkdir", "open"])
+def test_a_first_batch_for_which_there_is_no_room_takes_its_log_offline_until_there_is(
+    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, *_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    files = OsFiles()
+    engine = started(tmp_path, files=files)
+    log = engine.open_log(PARTITION, SMALL)
+    with monkeypatch.context() as patch:
+        patch.setattr(files, call, refuse, raising=False)
+        with pytest.raises(StorageError, match="free space"):
+            fill(log, 0, 1)
+        with pytest.raises(StorageError, match="free space"):
+            log.read(0, 100)
+    log = engine.open_log(PARTITION, SMALL)
+
+    assert len(fill(log, 0, 3)) == len(all_bytes(log))
+    engine.close({})
+    (found,) = SegmentEngine(make_context(tmp_path)).start()
+    assert found.partition == PARTITION

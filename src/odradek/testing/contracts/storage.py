@@ -25,11 +25,12 @@ from ..batches import make_batch
 from .levels import needs_level
 from .storage_base import MONOTONIC_MS, PARTITION, SMALL, all_bytes, fill, make_context, read_bytes
 from .storage_model import check_against_model
+from .storage_new_logs import StorageNewLogsContract
 from .storage_rewriting import StorageRewritingContract
 from .storage_works import StorageWorksContract
 
 
-class StorageContract(StorageWorksContract, StorageRewritingContract):
+class StorageContract(StorageWorksContract, StorageRewritingContract, StorageNewLogsContract):
     """What every storage promises."""
 
     # -- appending and reading -----------------------------------------------------------------------------------
@@ -390,7 +391,6 @@ class StorageContract(StorageWorksContract, StorageRewritingContract):
             late.finish(None)
         found = list(log.sidecars("snapshot"))
         log.truncate_fully(5)
-
         assert (found, list(log.sidecars("snapshot"))) == ([3, 9], [3])
 
     def test_a_closed_log_refuses(self, tmp_path: Path) -> None:
@@ -438,7 +438,7 @@ class StorageContract(StorageWorksContract, StorageRewritingContract):
 
     def test_a_checkpoint_keeps_high_watermarks(self, tmp_path: Path) -> None:
         engine = self.start(tmp_path)
-        engine.open_log(PARTITION, SMALL)
+        fill(engine.open_log(PARTITION, SMALL), 0, 5)
         engine.checkpoint({PARTITION: 4})
 
         assert engine.high_watermarks() == {PARTITION: 4}
@@ -471,7 +471,7 @@ class StorageContract(StorageWorksContract, StorageRewritingContract):
         for cleanly in self.ends():
             directory = tmp_path / str(cleanly)
             engine = self.start(directory)
-            engine.open_log(PARTITION, SMALL)
+            fill(engine.open_log(PARTITION, SMALL), 0, 1)
             engine.checkpoint({PARTITION: 0})
             if cleanly:
                 engine.close({})

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, ClassVar
 import pytest
 
 from odradek.kernel.contracts.disk_work import do_now
-from odradek.kernel.contracts.storage import NO_LIMIT, LogConfig, StorageContext
+from odradek.kernel.contracts.storage import NO_LIMIT, LogConfig
+from odradek.kernel.contracts.storage_context import StorageContext
 from odradek.kernel.machine.files import OsFiles
 from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.records.batch import read_header

@@ -176,6 +176,7 @@ class StorageWorksContract(StorageKit):
     def test_a_checkpoint_holds_what_was_true_when_it_began(self, tmp_path: Path) -> None:
         engine = self.start(tmp_path)
         log = engine.open_log(PARTITION, SMALL)
+        fill(log, 0, 5)
         other = PARTITION._replace(partition=4)
         marks = {PARTITION: 4}
         checkpoint = engine.begin_checkpoint(marks)
