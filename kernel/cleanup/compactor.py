@@ -214,16 +214,19 @@ class Compactor:
         for topic in topics:
             if not self._policies.rewrites(topic.plan.cleanup):
                 continue
+            await trio.lowlevel.checkpoint()
             for replica in list(topic.partitions.values()):
-                await trio.lowlevel.checkpoint()
                 candidate = await self._candidate_guarded(topic, replica)
                 if candidate is not None:
                     found.append(candidate)
-        present = {replica.partition for topic in topics for replica in topic.partitions.values()}
-        self._due.keep_only(present)
-        self._first_times.keep_only(present)
-        self._setbacks.keep_only(present)
+        self._due.keep_only(self._is_present)
+        self._first_times.keep_only(self._is_present)
+        self._setbacks.keep_only(self._is_present)
         return found
+
+    def _is_present(self, partition: TopicIdPartition) -> bool:
+        topic = self._replicas.topics_by_id.get(partition.topic_id)
+        return topic is not None and partition.partition in topic.partitions
 
     async def _candidate_guarded(self, topic: TopicReplicas, replica: Replica) -> _Candidate | None:
         try:
@@ -244,10 +247,11 @@ class Compactor:
         partition_log, partition = replica.log, replica.partition
         if replica.offline_reason is not None:
             return None
-        if self._setbacks.is_resting(partition, circumstances_of(topic, replica), self._clock.monotonic_ms()):
-            return None
         clean_end = partition_log.clean_end if not self._policies.expires(topic.plan.cleanup) else 0
         if partition_log.rewritable_end <= max(clean_end, partition_log.log_start_offset):
+            return None
+        await trio.lowlevel.checkpoint()  # of most logs there was no more to be seen
+        if self._setbacks.is_resting(partition, circumstances_of(topic, replica), self._clock.monotonic_ms()):
             return None
         lookup = partition_log.begin_time_lookup(NO_LIMIT)
         if lookup is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from ..contracts.cleanup import CleanupSettings
     from ..types import TopicIdPartition
@@ -50,7 +50,7 @@ class DueTimes:
             times.pop(base_offset, None)
         times[base_offsets[0]] = due_ms
 
-    def keep_only(self, partitions: Collection[TopicIdPartition]) -> None:
-        """Forget the logs that are not among these."""
-        for partition in self._known.keys() - set(partitions):
+    def keep_only(self, is_present: Callable[[TopicIdPartition], bool]) -> None:
+        """Forget the logs that are not there any more."""
+        for partition in [partition for partition in self._known if not is_present(partition)]:
             del self._known[partition]

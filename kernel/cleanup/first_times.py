@@ -12,7 +12,7 @@ from ..records.batch import HEADER_SIZE, read_header
 from ..types import NO_TIMESTAMP
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ..contracts.cleanup import LogState
     from ..contracts.rewriting import SegmentSource
@@ -52,9 +52,9 @@ class FirstTimes:
         self._known[partition] = known
         return known
 
-    def keep_only(self, partitions: Collection[TopicIdPartition]) -> None:
-        """Forget the logs that are not among these."""
-        for partition in self._known.keys() - set(partitions):
+    def keep_only(self, is_present: Callable[[TopicIdPartition], bool]) -> None:
+        """Forget the logs that are not there any more."""
+        for partition in [partition for partition in self._known if not is_present(partition)]:
             del self._known[partition]
 
 

@@ -88,9 +88,9 @@ class Retention:
         """Look at every log once, and delete what its topic's policies want deleted."""
         missing = 0
         for topic in list(self._replicas.topics.values()):
+            await trio.lowlevel.checkpoint()
             missing += bool(self._policies.missing(topic.name, topic.plan.cleanup))
             for replica in [*topic.partitions.values(), *self._full_disks.waiting(topic)]:
-                await trio.lowlevel.checkpoint()
                 try:
                     await self._clean(replica, topic.plan.cleanup)
                 except StorageError as error:
@@ -104,6 +104,7 @@ class Retention:
         is_empty = not replica.log.size_bytes and replica.tiered_log is None
         if replica.offline_reason is not None or is_empty:
             return
+        await trio.lowlevel.checkpoint()
         lookup = replica.log.begin_time_lookup(NO_LIMIT)
         if lookup is not None:
             await self._worker.do(lookup)

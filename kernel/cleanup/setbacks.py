@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Mapping
 
     from ..contracts.cleanup import CleanupSettings
     from ..types import TopicIdPartition
@@ -111,7 +111,7 @@ class Setbacks:
         """Take note that a compaction succeeded."""
         self._known.pop(partition, None)
 
-    def keep_only(self, partitions: Collection[TopicIdPartition]) -> None:
-        """Forget the logs that are not among these."""
-        for partition in self._known.keys() - set(partitions):
+    def keep_only(self, is_present: Callable[[TopicIdPartition], bool]) -> None:
+        """Forget the logs that are not there any more."""
+        for partition in [partition for partition in self._known if not is_present(partition)]:
             del self._known[partition]

@@ -422,8 +422,14 @@ class StorageEngine(Protocol):
         """
         ...
 
-    def begin_checkpoint(self, high_watermarks: Mapping[TopicIdPartition, int]) -> DiskWork:
-        """Begin to write recovery points, log start offsets and these high watermarks, as they are now.
+    def begin_checkpoint(self, high_watermarks: Mapping[TopicIdPartition, int]) -> DiskWork | None:
+        """Begin to write recovery points, log start offsets and high watermarks, as they are now.
+
+        Args:
+            high_watermarks: Those that have changed; of other partitions the last ones stay.
+
+        Returns:
+            None when all of it stands there already.
 
         A directory whose device fails goes offline in `finish`, which does not raise. A checkpoint that a truncation
         made stale meanwhile is not kept. The loss of power may bring the one before it back.

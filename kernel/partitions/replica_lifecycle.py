@@ -156,6 +156,7 @@ class ReplicaLifecycle:
 
     def _put(self, topic: TopicReplicas, replica: Replica) -> None:
         self._replicas.failed.forget(replica.partition)
+        self._replicas.changed.note((replica,))
         topic.partitions[replica.partition.partition] = replica
         topic.is_plain = topic.is_plain and not replica.stages
 
@@ -204,6 +205,7 @@ class ReplicaLifecycle:
             except Exception as error:
                 self._replicas.fail(replica, error)
                 continue
+            self._replicas.changed.note((replica,))
             if replica.state is not None:
                 self.apply_leadership(replica, replica.state)
         topic.is_plain = not topic.is_internal and not any(replica.stages for replica in topic.partitions.values())
@@ -313,6 +315,7 @@ class ReplicaLifecycle:
         except StorageError as error:
             self._replicas.fail(replica, error)
             return False
+        self._replicas.changed.note((replica,))
         if state is not None:
             self.apply_leadership(replica, state)
         self._replicas.progressed((replica,))

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from ..contracts.culprits import blame
 from ..errors import ErrorCode, KafkaError, StorageError
 from ..types import INTERNAL_TOPICS, TopicIdPartition
+from .changed_replicas import ChangedReplicas
 from .failed_logs import FailedLogs
 
 if TYPE_CHECKING:
@@ -41,12 +42,13 @@ class Replicas:
         topics: By name.
         topics_by_id: The same by id.
         failed: The partitions that could not be opened.
+        changed: Those that regular work has to look at.
         engines: The storage engines that keep the logs, by name.
         progressed: To be called with replicas whose watermarks moved, or that went offline or were replaced: wakes
             whoever waits for them. Does not raise.
     """
 
-    __slots__ = ("engines", "failed", "internal_topics", "progressed", "topics", "topics_by_id")
+    __slots__ = ("changed", "engines", "failed", "internal_topics", "progressed", "topics", "topics_by_id")
 
     def __init__(
         self, engines: Mapping[str, StorageEngine], *, on_progress: Callable[[Collection[Replica]], None]
@@ -61,6 +63,7 @@ class Replicas:
         self.topics: dict[str, TopicReplicas] = {}
         self.topics_by_id: dict[uuid.UUID, TopicReplicas] = {}
         self.failed = FailedLogs()
+        self.changed = ChangedReplicas()
         self.engines = engines
         self.progressed = on_progress
 
@@ -121,3 +124,8 @@ class Replicas:
         replica = self.find(topic, partition)
         if replica is not None and not isinstance(error, StorageError):
             self.fail(replica, error)
+
+    def is_served(self, replica: Replica) -> bool:
+        """Return whether it is in the table and online: others may have come in between."""
+        is_there = self.find(replica.partition.topic, replica.partition.partition) is replica
+        return is_there and replica.offline_reason is None

@@ -26,7 +26,7 @@ class StagedWrites:
         flush_queue: Whose logs want to be flushed; who flushes takes it, and leaves an empty one.
     """
 
-    __slots__ = ("_on_flush_wanted", "_on_staged", "_replicas", "_staged", "flush_queue")
+    __slots__ = ("_note_changed", "_on_flush_wanted", "_on_staged", "_replicas", "_staged", "flush_queue")
 
     def __init__(
         self, replicas: Replicas, *, on_staged: Callable[[], None], on_flush_wanted: Callable[[], None]
@@ -40,6 +40,7 @@ class StagedWrites:
         """
         self.flush_queue: list[Replica] = []
         self._replicas = replicas
+        self._note_changed = replicas.changed.note
         self._on_staged = on_staged
         self._on_flush_wanted = on_flush_wanted
         self._staged: list[Replica] = []
@@ -70,6 +71,7 @@ class StagedWrites:
                     written.append(replica)
             except Exception as error:  # one replica's failure must not keep the others' batches from being written
                 self._replicas.fail(replica, error)
+        self._note_changed(staged)
         if written:
             self._replicas.progressed(written)
 

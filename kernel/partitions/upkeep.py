@@ -11,6 +11,8 @@
 | closed segments are flushed, so that a crash need not check them again | every second |
 | logs that could not be opened are tried again | every ten seconds |
 | topics with `flush.ms` are flushed | every `flush.ms`, looked at each `log.flush.scheduler.interval.ms` |
+
+All but the forgetting and the trying again look at what changed since their last look (`changed_replicas.py`).
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from ..contracts.storage import NO_LIMIT
 from ..errors import StorageError
 from ..machine.threads import Workers
 from ..machine.turnstile import SLICE_STEPS, run_in_slices, take_turn
+from .changed_replicas import Look
 from .producer_snapshot import SNAPSHOT_KIND
 from .recovery import remove_old_snapshots
 from .unkept_snapshots import keep_first, keep_many_producers
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 
     from ..machine.clock import Clock
     from ..machine.threads import Threads
+    from ..types import TopicIdPartition
     from .flush_service import FlushService
     from .replica import Replica
     from .replica_lifecycle import ReplicaLifecycle
@@ -117,23 +121,38 @@ class Upkeep:
 
     async def checkpoint(self) -> None:
         """Keep high watermarks, recovery points and log start offsets."""
-        for engine, marks in self._replicas.high_watermarks().items():
-            await self._worker.do(self._replicas.engines[engine].begin_checkpoint(marks))
+        replicas = self._replicas
+        marks: dict[str, dict[TopicIdPartition, int]] = {name: {} for name in replicas.engines}
+        for number, replica in enumerate(replicas.changed.take(Look.HIGH_WATERMARK), 1):
+            if number % REPLICAS_PER_PIECE == 0:
+                await take_turn()
+            if replicas.is_served(replica):
+                marks[replicas.topics[replica.partition.topic].plan.storage][replica.partition] = replica.high_watermark
+                if replica.high_watermark < replica.log.log_end_offset:
+                    replicas.changed.again(Look.HIGH_WATERMARK, replica)
+        for name, engine in replicas.engines.items():
+            work = engine.begin_checkpoint(marks[name])
+            if work is not None:
+                await self._worker.do(work)
+        await trio.lowlevel.checkpoint()
 
     async def keep_producers(self) -> None:
         """Keep a producer snapshot of every log that grew since its last one."""
-        for number, replica in enumerate(list(self._replicas), 1):
+        changed = self._replicas.changed
+        for number, replica in enumerate(changed.take(Look.PRODUCERS), 1):
             if number % REPLICAS_PER_PIECE == 0:
                 await take_turn()
             offset = replica.log.log_end_offset
             # Of a log that has rolled also when it knows no producer: after a crash it is read from there on.
             is_worth_it = len(replica.producers) or replica.log.active_base_offset > replica.log.log_start_offset
-            if replica.offline_reason is None and is_worth_it and replica.snapshot_offset != offset:
+            if self._replicas.is_served(replica) and is_worth_it and replica.snapshot_offset != offset:
                 try:
                     await self._keep_producers(replica, offset)
                 except StorageError as error:
                     if replica.offline_reason is None:
                         log.error("producers of %s are not kept: %s", replica.partition, error)
+                        changed.again(Look.PRODUCERS, replica)
+        await trio.lowlevel.checkpoint()
 
     async def _keep_producers(self, replica: Replica, offset: int) -> None:
         partition_log, unkept = replica.log, replica.unkept
@@ -146,7 +165,7 @@ class Upkeep:
 
     async def keep_rolled(self) -> None:
         """Write the snapshots of producers that were begun as logs rolled."""
-        for number, replica in enumerate(list(self._replicas), 1):
+        for number, replica in enumerate(self._replicas.changed.take(Look.ROLLED_SNAPSHOTS), 1):
             if number % REPLICAS_PER_PIECE == 0:
                 await take_turn()
             while replica.unkept.first is not None:
@@ -179,12 +198,15 @@ class Upkeep:
 
     async def give_up_segments(self) -> None:
         """Give up the segments that lie wholly below their log's start; who reads them goes on reading."""
-        for number, replica in enumerate(list(self._replicas)):
-            if replica.offline_reason is None:
+        changed = self._replicas.changed
+        for number, replica in enumerate(changed.take(Look.DELETED_RECORDS)):
+            if self._replicas.is_served(replica):
                 try:
                     replica.log.delete_segments_below(replica.log.log_start_offset)
                 except StorageError as error:
                     self._replicas.fail(replica, error)
+                if replica.tiered_log is not None:  # its start follows the store, too
+                    changed.again(Look.DELETED_RECORDS, replica)
             if number % REPLICAS_PER_PIECE == 0:
                 await trio.lowlevel.checkpoint()
 
@@ -199,11 +221,13 @@ class Upkeep:
     async def flush_closed_segments(self) -> None:
         """Ask for a flush of the logs that rolled since their last one; nobody waits for it."""
         rolled = []
-        for number, replica in enumerate(list(self._replicas), 1):
+        changed = self._replicas.changed
+        for number, replica in enumerate(changed.take(Look.CLOSED_SEGMENTS), 1):
             if number % REPLICAS_PER_PIECE == 0:
                 await take_turn()
-            if replica.offline_reason is None and replica.log.recovery_point < replica.log.active_base_offset:
+            if self._replicas.is_served(replica) and replica.log.recovery_point < replica.log.active_base_offset:
                 rolled.append(replica)
+                changed.again(Look.CLOSED_SEGMENTS, replica)  # until it was
         if rolled:
             self._flushes.flush_closed_segments(rolled)
         await trio.lowlevel.checkpoint()
@@ -216,16 +240,19 @@ class Upkeep:
     async def flush_by_time(self) -> None:
         """Ask for a flush of the logs whose topic wants one by time and that have something to flush."""
         now_ms = self._clock.monotonic_ms()
-        for topic in self._replicas.topics.values():
-            flush_ms = topic.plan.log_config.flush_ms
+        replicas, changed = self._replicas, self._replicas.changed
+        for number, replica in enumerate(changed.take(Look.TIMED_FLUSH), 1):
+            if number % REPLICAS_PER_PIECE == 0:
+                await take_turn()
+            if not replicas.is_served(replica) or replica.log.recovery_point >= replica.log.log_end_offset:
+                continue
+            flush_ms = replicas.topics[replica.partition.topic].plan.log_config.flush_ms
             if flush_ms == NO_LIMIT:
                 continue
-            for replica in topic.partitions.values():
-                if now_ms - replica.flushed_ms < flush_ms or replica.offline_reason is not None:
-                    continue
-                if replica.log.recovery_point < replica.log.log_end_offset:
-                    replica.flushed_ms = now_ms
-                    self._writes.ask_for_flush(replica)
+            changed.again(Look.TIMED_FLUSH, replica)  # until it was
+            if now_ms - replica.flushed_ms >= flush_ms:
+                replica.flushed_ms = now_ms
+                self._writes.ask_for_flush(replica)
         await trio.lowlevel.checkpoint()
 
 

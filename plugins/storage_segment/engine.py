@@ -20,12 +20,12 @@ from odradek.kernel.api import (
     TopicIdPartition,
     TopicPartition,
     disk_error,
-    do_now,
     id_text,
     replace_file,
 )
 
-from .engine_work import AdoptionWork, CheckpointWork, RemovalWork, failure_of, told
+from .checkpoints import Checkpoints
+from .engine_work import AdoptionWork, RemovalWork, failure_of, told
 from .flushing import run_all
 from .formats import (
     DELETE_DIRECTORY,
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from odradek.kernel.api import DiskError, KnownEnd, LogConfig, LogDirInfo, PartitionLog, StorageContext
 
+    from .engine_work import CheckpointWork
     from .log_dir import LogDir
     from .recovery import OpenedLog
 
@@ -68,6 +69,7 @@ class SegmentEngine:
         self._homes: dict[TopicPartition, LogDir] = {}
         self._adopted: set[TopicPartition] = set()
         self._unmade: set[TopicPartition] = set()
+        self._checkpoints = Checkpoints(self._dirs, self._logs, self._homes, self._unmade)
         self._expiring: list[tuple[int, Path]] = []
         self._renamed_in: set[Path] = set()
         self._spared: set[TopicPartition] = set()
@@ -108,20 +110,20 @@ class SegmentEngine:
         """See `StorageEngine.close`. A log that cannot be closed costs its directory the mark of a clean shutdown."""
         unclean = self._close_logs()
         self._forget_unchecked()
-        unclean |= self._checkpoint(high_watermarks)
+        unclean |= self._checkpoints.write(high_watermarks)
         for log_dir in self._dirs:
             if not log_dir.error and log_dir.name not in unclean:
                 self._dirs.guard(log_dir, log_dir.mark_clean, "write")
             log_dir.release()
 
     def _close_logs(self) -> set[str]:
-        """Close all logs; return the directories of those that could not be."""
+        """Close all logs; return the directories of those that could not be. Their names last with the checkpoints."""
         unclean = set()
         begun = []
         for partition, log in self._logs.items():
             try:
                 if not log.is_offline:
-                    begun.append((partition, log.begin_close()))
+                    begun.append((partition, log.begin_close(syncs_parent=False)))
                 elif not log.is_closed:
                     unclean.add(self._homes[partition].name)
             except StorageError as exc:
@@ -189,6 +191,7 @@ class SegmentEngine:
                 self._dirs.set_offline(home, error)
             raise error from exc
         self._logs[key] = log
+        self._checkpoints.note(key)
         if key in self._adopted:
             log.flush()
             self._dirs.guard(
@@ -271,8 +274,13 @@ class SegmentEngine:
         home = self._homes[key]
         home.make_log_directory(home.path / str(key))
         self._unmade.discard(key)
+        self._checkpoints.note(key)
         home.topic_ids[key] = ZERO_ID  # until the disk has it
         self._check_topic_id(home, partition)
+
+    def offsets_changed(self, partition: TopicIdPartition) -> None:
+        """See `LogOwner.offsets_changed`."""
+        self._checkpoints.note(partition.topic_partition)
 
     def log_failed(self, partition: TopicIdPartition, error: DiskError) -> None:
         """See `LogOwner.log_failed`."""
@@ -287,11 +295,10 @@ class SegmentEngine:
     def keep_offsets(self, partition: TopicIdPartition, recovery_point: int, log_start_offset: int) -> None:
         """See `LogOwner.keep_offsets`."""
         home = self._homes[partition.topic_partition]
-        log = self._logs.get(partition.topic_partition)
-        if log is not None:
-            log.kept_offsets = (-1, -1)
+        self._checkpoints.note(partition.topic_partition)
         home.recovery_points[partition.topic_partition] = recovery_point
         home.log_start_offsets[partition.topic_partition] = log_start_offset
+        home.note_changed()
         copy = home.copy_checkpoints()
         home.write_checkpoints(copy)
         home.put_checkpoints(copy)
@@ -388,6 +395,8 @@ class SegmentEngine:
         ):
             if key in ours:
                 theirs[key] = ours.pop(key)  # type: ignore[assignment] # the pairs have one type each
+        source.note_changed()
+        target.note_changed()
         self._homes[key] = target
 
     def _take_in(self, future: Path, target: LogDir, key: TopicPartition) -> None:
@@ -430,37 +439,13 @@ class SegmentEngine:
 
     # -- upkeep --------------------------------------------------------------------------------------------------
 
-    def begin_checkpoint(self, high_watermarks: Mapping[TopicIdPartition, int]) -> CheckpointWork:
-        """See `StorageEngine.begin_checkpoint`."""
-        for partition, log in self._logs.items():
-            if partition in self._unmade:
-                continue  # there is nothing to be known of it
-            offsets = (log.recovery_point, log.log_start_offset)
-            if log.kept_offsets != offsets:  # of thousands of logs most did not change
-                log.kept_offsets = offsets
-                home = self._homes[partition]
-                home.recovery_points[partition], home.log_start_offsets[partition] = offsets
-            if log.clean_end:
-                self._homes[partition].clean_ends[partition] = log.clean_end
-        for topic_id_partition, offset in high_watermarks.items():
-            partition = topic_id_partition.topic_partition
-            if partition in self._homes and partition not in self._unmade:
-                self._homes[partition].high_watermarks[partition] = offset
-        copies = [(log_dir, log_dir.copy_checkpoints()) for log_dir in self._dirs if not log_dir.error]
-        return CheckpointWork(copies, self._dirs.set_offline)
+    def begin_checkpoint(self, high_watermarks: Mapping[TopicIdPartition, int]) -> CheckpointWork | None:
+        """See `StorageEngine.begin_checkpoint`: only directories in which something changed are written."""
+        return self._checkpoints.begin(high_watermarks)
 
     def checkpoint(self, high_watermarks: Mapping[TopicIdPartition, int]) -> None:
         """See `StorageEngine.checkpoint`."""
-        self._checkpoint(high_watermarks)
-
-    def _checkpoint(self, high_watermarks: Mapping[TopicIdPartition, int]) -> set[str]:
-        """Write all checkpoints, durably; return the names of the directories that have no room for them."""
-        work = self.begin_checkpoint(high_watermarks)
-        do_now(work)
-        for log_dir in self._dirs:
-            if not log_dir.error:
-                self._dirs.guard(log_dir, log_dir.sync, "write the checkpoints of")
-        return work.unwritten
+        self._checkpoints.write(high_watermarks)
 
     def high_watermarks(self) -> Mapping[TopicIdPartition, int]:
         """See `StorageEngine.high_watermarks`."""

@@ -56,6 +56,7 @@ class CheckpointWork:
                 except OSError as exc:
                     self._failed.append((log_dir, exc))
         for log_dir, failure in self._failed:
+            log_dir.note_changed()  # what it holds is still to be written
             disk = disk_error(failure, "write the checkpoints of", log_dir.path)
             if not disk.is_device_failing:
                 _logger.error("%s", disk)  # a full disk: the last ones hold, and the next ones may be written

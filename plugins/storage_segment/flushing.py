@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 FEW: Final = 64
 """So many logs are closed one after the other: threads cost more than they bring."""
 THREADS: Final = 16
+AT_ONCE: Final = 16
+"""So many logs a thread takes at once: handing over costs more than a sync that others have done already."""
 
 Syncable: TypeAlias = "FileHandle | Path"
 
@@ -84,8 +86,13 @@ class LogFlush:
 def run_all(works: Sequence[LogFlush], threads: Threads) -> list[Exception | None]:
     """Run works and return what each raised; many of them beside each other, which a file system commits together."""
     if len(works) <= FEW:
-        return [_outcome(work) for work in works]
-    return threads.map(_outcome, works, count=THREADS)
+        return _outcomes(works)
+    pieces = [works[first : first + AT_ONCE] for first in range(0, len(works), AT_ONCE)]
+    return [outcome for outcomes in threads.map(_outcomes, pieces, count=THREADS) for outcome in outcomes]
+
+
+def _outcomes(works: Sequence[LogFlush]) -> list[Exception | None]:
+    return [_outcome(work) for work in works]
 
 
 def _outcome(work: LogFlush) -> Exception | None:

@@ -245,6 +245,18 @@ class TimeIndex(_MappedIndex):
         if timestamp > self.last_entry()[0]:
             self._append(timestamp, offset - self.base_offset, size_bytes_max)
 
+    def append_last(self, timestamp: int, offset: int, size_bytes_max: int) -> None:
+        """Do so before the file is sealed: where it would be the only entry, it is not mapped for it."""
+        if self.entries_count or self._map is not None:
+            self.append(timestamp, offset, size_bytes_max)
+            return
+        fd = self._files.open(self.path, READ_WRITE)
+        try:
+            write_all(self._files, fd, [self.entry.pack(timestamp, offset - self.base_offset)], 0)
+        finally:
+            self._files.close(fd)
+        self.entries_count = 1
+
     def last_entry(self) -> tuple[int, int]:
         """Return (timestamp, offset), `(-1, base offset)` when there is none."""
         self.load()

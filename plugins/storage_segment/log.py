@@ -228,6 +228,7 @@ class SegmentLog(LogWriter):
         self.recovery_point = min(self.recovery_point, self._written_end)
         self.log_start_offset = min(self.log_start_offset, self.log_end_offset)
         self.clean_end = min(self.clean_end, self._written_end)
+        self._owner.offsets_changed(self.partition)
         self._settle()
 
     def advance_log_start(self, offset: int) -> None:
@@ -236,6 +237,7 @@ class SegmentLog(LogWriter):
             return
         assert offset <= self.log_end_offset, "the log does not start behind its end"
         self.log_start_offset = offset
+        self._owner.offsets_changed(self.partition)
         if self._epochs.truncate_from_start(offset):
             self._save_epochs()
 
@@ -270,6 +272,7 @@ class SegmentLog(LogWriter):
     def note_clean_end(self, offset: int) -> None:
         """See `PartitionLog.note_clean_end`."""
         self.clean_end = min(offset, self._written_end)
+        self._owner.offsets_changed(self.partition)
 
     def begin_rewrite(self, end_offset: int) -> SegmentRewrite:
         """See `PartitionLog.begin_rewrite`."""
@@ -382,7 +385,9 @@ class SegmentLog(LogWriter):
             return self._new_flush(self._written_end, self._directory.segments)
         return self._new_flush(self._active.base_offset, self._directory.segments[:-1])
 
-    def _new_flush(self, end_offset: int, segments: Sequence[Segment], *, is_closing: bool = False) -> LogFlush:
+    def _new_flush(
+        self, end_offset: int, segments: Sequence[Segment], *, is_closing: bool = False, syncs_parent: bool = True
+    ) -> LogFlush:
         syncables: list[Syncable] = []
         directories: list[Path] = []
         epochs: tuple[Path, bytes] | None = None
@@ -401,13 +406,13 @@ class SegmentLog(LogWriter):
                 directories.append(self.directory)
             if self._directory.entries_version != self._durable_entries:
                 syncables.append(self.directory / PARTITION_METADATA)
-                directories += [self.directory, self.directory.parent]
+                directories += [self.directory, self.directory.parent] if syncs_parent else [self.directory]
         # A flush that fails takes the log offline: what it was to sync need not be remembered.
         syncables += sorted(self._grown_sidecars)
         self._grown_sidecars.clear()
         for segment in self._unsynced:
-            # Recovery trusts the indexes of what lies before its point.
-            syncables += [segment.index.path, segment.time_index.path]
+            # Recovery trusts the indexes of what lies before its point; an empty one that was not trimmed it knows.
+            syncables += [index.path for index in (segment.index, segment.time_index) if index.entries_count]
         return LogFlush(
             owner=self,
             files=self._files,
@@ -435,6 +440,7 @@ class SegmentLog(LogWriter):
         self._unsynced = [segment for segment in self._unsynced if segment not in flush.sealed]
         if flush.cuts_count == self._cuts_count:
             self.recovery_point = max(self.recovery_point, flush.end_offset)
+            self._owner.offsets_changed(self.partition)
         if flush.is_closing:
             self.is_closed = True
             self._offline = f"{self.partition} is closed"
@@ -445,8 +451,8 @@ class SegmentLog(LogWriter):
         do_now(self.begin_flush())
         return self.recovery_point
 
-    def begin_close(self) -> LogFlush:
-        """See `PartitionLog.begin_close`."""
+    def begin_close(self, *, syncs_parent: bool = True) -> LogFlush:
+        """See `PartitionLog.begin_close`; the log directory need not be synced for each of many logs."""
         self.write_pending()
         with self._disk("close"):
             active = self._active
@@ -455,7 +461,7 @@ class SegmentLog(LogWriter):
                 active.trim()
                 if active.size_bytes:
                     self._unsynced.append(active)
-        flush = self._new_flush(self._written_end, self._directory.segments, is_closing=True)
+        flush = self._new_flush(self._written_end, self._directory.segments, is_closing=True, syncs_parent=syncs_parent)
         self._offline = self._closing
         return flush
 

@@ -77,6 +77,7 @@ class LogDir:
     Life: made, `take`, any of the others, `release`. `error` is empty while the directory works; after the first
     failure of its device it is out of use until the broker starts again. A reserved one takes only logs that name it.
     `named_recovery_points` are those of the last checkpoint that has its name: they last from the next `sync` on.
+    `is_kept` says that another checkpoint would change nothing, names that last included.
     """
 
     def __init__(self, files: Files, path: Path, *, is_reserved: bool = False) -> None:
@@ -94,6 +95,8 @@ class LogDir:
         self.clean_ends: dict[TopicPartition, int] = {}
         self.named_recovery_points: Mapping[TopicPartition, int] = {}
         self.leftovers: list[Path] = []
+        self.is_kept = False
+        self._has_changed = True
         self._has_clean_ends = False
         self._copies_count = 0
         self._newest_copy = 0
@@ -226,9 +229,29 @@ class LogDir:
             _logger.warning("%s: %s: ignored", self.path / name, exc)
             return {}
 
+    def note_changed(self) -> None:
+        """Take note that the checkpoints are behind."""
+        self.is_kept, self._has_changed = False, True
+
+    def note_offsets(self, key: TopicPartition, recovery_point: int, log_start_offset: int, clean_end: int) -> None:
+        """Take note of a log's offsets, for the next checkpoint; `clean_end` is 0 for none."""
+        before = (self.recovery_points.get(key), self.log_start_offsets.get(key), self.clean_ends.get(key, 0))
+        if before != (recovery_point, log_start_offset, clean_end):
+            self.recovery_points[key], self.log_start_offsets[key] = recovery_point, log_start_offset
+            if clean_end:
+                self.clean_ends[key] = clean_end
+            self.note_changed()
+
+    def note_high_watermark(self, key: TopicPartition, offset: int) -> None:
+        """Take note of a partition's high watermark, for the next checkpoint."""
+        if self.high_watermarks.get(key) != offset:
+            self.high_watermarks[key] = offset
+            self.note_changed()
+
     def copy_checkpoints(self) -> CheckpointCopy:
         """Return what the checkpoints are to hold now."""
         self._copies_count += 1
+        self.is_kept, self._has_changed = not self._has_changed, False
         self._has_clean_ends |= bool(self.clean_ends)  # no file before the first compaction
         clean_ends = {CLEAN_ENDS: dict(self.clean_ends)} if self._has_clean_ends else {}
         return CheckpointCopy(
@@ -306,6 +329,7 @@ class LogDir:
 
     def forget(self, partition: TopicPartition) -> None:
         """Know nothing of a log any more."""
+        self.note_changed()
         self.topic_ids.pop(partition, None)
         for offsets in (self.recovery_points, self.log_start_offsets, self.high_watermarks, self.clean_ends):
             offsets.pop(partition, None)

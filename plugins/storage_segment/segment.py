@@ -295,7 +295,7 @@ class Segment:
         if self.is_sealable:
             timestamp, offset = self.find_max_timestamp()
             if timestamp >= 0:
-                self.time_index.append(timestamp, offset, index_bytes)
+                self.time_index.append_last(timestamp, offset, index_bytes)
         self.index.seal()
         self.time_index.seal()
 

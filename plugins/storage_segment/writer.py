@@ -70,6 +70,10 @@ class LogOwner(Protocol):
         """
         ...
 
+    def offsets_changed(self, partition: TopicIdPartition) -> None:
+        """Take note that what checkpoints hold of a log is not what it is any more."""
+        ...
+
     def keep_offsets(self, partition: TopicIdPartition, recovery_point: int, log_start_offset: int) -> None:
         """Put these into the checkpoints; durable on return.
 
@@ -84,8 +88,6 @@ class LogWriter:
 
     Invariants: `recovery_point <= written end <= log_end_offset`; what is staged lies behind the active segment's
     `size_bytes`; every entry of `_places` is a batch's beginning or a segment's end.
-
-    `kept_offsets` is the engine's: the recovery point and the log start of the last checkpoint it began.
     """
 
     def __init__(
@@ -107,7 +109,6 @@ class LogWriter:
         self._context = context
         self._owner = owner
         self._offline: str | None = None
-        self.kept_offsets: tuple[int, int] = (-1, -1)
         self.clean_end = 0
         self._cuts_count = self._replacements_count = 0
         self._epochs_version, self._durable_epochs = int(opened.has_new_epochs), 0

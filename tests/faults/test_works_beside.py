@@ -107,12 +107,18 @@ def close_and_open(case: Case) -> None:
     case.contents += fill(case.log, 20, 22)
 
 
+def checkpoint_of(case: Case) -> DiskWork:
+    work = case.engine.begin_checkpoint({PARTITION: 8})
+    assert work is not None, "something changed"
+    return work
+
+
 CHANGES = [delete_some, delete_all, truncate, truncate_deeper, begin_anew, append_and_flush, close, close_and_open]
 WORKS: list[Callable[[Case], DiskWork]] = [
     lambda case: case.log.begin_flush(),
     lambda case: case.log.begin_flush(closed_only=True),
     lambda case: case.log.begin_sidecar(20, "snapshot", b"state"),
-    lambda case: case.engine.begin_checkpoint({PARTITION: 8}),
+    lambda case: checkpoint_of(case),
 ]
 NAMES = ["flush", "closed", "sidecar", "checkpoint"]
 

@@ -80,6 +80,7 @@ class DeleteRecordsHandler:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
         if target > replica.log.log_start_offset:
             _advance_log_start(replica, target)
+            self._replicas.changed.note((replica,))
         return replica.log.log_start_offset
 
     def error_response(

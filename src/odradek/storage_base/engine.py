@@ -59,7 +59,7 @@ class EngineBase(ABC, Generic[LogT]):
         """Delete a log that is closed, if there is one; see `StorageEngine.delete_log`."""
 
     @abstractmethod
-    def begin_checkpoint(self, high_watermarks: Mapping[TopicIdPartition, int]) -> DiskWork:
+    def begin_checkpoint(self, high_watermarks: Mapping[TopicIdPartition, int]) -> DiskWork | None:
         """See `StorageEngine.begin_checkpoint`."""
 
     @abstractmethod
@@ -133,7 +133,9 @@ class EngineBase(ABC, Generic[LogT]):
 
     def checkpoint(self, high_watermarks: Mapping[TopicIdPartition, int]) -> None:
         """See `StorageEngine.checkpoint`."""
-        do_now(self.begin_checkpoint(high_watermarks))
+        work = self.begin_checkpoint(high_watermarks)
+        if work is not None:
+            do_now(work)
 
     def close(self, high_watermarks: Mapping[TopicIdPartition, int]) -> None:
         """See `StorageEngine.close`."""

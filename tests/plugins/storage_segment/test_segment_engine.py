@@ -115,6 +115,7 @@ def test_a_thread_whose_disk_fails_changes_nothing_before_its_work_is_finished(t
     fill(log, 0, 3)
     neighbour.append(make_batch(0), 0, 0, 1_000)
     flush, checkpoint = log.begin_flush(), engine.begin_checkpoint({})
+    assert checkpoint is not None
     files.error = errno.EIO
     with pytest.raises(OSError, match="broken") as caught:
         flush.run()
@@ -466,3 +467,32 @@ def test_a_first_batch_for_which_there_is_no_room_takes_its_log_offline_until_th
     engine.close({})
     (found,) = SegmentEngine(make_context(tmp_path)).start()
     assert found.partition == PARTITION
+
+
+def written(engine: SegmentEngine, high_watermarks: dict[TopicIdPartition, int]) -> list[str]:
+    """Run a checkpoint; return the names of the directories that it wrote."""
+    work = engine.begin_checkpoint(high_watermarks)
+    if work is None:
+        return []
+    do_now(work)
+    return [log_dir.path.name for log_dir, _ in work.copies]
+
+
+def test_a_checkpoint_writes_where_something_changed_and_once_more_so_that_its_names_last(tmp_path: Path) -> None:
+    engine = started(tmp_path, dirs=2)
+    first, second = (engine.open_log(partition(number), SMALL) for number in range(2))
+    for log in (first, second):
+        fill(log, 0, 3)
+    marks = {partition(0): 3, partition(1): 3}
+    both = ["logs0", "logs1"]
+    assert [written(engine, marks) for _ in range(4)] == [both, both, [], []]
+    first.flush()
+    assert [written(engine, {}) for _ in range(3)] == [["logs0"], ["logs0"], []]
+    second.advance_log_start(2)
+    assert [written(engine, marks) for _ in range(3)] == [["logs1"], ["logs1"], []]
+    assert [written(engine, {partition(1): 2}) for _ in range(3)] == [["logs1"], ["logs1"], []]
+
+    assert engine.high_watermarks() == {partition(0): 3, partition(1): 2}
+    engine.close({})
+    texts = [(tmp_path / name / "log-start-offset-checkpoint").read_text() for name in both]
+    assert texts == ["0\n1\norders 0 0\n", "0\n1\norders 1 2\n"]

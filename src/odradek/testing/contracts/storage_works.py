@@ -180,6 +180,7 @@ class StorageWorksContract(StorageKit):
         other = PARTITION._replace(partition=4)
         marks = {PARTITION: 4}
         checkpoint = engine.begin_checkpoint(marks)
+        assert checkpoint is not None
         marks[PARTITION] = 5
         engine.open_log(other, SMALL)
         log.close()

@@ -1,0 +1,82 @@
+"""Shell: what the checkpoints of the log directories hold, of the logs that changed; the others' lines stay.
+
+A directory in which nothing changed is not written. One that was written is written once more: the names that the
+first time gave last from the second time on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.kernel.api import do_now
+
+from .engine_work import CheckpointWork
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Mapping
+
+    from odradek.kernel.api import TopicIdPartition, TopicPartition
+
+    from .log import SegmentLog
+    from .log_dir import LogDir
+    from .log_dirs import LogDirs
+
+
+class Checkpoints:
+    """Those of one engine, on whose task they are begun.
+
+    Args:
+        dirs: Where they are.
+        logs: Those that are open; the engine's.
+        homes: Where each lies; the engine's.
+        unmade: Those that are not on the disk, of which there is nothing to be known; the engine's.
+    """
+
+    def __init__(
+        self,
+        dirs: LogDirs,
+        logs: Mapping[TopicPartition, SegmentLog],
+        homes: Mapping[TopicPartition, LogDir],
+        unmade: Container[TopicPartition],
+    ) -> None:
+        self._dirs = dirs
+        self._logs = logs
+        self._homes = homes
+        self._unmade = unmade
+        self._changed: dict[TopicPartition, None] = {}
+
+    def note(self, key: TopicPartition) -> None:
+        """Take note that offsets of a log changed."""
+        self._changed[key] = None
+
+    def begin(self, high_watermarks: Mapping[TopicIdPartition, int]) -> CheckpointWork | None:
+        """Begin to write the directories in which something changed; None where that is none."""
+        self._bring_in(high_watermarks)
+        behind = [log_dir for log_dir in self._dirs if not log_dir.is_kept and not log_dir.error]
+        return self._work(behind) if behind else None
+
+    def write(self, high_watermarks: Mapping[TopicIdPartition, int]) -> set[str]:
+        """Write all, durably; return the names of the directories that have no room for them."""
+        self._bring_in(high_watermarks)
+        work = self._work([log_dir for log_dir in self._dirs if not log_dir.error])
+        do_now(work)
+        for log_dir in self._dirs:
+            if not log_dir.error:
+                self._dirs.guard(log_dir, log_dir.sync, "write the checkpoints of")
+        return work.unwritten
+
+    def _work(self, log_dirs: list[LogDir]) -> CheckpointWork:
+        copies = [(log_dir, log_dir.copy_checkpoints()) for log_dir in log_dirs]
+        return CheckpointWork(copies, self._dirs.set_offline)
+
+    def _bring_in(self, high_watermarks: Mapping[TopicIdPartition, int]) -> None:
+        changed, self._changed = self._changed, {}
+        for key in changed:
+            log = self._logs.get(key)
+            if log is not None and key not in self._unmade:
+                self._homes[key].note_offsets(key, log.recovery_point, log.log_start_offset, log.clean_end)
+        for partition, offset in high_watermarks.items():
+            key = partition.topic_partition
+            home = self._homes.get(key)
+            if home is not None and key not in self._unmade:
+                home.note_high_watermark(key, offset)
