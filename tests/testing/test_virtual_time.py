@@ -148,6 +148,18 @@ def test_an_old_segment_is_deleted_and_its_file_too(broker: RunningBroker) -> No
     assert list(folder.glob("*.deleted")) == []
 
 
+def test_what_is_old_is_compacted(broker: RunningBroker) -> None:
+    broker.create_topic("names", configs={"cleanup.policy": "compact", "segment.ms": "3600000"})
+    with BlockingProducer({"bootstrap.servers": broker.bootstrap}) as producer:
+        for value in ("first", "second"):
+            producer.send("names", value, key="a name", timestamp=broker.now_ms())
+        broker.advance("2h")
+        producer.send("names", "third", key="a name", timestamp=broker.now_ms())  # rolls
+    broker.advance("2h")
+
+    assert [record.value for record in broker.records("names")] == [b"second", b"third"]
+
+
 def test_a_transaction_times_out_and_its_marker_is_written(broker: RunningBroker) -> None:
     settings = {"bootstrap.servers": broker.bootstrap, "transactional.id": "biller", "transaction.timeout.ms": 900_000}
     with BlockingProducer(settings) as producer:
