@@ -160,6 +160,23 @@ def test_what_is_old_is_compacted(broker: RunningBroker) -> None:
     assert [record.value for record in broker.records("names")] == [b"second", b"third"]
 
 
+def test_what_is_old_goes_to_the_tier_and_is_deleted_there(tmp_path: Path) -> None:
+    settings = {"remote.log.storage.system.enable": True, "odradek.tiered.store": (tmp_path / "store").as_uri()}
+    configs = {"remote.storage.enable": "true", "segment.ms": "3600000", "local.retention.ms": "3600000"}
+    with running_broker(settings, data_dir=tmp_path / "data", virtual_time=True) as broker:
+        broker.create_topic("orders", configs={**configs, "retention.ms": "86400000"})
+        with BlockingProducer({"bootstrap.servers": broker.bootstrap}) as producer:
+            producer.send("orders", "an order", timestamp=broker.now_ms())
+            broker.advance("2h")
+            producer.send("orders", "another", timestamp=broker.now_ms())  # rolls
+        broker.advance("2h")
+        assert not (broker.data_dir / "orders-0" / "00000000000000000000.log").exists()
+        assert [record.value for record in broker.records("orders")] == [b"an order", b"another"]
+
+        broker.advance("2d")
+        assert broker.records("orders") == []
+
+
 def test_a_transaction_times_out_and_its_marker_is_written(broker: RunningBroker) -> None:
     settings = {"bootstrap.servers": broker.bootstrap, "transactional.id": "biller", "transaction.timeout.ms": 900_000}
     with BlockingProducer(settings) as producer:
