@@ -16,7 +16,6 @@ from ..errors import ConfigError
 from .endpoint import Endpoint
 from .listener import ACCEPT_PAUSE_MS, Acceptor, bind
 from .settings import LoopKind, SecurityProtocol
-from .tls import server_context, tls_endpoint_maker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -101,6 +100,8 @@ class NetworkServer:
                 where="listeners",
                 hint="set ssl.keystore.location",
             )
+        from .tls import server_context, tls_endpoint_maker  # only where TLS is spoken
+
         return tls_endpoint_maker(server_context(listener.tls), self.settings.handshake_timeout_ms)
 
     async def run(

@@ -98,8 +98,11 @@ def installed_plugins() -> list[FoundPlugin]:
         PluginError: Two distributions announce the same name.
     """
     found: dict[str, FoundPlugin] = {}
+    shippers: dict[int, str] = {}
     for entry in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
-        distribution = f"{entry.dist.name} {entry.dist.version}" if entry.dist else ""
+        distribution = shippers.get(id(entry.dist), "")
+        if entry.dist and not distribution:  # each look parses a whole README
+            distribution = shippers[id(entry.dist)] = f"{entry.dist.name} {entry.dist.version}"
         plugin = FoundPlugin(entry.name, entry.value, distribution)
         other = found.setdefault(entry.name, plugin)
         if other.module != plugin.module:
