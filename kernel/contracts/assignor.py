@@ -5,7 +5,7 @@ asks it when its member leads a group of the classic protocol, and `odradek assi
 
 An assignor is a pure function of its arguments: the same arguments give the same assignment, whatever the order of
 members and topics. It keeps nothing between two calls: one object serves every group of a broker and every client of
-a process.
+a process, those of large groups on worker threads, several at once.
 
 .. versionadded:: 0.1
 """
