@@ -167,8 +167,8 @@ class Assigning:
         What the last portion wrote may have been refused: that shows by what is in place.
         """
         group, effects = assignment.group, Effects()
-        if self._context.groups.get(group.group_id) is not group or group.assignment_epoch >= assignment.epoch:
-            return effects.result(None)  # It is another group by now, or was assigned otherwise.
+        if self._context.groups.get(group.group_id) is not group:
+            return effects.result(None)  # It is another one by now.
         changed = assignment.changed
         while assignment.written_count < len(changed) and assignment.is_in_place(*changed[assignment.written_count]):
             assignment.written_count += 1

@@ -149,10 +149,14 @@ def test_a_group_in_which_somebody_always_comes_or_goes_is_assigned(driven: Driv
     assert begun < driven.group.assignment_epoch < driven.group.group_epoch
 
 
-def test_who_went_meanwhile_gets_no_target(driven: DrivenConsumers) -> None:
+@pytest.mark.parametrize("entries_a_step", [1, 100])
+def test_who_went_meanwhile_gets_no_target(
+    driven: DrivenConsumers, monkeypatch: pytest.MonkeyPatch, entries_a_step: int
+) -> None:
+    monkeypatch.setattr(assigning, "ENTRIES_A_STEP", entries_a_step)
     driven.harness.computing_ms = 10
     driven.enter("e", "t")
-    driven.create_topic("t", 6)
+    driven.create_topic("t", 12)
     beat(driven, "a")
     driven.harness.advance(5)
     driven.beat("b", -1)
@@ -162,7 +166,7 @@ def test_who_went_meanwhile_gets_no_target(driven: DrivenConsumers) -> None:
 
     settle(driven)
 
-    assert sorted(part for parts in targets(driven).values() for part in parts) == [0, 1, 2, 3, 4, 5]
+    assert sorted(part for parts in targets(driven).values() for part in parts) == [*range(12)]
 
 
 @pytest.mark.parametrize("steps", range(6))
@@ -182,6 +186,38 @@ def test_who_takes_a_static_members_place_gets_its_target(driven: DrivenConsumer
     assert "a" not in driven.group.targets
 
     settle(driven)
+
+
+def test_who_is_there_already_keeps_its_own_target_when_it_takes_a_static_members_place(
+    driven: DrivenConsumers,
+) -> None:
+    driven.create_topic("t", 5)
+    driven.enter("e", "t", instance_id="ie")
+    driven.harness.advance(50)
+    settle(driven)
+    before = targets(driven)["b"]
+    driven.harness.computing_ms = 10
+    driven.create_topic("t", 15)
+    beat(driven, "b")
+    driven.harness.advance(5)
+    driven.beat("e", -1, instance_id="ie")
+    driven.enter("b", "t", instance_id="ie")
+    step_until(driven, lambda: KEY not in driven.harness.armed)
+
+    assert driven.group.static_members == {"ia": "a", "ie": "b"}
+    assert set(before) < set(targets(driven)["b"])
+
+
+def test_a_request_that_was_refused_has_nothing_computed(driven: DrivenConsumers) -> None:
+    counting = CountingAssignor(driven.broker.assignors["uniform"])
+    driven.broker.assignors = {**driven.broker.assignors, "uniform": counting}
+    driven.harness.refusal = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    driven.enter("e", "t")
+    driven.harness.refusal = None
+    written = len(driven.harness.log)
+    driven.harness.advance(20)
+
+    assert (counting.asked_count, len(driven.harness.log)) == (0, written)
 
 
 @pytest.mark.parametrize("steps", range(7))
