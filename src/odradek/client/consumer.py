@@ -217,14 +217,15 @@ class Consumer(PositionedConsumer):
     def group_metadata(self) -> GroupMetadata:
         """Who commits for this consumer now: for `send_offsets` of a transactional producer.
 
+        Of a consumer that the group has gone on without it is who it was, so that its offsets are refused.
+
         Raises:
             ClientUsageError: There is no group.
         """
-        member = self._grouped().member
+        known = self._grouped().metadata
         assert self._settings.group is not None
         settings = self._settings.group
-        nobody = GroupMetadata(settings.group_id, instance_id=settings.instance_id)
-        return nobody if member is None else member.metadata or nobody
+        return known or GroupMetadata(settings.group_id, instance_id=settings.instance_id)
 
     def enforce_rebalance(self, reason: str = "the consumer asked for it") -> None:
         """Have the group rebalance (classic protocol; the broker of the other one knows better).

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from ..brokers import Brokers
     from .committed import OffsetAndMetadata
-    from .member import GroupSettings, Member
+    from .member import GroupMetadata, GroupSettings, Member
     from .subscription import Subscription
 
 _log = logging.getLogger(__name__)
@@ -100,9 +100,26 @@ class GroupSession:
         self._api_timeout_ms = api_timeout_ms
         self._listener: RebalanceListener | None = None
         self._member: Member | None = None
+        self._last_metadata: GroupMetadata | None = None
         self._wake = trio.Event()
         self._in_flight: trio.CancelScope | None = None
         self._next_auto_commit_ms = 0.0
+
+    @property
+    def metadata(self) -> GroupMetadata | None:
+        """Who commits now; None before the group was joined.
+
+        Of a member that is out of it, or on its way into the next generation, who it was: that is refused. As nobody it
+        might commit for what others own by now, since coordinators ask nobody who commits in a transaction.
+        """
+        self._note_metadata()
+        return self._last_metadata
+
+    def _note_metadata(self) -> None:
+        if self._member is None:
+            self._last_metadata = None
+        elif self._member.metadata is not None:
+            self._last_metadata = self._member.metadata
 
     @property
     def member(self) -> Member | None:
@@ -162,6 +179,7 @@ class GroupSession:
         while True:
             self._wake = trio.Event()
             member = self._member
+            self._note_metadata()
             if member is None:
                 await self._wake.wait()
                 continue
