@@ -262,9 +262,9 @@ def test_a_full_disk_takes_no_more(disk: Disk, files: Files) -> None:
 
 def test_a_crash_in_the_middle_of_an_operation_leaves_it_undone(disk: Disk, files: Files) -> None:
     write(files, A, b"before")
-    disk.before_operation = lambda _number: files.end()
+    disk.before_operation = lambda _path: files.end()
     write(files, A, b"after!")
-    disk.before_operation = lambda _number: None
+    disk.before_operation = lambda _path: None
 
     assert read_file(Files(disk, {}), A) == b"before"
 

@@ -11,13 +11,10 @@ from odradek.kernel.contracts.transactions import TransactionMarker
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.partitions.marker_writer import LocalMarkerWriter
 from odradek.kernel.types import TopicPartition
-from odradek.lab.simulator.campaign import Campaign
 from odradek.lab.simulator.oracle import PromiseBrokenError
 from odradek.lab.simulator.runs import run_seed
 from odradek.lab.simulator.transaction_oracle import Fate, Transaction, TransactionOracle
 from odradek.lab.simulator.transactions import TRANSACTIONS
-
-GATE_SEEDS = range(1, 13)
 
 
 class Told:
@@ -92,23 +89,6 @@ def test_nothing_is_delivered_that_nobody_sent_there() -> None:
         told.oracle.delivered(0, 0, "stranger/0/0")
     with pytest.raises(PromiseBrokenError, match=r"^origin: "):
         told.oracle.delivered(1, 0, told.values[0])
-
-
-def test_seeds_keep_every_promise() -> None:
-    campaign = Campaign(TRANSACTIONS, {})
-    campaign.run(GATE_SEEDS, lambda _outcome: None)
-
-    assert [(outcome.seed, outcome.failure) for outcome in campaign.failed] == []
-    assert all(campaign.coverage[name] for name in TRANSACTIONS.over_all)
-
-
-@pytest.mark.sweep
-def test_many_seeds_keep_every_promise() -> None:
-    campaign = Campaign(TRANSACTIONS, {})
-    campaign.run(range(1, 201), lambda _outcome: None)
-
-    assert [(outcome.seed, outcome.failure) for outcome in campaign.failed] == []
-    assert campaign.missing == []
 
 
 Done = Callable[[Mapping[TopicPartition, ErrorCode]], None]

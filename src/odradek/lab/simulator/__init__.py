@@ -24,5 +24,10 @@
 | `reading` | a topic read from its beginning to its end |
 | `transactions` | the scenario of that name |
 | `transaction_oracle` | what must be true of transactions |
+| `committing` | a transaction is committed by who does not give up at once |
+| `groups`, `group_members` | the scenario of that name |
+| `group_oracle` | what must be true of a group's offsets |
+| `compaction` | the scenario of that name |
+| `compaction_oracle` | what must be true of a compacted topic |
 | `campaign` | many seeds, and all scenarios by name |
 """

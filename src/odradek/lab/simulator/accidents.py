@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from .faults import Crashes, NetworkTrouble
+from .faults import EVENTS, OPERATIONS, Crashes, NetworkTrouble
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from odradek.testing.faults import PowerLoss
 
     from .cluster import BrokerHost, Cluster
+    from .faults import Counted
     from .runs import Run
 
 
@@ -34,6 +35,7 @@ class Accidents:
         has_trouble: bool,
         on_crash: Callable[[PowerLoss | None], None],
         has_power_losses: bool = True,
+        counted: Sequence[Counted] = (EVENTS, OPERATIONS),
     ) -> None:
         """Plan them.
 
@@ -45,10 +47,13 @@ class Accidents:
             has_trouble: Whether the network fails, too.
             on_crash: Told of each crash, as it happens.
             has_power_losses: Whether its machine may lose its power, or only the process dies.
+            counted: What may be counted until it crashes.
         """
         self._run = run
         self._on_crash = on_crash
-        self._crashes = Crashes(cluster, target, crashes, self._crashed, has_power_losses=has_power_losses)
+        self._crashes = Crashes(
+            cluster, target, crashes, self._crashed, has_power_losses=has_power_losses, counted=counted
+        )
         self._trouble = NetworkTrouble(cluster, target) if has_trouble else None
         self.are_over = False
 

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 TOPIC: Final = "records"
 RECORDS_MIN: Final = 30
 """How many records each producer sends at least."""
+HASTE: Final = 100
+"""After so many turns a producer takes its time: records are what a run costs, accidents what it is for."""
+CALM_NS: Final = 2 * SECOND
 QUIET_S: Final = 60
 """After so long nothing is underway any more, not even on a link that stalls."""
 FILLER_BYTES_MAX: Final = 20_000
@@ -65,7 +68,7 @@ class Plan:
             flush_messages=source.choice((0, 1)),
             crashes=1 + source.randrange(4),
             has_trouble=is_chosen(source, 0.5),
-            pause_ns_max=source.choice((10 * MILLISECOND, 50 * MILLISECOND, 500 * MILLISECOND)),
+            pause_ns_max=source.choice((30 * MILLISECOND, 100 * MILLISECOND, 500 * MILLISECOND)),
         )
 
 
@@ -143,8 +146,9 @@ class Append:
                 return
 
     async def _send(self, producer: Producer, name: str, source: Random) -> None:
-        numbers = itertools.count()
-        while not (self._accidents.are_over and next(numbers) >= RECORDS_MIN):
+        for number in itertools.count():
+            if self._accidents.are_over and number >= RECORDS_MIN:
+                return
             for _ in range(1 + between(source, 0, 20)):
                 record = Sent(name, self._run.coverage.get("sent", 0), source.randrange(self._plan.partitions))
                 self._run.count("sent")
@@ -157,7 +161,8 @@ class Append:
                 except ClientError:
                     self._oracle.given_up()
                     raise
-            await trio.sleep(between(source, MICROSECOND, self._plan.pause_ns_max) / SECOND)
+            pause_ns_max = self._plan.pause_ns_max if number < HASTE else CALM_NS
+            await trio.sleep(between(source, MICROSECOND, pause_ns_max) / SECOND)
 
     def _on_delivery(self, record: Sent) -> OnDelivery:
         run = self._run

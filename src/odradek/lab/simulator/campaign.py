@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from .append import APPEND
+from .compaction import COMPACTION
+from .groups import GROUPS
 from .runs import run_seed
 from .transactions import TRANSACTIONS
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
     from .runs import Outcome, Scenario
 
-SCENARIOS: dict[str, Scenario] = {each.name: each for each in (APPEND, TRANSACTIONS)}
+SCENARIOS: dict[str, Scenario] = {each.name: each for each in (APPEND, TRANSACTIONS, GROUPS, COMPACTION)}
 """All scenarios, by name."""
 
 SEEDS_FOR_COVERAGE = 20

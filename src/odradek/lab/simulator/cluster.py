@@ -18,7 +18,7 @@ from .machine import SimulatedHost
 from .network import Network
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from odradek.kernel.machine.machine import Machine
     from odradek.testing.faults import PowerLoss
@@ -161,13 +161,29 @@ class Cluster:
         """All brokers, for `bootstrap.servers`."""
         return ",".join(f"{each.host.name}:{PORT}" for each in self.brokers.values())
 
-    def client_machine(self, name: str) -> Machine:
-        """Return the machine of the host of this name, on which clients live; made the first time."""
+    def client_host(self, name: str) -> SimulatedHost:
+        """Return the host of this name, on which clients live; made the first time."""
         host = self._clients.get(name)
         if host is None:
             host = self._clients[name] = SimulatedHost(self.world, self.network, name)
+        return host
+
+    def client_machine(self, name: str) -> Machine:
+        """Return the machine of what lives on the host of this name; a process begins there if there is none."""
+        host = self.client_host(name)
         process = host.process or host.start_process()
         return process.machine
+
+    async def run_client(self, name: str, main: Callable[[], Awaitable[object]]) -> None:
+        """Run a program on the host of this name, whose clients are made in `main`, until it ends or is killed.
+
+        `client_host(name).kill_process()` kills it, as `kill -9` does.
+        """
+        process = self.client_host(name).start_process()
+        try:
+            await process.run(main)
+        finally:
+            process.kill()
 
     def producer(self, name: str, settings: Mapping[str, object] | None = None) -> Producer:
         """Return a producer that lives on the host of this name."""

@@ -200,7 +200,7 @@ class Disk:
         random: Decides about faults, latencies and what a loss of power leaves.
         operations_count: How many were asked for so far.
         busy_ns: How long the operations took in all that waited for the disk.
-        before_operation: Called with the number of an operation before it is done, from 1: where crashes come in.
+        before_operation: Called before an operation is done, with the file that it is on: where crashes come in.
     """
 
     def __init__(self, world: World, name: str) -> None:
@@ -213,7 +213,7 @@ class Disk:
         self.random = world.seeds.stream(FILES, name)
         self.operations_count = 0
         self.busy_ns = 0
-        self.before_operation: Callable[[int], None] = lambda _number: None
+        self.before_operation: Callable[[PurePath], None] = lambda _path: None
 
     def begin(self, what: str, path: PurePath, *facts: object) -> None:
         """Count an operation, and let it fail if it is to.
@@ -223,7 +223,7 @@ class Disk:
         """
         self.operations_count += 1
         number = self.operations_count
-        self.before_operation(number)
+        self.before_operation(path)
         self.world.note(what, self.name, path.as_posix(), *facts)
         code = self.faults.errors.pop(number, errno.EIO if self.faults.is_broken else 0)
         if code:

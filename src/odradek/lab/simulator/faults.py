@@ -17,7 +17,8 @@ from .seeds import FAULTS, between
 from .world import MILLISECOND, SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from pathlib import PurePath
     from random import Random
 
     from .cluster import BrokerHost, Cluster
@@ -25,8 +26,37 @@ if TYPE_CHECKING:
 
 EVENTS_EXPONENT: Final = 12
 OPERATIONS_EXPONENT: Final = 9
+MARKED_EXPONENT: Final = 6
 """A crash comes after at most 2 ** n of them."""
 DOWN_NS_MAX: Final = 20 * SECOND
+
+
+@attrs.frozen
+class Counted:
+    """What is counted until a crash comes.
+
+    Attributes:
+        is_by_operation: Whether operations of the disk are counted, or events of the run.
+        marks: Of operations, only those on files whose names end so; all if there are none.
+        exponent: At most 2 ** n of them pass.
+    """
+
+    is_by_operation: bool
+    exponent: int
+    marks: tuple[str, ...] = ()
+
+    def counts(self, path: PurePath) -> bool:
+        """Say whether an operation on a file is counted."""
+        return not self.marks or path.name.endswith(self.marks)
+
+
+EVENTS: Final = Counted(False, EVENTS_EXPONENT)
+OPERATIONS: Final = Counted(True, OPERATIONS_EXPONENT)
+
+
+def operations_on(*marks: str) -> Counted:
+    """Return what counts operations on files whose names end so."""
+    return Counted(True, MARKED_EXPONENT, marks)
 
 
 @attrs.frozen
@@ -34,25 +64,24 @@ class Crash:
     """One crash.
 
     Attributes:
-        is_by_operation: Whether operations of the disk are counted, or events.
-        after: After how many.
+        counted: What passes until it comes.
+        after: How many of these.
         style: What the loss of power leaves; None if only the process dies.
         down_ns: How long nothing lives there afterwards.
     """
 
-    is_by_operation: bool
+    counted: Counted
     after: int
     style: PowerLoss | None
     down_ns: int
 
     @classmethod
-    def drawn(cls, source: Random) -> Crash:
-        """Draw one."""
-        is_by_operation = source.random() < 0.5
-        exponent = source.randrange(OPERATIONS_EXPONENT if is_by_operation else EVENTS_EXPONENT)
+    def drawn(cls, source: Random, choices: Sequence[Counted]) -> Crash:
+        """Draw one, of which one of these is counted."""
+        counted = source.choice(choices)
         return cls(
-            is_by_operation,
-            1 + source.randrange(1 << (exponent + 1)),
+            counted,
+            1 + source.randrange(1 << (source.randrange(counted.exponent) + 1)),
             source.choice((None, None, None, PowerLoss.LOST, PowerLoss.KEPT, PowerLoss.TORN, PowerLoss.TORN)),
             between(source, MILLISECOND, DOWN_NS_MAX),
         )
@@ -69,6 +98,7 @@ class Crashes:
         on_crash: Callable[[PowerLoss | None], None],
         *,
         has_power_losses: bool = True,
+        counted: Sequence[Counted] = (EVENTS, OPERATIONS),
     ) -> None:
         """Plan crashes of a broker.
 
@@ -78,12 +108,13 @@ class Crashes:
             count: How many.
             on_crash: Told of each, as it happens.
             has_power_losses: Whether its machine may lose its power, or only the process dies.
+            counted: What may be counted until one comes; each as often.
         """
         self._world = cluster.world
         self._target = target
         self._on_crash = on_crash
         source = self._world.seeds.stream(FAULTS, "crashes", target.host.name)
-        drawn = [Crash.drawn(source) for _ in range(count)]
+        drawn = [Crash.drawn(source, counted) for _ in range(count)]
         self._planned = drawn if has_power_losses else [attrs.evolve(crash, style=None) for crash in drawn]
 
     async def run(self) -> None:
@@ -104,24 +135,29 @@ class Crashes:
         crashed = trio.Event()
         passed = 0
 
-        def count(_number: int) -> None:
+        def count() -> None:
             nonlocal passed
             passed += 1
             if passed == crash.after:
                 self._disarm()
-                self._world.note("crash", self._target.host.name, crash.after, crash.is_by_operation)
+                self._world.note("crash", self._target.host.name, crash.after, crash.counted.is_by_operation)
                 self._on_crash(crash.style)
                 self._target.crash(crash.style)
                 crashed.set()
 
-        if crash.is_by_operation:
-            self._target.host.disk.before_operation = count
+        def count_operation(path: PurePath) -> None:
+            if crash.counted.counts(path):
+                count()
+
+        if crash.counted.is_by_operation:
+            self._target.host.disk.before_operation = count_operation
         else:
             self._world.before_event = count
         return crashed
 
     def _disarm(self) -> None:
-        self._world.before_event = self._target.host.disk.before_operation = lambda _number: None
+        self._world.before_event = lambda: None
+        self._target.host.disk.before_operation = lambda _path: None
 
 
 class NetworkTrouble:

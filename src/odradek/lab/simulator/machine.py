@@ -105,13 +105,18 @@ class StreamListeners:
 
 
 class HostNetwork:
-    """The network as one host sees it; see `kernel.machine.network.Network`."""
+    """The network as a process of one host sees it; see `kernel.machine.network.Network`.
+
+    Attributes:
+        is_dead: Whether the process has died: then it gets no more connections, and is not told so.
+    """
 
     is_system = False
 
     def __init__(self, network: Network, host: Host) -> None:
         self._network = network
         self._host = host
+        self.is_dead = False
 
     def host_name(self) -> str:
         """See `Network.host_name`."""
@@ -145,6 +150,8 @@ class HostNetwork:
 
     async def connect(self, address: Address, *, send_buffer_bytes: int, receive_buffer_bytes: int) -> Stream:
         """See `Network.connect`."""
+        if self.is_dead:
+            await trio.sleep_forever()
         return await connect(self._network, self._host, address.host, address.where[1])
 
 
@@ -163,6 +170,7 @@ class Process:
         self._host = host
         self._files = Files(host.disk, host.locked)
         self._threads = Threads(world, host.disk, f"{name}/{number}")
+        self._network = HostNetwork(host.network, host.host)
         self._scope = trio.CancelScope()
         self.name = f"{name}/{number}"
         self.is_dead = False
@@ -173,7 +181,7 @@ class Process:
             files=self._files,
             threads=self._threads,
             processes=None,
-            network=HostNetwork(host.network, host.host),
+            network=self._network,
         )
 
     async def run(self, main: Callable[[], Awaitable[object]]) -> None:
@@ -194,6 +202,7 @@ class Process:
         self._host.world.killed_ns = self._host.world.now_ns
         self._files.end()
         self._threads.end()
+        self._network.is_dead = True
         self._host.process_ended(self)
         self._scope.cancel()
 

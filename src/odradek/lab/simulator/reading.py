@@ -11,29 +11,33 @@ from .world import SimulationError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from odradek.client.fetched_records import ConsumerRecord
+
     from .cluster import Cluster
 
 POLL_MS: Final = 1_000
 POLLS_WITHOUT_RECORDS_MAX: Final = 60
 
 
-async def read_logs(
-    cluster: Cluster, topic: str, partitions_count: int, settings: Mapping[str, object]
-) -> dict[int, list[tuple[int, str]]]:
-    """Return what every partition holds: offsets and texts.
+async def read_records(
+    cluster: Cluster, reader: str, topic: str, partitions_count: int, settings: Mapping[str, object]
+) -> tuple[dict[int, int], dict[int, list[ConsumerRecord]]]:
+    """Return up to where every partition could be read at first, and what it held up to there, if not further.
 
     Args:
         cluster: Where.
+        reader: Who reads: the name of a host.
         topic: Which.
         partitions_count: How many it has.
         settings: The consumer's, besides where to begin.
 
     Raises:
+        ClientError: Somebody is not to be reached, which is tried again for a while.
         SimulationError: The end is not reached although nothing more comes.
     """
     partitions = [TopicPartition(topic, number) for number in range(partitions_count)]
-    logs: dict[int, list[tuple[int, str]]] = {number: [] for number in range(partitions_count)}
-    async with cluster.consumer("reader", {"auto.offset.reset": "earliest", **settings}) as consumer:
+    found: dict[int, list[ConsumerRecord]] = {number: [] for number in range(partitions_count)}
+    async with cluster.consumer(reader, {"auto.offset.reset": "earliest", **settings}) as consumer:
         consumer.assign(partitions)
         ends = await consumer.end_offsets(partitions)
         polls_without_records = 0
@@ -43,8 +47,24 @@ async def read_logs(
             if polls_without_records == POLLS_WITHOUT_RECORDS_MAX:
                 raise SimulationError(f"{topic} is not read to its end: {ends}, and nothing more comes")
             for record in records:
-                logs[record.partition].append((record.offset, text_of(record.value)))
-    return logs
+                found[record.partition].append(record)
+    return {place.partition: end for place, end in ends.items()}, found
+
+
+async def read_logs(
+    cluster: Cluster, topic: str, partitions_count: int, settings: Mapping[str, object]
+) -> dict[int, list[tuple[int, str]]]:
+    """Return what every partition holds: offsets and texts; see `read_records`."""
+    _, found = await read_records(cluster, "reader", topic, partitions_count, settings)
+    return {number: [(record.offset, text_of(record.value)) for record in records] for number, records in found.items()}
+
+
+async def read_ends(cluster: Cluster, topic: str, partitions_count: int) -> dict[int, int]:
+    """Return where every partition ends."""
+    partitions = [TopicPartition(topic, number) for number in range(partitions_count)]
+    async with cluster.consumer("reader") as consumer:
+        ends = await consumer.end_offsets(partitions)
+    return {place.partition: end for place, end in ends.items()}
 
 
 def text_of(value: object) -> str:

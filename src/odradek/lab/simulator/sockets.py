@@ -262,7 +262,12 @@ class Socket:
         self._pollers.remove(poller)
 
     async def wait_ready(self, mask: int) -> None:
-        """Wait until it is ready for something of `mask`, or broken, or closed. Cancelled, nothing has happened."""
+        """Wait until it is ready for something of `mask`, or broken, or closed. Cancelled, nothing has happened.
+
+        Once its process has died it waits until it is cancelled: also where that is put off, nothing goes on.
+        """
+        if self.is_dead:
+            await trio.sleep_forever()
         wanted = mask | ERROR | HANG_UP
         if not self.is_known or self.readiness & wanted:
             await trio.lowlevel.checkpoint()

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Final
 import attrs
 import trio
 
-from odradek.client.errors import ClientTimeoutError, TransactionAbortableError
+from odradek.client.errors import TransactionAbortableError
 from odradek.kernel.peers.errors import ClientError
 from odradek.kernel.types import TopicPartition
 
 from .accidents import Accidents
 from .cluster import Cluster
+from .committing import commit
 from .reading import read_logs, text_of
 from .runs import Run, Scenario
 from .seeds import WORKLOAD, between, is_chosen
@@ -36,7 +37,6 @@ TRANSACTIONS_MIN: Final = 10
 """How many transactions each producer has at least."""
 QUIET_S: Final = 120
 """After so long nothing is underway any more, and what nobody ended has been aborted."""
-COMMIT_TRIES: Final = 3
 
 
 @attrs.frozen
@@ -152,7 +152,7 @@ class Transactions:
                 await producer.abort_transaction()
                 fate = Fate.ABORTED
             else:
-                await self._commit(producer)
+                await commit(producer)
                 fate = Fate.COMMITTED
         except TransactionAbortableError:
             await producer.abort_transaction()
@@ -160,16 +160,6 @@ class Transactions:
         finally:
             self._open_count -= 1
             self._oracle.ended(transaction, fate)
-
-    async def _commit(self, producer: Producer) -> None:
-        for _ in range(COMMIT_TRIES):
-            try:
-                await producer.commit_transaction()
-            except ClientTimeoutError:  # it is unknown whether it is committed: the same is asked again
-                continue
-            else:
-                return
-        await producer.commit_transaction()
 
     async def _consume(self) -> None:
         settings = {"auto.offset.reset": "earliest", "isolation.level": "read_committed", "request.timeout.ms": 5_000}

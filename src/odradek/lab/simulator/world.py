@@ -69,7 +69,7 @@ class World:
         now_ns: The monotonic clock, in nanoseconds.
         happened_count: How many events have happened.
         killed_ns: When a process was killed last; -1 if none was.
-        before_event: Called with the number of the event that is about to happen, from 1: where faults come in.
+        before_event: Called before an event happens: where faults come in.
     """
 
     def __init__(self, seeds: Seeds, trace: Trace | None = None) -> None:
@@ -79,7 +79,7 @@ class World:
         self.now_ns = MONOTONIC_START_NS
         self.happened_count = 0
         self.killed_ns = -1
-        self.before_event: Callable[[int], None] = lambda _number: None
+        self.before_event: Callable[[], None] = lambda: None
         self._queue: list[tuple[int, int, Event]] = []
         self._asked_count = 0
 
@@ -125,7 +125,7 @@ class World:
             event = heapq.heappop(queue)[2]
             if event.is_pending:
                 self.happened_count += 1
-                self.before_event(self.happened_count)
+                self.before_event()
                 event.happen()
         return True
 
