@@ -33,7 +33,7 @@ from .recovery import remove_old_snapshots
 from .unkept_snapshots import keep_first, keep_many_producers
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from ..machine.clock import Clock
     from ..machine.threads import Threads
@@ -46,9 +46,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-REMOVAL_PAUSE_S: Final = 1.0
-DELETION_PAUSE_S: Final = 10.0
-RETRY_PAUSE_S: Final = 10.0
+SECOND_S: Final = 1.0
+TEN_SECONDS_S: Final = 10.0
 _FLUSH_PAUSE_S: Final = 0.25
 REPLICAS_PER_PIECE: Final = 200
 """After how many replicas others get their turn."""
@@ -90,34 +89,43 @@ class Upkeep:
         self._clock = clock
         self._settings = settings
         self._worker = Workers(threads, 1)
+        self._wants_flushes = False
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Work until cancelled; a piece of work under way on a thread is waited for."""
         settings = self._settings
         async with trio.open_nursery() as nursery:
-            for work, pause_s in (
-                (self.checkpoint, settings.checkpoint_interval_ms / 1000),
-                (self.keep_producers, settings.snapshot_interval_ms / 1000),
-                (self.keep_rolled, REMOVAL_PAUSE_S),
-                (self.forget_producers, settings.producer_expiration_interval_ms / 1000),
-                (self.give_up_segments, DELETION_PAUSE_S),
-                (self.remove_files, REMOVAL_PAUSE_S),
-                (self.flush_closed_segments, REMOVAL_PAUSE_S),
-                (self.retry_failed_logs, RETRY_PAUSE_S),
-                (self.flush_by_time, flush_pause_s(settings.flush_check_interval_ms)),
+            for pause_s, works in (
+                (settings.checkpoint_interval_ms / 1000, (self.checkpoint,)),
+                (settings.snapshot_interval_ms / 1000, (self.keep_producers,)),
+                (settings.producer_expiration_interval_ms / 1000, (self.forget_producers,)),
+                (SECOND_S, (self.keep_rolled, self.remove_files, self.flush_closed_segments)),
+                (TEN_SECONDS_S, (self.give_up_segments, self.retry_failed_logs)),
             ):
-                nursery.start_soon(self._repeat, work, pause_s, name=work.__name__)
+                nursery.start_soon(self._repeat, pause_s, works, name=works[0].__name__)
+            nursery.start_soon(self._flush_for_ever, name=self.flush_by_time.__name__)
             task_status.started()
 
-    async def _repeat(self, work: Callable[[], Awaitable[None]], pause_s: float) -> None:
+    async def _repeat(self, pause_s: float, works: Sequence[Callable[[], Awaitable[None]]]) -> None:
+        """Work now and then. Works of one pause share a task: an idle broker is woken for all of them at once."""
         while True:
             await trio.sleep(max(pause_s, PAUSE_S_MIN))
-            try:
-                await work()
-            except StorageError as error:
-                log.error("%s: %s", work.__name__, error)
-            except Exception:  # a storage's bug: the other kinds of upkeep go on, and this one next time
-                log.exception("%s failed", work.__name__)
+            for work in works:
+                await self._do(work)
+
+    async def _flush_for_ever(self) -> None:
+        while True:
+            pause_s = flush_pause_s(self._settings.flush_check_interval_ms, is_wanted=self._wants_flushes)
+            await trio.sleep(max(pause_s, PAUSE_S_MIN))
+            await self._do(self.flush_by_time)
+
+    async def _do(self, work: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await work()
+        except StorageError as error:
+            log.error("%s: %s", work.__name__, error)
+        except Exception:  # a storage's bug: the other kinds of upkeep go on, and this one next time
+            log.exception("%s failed", work.__name__)
 
     async def checkpoint(self) -> None:
         """Keep high watermarks, recovery points and log start offsets."""
@@ -173,7 +181,6 @@ class Upkeep:
                     await keep_first(replica, self._worker)
                 except StorageError as error:
                     log.error("producers of %s are not kept: %s", replica.partition, error)
-        await trio.lowlevel.checkpoint()
 
     async def keep_at_end(self) -> None:
         """Keep many producers in slices before the broker ends; of the others it keeps them as it closes."""
@@ -216,7 +223,6 @@ class Upkeep:
             removal = engine.begin_removal(self._clock.monotonic_ms())
             if removal is not None:
                 await self._worker.do(removal)
-        await trio.lowlevel.checkpoint()
 
     async def flush_closed_segments(self) -> None:
         """Ask for a flush of the logs that rolled since their last one; nobody waits for it."""
@@ -230,7 +236,6 @@ class Upkeep:
                 changed.again(Look.CLOSED_SEGMENTS, replica)  # until it was
         if rolled:
             self._flushes.flush_closed_segments(rolled)
-        await trio.lowlevel.checkpoint()
 
     async def retry_failed_logs(self) -> None:
         """Try again to open logs that could not be opened."""
@@ -249,6 +254,7 @@ class Upkeep:
             flush_ms = replicas.topics[replica.partition.topic].plan.log_config.flush_ms
             if flush_ms == NO_LIMIT:
                 continue
+            self._wants_flushes = True
             changed.again(Look.TIMED_FLUSH, replica)  # until it was
             if now_ms - replica.flushed_ms >= flush_ms:
                 replica.flushed_ms = now_ms
@@ -256,9 +262,15 @@ class Upkeep:
         await trio.lowlevel.checkpoint()
 
 
-def flush_pause_s(check_interval_ms: int) -> float:
+def flush_pause_s(check_interval_ms: int, *, is_wanted: bool) -> float:
     """Return how long to wait between two looks for logs that `flush.ms` wants flushed.
 
     Kafka never looks unless `log.flush.scheduler.interval.ms` is set, so that `flush.ms` alone does nothing there.
+
+    Args:
+        check_interval_ms: That key; `NO_LIMIT` where it was not set.
+        is_wanted: Whether a log that wants it was met: until then looks are rare, and the first one waits a little.
     """
-    return _FLUSH_PAUSE_S if check_interval_ms == NO_LIMIT else check_interval_ms / 1000
+    if check_interval_ms != NO_LIMIT:
+        return check_interval_ms / 1000
+    return _FLUSH_PAUSE_S if is_wanted else SECOND_S
