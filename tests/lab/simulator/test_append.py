@@ -16,6 +16,7 @@ from odradek.kernel.partitions.producer_table import ProducerStateTable
 from odradek.kernel.records.batch import BatchHeader
 from odradek.lab.simulator import append as scenario
 from odradek.lab.simulator.append import APPEND, TOPIC
+from odradek.lab.simulator.campaign import SCENARIOS
 from odradek.lab.simulator.disk import File
 from odradek.lab.simulator.files import Files
 from odradek.lab.simulator.runs import Outcome, Run, Scenario, run_seed
@@ -24,9 +25,9 @@ from odradek.lab.simulator.world import World
 from odradek.plugins.storage_segment.segment import Segment
 
 
-def run_in_another_process(seed: int, hash_seed: str) -> dict[str, object]:
+def run_in_another_process(name: str, seed: int, hash_seed: str) -> dict[str, object]:
     done = subprocess.run(
-        [sys.executable, "-m", "odradek", "sim", "--replay", str(seed), "--json", "-"],
+        [sys.executable, "-m", "odradek", "sim", "--scenario", name, "--replay", str(seed), "--json", "-"],
         env={**os.environ, "PYTHONHASHSEED": hash_seed},
         cwd=Path(__file__).parents[3],
         capture_output=True,
@@ -38,9 +39,12 @@ def run_in_another_process(seed: int, hash_seed: str) -> dict[str, object]:
     return figures
 
 
-def test_a_seed_is_the_same_run_in_every_process_whatever_the_hash_seed() -> None:
-    here = run_seed(APPEND, 7, {})
-    others = [run_in_another_process(7, hash_seed) for hash_seed in ("0", "4711")]
+@pytest.mark.parametrize(
+    ("name", "hash_seeds"), [(name, ("0", "4711")[: 1 + (name == "append")]) for name in SCENARIOS]
+)
+def test_a_seed_is_the_same_run_in_every_process_whatever_the_hash_seed(name: str, hash_seeds: tuple[str, ...]) -> None:
+    here = run_seed(SCENARIOS[name], 7, {})
+    others = [run_in_another_process(name, 7, hash_seed) for hash_seed in hash_seeds]
 
     assert {here.trace_hash, *(other["trace_hash"] for other in others)} == {here.trace_hash}
     assert others[0]["coverage"] == dict(sorted(here.coverage.items()))

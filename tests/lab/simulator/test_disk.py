@@ -295,7 +295,10 @@ def test_after_a_loss_of_power_files_are_cold_until_read(disk: Disk, files: File
 def test_one_bit_rots(disk: Disk, files: Files) -> None:
     write(files, A, bytes(100))
 
-    assert disk.rot() == "/a"
+    rotten = disk.rot()
+
+    assert rotten is not None
+    assert rotten.path == "/a"
     assert sum(byte.bit_count() for byte in read_file(files, A)) == 1
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from odradek.lab.simulator.oracle import Oracle, PromiseBrokenError, Sent
-from odradek.lab.simulator.promises import TABLE, Promise, promises_of
+from odradek.lab.simulator.promises import DISK_TABLE, TABLE, DiskAccident, Promise, promises_of
 
 FIRST, SECOND, THIRD = (Sent("p", number, 0) for number in range(3))
 NOW = 5
@@ -159,3 +159,26 @@ def test_the_table_is_that_of_the_documentation() -> None:
         else:
             assert row.after_death.value in after_death
             assert row.after_power_loss.value in after_power_loss
+
+
+def test_the_table_of_accidents_of_a_disk_is_that_of_the_documentation() -> None:
+    page = (Path(__file__).parents[3] / "docs/explanation/durability.md").read_text()
+    told = dict(re.findall(r"^\| ([^|]*) \| ([^|]*) \|$", page, re.MULTILINE))
+
+    assert DISK_TABLE.keys() == set(DiskAccident)
+    for accident, promise in DISK_TABLE.items():
+        assert promise.value in told[accident.value]
+
+
+def test_behind_a_batch_that_rotted_nothing_is_promised_and_before_it_everything() -> None:
+    made = oracle()
+    made.acknowledged(FIRST, 0, NOW)
+    made.acknowledged(SECOND, 1, NOW)
+    made.delivered(0, 1, SECOND.value, NOW)
+    made.rotted(0, 1)
+    made.acknowledged(THIRD, 2, NOW)
+    made.check_log(0, log_of(FIRST))
+    made.delivered(0, 1, THIRD.value, NOW)
+
+    with pytest.raises(PromiseBrokenError, match=r"^kept: "):
+        made.check_log(0, [])

@@ -8,7 +8,7 @@ import pytest
 
 from odradek.lab.simulator.campaign import SCENARIOS, Campaign
 
-GATE_SEEDS = {"append": 60, "transactions": 60, "groups": 40, "compaction": 40}
+GATE_SEEDS = {"append": 45, "transactions": 50, "groups": 40, "compaction": 40, "disks": 25}
 """Two hundred in all."""
 SWEEP_SEEDS = int(os.environ.get("ODRADEK_SWEEP_SEEDS", "200"))
 """Of each scenario."""

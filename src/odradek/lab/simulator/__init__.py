@@ -29,5 +29,6 @@
 | `group_oracle` | what must be true of a group's offsets |
 | `compaction` | the scenario of that name |
 | `compaction_oracle` | what must be true of a compacted topic |
+| `disks`, `disk_accidents` | the scenario of that name |
 | `campaign` | many seeds, and all scenarios by name |
 """

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from odradek.client.delivery import OnDelivery, RecordMetadata
     from odradek.client.producer import Producer
 
+    from .disk_accidents import DiskAccidents
+
 TOPIC: Final = "records"
 RECORDS_MIN: Final = 30
 """How many records each producer sends at least."""
@@ -73,7 +75,15 @@ class Plan:
 
 
 class Append:
-    """One run of the scenario."""
+    """One run of the scenario.
+
+    Attributes:
+        accidents: What each run must have exercised of them.
+        in_flight: How many requests a producer sends before the first one is answered.
+    """
+
+    accidents: tuple[str, ...] = ("crashes",)
+    in_flight: int = 5
 
     def __init__(self, run: Run, nursery: trio.Nursery) -> None:
         self._run = run
@@ -89,12 +99,16 @@ class Append:
                 **run.settings,
             }
         )
-        self._accidents = Accidents(
-            run,
+        self._accidents = self.new_accidents()
+
+    def new_accidents(self) -> Accidents | DiskAccidents:
+        """Plan what befalls the broker."""
+        return Accidents(
+            self._run,
             self._cluster,
             self._broker,
-            crashes=plan.crashes,
-            has_trouble=plan.has_trouble,
+            crashes=self._plan.crashes,
+            has_trouble=self._plan.has_trouble,
             on_crash=self._on_crash,
         )
 
@@ -110,16 +124,16 @@ class Append:
     async def run(self) -> None:
         """Let everything happen, then check."""
         async with trio.open_nursery() as readers:
-            readers.start_soon(self._consume)
+            readers.start_soon(self.consume)
             async with trio.open_nursery() as writers:
                 for number in range(1, self._plan.producers + 1):
                     writers.start_soon(self._produce, f"producer-{number}")
                 writers.start_soon(self._accidents.run)
-            await self._check()
+            await self.check()
             readers.cancel_scope.cancel()
         self._run.count("acknowledged", self._oracle.acknowledged_count)
         self._run.count("delivered", self._oracle.delivered_count)
-        self._run.require("crashes", "sent", "delivered", *(() if self._plan.acks == "0" else ("acknowledged",)))
+        self._run.require(*self.accidents, "sent", "delivered", *(() if self._plan.acks == "0" else ("acknowledged",)))
         await self._broker.stop()
 
     # -- clients -----------------------------------------------------------------------------------------------------
@@ -132,6 +146,7 @@ class Append:
             "delivery.timeout.ms": 60_000,
             "request.timeout.ms": 5_000,
             "linger.ms": 0,
+            "max.in.flight.requests.per.connection": self.in_flight,
         }
         source = self._run.world.seeds.stream(WORKLOAD, name)
         for life in itertools.count(1):
@@ -179,7 +194,8 @@ class Append:
 
         return told
 
-    async def _consume(self) -> None:
+    async def consume(self) -> None:
+        """Read on, and check what comes."""
         settings = {"auto.offset.reset": "earliest", "group.id": None, "request.timeout.ms": 5_000}
         async with self._cluster.consumer("consumer-1", settings) as consumer:
             consumer.assign([TopicPartition(TOPIC, number) for number in range(self._plan.partitions)])
@@ -190,7 +206,7 @@ class Append:
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
-    async def _check(self) -> None:
+    async def check(self) -> None:
         """Read everything from the beginning, once what is underway has arrived."""
         await trio.sleep(QUIET_S)
         logs = await read_logs(self._cluster, TOPIC, self._plan.partitions, {})

@@ -9,6 +9,7 @@ import attrs
 
 from .append import APPEND
 from .compaction import COMPACTION
+from .disks import DISKS
 from .groups import GROUPS
 from .runs import run_seed
 from .transactions import TRANSACTIONS
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from .runs import Outcome, Scenario
 
-SCENARIOS: dict[str, Scenario] = {each.name: each for each in (APPEND, TRANSACTIONS, GROUPS, COMPACTION)}
+SCENARIOS: dict[str, Scenario] = {each.name: each for each in (APPEND, TRANSACTIONS, GROUPS, COMPACTION, DISKS)}
 """All scenarios, by name."""
 
 SEEDS_FOR_COVERAGE = 20

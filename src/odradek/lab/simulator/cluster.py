@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from odradek.kernel.machine.machine import Machine
     from odradek.testing.faults import PowerLoss
 
+    from .machine import Process
     from .network import LinkSettings
     from .world import World
 
@@ -46,6 +47,7 @@ class BrokerHost:
     Attributes:
         host: Where it lives.
         broker: The one that lives there now, if any.
+        on_failure: Given what a broker ended by; without it, the run ends by that.
     """
 
     def __init__(self, cluster: Cluster, host: SimulatedHost, settings: Mapping[str, str]) -> None:
@@ -56,6 +58,7 @@ class BrokerHost:
         self._serves = trio.Event()
         self.host = host
         self.broker: Broker | None = None
+        self.on_failure: Callable[[Exception], None] | None = None
 
     def start(self) -> None:
         """Let a broker begin to live here."""
@@ -68,9 +71,9 @@ class BrokerHost:
             data_dir=DATA_DIR,
         )
         broker = self.broker = Broker(options, machine=process.machine)
-        self._cluster.nursery.start_soon(process.run, self._run_of(broker), name=self.host.name)
+        self._cluster.nursery.start_soon(process.run, self._run_of(broker, process), name=self.host.name)
 
-    def _run_of(self, broker: Broker) -> Any:
+    def _run_of(self, broker: Broker, process: Process) -> Any:
         serves, ended = self._serves, self._ended
 
         async def run() -> None:
@@ -79,6 +82,12 @@ class BrokerHost:
                     await nursery.start(broker.run)
                     self.host.world.note("serves", self.host.name)
                     serves.set()
+            except Exception as error:
+                if self.on_failure is None or process.is_dead:
+                    raise
+                self.host.world.note("failed", self.host.name, type(error).__name__)
+                self.on_failure(error)
+                process.kill()
             finally:
                 ended.set()
 

@@ -19,7 +19,7 @@ The tree is what a process sees through `files.py`.
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import attrs
 
@@ -40,6 +40,7 @@ CACHE_BLOCK_BYTES: Final = 64 * 1024
 JOURNAL_MAX: Final = 1024
 """How many changes of a directory may be undone; the system writes older ones back by itself."""
 CAPACITY_BYTES: Final = 64 << 30
+ROT_TRIES: Final = 1000
 
 
 class File:
@@ -189,6 +190,18 @@ class DiskFaults:
     read_ns_max: int = 10 * MILLISECOND
 
 
+class Rot(NamedTuple):
+    """A bit that turned round by itself.
+
+    Attributes:
+        path: Of which file.
+        position: In which byte of it.
+    """
+
+    path: str
+    position: int
+
+
 class Disk:
     """One host's disk. Outlives the processes that use it.
 
@@ -307,17 +320,25 @@ class Disk:
         for file in files:
             file.lose_power(style, self.random)
 
-    def rot(self) -> str | None:
-        """Turn one bit of one file round; return which file, None if there is none that is not empty."""
+    def rot(self, can_rot: Callable[[str, File, int], bool] = lambda _path, _file, _position: True) -> Rot | None:
+        """Turn one bit of one file round, on the disk and in memory.
+
+        Args:
+            can_rot: Whether it may be one of this byte of this file, found by its path.
+
+        Returns:
+            Which it was; None if no byte was found where it may be.
+        """
         files = [(path, file) for path, file in self.walk() if file.data]
-        if not files:
-            return None
-        path, file = self.random.choice(files)
-        position = self.random.randrange(len(file.data))
-        file.data[position] ^= 1 << self.random.randrange(8)
-        file.sync()
-        self.world.note("bit rot", self.name, path, position)
-        return path
+        for _ in range(ROT_TRIES if files else 0):
+            path, file = self.random.choice(files)
+            position = self.random.randrange(len(file.data))
+            if can_rot(path, file, position):
+                file.data[position] ^= 1 << self.random.randrange(8)
+                file.sync()
+                self.world.note("bit rot", self.name, path, position)
+                return Rot(path, position)
+        return None
 
 
 def _walk(directory: Directory, prefix: str) -> Iterator[tuple[str, File]]:

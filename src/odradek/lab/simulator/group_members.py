@@ -85,7 +85,7 @@ class Member(RebalanceListener):
 
     async def live(self) -> None:
         """Be a member, until it shall leave, or cannot go on."""
-        self.leaves = self.is_committing = False
+        self.is_committing = False
         settings = {
             "group.id": GROUP,
             "auto.offset.reset": "earliest",

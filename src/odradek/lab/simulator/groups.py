@@ -177,11 +177,13 @@ class Groups:
         endings_count = 0
         while not (self._accidents.are_over and endings_count >= ENDINGS_MIN):
             endings_count += 1
+            member.leaves = False
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._end_life, member, source.choice(ENDINGS), source)
                 await self._cluster.run_client(member.name, member.live)
                 nursery.cancel_scope.cancel()
             await trio.sleep(between(source, MILLISECOND, 10 * SECOND) / SECOND)
+        member.leaves = False
         settled.set()
         while not member.leaves:
             await self._cluster.run_client(member.name, member.live)

@@ -14,7 +14,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -23,6 +23,10 @@ from .world import SimulationError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+FAR: Final = 1 << 62
+"""Behind every offset."""
 
 
 class PromiseBrokenError(SimulationError):
@@ -80,6 +84,7 @@ class Oracle:
         self._doubtful: list[dict[int, dict[int, str]]] = []
         self._seen: dict[int, dict[int, str]] = {}
         self._lost_ns = -1
+        self._rotten: dict[int, int] = {}
         self.acknowledged_count = 0
         self.delivered_count = 0
         self.open_count = 0
@@ -101,6 +106,8 @@ class Oracle:
         if offset < 0:
             return
         self.acknowledged_count += 1
+        if offset >= self._rotten.get(record.partition, FAR):
+            return
         if now_ns == self._lost_ns:  # it was told before, and the client comes to it now
             if self._doubtful:
                 self._doubtful[-1].setdefault(record.partition, {})[offset] = record.value
@@ -126,12 +133,26 @@ class Oracle:
             self._doubtful.append(self._promised)
         self._promised, self._seen = {}, {}
 
+    @property
+    def has_rot(self) -> bool:
+        """Whether any partition lost a batch."""
+        return bool(self._rotten)
+
+    def rotted(self, partition: int, offset: int) -> None:
+        """Note that a partition lost a batch, found broken when it is met; nothing is promised from its offset on."""
+        self._rotten[partition] = offset = min(offset, self._rotten.get(partition, FAR))
+        for places in (self._promised, self._seen, *self._doubtful):
+            of_partition = places.get(partition, {})
+            places[partition] = {place: value for place, value in of_partition.items() if place < offset}
+
     # -- what is read ------------------------------------------------------------------------------------------------
 
     def delivered(self, partition: int, offset: int, value: str, now_ns: int) -> None:
         """Check a record that a consumer was given."""
         self.delivered_count += 1
         self._check_origin(partition, offset, value)
+        if offset >= self._rotten.get(partition, FAR):
+            return
         if now_ns == self._lost_ns:  # it came before, and the client comes to it now
             return
         before = self._seen.setdefault(partition, {}).setdefault(offset, value)

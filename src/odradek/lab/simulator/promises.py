@@ -42,6 +42,25 @@ TABLE: Final = (
 """With `acks=0` no record is acknowledged: nothing is promised of any."""
 
 
+class DiskAccident(Enum):
+    """What a disk does that goes on."""
+
+    ERROR = "an operation fails"
+    FULL = "it is full for a while"
+    SLOW = "it is slow for a while"
+    ROT = "a bit of a batch turns round"
+
+
+DISK_TABLE: Final = {
+    DiskAccident.ERROR: Promise.KEPT,
+    DiskAccident.FULL: Promise.KEPT,
+    DiskAccident.SLOW: Promise.KEPT,
+    DiskAccident.ROT: Promise.PREFIX,
+}
+"""What becomes of records that were acknowledged, whatever `acks` was; after rot only of the partition that it hits,
+and what is not kept is found broken and never read as something else."""
+
+
 def promises_of(acks: str, flush_messages: int) -> Row:
     """Return what is promised.
 
