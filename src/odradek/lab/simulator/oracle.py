@@ -29,6 +29,10 @@ FAR: Final = 1 << 62
 """Behind every offset."""
 
 
+SHOWN: Final = 60
+"""So much is shown of a value that nobody sent."""
+
+
 class PromiseBrokenError(SimulationError):
     """A rule does not hold.
 
@@ -166,7 +170,9 @@ class Oracle:
     def _check_origin(self, partition: int, offset: int, value: str) -> None:
         sent = self._sent.get(value)
         if sent is None or sent.partition != partition:
-            raise PromiseBrokenError("origin", f"nobody sent what partition {partition} has at {offset}: {value!r}")
+            raise PromiseBrokenError(
+                "origin", f"nobody sent what partition {partition} has at {offset}: {value[:SHOWN]!r}"
+            )
 
     def check_log(self, partition: int, records: Sequence[tuple[int, str]]) -> None:
         """Check a whole log, read from its beginning to its end when nothing happens any more.
