@@ -7,6 +7,11 @@ from typing import TYPE_CHECKING
 import trio
 
 from odradek.kernel.broker import Broker, read_broker_options
+from odradek.kernel.wire.messages.api_19_create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
 from tests.waiting import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -33,3 +38,20 @@ def work_beside(settings: Sequence[str], work: Callable[[BrokerParts], Awaitable
                 broker.stop()
 
     trio.run(main)
+
+
+async def create_topic(parts: BrokerParts, name: str, partitions: int = 1, /, **configs: str) -> None:
+    """Create a topic; configs are Kafka's keys with underscores."""
+    named = [CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()]
+    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=named)
+    answer = await parts.metadata.calls.create_topics(CreateTopicsRequest(topics=[topic], timeout_ms=30_000))
+    assert [result.error_code for result in answer.topics] == [0]
+    while parts.logs.replicas.find(name, partitions - 1) is None:
+        await trio.lowlevel.checkpoint()
+
+
+def address_of(parts: BrokerParts) -> str:
+    """Return where a broker listens."""
+    (broker,) = parts.published.image.brokers.values()
+    (listener,) = broker.listeners.values()
+    return f"{listener.host}:{listener.port}"

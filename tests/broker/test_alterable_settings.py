@@ -14,10 +14,9 @@ from odradek.kernel.records.compression import CompressionType
 from odradek.kernel.wire.messages import api_44_incremental_alter_configs as alter_configs
 from odradek.plugins.groups.consumer.settings import Settings as GroupSettings
 
-from .broker_beside import work_beside
+from .broker_beside import address_of, create_topic, work_beside
 from .broker_process import Client
 from .test_live_config import BROKER, TOPIC
-from .virtual_time import address_of, create_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

@@ -16,11 +16,10 @@ from odradek.kernel.wire.messages import api_35_describe_log_dirs as describe_di
 from odradek.kernel.wire.messages.api_19_create_topics import CreatableTopic, CreateTopicsRequest
 from tests.waiting import until_async
 
-from .broker_beside import work_beside
+from .broker_beside import address_of, work_beside
 from .broker_process import KEEPS_EVERYTHING, Client, batch_of
 from .test_live_config import BROKER, alter
 from .test_process import produce
-from .virtual_time import address_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

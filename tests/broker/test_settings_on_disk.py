@@ -13,17 +13,15 @@ from odradek.kernel.broker import Broker, read_broker_options
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.builder import BatchBuilder
 
-from .broker_beside import work_beside
+from .broker_beside import address_of, create_topic, work_beside
 from .broker_process import KEEPS_EVERYTHING, Client, batch_of
+from .simulated_broker import NOW_MS, SimulatedBroker, work_in_world
 from .test_process import produce
-from .virtual_time import NOW_MS, as_client, create_topic, work_in_virtual_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from odradek.kernel.broker.parts import BrokerParts
-
-    from .virtual_time import VirtualTime
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -36,10 +34,11 @@ def stamped(timestamp: int) -> bytes:
 
 
 async def put(parts: BrokerParts, batches: Iterable[tuple[str, bytes]]) -> None:
-    def put_all(client: Client) -> list[int]:
-        return [produce(client, topic, batch)[0] for topic, batch in batches]
+    def put_all() -> list[int]:
+        with Client(address_of(parts)) as client:
+            return [produce(client, topic, batch)[0] for topic, batch in batches]
 
-    assert set(await as_client(parts, put_all)) == {ErrorCode.NONE}
+    assert set(await trio.to_thread.run_sync(put_all)) == {ErrorCode.NONE}
 
 
 def segments(folder: Path) -> list[Path]:
@@ -107,20 +106,20 @@ def test_a_full_index_ends_its_segment(tmp_path: Path) -> None:
     work_beside([KEEPS_EVERYTHING, f"log.dirs={tmp_path}", "log.index.size.max.bytes=24"], work)
 
 
-def test_jitter_ends_a_segment_before_its_age_does(tmp_path: Path) -> None:
+def test_jitter_ends_a_segment_before_its_age_does() -> None:
     """It is drawn anew for each log. All but one of a billion draws end the segments of this test."""
 
-    async def work(parts: BrokerParts, _virtual: VirtualTime) -> None:
+    async def work(broker: SimulatedBroker) -> None:
         age_ms = 1_000_000_000
-        await create_topic(parts, "follows", segment_ms=str(age_ms))
-        await create_topic(parts, "decides", segment_ms=str(age_ms), segment_jitter_ms="0")
+        await create_topic(broker.parts, "follows", segment_ms=str(age_ms))
+        await create_topic(broker.parts, "decides", segment_ms=str(age_ms), segment_jitter_ms="0")
         for topic in ("follows", "decides"):
-            await put(parts, [(topic, stamped(NOW_MS - 2 * age_ms)), (topic, stamped(NOW_MS - age_ms))])
-        assert len(segments(tmp_path / "follows-0")) == 2
-        assert len(segments(tmp_path / "decides-0")) == 1
+            for timestamp in (NOW_MS - 2 * age_ms, NOW_MS - age_ms):
+                await broker.put(topic, stamped(timestamp))
+        assert len(broker.names("follows-0", "*.log")) == 2
+        assert len(broker.names("decides-0", "*.log")) == 1
 
-    settings = [KEEPS_EVERYTHING, f"log.dirs={tmp_path}", "log.roll.jitter.ms=999999999"]
-    work_in_virtual_time(settings, work)
+    work_in_world({"log.retention.ms": "-1", "log.roll.jitter.ms": "999999999"}, work)
 
 
 def test_what_sets_nothing_here_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
