@@ -242,6 +242,23 @@ def test_what_came_before_a_reset_can_still_be_read() -> None:
     in_net(work)
 
 
+def test_a_reset_comes_behind_what_was_sent_before_it() -> None:
+    async def work(net: Net) -> None:
+        for _ in range(30):
+            stream, served = await net.connect()
+            await stream.send_all(b"question")
+            await served.wait_ready(READ)
+            served.send(b"answer")
+            served.close()  # with something unread
+            received = b""
+            with pytest.raises(trio.BrokenResourceError):
+                while True:
+                    received += await stream.receive_some()
+            assert received == b"answer"
+
+    in_net(work, settings=LinkSettings())
+
+
 def test_sending_to_one_who_has_closed_is_answered_by_a_reset() -> None:
     async def work(net: Net) -> None:
         stream, served = await net.connect()

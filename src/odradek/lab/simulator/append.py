@@ -79,11 +79,9 @@ class Append:
 
     Attributes:
         accidents: What each run must have exercised of them.
-        in_flight: How many requests a producer sends before the first one is answered.
     """
 
     accidents: tuple[str, ...] = ("crashes",)
-    in_flight: int = 5
 
     def __init__(self, run: Run, nursery: trio.Nursery) -> None:
         self._run = run
@@ -146,7 +144,6 @@ class Append:
             "delivery.timeout.ms": 60_000,
             "request.timeout.ms": 5_000,
             "linger.ms": 0,
-            "max.in.flight.requests.per.connection": self.in_flight,
         }
         source = self._run.world.seeds.stream(WORKLOAD, name)
         for life in itertools.count(1):

@@ -1,8 +1,4 @@
-"""Shell: the scenario `disks`: what happens in `append`, on a disk that fails, fills up, is slow and rots.
-
-Producers have one request on its way: the broker is also stopped, and what it knows afterwards of an idempotent
-producer is its last batch, as with Kafka (a snapshot holds no more).
-"""
+"""Shell: the scenario `disks`: what happens in `append`, on a disk that fails, fills up, is slow and rots."""
 
 from __future__ import annotations
 
@@ -26,7 +22,6 @@ class Disks(Append):
     """One run of the scenario."""
 
     accidents = ("accidents of the disk",)
-    in_flight = 1
 
     def new_accidents(self) -> DiskAccidents:
         """See `Append`."""

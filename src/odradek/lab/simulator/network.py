@@ -135,16 +135,17 @@ class Pipe:
         is_finished: Whether the sender's farewell has arrived.
         capacity_bytes: How many unread bytes it takes.
         unread_bytes: How many it has taken that were not read, as the sender knows it.
+        arrives_ns: When the last of what was sent arrives.
     """
 
     __slots__ = (
-        "_arrives_ns",
         "_gives_up",
         "_held",
         "_held_read_bytes",
         "_is_sender_waiting",
         "_link",
         "_network",
+        "arrives_ns",
         "capacity_bytes",
         "is_finished",
         "received",
@@ -163,7 +164,7 @@ class Pipe:
         self.received = bytearray()
         self.is_finished = False
         self.unread_bytes = 0
-        self._arrives_ns = 0
+        self.arrives_ns = 0
         self._held: deque[bytes | None] = deque()
         self._held_read_bytes = 0
         self._is_sender_waiting = False
@@ -200,8 +201,8 @@ class Pipe:
         size_bytes = len(piece) if piece is not None else 0
         arrives_ns = self._link.arrival_ns(network.world.now_ns, size_bytes, network.random)
         # Never before what was sent before it.
-        self._arrives_ns = max(arrives_ns, self._arrives_ns)
-        network.world.at(self._arrives_ns, self._arrive, piece)
+        self.arrives_ns = max(arrives_ns, self.arrives_ns)
+        network.world.at(self.arrives_ns, self._arrive, piece)
 
     # -- the receiver's side -----------------------------------------------------------------------------------------
 
@@ -363,10 +364,14 @@ class Network:
     # -- ends of connections -----------------------------------------------------------------------------------------
 
     def send_reset(self, source: Socket, target: Socket) -> None:
-        """Let a host tell another one that it knows nothing of a connection; lost where the link is cut."""
+        """Let a host tell another one that it knows nothing of a connection; lost where the link is cut.
+
+        It arrives behind what was sent over the connection before, as TCP takes no reset that is ahead of the bytes.
+        """
         link = self.link(source.host, target.host)
         if link.is_passable:
-            self.world.at(link.arrival_ns(self.world.now_ns, 0, self.random), self._reset_arrives, link, target)
+            arrives_ns = link.arrival_ns(self.world.now_ns, 0, self.random)
+            self.world.at(max(arrives_ns, source.sent_until_ns), self._reset_arrives, link, target)
 
     def _reset_arrives(self, link: Link, target: Socket) -> None:
         if link.is_passable and target.is_known:

@@ -141,6 +141,11 @@ class Socket:
             mask |= HANG_UP
         return mask
 
+    @property
+    def sent_until_ns(self) -> int:
+        """When the last of what it sent arrives; 0 if it sent nothing."""
+        return 0 if self._outgoing is None else self._outgoing.arrives_ns
+
     # -- what a program does with it ---------------------------------------------------------------------------------
 
     def fileno(self) -> int:
