@@ -61,12 +61,7 @@ class FullDisks:
             for replica in topic.partitions.values()
             if replica.lacks_room and not replica.is_paused
         ]
-        waiting = {replica.partition for _, replica in lacking}
-        self._opened = {
-            partition: fresh
-            for partition, fresh in self._opened.items()
-            if partition in waiting and fresh.offline_reason is None
-        }
+        self._give_up_all_but({replica.partition for _, replica in lacking})
         full = self._full_directories({topic.plan.storage for topic, _ in lacking})
         for topic, replica in lacking:
             fresh = self._opened.get(replica.partition) or await self._open(topic, replica)
@@ -77,6 +72,13 @@ class FullDisks:
                 fresh.log.reconfigure(topic.plan.log_config)
                 _take_state(fresh, replica)
                 serve(Reopened(topic, replica, fresh))
+
+    def _give_up_all_but(self, waiting: set[TopicIdPartition]) -> None:
+        """Let go of what failed, or waits no more: it may be opened anew, and two would have its files."""
+        for partition, fresh in list(self._opened.items()):
+            if partition not in waiting or fresh.offline_reason is not None:
+                del self._opened[partition]
+                discard(fresh)
 
     async def _open(self, topic: TopicReplicas, replica: Replica) -> Replica | None:
         if not self._is_wanted(topic, replica):

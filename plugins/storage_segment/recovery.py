@@ -23,6 +23,7 @@ it kept nothing, and that stand behind that, stay, whole, until the next compact
 from __future__ import annotations
 
 import logging
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -53,6 +54,7 @@ from .rewriting import SWAP_ORDER
 from .segment import FAR, Segment
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from odradek.kernel.api import Files, FileStat, LogConfig
@@ -150,7 +152,8 @@ def open_directory(files: Files, path: Path, config: LogConfig, discard: Discard
     if is_clean and known.flushed_end is None:
         is_clean = _ends_at(directory.segments[-1], entries, recovery_point)
     first_unsafe = len(directory.segments) if is_clean else directory.floor(recovery_point)
-    _recover(directory, config, entries, epochs, known, first_unsafe=first_unsafe)
+    with _letting_go(directory):
+        _recover(directory, config, entries, epochs, known, first_unsafe=first_unsafe)
     log_end_offset = directory.segments[-1].find_next_offset()
     # What was cut after a clean shutdown took what stands beside the log with it, as the snapshots of its producers.
     is_clean = is_clean and log_end_offset >= recovery_point
@@ -218,6 +221,17 @@ def _load_epochs(files: Files, path: Path) -> EpochCache | None:
     except CorruptionError as exc:
         _logger.warning("%s: %s: rebuilt from the log", path / EPOCH_CHECKPOINT, exc)
         return None
+
+
+@contextmanager
+def _letting_go(directory: LogDirectory) -> Iterator[None]:
+    """Let all files go if the block fails: the same log may be opened again at once."""
+    try:
+        yield
+    except BaseException:
+        for segment in directory.segments:
+            segment.forget()
+        raise
 
 
 def _recover(

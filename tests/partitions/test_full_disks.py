@@ -97,6 +97,26 @@ def test_what_waits_for_room_is_opened_once(full: Filling) -> None:
     full.hosted.lifecycle.close()
 
 
+@pytest.mark.parametrize("what_comes", ["an error", "a deletion"])
+def test_what_waits_for_room_no_more_lets_its_files_go(
+    full: Filling, what_comes: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trio.run(full.hosted.lifecycle.retry_failed_logs)
+    (waiting,) = full.hosted.lifecycle.full_disks.waiting(full.hosted.replicas.topics["t"])
+    closed: list[Replica] = []
+    close = Replica.close
+    monkeypatch.setattr(Replica, "close", lambda self: (closed.append(self), close(self)))
+
+    if what_comes == "an error":
+        waiting.offline_reason = "the disk is full"
+    else:
+        run_at_once(full.hosted.lifecycle.delete_topic_in_steps("t", 1))
+    trio.run(full.hosted.lifecycle.retry_failed_logs)
+
+    assert waiting in closed
+    full.hosted.lifecycle.close()
+
+
 def test_a_topic_that_is_deleted_waits_no_more(full: Filling) -> None:
     trio.run(full.hosted.lifecycle.retry_failed_logs)
     run_at_once(full.hosted.lifecycle.delete_topic_in_steps("t", 1))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import mmap
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -305,3 +307,30 @@ def test_what_is_written_anew_after_a_truncation_is_there_after_a_crash(
     assert log.log_start_offset == (3 if is_whole or started_at else 0)
     assert [bytes(batch) for batch in log.batches(3)] == written
     assert log.recovery_point <= 3
+
+
+class MappedFiles(OsFiles):
+    """The machine's files, which remembers mappings and may have no room for the next cut of a file."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mapped: list[mmap.mmap] = []
+        self.truncate = self._truncate
+
+    def mmap(self, fd: int, size_bytes: int, *, is_writable: bool) -> mmap.mmap:
+        self.mapped.append(super().mmap(fd, size_bytes, is_writable=is_writable))
+        return self.mapped[-1]
+
+    def _truncate(self, fd: int, size_bytes: int, /) -> None:
+        if self.mapped:
+            raise OSError(errno.ENOSPC, "no room")
+        OsFiles().truncate(fd, size_bytes)
+
+
+def test_a_log_that_cannot_be_opened_lets_its_files_go(tmp_path: Path) -> None:
+    files = MappedFiles()
+    path = merging(tmp_path, {}).path
+
+    with pytest.raises(OSError, match="no room"):
+        open_directory(files, path, CONFIG, lambda path, delay_ms: None, KnownState(False, None, 0))
+    assert [mapped.closed for mapped in files.mapped] == [True]
