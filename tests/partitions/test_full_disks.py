@@ -105,7 +105,12 @@ def test_what_waits_for_room_no_more_lets_its_files_go(
     (waiting,) = full.hosted.lifecycle.full_disks.waiting(full.hosted.replicas.topics["t"])
     closed: list[Replica] = []
     close = Replica.close
-    monkeypatch.setattr(Replica, "close", lambda self: (closed.append(self), close(self)))
+
+    def close_and_tell(self: Replica) -> None:
+        closed.append(self)
+        close(self)
+
+    monkeypatch.setattr(Replica, "close", close_and_tell)
 
     if what_comes == "an error":
         waiting.offline_reason = "the disk is full"
