@@ -9,7 +9,7 @@ import pytest
 from odradek.lab.simulator.campaign import SCENARIOS, Campaign
 
 GATE_SEEDS = {"append": 45, "transactions": 50, "groups": 40, "compaction": 40, "disks": 25}
-"""Two hundred in all."""
+"""Two hundred in all, at least."""
 SWEEP_SEEDS = int(os.environ.get("ODRADEK_SWEEP_SEEDS", "200"))
 """Of each scenario."""
 
@@ -25,7 +25,7 @@ def keep_every_promise(name: str, seeds: range) -> None:
 
 def test_every_scenario_is_in_the_gate() -> None:
     assert GATE_SEEDS.keys() == SCENARIOS.keys()
-    assert sum(GATE_SEEDS.values()) == 200
+    assert sum(GATE_SEEDS.values()) >= 200
 
 
 @pytest.mark.parametrize("name", GATE_SEEDS)

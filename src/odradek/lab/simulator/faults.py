@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from .cluster import BrokerHost, Cluster
     from .network import Host
+    from .world import World
 
 EVENTS_EXPONENT: Final = 12
 OPERATIONS_EXPONENT: Final = 9
@@ -76,7 +77,7 @@ class Crash:
     down_ns: int
 
     @classmethod
-    def drawn(cls, source: Random, choices: Sequence[Counted]) -> Crash:
+    def drawn(cls, source: Random, choices: Sequence[Counted] = (EVENTS, OPERATIONS)) -> Crash:
         """Draw one, of which one of these is counted."""
         counted = source.choice(choices)
         return cls(
@@ -121,7 +122,7 @@ class Crashes:
         """Start it, and after each crash again; return when it serves after the last one."""
         target = self._target
         for crash in self._planned:
-            crashed = self._arm(crash)
+            crashed = arm(self._world, target, crash, self._on_crash)
             target.start()
             await crashed.wait()
             await target.wait_ended()
@@ -131,33 +132,39 @@ class Crashes:
         target.start()
         await target.wait_serving()
 
-    def _arm(self, crash: Crash) -> trio.Event:
-        crashed = trio.Event()
-        passed = 0
 
-        def count() -> None:
-            nonlocal passed
-            passed += 1
-            if passed == crash.after:
-                self._disarm()
-                self._world.note("crash", self._target.host.name, crash.after, crash.counted.is_by_operation)
-                self._on_crash(crash.style)
-                self._target.crash(crash.style)
-                crashed.set()
+def arm(world: World, target: BrokerHost, crash: Crash, on_crash: Callable[[PowerLoss | None], None]) -> trio.Event:
+    """Let a crash come when its time is there; the event is set then.
 
-        def count_operation(path: PurePath) -> None:
-            if crash.counted.counts(path):
-                count()
+    Args:
+        world: Whose events are counted.
+        target: What crashes.
+        crash: When, and how.
+        on_crash: Told of it, as it happens.
+    """
+    crashed = trio.Event()
+    passed = 0
 
-        if crash.counted.is_by_operation:
-            self._target.host.disk.before_operation = count_operation
-        else:
-            self._world.before_event = count
-        return crashed
+    def count() -> None:
+        nonlocal passed
+        passed += 1
+        if passed == crash.after:
+            world.before_event = lambda: None
+            target.host.disk.before_operation = lambda _path: None
+            world.note("crash", target.host.name, crash.after, crash.counted.is_by_operation)
+            on_crash(crash.style)
+            target.crash(crash.style)
+            crashed.set()
 
-    def _disarm(self) -> None:
-        self._world.before_event = lambda: None
-        self._target.host.disk.before_operation = lambda _path: None
+    def count_operation(path: PurePath) -> None:
+        if crash.counted.counts(path):
+            count()
+
+    if crash.counted.is_by_operation:
+        target.host.disk.before_operation = count_operation
+    else:
+        world.before_event = count
+    return crashed
 
 
 class NetworkTrouble:
