@@ -13,7 +13,7 @@ that and of trio's other bookkeeping could differ between two runs of one seed, 
 
 The switch, `_ALLOW_DETERMINISTIC_SCHEDULING`, and the source, `_r`, are private to trio.
 `tests/lab/simulator/test_scheduling.py` fails when a version of trio has them no more, or when they no longer do what
-is said here.
+is said here: on the newest version in the gate, on the oldest that is allowed by `tox -e trio-oldest`.
 """
 
 from __future__ import annotations
