@@ -223,4 +223,5 @@ class Broker:
             rack=self.options.config.get_text("broker.rack") or None,
             is_fenced=False,
             features=supported_ranges(self.options.config),
+            previous_broker_epoch=parts.logs.previous_broker_epoch(),
         )

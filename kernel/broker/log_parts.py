@@ -28,13 +28,14 @@ from ..plugin_system.missing_roles import keeps_nothing
 from ..plugin_system.offers import check_made
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping
+    from collections.abc import Awaitable, Callable, Iterator
     from uuid import UUID
 
     from ..config.broker import BrokerConfig
     from ..contracts.storage_context import StorageFactory
     from ..machine.machine import Machine
     from ..metadata.published_image import PublishedImage
+    from .metadata_parts import CallsOfThisBroker
     from .options import BrokerOptions
     from .plugin_view import PluginView
     from .replica_events import ReplicaEvents
@@ -64,7 +65,7 @@ class LogParts:
         published: PublishedImage,
         view: PluginView,
         events: ReplicaEvents,
-        assign_directories: Callable[[Mapping[tuple[UUID, int], UUID]], Awaitable[None]],
+        calls: CallsOfThisBroker,
     ) -> None:
         """Make all of them; opens nothing.
 
@@ -74,13 +75,14 @@ class LogParts:
             published: The newest metadata and configuration.
             view: The broker as plugins see it.
             events: Whom replicas tell.
-            assign_directories: Asks the controller to note where replicas of this broker lie.
+            calls: Asks the controller to note where replicas of this broker lie; knows its epoch.
 
         Raises:
             PluginError: What the configuration chooses is not offered, or something is offered twice.
         """
         self._options, self._machine, self._published, self._view = options, machine, published, view
         config, clock, threads = options.config, machine.clock, machine.threads
+        self._calls = calls
         self.stages = options.plugins.append_stages()
         has_tier = config.get_bool("remote.log.storage.system.enable")
         self.tier = options.plugins.tier(view) if has_tier else None
@@ -115,7 +117,7 @@ class LogParts:
             start_worker=partial(start_worker, machine=machine),
         )
         self.directory_reports = DirectoryReports(
-            replicas=self.replicas, known_directory=self._known_directory, assign=assign_directories
+            replicas=self.replicas, known_directory=self._known_directory, assign=calls.assign_directories
         )
         self.log_moves = LogMoves(
             self.replicas,
@@ -174,6 +176,7 @@ class LogParts:
             files=machine.files,
             threads=machine.threads,
             reserved_dirs=config.reserved_dirs,
+            broker_epoch=lambda: self._calls.broker_epoch,
         )
         try:
             engine = factory(context)
@@ -195,6 +198,12 @@ class LogParts:
             for info in engine.log_dirs()
             if not info.error
         ]
+
+    def previous_broker_epoch(self) -> int:
+        """Return the broker epoch with which all logs were cleanly closed, -1 when they were not."""
+        engines = self.replicas.engines.values()
+        epochs = {engine.previous_broker_epoch for engine in engines if hasattr(engine, "previous_broker_epoch")}
+        return epochs.pop() if len(epochs) == 1 else -1
 
     def services(self) -> Iterator[tuple[str, Callable[..., Awaitable[None]]]]:
         """Iterate over what runs while the broker serves, with names."""

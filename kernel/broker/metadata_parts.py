@@ -66,7 +66,8 @@ class CallsOfThisBroker:
     @property
     def broker_epoch(self) -> int:
         """This broker's epoch, -1 before it is registered."""
-        return (self.member or self.kept()).broker_epoch
+        known = self.member or self.log
+        return -1 if known is None else known.broker_epoch
 
     async def ask(self, request: Message, timeout_ms: int | None = None) -> Any:
         """See `ControllerCalls.ask`."""

@@ -69,7 +69,7 @@ class BrokerParts:
         waiting = WaitingRequests(machine.clock)
         self.events = ReplicaEvents(waiting.produce, waiting.fetch, self._tell_plugins_of_leader)
         calls = CallsOfThisBroker(options.config.node_id)
-        self.logs = LogParts(options, machine, self.published, self.view, self.events, calls.assign_directories)
+        self.logs = LogParts(options, machine, self.published, self.view, self.events, calls)
         self.view.replicas = self.events.replicas = self.logs.replicas
         self.metadata = MetadataParts(options, machine, self.published, calls, self.logs)
         self.requests = RequestParts(options, machine, self.view, waiting, self.events, self.logs, self.metadata)

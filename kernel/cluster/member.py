@@ -157,6 +157,7 @@ class ClusterMember:
             ],
             rack=registration.rack,
             log_dirs=list(registration.log_dirs),
+            previous_broker_epoch=registration.previous_broker_epoch,
         )
 
     async def _registered(self, request: BrokerRegistrationRequest) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import attrs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ..machine.files import Files
     from ..machine.threads import Threads
@@ -35,6 +35,8 @@ class StorageContext:
         threads: For what a start or an end has much of; what runs meanwhile is a `DiskWork`.
         reserved_dirs: More directories, in which only logs lie that were opened with them as `log_dir`, as the
             metadata log with `metadata.log.dir`; no other log is put there, and `StorageEngine.log_dirs` hides them.
+        broker_epoch: Asked at the end for the epoch of this broker's registration, to be kept with the mark of a clean
+            shutdown. An engine that keeps it tells it as `previous_broker_epoch`, once started: -1 after any other end.
     """
 
     log_dirs: Sequence[str]
@@ -48,6 +50,7 @@ class StorageContext:
     files: Files
     threads: Threads
     reserved_dirs: Sequence[str] = ()
+    broker_epoch: Callable[[], int] = lambda: -1
 
 
 class StorageFactory(Protocol):

@@ -80,6 +80,12 @@ class SegmentEngine:
         """See `StorageEngine.cluster_id`."""
         return self._dirs.cluster_id
 
+    @property
+    def previous_broker_epoch(self) -> int:
+        """The broker epoch with which all directories were cleanly shut down, -1 when one was not, or is not there."""
+        epochs = {-1 if log_dir.error else log_dir.previous_broker_epoch for log_dir in self._dirs}
+        return epochs.pop() if len(epochs) == 1 else -1
+
     # -- life ----------------------------------------------------------------------------------------------------
 
     def start(self) -> Sequence[FoundLog]:
@@ -113,7 +119,7 @@ class SegmentEngine:
         unclean |= self._checkpoints.write(high_watermarks)
         for log_dir in self._dirs:
             if not log_dir.error and log_dir.name not in unclean:
-                self._dirs.guard(log_dir, log_dir.mark_clean, "write")
+                self._dirs.guard(log_dir, partial(log_dir.mark_clean, self._context.broker_epoch()), "write")
             log_dir.release()
 
     def _close_logs(self) -> set[str]:

@@ -218,9 +218,18 @@ def decode_meta_properties(data: bytes) -> MetaProperties:
     return MetaProperties(fields.get("cluster.id", ""), node_id, directory_id)
 
 
-def encode_clean_shutdown(broker_epoch: int = -1) -> bytes:
+def encode_clean_shutdown(broker_epoch: int) -> bytes:
     """Return a `.kafka_cleanshutdown`."""
     return json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":")).encode()
+
+
+def decode_clean_shutdown(data: bytes) -> int:
+    """Return the broker epoch of a `.kafka_cleanshutdown`, -1 when it has none that can be read."""
+    try:
+        epoch = json.loads(data)["brokerEpoch"]
+    except (ValueError, KeyError, TypeError):
+        return -1
+    return epoch if isinstance(epoch, int) else -1
 
 
 def index_entries(data: bytes | memoryview, base_offset: int) -> Iterator[tuple[int, int]]:

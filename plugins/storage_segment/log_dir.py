@@ -39,6 +39,7 @@ from .formats import (
     decode_meta_properties,
     decode_offsets,
     decode_partition_metadata,
+    decode_clean_shutdown,
     encode_clean_shutdown,
     encode_meta_properties,
     encode_offsets,
@@ -88,6 +89,7 @@ class LogDir:
         self.directory_id = ZERO_ID
         self.error = ""
         self.is_clean = False
+        self.previous_broker_epoch = -1
         self.topic_ids: dict[TopicPartition, uuid.UUID] = {}
         self.recovery_points: dict[TopicPartition, int] = {}
         self.log_start_offsets: dict[TopicPartition, int] = {}
@@ -165,6 +167,8 @@ class LogDir:
         """
         names = {entry.name for entry in self._files.listdir(self.path)}
         self.is_clean = CLEAN_SHUTDOWN in names
+        if self.is_clean:
+            self.previous_broker_epoch = decode_clean_shutdown(read_file(self._files, self.path / CLEAN_SHUTDOWN))
         self.recovery_points = self._read_offsets(RECOVERY_POINTS)
         self.log_start_offsets = self._read_offsets(LOG_START_OFFSETS)
         self.high_watermarks = self._read_offsets(HIGH_WATERMARKS)
@@ -306,9 +310,9 @@ class LogDir:
         """Make the names in the directory durable. Blocks."""
         self._files.fsync_directory(self.path)
 
-    def mark_clean(self) -> None:
-        """Note that everything is flushed and closed; durable on return."""
-        replace_file(self._files, self.path / CLEAN_SHUTDOWN, encode_clean_shutdown(), is_durable=True)
+    def mark_clean(self, broker_epoch: int) -> None:
+        """Note that everything of a registration is flushed and closed; durable on return."""
+        replace_file(self._files, self.path / CLEAN_SHUTDOWN, encode_clean_shutdown(broker_epoch), is_durable=True)
 
     def make_log_directory(self, path: Path) -> None:
         """Make the directory of a new log.

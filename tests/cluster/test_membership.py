@@ -144,3 +144,49 @@ def test_brokers_go_on_when_their_controller_was_away() -> None:
         return [fenced(cluster)]
 
     assert in_cluster(main) == [{1: False, 2: False, 3: False}]
+
+
+def registration_of_third(cluster: Cluster) -> int:
+    """The epoch of the third broker's registration."""
+    return image_of(cluster.brokers[1]).brokers[3].broker_epoch
+
+
+def test_a_broker_says_whether_it_stopped_cleanly_and_with_which_registration() -> None:
+    async def main(cluster: Cluster) -> list[tuple[int, int]]:
+        third, told = cluster.brokers[3], []
+        for ends in (third.stop, third.crash, third.stop):
+            before = registration_of_third(cluster)
+            ended = ends()
+            if ended is not None:
+                await ended
+            third.start()
+            await third.wait_serving()
+            assert third.broker is not None
+            told.append((before, third.broker.parts.logs.previous_broker_epoch()))
+        return told
+
+    stopped, crashed, stopped_again = in_cluster(main)
+
+    assert stopped[1] == stopped[0]
+    assert crashed[1] == -1
+    assert stopped_again[1] == stopped_again[0]
+
+
+def test_the_only_replica_of_a_partition_leads_it_again_however_its_broker_ended() -> None:
+    async def main(cluster: Cluster) -> list[set[int]]:
+        async with admin(cluster, 2) as client:
+            await client.create_topic(NewTopic("t", 3, 1))
+        seen = []
+        for crashes in (True, False):
+            if crashes:
+                cluster.brokers[3].crash()
+            else:
+                await cluster.brokers[3].stop()
+            await until(lambda: fenced(cluster)[3])
+            seen.append(state_of_t(cluster)[0])
+            cluster.brokers[3].start()
+            await cluster.brokers[3].wait_serving()
+            seen.append(state_of_t(cluster)[0])
+        return seen
+
+    assert in_cluster(main) == [{-1, 1, 2}, {1, 2, 3}, {-1, 1, 2}, {1, 2, 3}]
