@@ -21,7 +21,7 @@ import trio
 
 from ..cleanup.metrics import cleanup_metrics
 from ..cluster.joining import joined_config
-from ..config.listeners import parse_listeners
+from ..config.listeners import parse_controller_listeners, parse_listeners
 from ..controller.brokers import Registration
 from ..machine.system.machine import real_machine
 from ..metadata.features import supported_ranges
@@ -165,7 +165,8 @@ class Broker:
                 parts.open_topics()
                 self.found = StartReport.of(parts.logs.replicas)
                 await metadata.go_live()
-                await create_start_topics(self.options, metadata)
+                if metadata.roles.is_broker:
+                    await create_start_topics(self.options, metadata)
                 coordinators = parts.requests.coordinators
                 metadata.warn_of_configs(is_internal=lambda topic: coordinators.owner_of(topic) is not None)
                 async with trio.open_nursery() as serving:
@@ -199,7 +200,8 @@ class Broker:
     def _bound_listeners(self, bound: Mapping[str, tuple[str, int]]) -> tuple[BoundListener, ...]:
         host_name = self.machine.network.host_name()
         found = []
-        for listener in parse_listeners(self.options.config):
+        config = self.options.config
+        for listener in parse_listeners(config) or parse_controller_listeners(config):
             host, port = bound[listener.name]
             advertised_host, advertised_port = listener.advertised(port, host_name)
             found.append(BoundListener(listener.name, host, port, advertised_host, advertised_port))
@@ -218,6 +220,7 @@ class Broker:
                     SECURITY_PROTOCOLS[protocols[listener.name]],
                 )
                 for listener in self.listeners
+                if listener.name in protocols
             ],
             log_dirs=parts.logs.log_dir_ids(),
             rack=self.options.config.get_text("broker.rack") or None,

@@ -206,15 +206,17 @@ class MetadataParts:
         return self.calls.member.run if self.calls.member is not None else self.log.run
 
     async def register(self, registration: Registration) -> None:
-        """Have the controller know this broker; the metadata is here then.
+        """Have the controller know this broker, if it is one; the metadata is here then.
 
         Raises:
             ConfigError: The controller of another node refuses it, or is not found.
         """
         if self.calls.member is not None:
             await self.calls.member.register(registration)
-        else:
+        elif self.roles.is_broker:
             await self.log.register(registration)
+        else:
+            await self.log.format()
 
     async def go_live(self) -> None:
         """Have clients told of this broker, whose replicas are open; a controller's own is told of already."""

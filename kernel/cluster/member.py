@@ -103,7 +103,7 @@ class ClusterMember:
 
         Raises:
             StorageError: The copy of the metadata cannot be written, or holds what this version does not know.
-            ConfigError: Another process has taken this broker's id.
+            ConfigError: Another process has taken this broker's id, or it was unregistered.
         """
         async with trio.open_nursery() as nursery:
             for channel in (self._heartbeats, self._requests, self._metadata):
@@ -198,8 +198,8 @@ class ClusterMember:
             self._tell_refusal(code)
             if code is ErrorCode.STALE_BROKER_EPOCH:
                 raise ConfigError(
-                    f"another process registered as broker {self._config.node_id}, and this one ends",
-                    hint="each broker needs a node.id of its own",
+                    f"the controller knows another process as broker {self._config.node_id}, or none any more",
+                    hint="each broker needs a node.id of its own; one that was unregistered is started again",
                 )
             self._heard_s = trio.current_time()
             pause_ms = lifecycle.answered(answer)

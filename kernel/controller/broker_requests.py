@@ -78,7 +78,7 @@ def broker_heartbeat(
     """Take note that a broker lives, and let it go on to its next state.
 
     Raises:
-        KafkaError: BROKER_ID_NOT_REGISTERED or STALE_BROKER_EPOCH.
+        KafkaError: STALE_BROKER_EPOCH: see `find_broker`.
     """
     broker = find_broker(image, request.broker_id, request.broker_epoch)
     sessions = rules.sessions

@@ -171,11 +171,11 @@ def find_broker(image: MetadataImage, broker_id: int, broker_epoch: int) -> Brok
     """Return the broker whose registration has this epoch.
 
     Raises:
-        KafkaError: BROKER_ID_NOT_REGISTERED or STALE_BROKER_EPOCH.
+        KafkaError: STALE_BROKER_EPOCH: it is an earlier one; also where there is none, as in Kafka.
     """
     known = image.brokers.get(broker_id)
     if known is None:
-        raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker_id} is not currently registered")
+        raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"No broker registration found for broker id {broker_id}")
     if known.broker_epoch != broker_epoch:
         raise KafkaError(
             ErrorCode.STALE_BROKER_EPOCH, f"Expected broker epoch {broker_epoch}, but found {known.broker_epoch}"
@@ -197,7 +197,7 @@ def change_broker(
         shutdown: Whether it is in controlled shutdown from now on.
 
     Raises:
-        KafkaError: BROKER_ID_NOT_REGISTERED or STALE_BROKER_EPOCH.
+        KafkaError: STALE_BROKER_EPOCH: see `find_broker`.
     """
     known = find_broker(image, broker_id, broker_epoch)
     changed = attrs.evolve(known, is_fenced=fence, in_controlled_shutdown=shutdown)
@@ -236,7 +236,7 @@ def allocate_producer_ids(
     """Give a broker the next block of producer ids; ids of a block that a crash left unused are lost.
 
     Raises:
-        KafkaError: BROKER_ID_NOT_REGISTERED or STALE_BROKER_EPOCH.
+        KafkaError: STALE_BROKER_EPOCH: see `find_broker`.
     """
     broker, first = find_broker(image, request.broker_id, request.broker_epoch), image.next_producer_id
     record = ProducerIdsRecord(

@@ -79,9 +79,8 @@ class DeadBrokers:
 
     async def _refuses(self, broker: BrokerImage) -> bool | None:
         """Return whether all addresses of a broker refuse; None when one is not to be reached."""
-        listener = broker.listeners.get(self._listener)
-        if listener is None:
-            return None
+        # A node that is no broker need not know how brokers name their listeners.
+        listener = broker.listeners.get(self._listener) or next(iter(broker.listeners.values()))
         try:
             with trio.fail_after(TRY_S_MAX):
                 for address in await self._network.resolve(listener.host, listener.port):

@@ -39,7 +39,7 @@ def assign_replicas_to_dirs(
     """Take note of the directories of a broker's replicas; each partition is answered for itself.
 
     Raises:
-        KafkaError: BROKER_ID_NOT_REGISTERED or STALE_BROKER_EPOCH.
+        KafkaError: STALE_BROKER_EPOCH: see `find_broker`.
     """
     find_broker(image, request.broker_id, request.broker_epoch)
     records: list[MetadataRecord] = []

@@ -275,14 +275,22 @@ class MetadataLog:
             return await self.submit(lambda controller, _now_ms: controller.decide(request))
         raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
 
-    async def register(self, registration: Registration) -> int:
-        """Write what an empty log begins with, register this broker, and return its broker epoch.
+    async def format(self) -> None:
+        """Write what an empty log begins with, and what is new in this version of the one that there is.
 
         Raises:
             KafkaError: The log is closed.
         """
         cluster_id = self._cluster_id or id_text(self._rules.ids.new_id())
         await self.submit(lambda controller, _: controller.format_log(cluster_id))
+
+    async def register(self, registration: Registration) -> int:
+        """Write what an empty log begins with, register this broker, and return its broker epoch.
+
+        Raises:
+            KafkaError: The log is closed.
+        """
+        await self.format()
         self._broker_epoch = await self.submit(lambda controller, _: controller.register_broker(registration))
         return self._broker_epoch
 

@@ -19,7 +19,17 @@ from odradek.kernel.types import METADATA_TOPIC, METADATA_TOPIC_ID
 from odradek.kernel.wire.message import Message
 from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest
+from odradek.kernel.wire.messages.api_18_api_versions import ApiVersionsRequest
 from odradek.kernel.wire.messages.api_20_delete_topics import DeleteTopicsRequest
+from odradek.kernel.wire.messages.api_52_vote import PartitionData as Vote
+from odradek.kernel.wire.messages.api_52_vote import TopicData as Voted
+from odradek.kernel.wire.messages.api_52_vote import VoteRequest
+from odradek.kernel.wire.messages.api_53_begin_quorum_epoch import BeginQuorumEpochRequest
+from odradek.kernel.wire.messages.api_53_begin_quorum_epoch import PartitionData as Begin
+from odradek.kernel.wire.messages.api_53_begin_quorum_epoch import TopicData as Begun
+from odradek.kernel.wire.messages.api_54_end_quorum_epoch import EndQuorumEpochRequest
+from odradek.kernel.wire.messages.api_54_end_quorum_epoch import PartitionData as End
+from odradek.kernel.wire.messages.api_54_end_quorum_epoch import TopicData as Ended
 from odradek.kernel.wire.messages.api_55_describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
 from odradek.kernel.wire.messages.api_58_envelope import EnvelopeRequest
 from odradek.kernel.wire.messages.api_59_fetch_snapshot import (
@@ -32,7 +42,12 @@ from odradek.kernel.wire.messages.api_60_describe_cluster import DescribeCluster
 from odradek.kernel.wire.messages.api_62_broker_registration import BrokerRegistrationRequest, Feature, Listener
 from odradek.kernel.wire.messages.api_63_broker_heartbeat import BrokerHeartbeatRequest
 from odradek.kernel.wire.messages.api_67_allocate_producer_ids import AllocateProducerIdsRequest
+from odradek.kernel.wire.messages.api_70_controller_registration import ControllerRegistrationRequest
 from odradek.kernel.wire.messages.api_73_assign_replicas_to_dirs import AssignReplicasToDirsRequest
+from odradek.kernel.wire.messages.api_80_add_raft_voter import AddRaftVoterRequest
+from odradek.kernel.wire.messages.api_81_remove_raft_voter import RemoveRaftVoterRequest
+from odradek.kernel.wire.messages.api_82_update_raft_voter import UpdateRaftVoterRequest
+from odradek.kernel.wire.messages.data_principal import DefaultPrincipalData
 from odradek.lab.simulator.cluster import CONTROLLER_PORT, Cluster
 
 from .simulated import admin, image_of, in_cluster, until
@@ -40,6 +55,12 @@ from .simulated import admin, image_of, in_cluster, until
 T = TypeVar("T")
 
 OTHER_ID = UUID(int=7)
+ANYBODY = b"\0\0" + wire.encode_bytes(DefaultPrincipalData(type="User", name="ANONYMOUS"), 0)
+KEYS_OF_KAFKA = {
+    *(1, 17, 18, 19, 20, 29, 30, 31, 32, 33, 36, 37, 38, 39, 40, 41, 43, 44, 45, 46, 49, 50, 51, 52, 53, 54, 55, 56),
+    *(57, 58, 59, 60, 62, 63, 64, 67, 70, 73, 80, 81, 82),
+}
+"""What the controller's listener of Apache Kafka 4.3.1 says it answers."""
 LOCALHOST = bytes((127, 0, 0, 1))
 TIMEOUT_MS = 10_000
 
@@ -107,7 +128,7 @@ def fetch(*, cluster_id: str | None = None, epoch: int = 1, offset: int = 0, top
 
 def enveloped(message: Message, version: int) -> EnvelopeRequest:
     frame = wire.encode_request(message, version, 0, "stranger").join()[4:]
-    return EnvelopeRequest(request_data=frame, request_principal=None, client_host_address=LOCALHOST)
+    return EnvelopeRequest(request_data=frame, request_principal=ANYBODY, client_host_address=LOCALHOST)
 
 
 def registration_of_second(cluster: Cluster, cluster_id: str) -> BrokerRegistrationRequest:
@@ -151,10 +172,27 @@ def questions(cluster: Cluster) -> dict[str, Message]:
         "envelope: nested": enveloped(enveloped(DeleteTopicsRequest(), 6), 0),
         "envelope: not sent on": enveloped(MetadataRequest(topics=None), 12),
         "envelope: no header": EnvelopeRequest(
-            request_data=b"\0\x13\0", request_principal=None, client_host_address=LOCALHOST
+            request_data=b"\0\x13\0", request_principal=ANYBODY, client_host_address=LOCALHOST
         ),
         "envelope: cut short": cut,
         "envelope: no host": homeless,
+        "envelope: nobody": EnvelopeRequest(request_data=b"", request_principal=None, client_host_address=LOCALHOST),
+        "vote: nothing": VoteRequest(),
+        "vote: another cluster": VoteRequest(cluster_id="other"),
+        "vote": VoteRequest(
+            topics=[Voted(topic_name=METADATA_TOPIC, partitions=[Vote(replica_epoch=9, replica_id=7)])]
+        ),
+        "lead": BeginQuorumEpochRequest(
+            topics=[Begun(topic_name=METADATA_TOPIC, partitions=[Begin(leader_id=7, leader_epoch=9)])]
+        ),
+        "hand over": EndQuorumEpochRequest(
+            topics=[Ended(topic_name=METADATA_TOPIC, partitions=[End(leader_id=7, leader_epoch=9)])]
+        ),
+        "controller: another": ControllerRegistrationRequest(controller_id=7, incarnation_id=OTHER_ID),
+        "voter: none": AddRaftVoterRequest(voter_id=-1, voter_directory_id=OTHER_ID, cluster_id=None),
+        "voter: added": AddRaftVoterRequest(voter_id=7, voter_directory_id=OTHER_ID, cluster_id=None),
+        "voter: removed": RemoveRaftVoterRequest(voter_id=7, voter_directory_id=OTHER_ID, cluster_id=None),
+        "voter: updated": UpdateRaftVoterRequest(voter_id=7, voter_directory_id=OTHER_ID, cluster_id=None),
         "controllers": DescribeClusterRequest(endpoint_type=2),
         "brokers": DescribeClusterRequest(endpoint_type=1),
         "neither": DescribeClusterRequest(endpoint_type=7),
@@ -168,7 +206,7 @@ def questions(cluster: Cluster) -> dict[str, Message]:
         ("registration: another cluster", ErrorCode.INCONSISTENT_CLUSTER_ID),
         ("registration: it lives", ErrorCode.DUPLICATE_BROKER_REGISTRATION),
         ("heartbeat: old", ErrorCode.STALE_BROKER_EPOCH),
-        ("heartbeat: nobody", ErrorCode.BROKER_ID_NOT_REGISTERED),
+        ("heartbeat: nobody", ErrorCode.STALE_BROKER_EPOCH),
         ("ids: old", ErrorCode.STALE_BROKER_EPOCH),
         ("directories: old", ErrorCode.STALE_BROKER_EPOCH),
         ("fetch: another cluster", ErrorCode.INCONSISTENT_CLUSTER_ID),
@@ -178,6 +216,14 @@ def questions(cluster: Cluster) -> dict[str, Message]:
         ("envelope: no header", ErrorCode.INVALID_REQUEST),
         ("envelope: cut short", ErrorCode.INVALID_REQUEST),
         ("envelope: no host", ErrorCode.INVALID_REQUEST),
+        ("envelope: nobody", ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE),
+        ("vote: nothing", ErrorCode.INVALID_REQUEST),
+        ("vote: another cluster", ErrorCode.INCONSISTENT_CLUSTER_ID),
+        ("controller: another", ErrorCode.INVALID_REGISTRATION),
+        ("voter: none", ErrorCode.INVALID_REQUEST),
+        ("voter: added", ErrorCode.UNSUPPORTED_VERSION),
+        ("voter: removed", ErrorCode.UNSUPPORTED_VERSION),
+        ("voter: updated", ErrorCode.UNSUPPORTED_VERSION),
         ("brokers", ErrorCode.MISMATCHED_ENDPOINT_TYPE),
         ("neither", ErrorCode.UNSUPPORTED_ENDPOINT_TYPE),
     ],
@@ -195,6 +241,28 @@ def test_the_metadata_log_is_given_from_where_it_can_be_given(answers: dict[str,
     assert (part(": beyond the end").diverging_epoch.epoch, len(part(": beyond the end").records)) == (1, 0)
     assert part("").current_leader.leader_id == 1
     assert len(part("").records) > 0
+
+
+def test_its_apis_are_those_of_kafkas_controllers() -> None:
+    async def main(cluster: Cluster) -> set[int]:
+        async def ask(connection: Connection) -> set[int]:
+            asked = ApiVersionsRequest(client_software_name="stranger", client_software_version="1")
+            answer = await connection.request(asked, timeout_ms=TIMEOUT_MS)
+            return {item.api_key for item in answer.api_keys}
+
+        return await with_connection(cluster, ask)
+
+    missing = {56}  # AlterPartition comes with replication
+
+    assert in_cluster(main) | missing == KEYS_OF_KAFKA
+
+
+@pytest.mark.parametrize("question", ["vote", "lead", "hand over"])
+def test_nobody_else_leads_a_quorum_of_one(answers: dict[str, Any], question: str) -> None:
+    part = answers[question].topics[0].partitions[0]
+
+    assert (part.error_code, part.leader_id, part.leader_epoch) == (ErrorCode.INVALID_REQUEST, 1, 1)
+    assert [(item.node_id, item.host) for item in answers[question].node_endpoints] == [(1, "broker-1")]
 
 
 def test_a_snapshot_that_is_not_there_is_refused(answers: dict[str, Any]) -> None:

@@ -115,7 +115,7 @@ def test_heartbeats_of_another_registration_are_refused() -> None:
 
     for broker_id, told, code in (
         (2, epoch - 1, ErrorCode.STALE_BROKER_EPOCH),
-        (3, epoch, ErrorCode.BROKER_ID_NOT_REGISTERED),
+        (3, epoch, ErrorCode.STALE_BROKER_EPOCH),
     ):
         with pytest.raises(KafkaError) as refusal:
             cluster.beat(broker_id, told)

@@ -60,9 +60,4 @@ class DescribeControllersHandler:
         self, request: DescribeClusterRequest, context: RequestContext, code: ErrorCode, detail: str
     ) -> Answer:
         """Return the response that fails as a whole."""
-        return DescribeClusterResponse(
-            error_code=code,
-            error_message=detail,
-            cluster_id=self._image().cluster_id,
-            endpoint_type=CONTROLLERS,
-        )
+        return DescribeClusterResponse(error_code=code, error_message=detail)

@@ -15,9 +15,11 @@ import attrs
 
 from ...contracts.api_handler import AS_TASK, PENDING
 from ...errors import ErrorCode, KafkaError, MalformedRequestError
+from ...wire.codec import decode
 from ...wire.errors import DecodeError
 from ...wire.headers import decode_request_header, encode_response
 from ...wire.messages.api_58_envelope import EnvelopeResponse
+from ...wire.messages.data_principal import DefaultPrincipalData
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +33,7 @@ FORWARDABLE: Final = frozenset({19, 20, 29, 30, 31, 33, 37, 38, 39, 40, 41, 43, 
 """The APIs that an envelope may hold: what clients ask any broker and the controller answers."""
 
 _SIZE_BYTES: Final = 4
+_VERSION_BYTES: Final = 2
 
 
 @attrs.frozen
@@ -62,6 +65,7 @@ class EnvelopeHandler:
         Raises:
             KafkaError: INVALID_REQUEST: there is no request in it that may be sent on; UNSUPPORTED_VERSION.
         """
+        _check_principal(request.request_principal)
         data = memoryview(request.request_data)
         try:
             header = decode_request_header(data)
@@ -91,6 +95,19 @@ class EnvelopeHandler:
     def error_response(self, request: EnvelopeRequest, context: RequestContext, code: ErrorCode, detail: str) -> Answer:
         """Return the response without an inner one."""
         return EnvelopeResponse(error_code=code)
+
+
+def _check_principal(data: bytes | None) -> None:
+    """See that somebody is named for whom the request is sent on: nobody asks here who may do what.
+
+    Raises:
+        KafkaError: PRINCIPAL_DESERIALIZATION_FAILURE.
+    """
+    try:
+        version = int.from_bytes((data or b"")[:_VERSION_BYTES], "big")
+        decode(DefaultPrincipalData, memoryview(data or b""), version, position=_VERSION_BYTES)
+    except DecodeError as error:
+        raise KafkaError(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE, str(error)) from error
 
 
 async def _answer(route: Route, body: Any, inner: Any) -> Any:

@@ -17,6 +17,7 @@ from ...wire.messages.api_01_fetch import (
     FetchPartition,
     FetchResponse,
     LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionData,
     SnapshotId,
 )
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from ...metadata.feed_view import MetadataFeedView
     from ...wire.messages.api_01_fetch import FetchRequest
 
+FIRST_VERSION_WITH_ENDPOINTS: Final = 16
 ANSWER_BYTES_MAX: Final = 8 << 20
 
 
@@ -36,9 +38,10 @@ class MetadataFetchHandler:
 
     api_key = 1
 
-    def __init__(self, *, feed: Callable[[], MetadataFeedView]) -> None:
-        """Make the handler; `feed` returns what is committed of the metadata log."""
+    def __init__(self, *, feed: Callable[[], MetadataFeedView], address: tuple[str, int]) -> None:
+        """Make the handler; `feed` returns what is committed of the metadata log, `address` is the controller's."""
         self._feed = feed
+        self._address = address
 
     async def handle_async(self, request: FetchRequest, context: RequestContext) -> Answer:
         """Answer at once where there is something, else within `max_wait_ms`. Cancelled: the broker is gone."""
@@ -57,7 +60,13 @@ class MetadataFetchHandler:
             max_bytes = min(request.max_bytes, wanted.partition_max_bytes, ANSWER_BYTES_MAX)
             answer = _partition(feed, feed.batches(wanted.fetch_offset, max_bytes))
         topic = FetchableTopicResponse(topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[answer])
-        return FetchResponse(responses=[topic])
+        return FetchResponse(responses=[topic], node_endpoints=self._endpoints(feed, context))
+
+    def _endpoints(self, feed: MetadataFeedView, context: RequestContext) -> list[NodeEndpoint]:
+        if context.api_version < FIRST_VERSION_WITH_ENDPOINTS:
+            return []
+        host, port = self._address
+        return [NodeEndpoint(node_id=feed.node_id, host=host, port=port)]
 
     @staticmethod
     def _refused(feed: MetadataFeedView, wanted: FetchPartition) -> PartitionData | None:
@@ -104,7 +113,7 @@ def _partition(
 ) -> PartitionData:
     return PartitionData(
         error_code=error,
-        high_watermark=feed.end_offset,
+        high_watermark=feed.end_offset if error is ErrorCode.NONE else -1,
         log_start_offset=feed.start_offset,
         current_leader=LeaderIdAndEpoch(leader_id=feed.node_id, leader_epoch=feed.leader_epoch),
         snapshot_id=snapshot_id,

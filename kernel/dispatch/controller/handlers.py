@@ -12,6 +12,7 @@ from .describe_cluster import DescribeControllersHandler
 from .envelope import EnvelopeHandler
 from .fetch import MetadataFetchHandler
 from .fetch_snapshot import FetchSnapshotHandler
+from .quorum import quorum_handlers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -52,9 +53,10 @@ def controller_handlers(
     """
     for api_key in SHARED:
         yield clients[api_key].handler
-    yield MetadataFetchHandler(feed=feed)
+    yield MetadataFetchHandler(feed=feed, address=address)
     yield FetchSnapshotHandler(feed=feed)
     yield EnvelopeHandler(routes=routes)
     yield DescribeControllersHandler(node_id=node_id, host=address[0], port=address[1], image=image)
+    yield from quorum_handlers(feed=feed, address=address)
     for api_key in ANSWERS:
         yield BrokerCallHandler(api_key, calls=calls, connections=connections)
