@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -95,7 +96,12 @@ def open_copy(config: BrokerConfig, engines: Mapping[str, StorageEngine]) -> tup
     """
     engine = choose_offer(engines, config.storage, "storage", "odradek.storage")
     partition = TopicIdPartition(METADATA_TOPIC_ID, METADATA_TOPIC, 0)
-    opened = engine.open_log(partition, metadata_log_config(config), log_dir=config.metadata_log_dir)
+    open_log = partial(engine.open_log, partition, metadata_log_config(config), log_dir=config.metadata_log_dir)
+    try:
+        opened = open_log(known_end=lambda _directory: 0)  # so it is on the disk at once, where snapshots go
+    except CorruptionError as error:
+        _log.warning("the copy of the metadata log is damaged, and cut: %s", error)
+        opened = open_log()
     _tell_of_another_place(opened, config)
     return opened, engine.cluster_id
 

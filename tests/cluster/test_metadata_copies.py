@@ -1,0 +1,75 @@
+"""What brokers keep of the metadata log of another node: copies, snapshots of their own and of the controller's."""
+
+from __future__ import annotations
+
+from odradek.client import NewTopic
+from odradek.kernel.metadata.image import MetadataImage
+from odradek.lab.simulator.cluster import BrokerHost, Cluster
+
+from .simulated import admin, image_of, in_cluster, until
+
+SNAPSHOTS_OFTEN = {"metadata.log.max.record.bytes.between.snapshots": "2000", "metadata.log.segment.ms": "1"}
+
+
+async def make_topics(cluster: Cluster, node_id: int, first: int, count: int) -> None:
+    """Create topics, one after the other."""
+    async with admin(cluster, node_id) as client:
+        for number in range(first, first + count):
+            await client.create_topic(NewTopic(f"topic-{number}", 4, 1))
+
+
+async def until_alike(cluster: Cluster) -> None:
+    """Wait until all brokers have read as much."""
+    await until(lambda: len({image_of(each).offset for each in cluster.brokers.values()}) == 1)
+
+
+def facts(image: MetadataImage) -> tuple[object, ...]:
+    """All that an image says, but for where it stands in the log."""
+    return (image.topics_by_name, image.brokers, image.features, image.configs, image.next_producer_id)
+
+
+def start_offset(broker: BrokerHost) -> int:
+    """Where the metadata log of the controller begins."""
+    assert broker.broker is not None
+    return broker.broker.parts.metadata.serving.feed.start_offset
+
+
+def test_a_broker_that_was_away_for_long_begins_with_the_controllers_snapshot() -> None:
+    async def main(cluster: Cluster) -> tuple[int, list[tuple[object, ...]], list[str]]:
+        await make_topics(cluster, 2, 0, 3)
+        await until_alike(cluster)
+        known = image_of(cluster.brokers[3]).offset
+        cluster.brokers[3].crash()
+        await make_topics(cluster, 2, 3, 25)
+        behind = start_offset(cluster.brokers[1]) - known
+        cluster.brokers[3].start()
+        await cluster.brokers[3].wait_serving()
+        async with admin(cluster, 3) as client:
+            listed = sorted(topic.name for topic in await client.list_topics())
+        await make_topics(cluster, 3, 28, 1)
+        await until_alike(cluster)
+        return behind, [facts(image_of(each)) for each in cluster.brokers.values()], listed
+
+    behind, images, listed = in_cluster(main, settings=SNAPSHOTS_OFTEN)
+
+    assert behind > 0, "the controller's log still reached back"
+    assert images[0] == images[1] == images[2]
+    assert listed == sorted(f"topic-{number}" for number in range(28))
+
+
+def test_a_broker_that_begins_later_takes_a_snapshot_and_deletes_nothing() -> None:
+    async def main(cluster: Cluster) -> list[int]:
+        await make_topics(cluster, 2, 0, 25)
+        later = cluster.add_broker(
+            {
+                "process.roles": "broker",
+                "controller.listener.names": "CONTROLLER",
+                "controller.quorum.voters": "1@broker-1:9093",
+                **SNAPSHOTS_OFTEN,
+            }
+        )
+        later.start()
+        await later.wait_serving()
+        return [len(image_of(later).topics_by_name), len(image_of(cluster.brokers[1]).brokers)]
+
+    assert in_cluster(main, settings=SNAPSHOTS_OFTEN) == [25, 4]
