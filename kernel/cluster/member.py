@@ -43,6 +43,8 @@ LEAVE_S_MAX: Final = 30
 """How long a broker waits for its leaders to move before it ends all the same."""
 SILENCE_S_MAX: Final = 3
 """A controller that answers nothing for so long will not move them."""
+TAKEN_MS_MORE: Final = 2000
+"""How much longer than a session a broker asks whose id is taken: one that died is forgotten by then."""
 _TELL_EVERY_S: Final = 5
 _FINAL: Final = frozenset(
     {
@@ -162,6 +164,7 @@ class ClusterMember:
 
     async def _registered(self, request: BrokerRegistrationRequest) -> int:
         timeout_ms = self._config.get_int("broker.session.timeout.ms")
+        taken_until_ms = self._clock.monotonic_ms() + timeout_ms + TAKEN_MS_MORE
         while True:
             try:
                 answer: BrokerRegistrationResponse = await self._heartbeats.request(request, timeout_ms=timeout_ms)
@@ -174,6 +177,10 @@ class ClusterMember:
             self._tell_refusal(code)
             if code in _FINAL:
                 raise ConfigError(f"the controller refuses this broker: {code.name}: {code.text}")
+            if code is ErrorCode.DUPLICATE_BROKER_REGISTRATION and self._clock.monotonic_ms() >= taken_until_ms:
+                where = self._config.where("node.id")
+                hint = "each broker needs a node.id of its own"
+                raise ConfigError(f"another process lives as broker {request.broker_id}", where=where, hint=hint)
             await trio.sleep(RETRY_MS / 1000)
 
     def _tell_refusal(self, code: ErrorCode) -> None:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import attrs
+import pytest
 import trio
 
 from odradek.client import NewTopic
+from odradek.kernel.broker import Broker
+from odradek.kernel.config.broker import Setting
 from odradek.lab.simulator.cluster import Cluster
+from odradek.lab.simulator.machine import SimulatedHost
+from odradek.lab.simulator.runs import leaves_of
 from odradek.lab.simulator.world import MILLISECOND
 from odradek.testing.faults import PowerLoss
 
@@ -190,3 +196,23 @@ def test_the_only_replica_of_a_partition_leads_it_again_however_its_broker_ended
         return seen
 
     assert in_cluster(main) == [{-1, 1, 2}, {1, 2, 3}, {-1, 1, 2}, {1, 2, 3}]
+
+
+def test_a_second_process_with_the_id_of_one_that_lives_ends_and_says_why() -> None:
+    async def main(cluster: Cluster) -> tuple[str, bool]:
+        second = cluster.brokers[2].broker
+        assert second is not None
+        host = SimulatedHost(cluster.world, cluster.network, "broker-4")
+        config = second.options.config
+        listeners = Setting("PLAINTEXT://broker-4:9092", "test")
+        static = {**config.static, "listeners": listeners}
+        twin = attrs.evolve(second.options, config=attrs.evolve(config, static=static))
+        broker = Broker(twin, machine=host.start_process().machine)
+        with pytest.raises(ExceptionGroup) as refusal:
+            await broker.run()
+        return "; ".join(str(leaf) for leaf in leaves_of(refusal.value)), fenced(cluster)[2]
+
+    told, is_fenced = in_cluster(main)
+
+    assert "another process lives as broker 2" in told
+    assert not is_fenced

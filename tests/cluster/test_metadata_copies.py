@@ -5,6 +5,7 @@ from __future__ import annotations
 from odradek.client import NewTopic
 from odradek.kernel.metadata.image import MetadataImage
 from odradek.lab.simulator.cluster import BrokerHost, Cluster
+from odradek.testing.faults import PowerLoss
 
 from .simulated import admin, image_of, in_cluster, until
 
@@ -55,6 +56,23 @@ def test_a_broker_that_was_away_for_long_begins_with_the_controllers_snapshot() 
     assert behind > 0, "the controller's log still reached back"
     assert images[0] == images[1] == images[2]
     assert listed == sorted(f"topic-{number}" for number in range(28))
+
+
+def test_a_copy_that_lost_its_end_with_the_power_is_caught_up() -> None:
+    async def main(cluster: Cluster) -> list[tuple[object, ...]]:
+        for style in (PowerLoss.LOST, PowerLoss.TORN):
+            await make_topics(cluster, 2, 10 * list(PowerLoss).index(style), 6)
+            cluster.brokers[3].crash(style)
+            cluster.brokers[3].host.power_on()
+            cluster.brokers[3].start()
+            await cluster.brokers[3].wait_serving()
+        await until_alike(cluster)
+        return [facts(image_of(each)) for each in cluster.brokers.values()]
+
+    for settings in ({}, SNAPSHOTS_OFTEN):
+        images = in_cluster(main, settings=settings)
+
+        assert images[0] == images[1] == images[2]
 
 
 def test_a_broker_that_begins_later_takes_a_snapshot_and_deletes_nothing() -> None:
