@@ -201,8 +201,8 @@ class LogParts:
 
     def previous_broker_epoch(self) -> int:
         """Return the broker epoch with which all logs were cleanly closed, -1 when they were not."""
-        engines = self.replicas.engines.values()
-        epochs = {engine.previous_broker_epoch for engine in engines if hasattr(engine, "previous_broker_epoch")}
+        told = [getattr(engine, "previous_broker_epoch", None) for engine in self.replicas.engines.values()]
+        epochs = {epoch for epoch in told if epoch is not None}
         return epochs.pop() if len(epochs) == 1 else -1
 
     def services(self) -> Iterator[tuple[str, Callable[..., Awaitable[None]]]]:

@@ -56,6 +56,11 @@ def image_of(broker: BrokerHost) -> MetadataImage:
     return broker.broker.parts.published.image
 
 
+def fenced_in(cluster: Cluster) -> dict[int, bool]:
+    """Who is fenced, as the first broker knows it."""
+    return {broker_id: broker.is_fenced for broker_id, broker in image_of(cluster.brokers[1]).brokers.items()}
+
+
 async def until(condition: Callable[[], bool]) -> None:
     """Let time pass until something is so."""
     while not condition():  # noqa: ASYNC110 - the world tells nobody what happens in it

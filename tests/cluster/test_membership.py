@@ -15,17 +15,12 @@ from odradek.lab.simulator.runs import leaves_of
 from odradek.lab.simulator.world import MILLISECOND
 from odradek.testing.faults import PowerLoss
 
-from .simulated import admin, image_of, in_cluster, until
-
-
-def fenced(cluster: Cluster) -> dict[int, bool]:
-    """Who is fenced, as the first broker knows it."""
-    return {broker_id: broker.is_fenced for broker_id, broker in image_of(cluster.brokers[1]).brokers.items()}
+from .simulated import admin, fenced_in, image_of, in_cluster, until
 
 
 def test_three_brokers_register_and_are_unfenced() -> None:
     async def main(cluster: Cluster) -> list[dict[int, bool]]:
-        return [fenced(cluster)]
+        return [fenced_in(cluster)]
 
     assert in_cluster(main) == [{1: False, 2: False, 3: False}]
 
@@ -59,13 +54,13 @@ def test_a_broker_that_dies_is_fenced_at_once_and_its_leaders_move() -> None:
         await with_topic(cluster)
         began_ns = cluster.world.now_ns
         cluster.brokers[3].crash()
-        await until(lambda: fenced(cluster)[3])
+        await until(lambda: fenced_in(cluster)[3])
         elapsed_ms = (cluster.world.now_ns - began_ns) // MILLISECOND
-        seen = [fenced(cluster)]
+        seen = [fenced_in(cluster)]
         moved = state_of_t(cluster)
         cluster.brokers[3].start()
         await cluster.brokers[3].wait_serving()
-        return elapsed_ms, moved, [*seen, fenced(cluster)]
+        return elapsed_ms, moved, [*seen, fenced_in(cluster)]
 
     elapsed_ms, moved, seen = in_cluster(main)
 
@@ -79,7 +74,7 @@ def test_a_host_that_loses_its_power_is_fenced_when_its_session_is_over() -> Non
         await with_topic(cluster)
         began_ns = cluster.world.now_ns
         cluster.brokers[3].crash(PowerLoss.LOST)
-        await until(lambda: fenced(cluster)[3])
+        await until(lambda: fenced_in(cluster)[3])
         return (cluster.world.now_ns - began_ns) // MILLISECOND, state_of_t(cluster)
 
     elapsed_ms, moved = in_cluster(main)
@@ -94,12 +89,12 @@ def test_a_broker_that_is_cut_off_is_fenced_and_comes_back_by_itself() -> None:
         first, third = cluster.brokers[1].host.host, cluster.brokers[3].host.host
         cluster.network.cut(first, third)
         cluster.network.cut(third, first)
-        await until(lambda: fenced(cluster)[3])
+        await until(lambda: fenced_in(cluster)[3])
         elapsed_ms = (cluster.world.now_ns - began_ns) // MILLISECOND
         cluster.network.heal(first, third)
         cluster.network.heal(third, first)
-        await until(lambda: not fenced(cluster)[3])
-        return elapsed_ms, fenced(cluster)[3]
+        await until(lambda: not fenced_in(cluster)[3])
+        return elapsed_ms, fenced_in(cluster)[3]
 
     elapsed_ms, is_fenced = in_cluster(main)
 
@@ -147,7 +142,7 @@ def test_brokers_go_on_when_their_controller_was_away() -> None:
             await client.create_topic(NewTopic("u", 1, 3))
         await until(lambda: "u" in image_of(cluster.brokers[2]).topics_by_name)
         await trio.sleep(20)
-        return [fenced(cluster)]
+        return [fenced_in(cluster)]
 
     assert in_cluster(main) == [{1: False, 2: False, 3: False}]
 
@@ -188,7 +183,7 @@ def test_the_only_replica_of_a_partition_leads_it_again_however_its_broker_ended
                 cluster.brokers[3].crash()
             else:
                 await cluster.brokers[3].stop()
-            await until(lambda: fenced(cluster)[3])
+            await until(lambda: fenced_in(cluster)[3])
             seen.append(state_of_t(cluster)[0])
             cluster.brokers[3].start()
             await cluster.brokers[3].wait_serving()
@@ -210,7 +205,7 @@ def test_a_second_process_with_the_id_of_one_that_lives_ends_and_says_why() -> N
         broker = Broker(twin, machine=host.start_process().machine)
         with pytest.raises(ExceptionGroup) as refusal:
             await broker.run()
-        return "; ".join(str(leaf) for leaf in leaves_of(refusal.value)), fenced(cluster)[2]
+        return "; ".join(str(leaf) for leaf in leaves_of(refusal.value)), fenced_in(cluster)[2]
 
     told, is_fenced = in_cluster(main)
 

@@ -1,0 +1,64 @@
+"""Channels from broker to broker: found by the metadata, made when asked for, and again after a death."""
+
+from __future__ import annotations
+
+import pytest
+
+from odradek.kernel.cluster.broker_channels import BrokerChannels
+from odradek.kernel.errors import ErrorCode, KafkaError
+from odradek.kernel.peers.errors import ConnectionFailedError
+from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest
+from odradek.kernel.wire.messages.api_63_broker_heartbeat import BrokerHeartbeatRequest
+from odradek.lab.simulator.cluster import Cluster
+
+from .simulated import fenced_in, in_cluster, until
+
+TIMEOUT_MS = 1000
+
+
+def channels_of(cluster: Cluster, node_id: int) -> BrokerChannels:
+    """The channels of a broker that lives."""
+    broker = cluster.brokers[node_id].broker
+    assert broker is not None
+    channels = broker.parts.metadata.channels
+    assert channels is not None
+    return channels
+
+
+def test_a_broker_asks_another_one_and_again_when_that_is_back() -> None:
+    async def main(cluster: Cluster) -> tuple[list[str], str]:
+        channels = channels_of(cluster, 2)
+        told = []
+        for _ in range(2):
+            answer = await channels.request(3, MetadataRequest(topics=[]), timeout_ms=TIMEOUT_MS, purpose="metadata")
+            told.append(answer.cluster_id)
+        cluster.brokers[3].crash()
+        with pytest.raises(ConnectionFailedError) as refusal:
+            await channels.request(3, MetadataRequest(topics=[]), timeout_ms=TIMEOUT_MS)
+        await until(lambda: fenced_in(cluster)[3])
+        cluster.brokers[3].start()
+        await cluster.brokers[3].wait_serving()
+        answer = await channels.request(3, MetadataRequest(topics=[]), timeout_ms=TIMEOUT_MS)
+        return [*told, answer.cluster_id], str(refusal.value)
+
+    told, refusal = in_cluster(main)
+
+    assert len(set(told)) == 1
+    assert len(told) == 3
+    assert refusal.startswith("no connection for broker 3 within 1000 ms: cannot connect to broker-3:9092")
+
+
+def test_a_broker_that_nobody_knows_is_not_reached_and_one_that_cannot_answer_says_so() -> None:
+    async def main(cluster: Cluster) -> tuple[str, ErrorCode]:
+        channels = channels_of(cluster, 2)
+        with pytest.raises(ConnectionFailedError) as unknown:
+            await channels.request(9, MetadataRequest(topics=[]), timeout_ms=TIMEOUT_MS)
+        heartbeat = BrokerHeartbeatRequest(broker_id=2, broker_epoch=1, current_metadata_offset=0)
+        with pytest.raises(KafkaError) as refused:
+            await channels.request(3, heartbeat, timeout_ms=TIMEOUT_MS)
+        return str(unknown.value), refused.value.code
+
+    unknown, code = in_cluster(main)
+
+    assert unknown.endswith("its address is not known")
+    assert code is ErrorCode.UNSUPPORTED_VERSION
