@@ -251,7 +251,8 @@ class MetadataParts:
         """Open this broker's replicas of every topic there is, and follow the metadata from now on."""
         image = self.published.image
         if not self._options.keeps_strays:
-            self._logs.lifecycle.set_strays_aside(lambda partition: is_known(image, partition))
+            node_id = self._options.config.node_id
+            self._logs.lifecycle.set_strays_aside(lambda partition: is_known(image, partition, node_id))
         self.follower.open_topics()
         # Not before: a change would be followed with the configuration of the start.
         self.calls.opened().add_listener(self.follower.changed)
@@ -274,8 +275,8 @@ class MetadataParts:
             yield from self._serving.services()
 
 
-def is_known(image: MetadataImage, partition: TopicIdPartition) -> bool:
-    """Return whether a log on disk belongs to the metadata log or to a partition of an image."""
+def is_known(image: MetadataImage, partition: TopicIdPartition, node_id: int) -> bool:
+    """Return whether a log on a broker's disk belongs to the metadata log or to a replica that the broker has."""
     if partition.topic == METADATA_TOPIC:
         return True
     topic = image.topics_by_name.get(partition.topic)
@@ -283,4 +284,5 @@ def is_known(image: MetadataImage, partition: TopicIdPartition) -> bool:
         topic is not None
         and partition.topic_id in (topic.topic_id, ZERO_ID)
         and partition.partition < len(topic.partitions)
+        and node_id in topic.partitions[partition.partition].replicas
     )

@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from ..config.start_topics import differences
-from ..errors import ConfigError, error_code
+from ..errors import ConfigError, ErrorCode, error_code
 from ..wire.messages.api_19_create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ async def create_start_topics(options: BrokerOptions, metadata: MetadataParts) -
         )
         response = await metadata.calls.create_topics(CreateTopicsRequest(topics=[wanted], timeout_ms=30_000))
         (result,) = response.topics
-        if result.error_code:
+        if result.error_code not in {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}:  # another broker was faster
             raise ConfigError(result.error_message or error_code(result.error_code).text, where=topic.where)
 
 
