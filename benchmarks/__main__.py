@@ -7,6 +7,7 @@
 | `turns` | what a turn of the broker costs on one thread, without a client beside it: for machines that others use |
 | `start` | process start to the first answer, memory when idle, 5,000 partitions, 10,000 connections |
 | `scale` | what each of 500 and 5,000 partitions costs: create, produce, stop, start clean and after a kill; idle |
+| | `python -m benchmarks.scale --beside` puts it beside Apache Kafka's, where the peers are |
 | `stalls` | how long another client waits while a request for thousands of partitions is answered |
 | `simulation` | what a simulated broker costs: an idle hour, requests a second |
 | `wide_fetch` | a consumer of a thousand partitions, one of which gets a record |

@@ -87,6 +87,12 @@ class Wire:
 
     def receive(self) -> Any:
         """Wait for the next answer and return it."""
+        frame, key, version = self.receive_bytes()
+        _, position = decode_response_header(frame, key, version)
+        return decode(APIS[key].response, memoryview(frame), version, position=position)
+
+    def receive_bytes(self) -> tuple[bytes, int, int]:
+        """Wait for the next answer and return its bytes, with API key and version; a client's decoding is not timed."""
         while (size := self._frame_size()) is None:
             data = self.socket.recv(1 << 18)
             if not data:
@@ -94,9 +100,7 @@ class Wire:
             self._buffer += data
         frame = bytes(self._buffer[4 : 4 + size])
         del self._buffer[: 4 + size]
-        key, version = self._asked.pop(0)
-        _, position = decode_response_header(frame, key, version)
-        return decode(APIS[key].response, memoryview(frame), version, position=position)
+        return frame, *self._asked.pop(0)
 
     def _frame_size(self) -> int | None:
         if len(self._buffer) < 4:

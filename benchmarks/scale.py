@@ -1,6 +1,6 @@
 """What width costs one broker: many partitions, many idle connections.
 
-    python -m benchmarks.scale [--partitions 500 5000] [--connections 10000] [--idle-seconds 10]
+    python -m benchmarks.scale [--partitions 500 5000] [--connections 10000] [--idle-seconds 10] [--beside]
 
 The broker is `odradek serve` in a process of its own. Times are CPU seconds of that process where nothing else is said,
 since others may share the cores; memory is PSS. What a partition costs should not depend on how many there are.
@@ -38,6 +38,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.broker import batch_of, cpu_seconds
+from benchmarks.width import measure_beside
 from odradek.kernel.wire.codec import decode
 from odradek.kernel.wire.headers import decode_response_header, encode_request
 from odradek.kernel.wire.messages.api_00_produce import (
@@ -301,8 +302,12 @@ def main() -> int:
     parser.add_argument("--partitions", type=int, nargs="*", default=[500, 5000])
     parser.add_argument("--connections", type=int, default=10_000, help="0 for none")
     parser.add_argument("--idle-seconds", type=float, default=10.0)
+    parser.add_argument("--beside", action="store_true", help="beside Apache Kafka, where the peers are: see `width`")
     options = parser.parse_args()
     print(f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC, load {os.getloadavg()[0]:.1f}")
+    if options.beside:
+        measure_beside(options.partitions, options.idle_seconds)
+        return 0
     for count in options.partitions:
         measure_partitions(Shape(max(1, count // 50), min(count, 50)), options.idle_seconds)
     if options.partitions:
