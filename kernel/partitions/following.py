@@ -112,6 +112,8 @@ def _append(replica: Replica, batch: Batch) -> None:
 def note_leader(replica: Replica, high_watermark: int, log_start_offset: int) -> None:
     """Take note of what the leader says is committed, and where its log starts; both count as far as this log goes.
 
+    Whoever follows tells `Replicas.changed` of it, after this and after a truncation: upkeep looks at no other replica.
+
     Raises:
         KafkaError: The log failed.
     """
