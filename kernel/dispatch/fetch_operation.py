@@ -107,7 +107,8 @@ class FetchResult:
 def note_positions(replicas: Replicas, targets: Iterable[FetchTarget], limits: FetchLimits) -> None:
     """Take note of what a follower has, once for each of its requests: that may commit records others wait for.
 
-    Targets that cannot be read are passed over here: reading them tells the follower why.
+    Targets that cannot be read are passed over here: reading them tells the follower why. So are those whose reader is
+    to truncate first: what it has beyond this log's end, or from another leader, is not what it says it has.
     """
     if limits.is_stale:
         return
@@ -117,7 +118,7 @@ def note_positions(replicas: Replicas, targets: Iterable[FetchTarget], limits: F
             replica.check_leader(max(target.current_leader_epoch, NO_EPOCH))
         except KafkaError:
             continue
-        if replica.is_follower(limits.replica_id):
+        if replica.is_follower(limits.replica_id) and _has_all_below(replica, target):
             high_watermark = replica.high_watermark
             note_follower(
                 replica,
@@ -291,6 +292,18 @@ def find_replica(replicas: Replicas, target: FetchTarget, version: int) -> Repli
 def find_watched(replicas: Replicas, targets: Iterable[FetchTarget], version: int) -> list[Replica]:
     """Return the replicas whose progress could complete a fetch of these targets, which were just read; each once."""
     return [target.replica or find_replica(replicas, target, version) for target in targets]
+
+
+def _has_all_below(replica: Replica, target: FetchTarget) -> bool:
+    """Return whether a follower's log, by what it says of it, is this one as far as it goes."""
+    log = replica.log
+    if not log.log_start_offset <= target.fetch_offset <= log.log_end_offset:
+        return False
+    epoch = target.last_fetched_epoch
+    if epoch < 0:
+        return True
+    end = log.end_offset_for_epoch(epoch)
+    return end.leader_epoch == epoch and end.end_offset >= target.fetch_offset
 
 
 def _diverges(replica: Replica, target: FetchTarget, answer: PartitionData) -> bool:

@@ -48,7 +48,14 @@ class Wish:
     def key(self) -> tuple[object, ...]:
         """What the broker remembers."""
         part = self.partition
-        return self.topic_id, part.fetch_offset, part.current_leader_epoch, part.partition_max_bytes
+        return (
+            self.topic_id,
+            part.fetch_offset,
+            part.current_leader_epoch,
+            part.partition_max_bytes,
+            part.last_fetched_epoch,
+            part.log_start_offset,
+        )
 
 
 @attrs.define
@@ -77,7 +84,7 @@ class FetchSessionHandler:
         named = {
             partition: wish
             for partition, wish in wanted.items()
-            if partition not in known or known[partition].key != wish.key
+            if (before := known.get(partition)) is not wish and (before is None or before.key != wish.key)
         }
         forgotten: dict[tuple[str, uuid.UUID], ForgottenTopic] = {}
         for partition, wish in known.items():

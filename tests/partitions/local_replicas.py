@@ -8,7 +8,7 @@ import attrs
 
 from odradek.kernel.config.broker import BrokerConfig
 from odradek.kernel.config.registry import Registry
-from odradek.kernel.contracts.election import IsrChange
+from odradek.kernel.contracts.election import IsrChange, KnownBroker
 from odradek.kernel.contracts.storage import StorageEngine
 from odradek.kernel.contracts.tiering import Tier
 from odradek.kernel.machine.clock import Clock
@@ -57,12 +57,14 @@ def make_replicas(
     config: Callable[[], BrokerConfig] = lambda: BrokerConfig(Registry.of()),
     producer_id_expiration_ms: int = 86_400_000,
     tier: Tier | None = None,
+    broker_id: int = 1,
+    broker: Callable[[int], KnownBroker | None] = KNOWN_BROKERS.get,
     ask_isr: Callable[[Replica, IsrChange], None] = nothing,
 ) -> LocalReplicas:
     """Make them; `lifecycle.start` and `lifecycle.open_topic` are to follow."""
     replicas = Replicas(engines, on_progress=on_progress)
     opener = ReplicaOpener(
-        broker_id=1,
+        broker_id=broker_id,
         engines=engines,
         elections={"isr": IsrElectionFactory()},
         config=config,
@@ -72,7 +74,7 @@ def make_replicas(
         random=random.Random(0),
         producer_id_expiration_ms=producer_id_expiration_ms,
         known_directory=lambda _topic_id, _index: ZERO_ID,
-        broker=KNOWN_BROKERS.get,
+        broker=broker,
         ask_isr=ask_isr,
     )
     return LocalReplicas(

@@ -1,0 +1,9 @@
+"""Replication: what a broker does so that its followers have what their leaders have, and leaders know who is in sync.
+
+    metadata: who leads ──> fetchers ──> one fetcher a leader and number ──> Fetch ──> the leader
+                                              │  fetched: append, truncate, begin anew
+                                              v
+                                           replicas ──> elections ──> isr_reports ──> AlterPartition ──> the controller
+
+It stands above the partitions and below whoever answers requests; a single broker has none of its tasks.
+"""

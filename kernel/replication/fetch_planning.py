@@ -1,0 +1,129 @@
+"""Pure core: which partitions a fetcher asks its leader for next, and from where."""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+import attrs
+
+from ..peers.fetch_session_handler import Wish
+from ..wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Mapping, Sequence
+
+    from ..partitions.replica import Replica
+    from ..types import TopicPartition
+    from ..wire.messages.api_01_fetch import ForgottenTopic
+    from .settings import FetcherSettings
+
+
+def fetcher_number(partition: TopicPartition, fetchers_count: int) -> int:
+    """Return which of a leader's fetchers has a partition: those of one topic are spread over all."""
+    return (zlib.crc32(partition.topic.encode()) + partition.partition) % fetchers_count
+
+
+@attrs.define(eq=False)
+class Followed:
+    """A partition that a fetcher follows.
+
+    Attributes:
+        replica: This broker's.
+        failures_count: How often in a row it could not be fetched.
+        due_ms: Before that time it is not asked for.
+    """
+
+    replica: Replica
+    failures_count: int = 0
+    due_ms: int = 0
+    _wish: Wish | None = attrs.field(default=None, init=False)
+
+    def wish(self, bytes_max: int) -> Wish:
+        """Return what is to be asked for it now; the same object as long as nothing has changed."""
+        replica = self.replica
+        log = replica.log
+        offset, leader_epoch = log.log_end_offset, replica.leader_epoch
+        known = self._wish
+        if (
+            known is None
+            or known.partition.fetch_offset != offset
+            or known.partition.current_leader_epoch != leader_epoch
+            or known.partition.last_fetched_epoch != log.latest_epoch
+            or known.partition.log_start_offset != log.log_start_offset
+        ):
+            known = self._wish = Wish(
+                replica.partition.topic_id,
+                FetchPartition(
+                    partition=replica.partition.partition,
+                    current_leader_epoch=leader_epoch,
+                    fetch_offset=offset,
+                    last_fetched_epoch=log.latest_epoch,
+                    log_start_offset=log.log_start_offset,
+                    partition_max_bytes=bytes_max,
+                ),
+            )
+        return known
+
+    def is_still(self, asked: Wish) -> bool:
+        """Return whether the replica still stands where it asked from, so that an answer may be taken."""
+        replica = self.replica
+        return (
+            replica.offline_reason is None
+            and not replica.is_leader
+            and replica.leader_epoch == asked.partition.current_leader_epoch
+            and replica.log.log_end_offset == asked.partition.fetch_offset
+        )
+
+
+def wanted_now(
+    followed: Mapping[TopicPartition, Followed], now_ms: int, bytes_max: int
+) -> tuple[dict[TopicPartition, Wish], int | None]:
+    """Return what is to be asked for now, and when the first of the others is due (None when none is)."""
+    wanted: dict[TopicPartition, Wish] = {}
+    next_due_ms: int | None = None
+    for partition, each in followed.items():
+        replica = each.replica
+        if replica.offline_reason is not None or replica.is_leader:
+            continue
+        if each.due_ms > now_ms:
+            next_due_ms = each.due_ms if next_due_ms is None else min(next_due_ms, each.due_ms)
+        else:
+            wanted[partition] = each.wish(bytes_max)
+    return wanted, next_due_ms
+
+
+def fetch_request(
+    settings: FetcherSettings,
+    state: ReplicaState,
+    session: tuple[int, int],
+    named: Mapping[TopicPartition, Wish],
+    forgotten: Sequence[ForgottenTopic],
+) -> FetchRequest:
+    """Return a follower's Fetch.
+
+    Args:
+        settings: How much, how long.
+        state: Who asks.
+        session: Its id and epoch.
+        named: What is new or has moved.
+        forgotten: What is no longer wanted.
+    """
+    session_id, session_epoch = session
+    topics: dict[uuid.UUID, FetchTopic] = {}
+    for partition, wish in named.items():
+        topic = topics.get(wish.topic_id)
+        if topic is None:
+            topic = topics[wish.topic_id] = FetchTopic(topic=partition.topic, topic_id=wish.topic_id, partitions=[])
+        topic.partitions.append(wish.partition)
+    return FetchRequest(
+        replica_state=state,
+        max_wait_ms=settings.wait_ms_max,
+        min_bytes=settings.bytes_min,
+        max_bytes=settings.response_bytes_max,
+        session_id=session_id,
+        session_epoch=session_epoch,
+        topics=list(topics.values()),
+        forgotten_topics_data=list(forgotten),
+    )

@@ -1,0 +1,123 @@
+"""Shell: what becomes of a leader's answer for one partition.
+
+| the leader says | the follower |
+| --- | --- |
+| records | appends them as they are |
+| a diverging epoch | truncates, and asks from there; once more if that was not all |
+| OFFSET_OUT_OF_RANGE | asks where the leader's log begins and ends (`Reset`), and goes there |
+| OFFSET_MOVED_TO_TIERED_STORAGE | waits: what it lacks is the store's |
+| FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER | waits for metadata, its own or the leader's |
+| UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID, anything else | waits |
+
+What has to wait is asked again after a growing pause.
+
+*Source:* AbstractFetcherThread.processFetchRequest of Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..errors import CorruptionError, ErrorCode, KafkaError, error_code
+from ..partitions.following import append_as_follower, begin_anew, diverging_offset, truncate
+from ..records.batch import HEADER_SIZE, read_header
+
+if TYPE_CHECKING:
+    from ..partitions.replica import Replica
+    from ..types import Buffer
+    from ..wire.messages.api_01_fetch import PartitionData
+
+
+class Taken(Enum):
+    """What was made of an answer."""
+
+    APPENDED = "appended"
+    """Records are staged, or there were none."""
+    TRUNCATED = "truncated"
+    OUT_OF_RANGE = "out of range"
+    REFUSED = "refused"
+    """It is to be asked again after a pause."""
+
+
+class Outcome(NamedTuple):
+    """What was made of an answer, and why it was refused; empty where that passes by itself, as new metadata comes."""
+
+    taken: Taken
+    reason: str = ""
+
+
+_APPENDED = Outcome(Taken.APPENDED)
+_PASSES = frozenset(
+    {
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
+"""What a leader says while metadata travels, or its disk fails: it tells its own log of the latter."""
+
+
+def take_answer(replica: Replica, answer: PartitionData, records: Buffer, now_ms: int) -> Outcome:
+    """Do what an answer asks for; records are staged, and to be written by the caller.
+
+    Args:
+        replica: A follower, which stands where it asked from.
+        answer: The leader's.
+        records: Its records.
+        now_ms: The wall clock.
+    """
+    code = error_code(answer.error_code)
+    if code is ErrorCode.OFFSET_OUT_OF_RANGE:
+        return Outcome(Taken.OUT_OF_RANGE)
+    if code is not ErrorCode.NONE:
+        return Outcome(Taken.REFUSED, "" if code in _PASSES else code.name)
+    try:
+        diverging = answer.diverging_epoch
+        if diverging is not None and diverging.end_offset >= 0:
+            offset = diverging_offset(replica.log, diverging.epoch, diverging.end_offset)
+            if truncate(replica, offset, now_ms):
+                return Outcome(Taken.TRUNCATED)
+            return Outcome(Taken.REFUSED, f"its log diverges at {offset}, and there is nothing to give up")
+        if len(records):
+            _append(replica, records, now_ms)
+    except KafkaError as error:  # it leads by now, or its log failed, which was told
+        return Outcome(Taken.REFUSED, "" if error.code is not ErrorCode.UNKNOWN_SERVER_ERROR else str(error))
+    except CorruptionError as error:
+        return Outcome(Taken.REFUSED, str(error))
+    return _APPENDED
+
+
+def _append(replica: Replica, records: Buffer, now_ms: int) -> None:
+    log = replica.log
+    if log.log_start_offset == log.log_end_offset and len(records) >= HEADER_SIZE:
+        base_offset = read_header(records).base_offset
+        if base_offset < log.log_end_offset:  # the leader's log starts inside a batch, which comes whole
+            begin_anew(replica, base_offset, now_ms)
+    append_as_follower(replica, records)
+
+
+def go_to(replica: Replica, start_offset: int, end_offset: int, now_ms: int) -> bool:
+    """Bring a follower that asked outside of its leader's log back into it; return whether it was outside.
+
+    Args:
+        replica: The follower.
+        start_offset: Where the leader's log begins.
+        end_offset: Where it ends.
+        now_ms: The wall clock.
+
+    Raises:
+        KafkaError: This replica leads by now, or its log failed.
+    """
+    mine = replica.log.log_end_offset
+    if end_offset < mine:  # after an unclean election
+        truncate(replica, end_offset, now_ms)
+        return True
+    if start_offset > mine:
+        begin_anew(replica, start_offset, now_ms)
+        return True
+    return False

@@ -1,0 +1,318 @@
+"""Shell: one fetcher: a task that asks one leader for the partitions it follows, over a connection of its own.
+
+::
+
+    plan ──> Fetch (incremental session, long poll) ──> answers ──> staged ──> one write a replica
+      ^                                                                           │
+      └──── watermarks, pauses, where to ask next <───────────────────────────────┘
+
+A partition that comes to be followed while a long poll is on its way is not to wait until that is over: it is given up,
+and the next request goes over the fetcher's other connection, in a session of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import attrs
+import trio
+
+from ..errors import KafkaError, StorageError
+from ..machine.threads import Workers
+from ..machine.turnstile import take_turn
+from ..partitions.following import note_leader
+from ..peers.errors import ClientError
+from ..peers.fetch_session_handler import FetchSessionHandler
+from ..types import TopicPartition
+from ..wire.messages.api_01_fetch import ReplicaState
+from ..wire.messages.api_02_list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ..wire.special_timestamps import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from .fetch_planning import Followed, fetch_request, wanted_now
+from .fetched import Taken, go_to, take_answer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from ..machine.clock import Clock
+    from ..machine.threads import Threads
+    from ..partitions.replica import Replica
+    from ..partitions.replicas import Replicas
+    from ..partitions.staged_writes import StagedWrites
+    from ..peers.backoff import Backoff
+    from ..peers.fetch_session_handler import Wish
+    from ..wire.message import Message
+    from ..wire.messages.api_01_fetch import FetchResponse, PartitionData
+    from .settings import FetcherSettings
+
+log = logging.getLogger(__name__)
+
+BYTES_BETWEEN_TURNS: Final = 256 * 1024
+"""After so many bytes of an answer others get their turn."""
+IDLE_WAIT_MS: Final = 1000
+"""How long is waited where everything that is followed is offline."""
+
+
+class BrokerRequests(Protocol):
+    """Who brings requests to other brokers."""
+
+    async def request(self, node_id: int, message: Message, *, timeout_ms: int, purpose: str = "") -> Any:
+        """Ask a broker and return its answer; requests of one purpose wait for each other.
+
+        Raises:
+            ClientError: It was not reached, or did not answer.
+            KafkaError: UNSUPPORTED_VERSION.
+        """
+        ...
+
+
+@attrs.frozen
+class FetcherParts:
+    """What all fetchers of a broker share.
+
+    Attributes:
+        brokers: Brings requests to leaders.
+        replicas: Told of progress and of failures.
+        writes: The way to the disk.
+        state: Returns who asks: this broker, and its epoch.
+        settings: Returns the settings as they are now.
+        backoff: Pauses after what failed.
+        clock: Both clocks.
+        threads: Flush what a topic wants flushed.
+    """
+
+    brokers: BrokerRequests
+    replicas: Replicas
+    writes: StagedWrites
+    state: Callable[[], ReplicaState]
+    settings: Callable[[], FetcherSettings]
+    backoff: Callable[[], Backoff]
+    clock: Clock
+    threads: Threads
+
+
+class Fetcher:
+    """Life: made, `follow`, then `run` until it follows nothing. Owned by `Fetchers`; all on one task's run."""
+
+    def __init__(self, leader_id: int, number: int, parts: FetcherParts) -> None:
+        """Make one that follows nothing.
+
+        Args:
+            leader_id: Whom it asks.
+            number: Which of the fetchers of this leader it is.
+            parts: What it works with.
+        """
+        self.leader_id = leader_id
+        self.number = number
+        self.followed: dict[TopicPartition, Followed] = {}
+        self._parts = parts
+        self._session = FetchSessionHandler()
+        self._failures_count = 0
+        self._lane = 0
+        self._poll: trio.CancelScope | None = None
+        self._wake = trio.Event()
+        self._worker = Workers(parts.threads, 1)
+
+    def __repr__(self) -> str:
+        return f"<Fetcher {self.number} of leader {self.leader_id}: {len(self.followed)} partitions>"
+
+    def follow(self, replica: Replica) -> None:
+        """Ask for a partition from now on, at once."""
+        self.followed[replica.topic_partition] = Followed(replica)
+        self._wake.set()
+        if self._poll is not None:
+            self._poll.cancel()
+
+    def forget(self, partition: TopicPartition) -> None:
+        """Do not ask for a partition any more; what is under way of it is dropped."""
+        if self.followed.pop(partition, None) is not None:
+            self._wake.set()
+
+    async def run(self) -> None:
+        """Fetch until nothing is followed. If it is cancelled, what was staged is written by the turn's end."""
+        while self.followed:
+            await self._fetch()
+
+    async def _fetch(self) -> None:
+        parts, settings = self._parts, self._parts.settings()
+        self._wake = trio.Event()
+        now_ms = parts.clock.monotonic_ms()
+        wanted, next_due_ms = wanted_now(self.followed, now_ms, settings.partition_bytes_max)
+        if len(wanted) < len(self.followed):
+            self._forget_gone()
+        if not wanted:
+            await self._pause(IDLE_WAIT_MS if next_due_ms is None else next_due_ms - now_ms)
+            return
+        if next_due_ms is not None:  # whoever is due first is not to wait for a long poll
+            settings = attrs.evolve(settings, wait_ms_max=min(settings.wait_ms_max, max(next_due_ms - now_ms, 1)))
+        named, forgotten = self._session.plan(wanted)
+        session = (self._session.session_id, self._session.epoch)
+        response = await self._ask(fetch_request(settings, parts.state(), session, named, forgotten), settings)
+        if response is None:
+            return
+        if not self._session.answered(response):
+            await self._failed("session")
+            return
+        self._failures_count = 0
+        await self._take(response, wanted)
+
+    def _forget_gone(self) -> None:
+        """Forget what was deleted, or opened anew, as another replica."""
+        for partition, followed in list(self.followed.items()):
+            if self._parts.replicas.find(partition.topic, partition.partition) is not followed.replica:
+                self.forget(partition)
+
+    async def _ask(self, request: Message, settings: FetcherSettings) -> Any:
+        """Return the leader's answer; None where it was given up, or failed, after the pause that follows."""
+        failure: Exception | None = None
+        with trio.CancelScope() as scope:
+            self._poll = scope
+            try:
+                return await self._parts.brokers.request(
+                    self.leader_id,
+                    request,
+                    timeout_ms=settings.timeout_ms,
+                    purpose=f"fetcher {self.number}.{self._lane}",
+                )
+            except (ClientError, KafkaError) as error:
+                failure = error
+            finally:
+                self._poll = None
+        self._session.failed()
+        if failure is None:  # given up: what the leader may still answer there is not waited for
+            self._lane ^= 1
+        else:
+            await self._failed(str(failure))
+        return None
+
+    async def _failed(self, reason: str) -> None:
+        self._failures_count += 1
+        if self._failures_count == 1:
+            log.info("fetching from broker %d failed (%s); it is tried again", self.leader_id, reason)
+        await self._pause(self._parts.backoff().pause_ms(self._failures_count))
+
+    async def _pause(self, duration_ms: int) -> None:
+        with trio.move_on_after(max(duration_ms, 1) / 1000):
+            await self._wake.wait()
+
+    # ---------------------------------------------------------------------------------------------------- the answer
+
+    async def _take(self, response: FetchResponse, wanted: Mapping[TopicPartition, Wish]) -> None:
+        """Do what an answer asks for, partition by partition; what it brought is written once for each."""
+        told: list[tuple[Followed, PartitionData]] = []
+        outside: list[Followed] = []
+        size_bytes = 0
+        for followed, answer in self._answered(response, wanted):
+            records = answer.records if answer.records is not None else b""
+            assert isinstance(records, (bytes, bytearray, memoryview)), "what was received is in memory"
+            outcome = take_answer(followed.replica, answer, records, self._parts.clock.now_ms())
+            if outcome.taken is Taken.APPENDED:
+                followed.failures_count = 0
+                told.append((followed, answer))
+                if len(records):
+                    self._parts.writes.stage(followed.replica)
+            elif outcome.taken is Taken.OUT_OF_RANGE:
+                outside.append(followed)
+            elif outcome.taken is Taken.REFUSED:
+                self._hold_back(followed, outcome.reason)
+            size_bytes += len(records)
+            if size_bytes >= BYTES_BETWEEN_TURNS:
+                size_bytes = 0
+                await take_turn()
+        self._parts.writes.write_staged()
+        await self._flush([followed.replica for followed, _ in told])
+        self._note_leader(told)
+        for followed in outside:
+            await self._find_range(followed)
+
+    def _answered(
+        self, response: FetchResponse, wanted: Mapping[TopicPartition, Wish]
+    ) -> Iterator[tuple[Followed, PartitionData]]:
+        """Give the answers that may still be taken: of replicas that stand where they asked from."""
+        replicas = self._parts.replicas
+        for topic in response.responses:
+            known = replicas.topics_by_id.get(topic.topic_id)
+            if known is None:
+                continue
+            for answer in topic.partitions:
+                partition = TopicPartition(known.name, answer.partition_index)
+                followed, asked = self.followed.get(partition), wanted.get(partition)
+                if (
+                    followed is not None
+                    and asked is not None
+                    and asked.topic_id == topic.topic_id
+                    and followed.is_still(asked)
+                ):
+                    yield followed, answer
+
+    def _hold_back(self, followed: Followed, reason: str) -> None:
+        followed.failures_count += 1
+        if reason and followed.failures_count == 1:
+            log.warning("%s is not fetched from broker %d: %s", followed.replica.partition, self.leader_id, reason)
+        pause_ms = self._parts.backoff().pause_ms(followed.failures_count)
+        followed.due_ms = self._parts.clock.monotonic_ms() + pause_ms
+
+    async def _flush(self, replicas: list[Replica]) -> None:
+        """Flush where the topic wants it before records count: to ask for more says that all before is kept."""
+        for replica in replicas:
+            partition_log = replica.log
+            if replica.offline_reason is None and replica.appended_offset < partition_log.log_end_offset:
+                try:
+                    await self._worker.do(partition_log.begin_flush())
+                    if replica.log is partition_log:
+                        replica.note_appended(partition_log.recovery_point)
+                except StorageError as error:
+                    self._parts.replicas.fail(replica, error)
+
+    def _note_leader(self, told: list[tuple[Followed, PartitionData]]) -> None:
+        progressed = []
+        for followed, answer in told:
+            replica = followed.replica
+            if replica.offline_reason is not None or replica.is_leader:
+                continue
+            high_watermark = replica.high_watermark
+            try:
+                note_leader(replica, answer.high_watermark, answer.log_start_offset)
+            except KafkaError:
+                continue  # its log failed, which was told
+            if replica.high_watermark != high_watermark:
+                progressed.append(replica)
+        if progressed:
+            self._parts.replicas.progressed(progressed)
+
+    async def _find_range(self, followed: Followed) -> None:
+        """Ask where the leader's log begins and ends, and go there."""
+        replica = followed.replica
+        leader_epoch = replica.leader_epoch
+        found: list[int] = []
+        for timestamp in (EARLIEST_TIMESTAMP, LATEST_TIMESTAMP):
+            offset = await self._offset_at(replica, timestamp)
+            if offset is None or replica.leader_epoch != leader_epoch:
+                self._hold_back(followed, "")
+                return
+            found.append(offset)
+        start_offset, end_offset = found
+        try:
+            if go_to(replica, start_offset, end_offset, self._parts.clock.now_ms()):
+                log.warning("%s follows from offset %d on", replica.partition, replica.log.log_end_offset)
+            else:
+                self._hold_back(followed, "")
+        except KafkaError as error:
+            self._hold_back(followed, error.code.name)
+
+    async def _offset_at(self, replica: Replica, timestamp: int) -> int | None:
+        part = ListOffsetsPartition(
+            partition_index=replica.partition.partition,
+            current_leader_epoch=replica.leader_epoch,
+            timestamp=timestamp,
+        )
+        request = ListOffsetsRequest(
+            replica_id=self._parts.state().replica_id,
+            topics=[ListOffsetsTopic(name=replica.partition.topic, partitions=[part])],
+        )
+        response = await self._ask(request, self._parts.settings())
+        if response is None:
+            return None
+        (topic,) = response.topics
+        (answer,) = topic.partitions
+        return None if answer.error_code else int(answer.offset)

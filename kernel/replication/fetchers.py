@@ -1,0 +1,76 @@
+"""Shell: the fetchers of a broker: each follower's partition is with one of the fetchers of its leader."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from .fetch_planning import fetcher_number
+from .fetcher import Fetcher
+
+if TYPE_CHECKING:
+    from ..types import TopicIdPartition, TopicPartition
+    from .fetcher import FetcherParts
+
+log = logging.getLogger(__name__)
+
+PAUSE_AFTER_BUG_S: Final = 1.0
+
+
+class Fetchers:
+    """Life: made, `leader_changed` for each replica that has a leader, `run` as a service. Owned by the broker.
+
+    Invariant: a partition is with one fetcher at most.
+    """
+
+    def __init__(self, broker_id: int, parts: FetcherParts) -> None:
+        """Make it; nothing is fetched yet.
+
+        Args:
+            broker_id: This broker.
+            parts: What fetchers work with.
+        """
+        self._broker_id = broker_id
+        self._parts = parts
+        self._fetchers: dict[tuple[int, int], Fetcher] = {}
+        self._by_partition: dict[TopicPartition, Fetcher] = {}
+        self._send, self._receive = trio.open_memory_channel[Fetcher](float("inf"))
+
+    def __repr__(self) -> str:
+        return f"<Fetchers: {len(self._by_partition)} partitions by {len(self._fetchers)} fetchers>"
+
+    def leader_changed(self, partition: TopicIdPartition) -> None:
+        """Follow whoever leads a partition now; nobody, if this broker does, or nobody does."""
+        where = partition.topic_partition
+        fetcher = self._by_partition.pop(where, None)
+        if fetcher is not None:
+            fetcher.forget(where)
+        replica = self._parts.replicas.find(where.topic, where.partition)
+        if replica is None or replica.is_leader or replica.leader_id in (-1, self._broker_id):
+            return
+        number = fetcher_number(where, self._parts.settings().fetchers_count)
+        key = (replica.leader_id, number)
+        fetcher = self._fetchers.get(key)
+        if fetcher is None:
+            fetcher = self._fetchers[key] = Fetcher(*key, self._parts)
+            self._send.send_nowait(fetcher)
+        self._by_partition[where] = fetcher
+        fetcher.follow(replica)
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Have a task for each fetcher that follows something, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            task_status.started()
+            async for fetcher in self._receive:
+                nursery.start_soon(self._serve, fetcher, name=repr(fetcher))
+
+    async def _serve(self, fetcher: Fetcher) -> None:
+        while fetcher.followed:
+            try:
+                await fetcher.run()
+            except Exception:  # a bug of ours: its partitions are behind meanwhile, and everything else goes on
+                log.exception("%r failed", fetcher)
+                await trio.sleep(PAUSE_AFTER_BUG_S)
+        del self._fetchers[fetcher.leader_id, fetcher.number]

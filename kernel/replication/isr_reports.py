@@ -1,0 +1,185 @@
+"""Shell: what elections ask of the in-sync sets is brought before the controller: coalesced, one request in flight.
+
+    election: IsrChange ──> waiting ──> AlterPartition ──> the controller
+        ^                                                      │
+        └───────────── IsrChangeEnded, partition by partition ─┘
+
+A request that was not answered is sent again until it is: if the controller had taken it, it refuses the second one
+(INVALID_UPDATE_VERSION), and the metadata tells. Who no longer leads in the epoch in which it asked is not told.
+
+*Source:* KIP-497; Kafka's AlterPartitionManager.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, NamedTuple
+
+import trio
+
+from ..contracts.election import NO_BROKER_EPOCH, IsrChangeEnded
+from ..errors import ErrorCode, KafkaError, error_code
+from ..peers.errors import ClientError
+from ..wire.messages.api_56_alter_partition import AlterPartitionRequest, BrokerState, PartitionData, TopicData
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Callable, Mapping
+
+    from ..contracts.election import IsrChange
+    from ..metadata.controller_calls import ControllerCalls
+    from ..partitions.replica import Replica
+    from ..partitions.replicas import Replicas
+    from ..peers.backoff import Backoff
+    from ..types import TopicIdPartition
+    from ..wire.messages.api_56_alter_partition import AlterPartitionResponse
+
+log = logging.getLogger(__name__)
+
+
+class Asked(NamedTuple):
+    """What a replica's election asks."""
+
+    replica: Replica
+    change: IsrChange
+    is_shrink: bool
+
+
+class IsrReports:
+    """Life: made, `ask` whenever an election wants it, `run` as a service. Owned by the broker.
+
+    Attributes:
+        shrinks_count: How many changes were accepted that took a replica out.
+        expands_count: How many took one in.
+    """
+
+    def __init__(
+        self,
+        calls: ControllerCalls,
+        replicas: Replicas,
+        *,
+        broker_id: int,
+        broker_epoch: Callable[[], int],
+        backoff: Callable[[], Backoff],
+        timeout_ms: Callable[[], int],
+    ) -> None:
+        """Make it with nothing to ask.
+
+        Args:
+            calls: The way to the controller.
+            replicas: Told of progress and of failures.
+            broker_id: This broker.
+            broker_epoch: Returns that of its registration.
+            backoff: Pauses between attempts.
+            timeout_ms: How long an answer may take.
+        """
+        self.shrinks_count = self.expands_count = 0
+        self._calls = calls
+        self._replicas = replicas
+        self._broker_id = broker_id
+        self._broker_epoch = broker_epoch
+        self._backoff = backoff
+        self._timeout_ms = timeout_ms
+        self._waiting: dict[TopicIdPartition, Asked] = {}
+        self._wake = trio.Event()
+
+    def __repr__(self) -> str:
+        return f"<IsrReports: {len(self._waiting)} waiting>"
+
+    def ask(self, replica: Replica, change: IsrChange) -> None:
+        """Have a change asked soon; a later one of the same partition takes its place."""
+        self._waiting[replica.partition] = Asked(replica, change, len(change.isr) < len(replica.election.isr))
+        self._wake.set()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Ask until cancelled; what was under way then may or may not have been done."""
+        task_status.started()
+        failures_count = 0
+        while True:
+            await self._wake.wait()
+            self._wake = trio.Event()
+            asked, self._waiting = self._waiting, {}
+            if await self._report(asked):
+                failures_count = 0
+                continue
+            failures_count += 1
+            await trio.sleep(self._backoff().pause_ms(failures_count) / 1000)
+
+    async def _report(self, asked: Mapping[TopicIdPartition, Asked]) -> bool:
+        """Ask for some changes at once; return whether all were answered for good."""
+        still = {partition: each for partition, each in asked.items() if _is_wanted(each)}
+        if not still:
+            return True
+        try:
+            response: AlterPartitionResponse = await self._calls.ask(self._request(still), self._timeout_ms())
+        except (ClientError, KafkaError) as error:
+            log.info("the controller was not asked to change in-sync replicas (%s); it is tried again", error)
+            self._ask_again(still)
+            return False
+        code = error_code(response.error_code)
+        if code is not ErrorCode.NONE:
+            log.warning("the controller does not change in-sync replicas: %s; it is tried again", code.name)
+            self._ask_again(still)
+            return False
+        self._tell(still, response)
+        return not self._waiting
+
+    def _ask_again(self, asked: Mapping[TopicIdPartition, Asked]) -> None:
+        self._waiting = {**asked, **self._waiting}
+        self._wake.set()
+
+    def _request(self, asked: Mapping[TopicIdPartition, Asked]) -> AlterPartitionRequest:
+        topics: dict[uuid.UUID, TopicData] = {}
+        for partition, each in asked.items():
+            topic = topics.setdefault(partition.topic_id, TopicData(topic_id=partition.topic_id, partitions=[]))
+            change = each.change
+            epochs = change.broker_epochs or (NO_BROKER_EPOCH,) * len(change.isr)
+            topic.partitions.append(
+                PartitionData(
+                    partition_index=partition.partition,
+                    leader_epoch=change.leader_epoch,
+                    partition_epoch=change.partition_epoch,
+                    new_isr_with_epochs=[
+                        BrokerState(broker_id=broker_id, broker_epoch=epoch)
+                        for broker_id, epoch in zip(change.isr, epochs, strict=True)
+                    ],
+                )
+            )
+        return AlterPartitionRequest(
+            broker_id=self._broker_id, broker_epoch=self._broker_epoch(), topics=list(topics.values())
+        )
+
+    def _tell(self, asked: Mapping[TopicIdPartition, Asked], response: AlterPartitionResponse) -> None:
+        answers = {
+            (topic.topic_id, part.partition_index): part for topic in response.topics for part in topic.partitions
+        }
+        for partition, each in asked.items():
+            part = answers.get((partition.topic_id, partition.partition))
+            if part is None:
+                ended = IsrChangeEnded(each.change, ErrorCode.UNKNOWN_SERVER_ERROR)
+            else:
+                code = error_code(part.error_code)
+                ended = IsrChangeEnded(each.change, code, tuple(part.isr), part.leader_epoch, part.partition_epoch)
+            self._end(each, ended)
+
+    def _end(self, asked: Asked, ended: IsrChangeEnded) -> None:
+        replica = asked.replica
+        if not _is_wanted(asked):
+            return
+        if ended.error is not ErrorCode.NONE:
+            log.info("the in-sync replicas of %s stay: %s", replica.partition, ended.error.name)
+        try:
+            replica.step(ended)
+        except Exception as error:  # a plugin's: its partition pays, nobody else
+            self._replicas.fail(replica, error)
+            return
+        if ended.error is ErrorCode.NONE:
+            self.shrinks_count += asked.is_shrink
+            self.expands_count += not asked.is_shrink
+            log.info("%s has %s in sync", replica.partition, sorted(ended.isr))
+        self._replicas.progressed((replica,))
+
+
+def _is_wanted(asked: Asked) -> bool:
+    replica = asked.replica
+    return replica.is_leader and replica.offline_reason is None and replica.leader_epoch == asked.change.leader_epoch

@@ -1,0 +1,46 @@
+"""Pure core: the settings of a follower's fetching: Kafka's `replica.fetch.*`, `num.replica.fetchers`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+if TYPE_CHECKING:
+    from ..contracts.services import ConfigView
+
+
+@attrs.frozen
+class FetcherSettings:
+    """How followers fetch.
+
+    Attributes:
+        fetchers_count: How many connections go to each leader.
+        partition_bytes_max: How much of one partition an answer brings, but for a first batch.
+        response_bytes_max: How much an answer brings.
+        bytes_min: How much a leader waits for.
+        wait_ms_max: How long it waits.
+        backoff_ms_max: How long a fetcher pauses at most after what failed.
+        timeout_ms: How long an answer may take.
+    """
+
+    fetchers_count: int
+    partition_bytes_max: int
+    response_bytes_max: int
+    bytes_min: int
+    wait_ms_max: int
+    backoff_ms_max: int
+    timeout_ms: int
+
+    @classmethod
+    def of(cls, config: ConfigView) -> FetcherSettings:
+        """Return the settings as a broker's configuration has them."""
+        return cls(
+            fetchers_count=config.get_int("num.replica.fetchers"),
+            partition_bytes_max=config.get_int("replica.fetch.max.bytes"),
+            response_bytes_max=config.get_int("replica.fetch.response.max.bytes"),
+            bytes_min=config.get_int("replica.fetch.min.bytes"),
+            wait_ms_max=config.get_int("replica.fetch.wait.max.ms"),
+            backoff_ms_max=config.get_int("replica.fetch.backoff.ms"),
+            timeout_ms=config.get_int("replica.socket.timeout.ms"),
+        )

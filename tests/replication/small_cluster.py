@@ -1,0 +1,344 @@
+"""Three brokers as far as replication goes: real replicas, handlers, controller; a transport that can be cut.
+
+Time is trio's, which a test makes virtual (`MockClock`). Metadata reaches a node when the test says so, or at once.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from odradek.kernel.contracts.election import PartitionState
+from odradek.kernel.contracts.storage import LogConfig
+from odradek.kernel.dispatch.fetch_session import FetchSessionCache
+from odradek.kernel.dispatch.handlers.api_01_fetch import FetchHandler
+from odradek.kernel.dispatch.handlers.api_02_list_offsets import ListOffsetsHandler
+from odradek.kernel.dispatch.router import Router
+from odradek.kernel.errors import KafkaError
+from odradek.kernel.machine.clock import TrioClock
+from odradek.kernel.machine.system.threads import SystemThreads
+from odradek.kernel.metadata.image import BrokerImage
+from odradek.kernel.network.connection import Connection
+from odradek.kernel.partitions.leading import append_as_leader
+from odradek.kernel.partitions.replica import Replica, TopicSettings
+from odradek.kernel.partitions.topic_plan import TopicPlan
+from odradek.kernel.peers.backoff import Backoff
+from odradek.kernel.peers.errors import ConnectionFailedError
+from odradek.kernel.purgatory.delayed_operation import DelayedOperation
+from odradek.kernel.purgatory.purgatory import Purgatory
+from odradek.kernel.purgatory.timing_wheel import TimingWheel
+from odradek.kernel.records.batch import read_header
+from odradek.kernel.records.builder import BatchBuilder
+from odradek.kernel.records.reader import read_batch
+from odradek.kernel.records.validation import ValidationRules
+from odradek.kernel.replication.fetcher import FetcherParts
+from odradek.kernel.replication.fetchers import Fetchers
+from odradek.kernel.replication.in_sync_checks import InSyncChecks
+from odradek.kernel.replication.isr_reports import IsrReports
+from odradek.kernel.replication.settings import FetcherSettings
+from odradek.kernel.types import TopicIdPartition
+from odradek.kernel.wire.message import Message
+from odradek.kernel.wire.messages.api_01_fetch import ReplicaState
+from odradek.plugins.storage_memory.engine import MemoryEngine
+from odradek.testing.contracts.storage_base import make_context
+from tests.controller.controller_requests import create_topics, topic
+from tests.controller.metadata_helpers import DrivenController, registration
+from tests.dispatch.memory_client import MemoryClient
+from tests.partitions.local_replicas import make_replicas
+
+LAG_MS = 30_000
+POLL_S = 0.001
+VERSIONS = {1: 18, 2: 11}
+SETTINGS = FetcherSettings(
+    fetchers_count=1,
+    partition_bytes_max=1 << 20,
+    response_bytes_max=10 << 20,
+    bytes_min=1,
+    wait_ms_max=500,
+    backoff_ms_max=1000,
+    timeout_ms=30_000,
+)
+
+
+def raise_it(operation: DelayedOperation, error: Exception) -> None:
+    raise AssertionError(operation) from error
+
+
+class Node:
+    """One broker: its replicas, what answers for them, and what follows others."""
+
+    def __init__(self, cluster: Cluster, broker_id: int, directory: Path) -> None:
+        self.cluster = cluster
+        self.broker_id = broker_id
+        self.clock = TrioClock()
+        self.wheel = TimingWheel(now_ms=self.clock.monotonic_ms())
+        self.fetches = Purgatory("Fetch", self.wheel, on_error=raise_it)
+        self.replicas, self.lifecycle, self.writes = make_replicas(
+            self.clock,
+            {"memory": MemoryEngine(make_context(directory))},
+            broker_id=broker_id,
+            on_progress=self._progressed,
+            on_leader_changed=self._leader_changed,
+            broker=self.broker,
+            ask_isr=lambda replica, change: self.reports.ask(replica, change),
+        )
+        self.router = Router(
+            timer=lambda: 0.0, turn_enders=(self.writes.write_staged,), on_connection_closed=self._closed
+        )
+        self.router.add(
+            FetchHandler(
+                replicas=self.replicas,
+                sessions=FetchSessionCache(slots=10, random_source=random.Random(0)),
+                purgatory=self.fetches,
+                clock=self.clock,
+                max_bytes=1 << 24,
+                cold_wait_ms=lambda: 500,
+                broker=self.broker,
+            )
+        )
+        self.router.add(
+            ListOffsetsHandler(replicas=self.replicas, cold_timeout_ms=lambda: 500, threads=SystemThreads())
+        )
+        self.fetchers = Fetchers(
+            broker_id,
+            FetcherParts(
+                brokers=self,
+                replicas=self.replicas,
+                writes=self.writes,
+                state=lambda: ReplicaState(replica_id=broker_id, replica_epoch=self.epoch),
+                settings=lambda: cluster.settings,
+                backoff=self._backoff,
+                clock=self.clock,
+                threads=SystemThreads(),
+            ),
+        )
+        self.reports = IsrReports(
+            self,
+            self.replicas,
+            broker_id=broker_id,
+            broker_epoch=lambda: self.epoch,
+            backoff=self._backoff,
+            timeout_ms=lambda: 1000,
+        )
+        self.checks = InSyncChecks(self.replicas, self.clock, lambda: LAG_MS)
+        self.lifecycle.start()
+
+    @property
+    def epoch(self) -> int:
+        return self.cluster.driven.image.brokers[self.broker_id].broker_epoch
+
+    def broker(self, broker_id: int) -> BrokerImage | None:
+        return self.cluster.driven.image.brokers.get(broker_id)
+
+    @staticmethod
+    def _backoff() -> Backoff:
+        return Backoff(20, 1000, random.Random(1))
+
+    def _progressed(self, replicas: Collection[Replica]) -> None:
+        self.fetches.check(replicas)
+        self.cluster.stir()
+
+    def _closed(self, connection: Connection) -> None:
+        self.fetches.cancel_for(connection)
+
+    def _leader_changed(self, partition: TopicIdPartition, leader_id: int, leader_epoch: int) -> None:
+        self.fetchers.leader_changed(partition)
+
+    async def request(self, node_id: int, message: Message, *, timeout_ms: int, purpose: str = "") -> Any:
+        """See `BrokerRequests.request`: through whole frames and the other's router, unless the two are cut."""
+        other = self.cluster.nodes[node_id]
+        client = MemoryClient(other.router)
+        self.cluster.check_reaches(self.broker_id, node_id)
+        client.send(message, VERSIONS[message.__api_key__])
+        try:
+            while True:
+                client.turn()
+                answers = client.received()
+                if answers:
+                    await trio.sleep(POLL_S)
+                else:
+                    await self.cluster.stirred()
+                self.cluster.check_reaches(self.broker_id, node_id)
+                if answers:
+                    return answers[0]
+        finally:
+            other.router.connection_closed(client.connection)
+
+    async def ask(self, request: Message, timeout_ms: int | None = None) -> Any:
+        """See `ControllerCalls.ask`: the controller's node is number 0."""
+        await trio.sleep(POLL_S)
+        self.cluster.check_reaches(self.broker_id, 0)
+        response = self.cluster.decide(request)
+        await trio.sleep(POLL_S)
+        self.cluster.check_reaches(self.broker_id, 0)
+        return response
+
+    async def run(self) -> None:
+        """Live until cancelled."""
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self.fetchers.run)
+            await nursery.start(self.reports.run)
+            await nursery.start(self.checks.run)
+            while True:
+                await trio.sleep(0.02)
+                for entry in self.wheel.advance(self.clock.monotonic_ms(), 1000):
+                    entry.expire()
+                    self.cluster.stir()
+
+    def replica(self, partition: int = 0) -> Replica:
+        return self.replicas.get("t", partition)
+
+    def produce(self, *values: bytes, acks: int = -1) -> int:
+        """Append a batch, and return the first offset after it; it is acknowledged once the high watermark is there."""
+        replica = self.replica()
+        builder = BatchBuilder()
+        for value in values:
+            builder.append(None, value, timestamp=self.clock.now_ms())
+        batch = builder.build()
+        append_as_leader(replica, memoryview(batch), read_header(batch), acks)
+        self.writes.stage(replica)
+        self.writes.write_staged()
+        return replica.log.log_end_offset
+
+    def values(self, end_offset: int | None = None) -> list[tuple[int, bytes]]:
+        """Return the records of the log below an offset, with their offsets."""
+        found = []
+        log = self.replica().log
+        for batch in log.batches(log.log_start_offset):
+            header = read_header(batch)
+            found += [(record.offset, bytes(record.value or b"")) for record in read_batch(batch, 0, header)]
+        return [each for each in found if end_offset is None or each[0] < end_offset]
+
+
+class Cluster:
+    """Three nodes and a controller, which is at once where everybody asks. Made by `running`."""
+
+    def __init__(self, directory: Path, min_isr: int, log_config: LogConfig) -> None:
+        self.settings = SETTINGS
+        self.driven = DrivenController(brokers=3)
+        self.cuts: set[frozenset[int]] = set()
+        self.deaf: set[int] = set()
+        self.asked: list[Message] = []
+        self.min_isr = min_isr
+        self._log_config = log_config
+        self._stirred = trio.Event()
+        self.nodes = {number: Node(self, number, directory / str(number)) for number in (1, 2, 3)}
+
+    def stir(self) -> None:
+        """Something may have changed that somebody waits for."""
+        self._stirred.set()
+        self._stirred = trio.Event()
+
+    async def stirred(self) -> None:
+        """Wait until something may have changed, or for a moment."""
+        with trio.move_on_after(0.05):
+            await self._stirred.wait()
+
+    def check_reaches(self, one: int, other: int) -> None:
+        if frozenset((one, other)) in self.cuts:
+            raise ConnectionFailedError(f"{one} does not reach {other}")
+
+    def decide(self, request: Message) -> Any:
+        """Have the controller answer, and tell everybody."""
+        self.asked.append(request)
+        try:
+            response = self.driven.apply(self.driven.controller.decide(request))
+        finally:
+            self.publish()
+        return response
+
+    def create(self, *replicas: int) -> None:
+        self.decide(create_topics(topic("t", -1, -1, {0: list(replicas)})))
+
+    def fence(self, broker_id: int) -> None:
+        """Take a broker for dead."""
+        self._change(broker_id, fence=True)
+
+    def unfence(self, broker_id: int) -> None:
+        self._change(broker_id, fence=False)
+
+    def _change(self, broker_id: int, *, fence: bool) -> None:
+        epoch = self.driven.image.brokers[broker_id].broker_epoch
+        self.driven.apply(self.driven.controller.change_broker(broker_id, epoch, fence=fence))
+        self.publish()
+
+    def register_again(self, broker_id: int, seed: int) -> None:
+        """Have a new process of a broker, which is fenced, register."""
+        self.driven.register(registration(broker_id, seed=seed))
+        self.publish()
+
+    @property
+    def plan(self) -> TopicPlan:
+        return TopicPlan(
+            storage="memory",
+            election="isr",
+            stages=(),
+            log_config=self._log_config,
+            settings=TopicSettings(rules=ValidationRules(), min_insync_replicas=self.min_isr),
+            values={},
+        )
+
+    def publish(self) -> None:
+        """Bring the metadata to every node that is not deaf."""
+        topic_image = self.driven.image.topics_by_name.get("t")
+        if topic_image is None:
+            return
+        for number, node in self.nodes.items():
+            self.stir()
+            if number not in self.deaf:
+                node.lifecycle.open_topic("t", topic_image.topic_id, self.plan, dict(enumerate(topic_image.partitions)))
+
+    @property
+    def state(self) -> PartitionState:
+        return self.driven.image.topics_by_name["t"].partitions[0]
+
+    @property
+    def leader(self) -> Node:
+        return self.nodes[self.state.leader]
+
+    def cut(self, one: int, *others: int) -> None:
+        self.cuts |= {frozenset((one, other)) for other in others}
+
+    def heal(self) -> None:
+        """Reach everybody, and tell everybody what is."""
+        self.cuts.clear()
+        self.deaf.clear()
+        self.publish()
+
+    async def wait(self, what: str, condition: Any, seconds: float = 60) -> None:
+        """Let time pass until something holds."""
+        with trio.move_on_after(seconds):
+            while not condition():
+                await self.stirred()
+            return
+        raise AssertionError(f"{what}: not within {seconds} s; {[node.replica() for node in self.nodes.values()]}")
+
+    async def acknowledged(self, offset: int) -> None:
+        """Wait until everything below an offset is committed."""
+        leader = self.leader
+        await self.wait(f"{offset} is committed", lambda: leader.replica().high_watermark >= offset)
+
+
+@asynccontextmanager
+async def running(
+    directory: Path, *replicas: int, min_isr: int = 2, log_config: LogConfig | None = None
+) -> AsyncIterator[Cluster]:
+    """Run a cluster with topic `t`, one partition on these brokers."""
+    cluster = Cluster(directory, min_isr, log_config or LogConfig())
+    async with trio.open_nursery() as nursery:
+        for node in cluster.nodes.values():
+            nursery.start_soon(node.run)
+        await trio.testing.wait_all_tasks_blocked()
+        cluster.create(*(replicas or (1, 2, 3)))
+        try:
+            yield cluster
+        finally:
+            nursery.cancel_scope.cancel()
+
+
+__all__ = ["Cluster", "KafkaError", "Node", "running"]
