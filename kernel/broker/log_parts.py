@@ -150,6 +150,7 @@ class LogParts:
             producer_id_expiration_ms=config.get_int("producer.id.expiration.ms"),
             known_directory=self._known_directory,
             broker=self._published.broker,
+            ask_isr=events.ask_isr,
         )
         return ReplicaLifecycle(self.replicas, opener, on_leader_changed=events.leader_changed)
 

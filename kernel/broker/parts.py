@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ..dispatch.controller.listener import ControllerListener
     from ..machine.machine import Machine
     from ..network.connection import FrameReceiver
+    from ..replication.replication import Replication
     from ..types import TopicIdPartition
     from .options import BrokerOptions
 
@@ -72,12 +73,30 @@ class BrokerParts:
         self.logs = LogParts(options, machine, self.published, self.view, self.events, calls)
         self.view.replicas = self.events.replicas = self.logs.replicas
         self.metadata = MetadataParts(options, machine, self.published, calls, self.logs)
+        self.events.replication = self._make_replication()
         self.requests = RequestParts(options, machine, self.view, waiting, self.events, self.logs, self.metadata)
         self.events.coordinators = self.requests.coordinators
         self.view.producer_ids = self.requests.producer_ids
         self.view.markers, self.view.transactions = self.requests.marker_writer, self.requests.transactions
         self._add_handlers()
         self.listener = self._make_listener()
+
+    def _make_replication(self) -> Replication | None:
+        metadata, published = self.metadata, self.published
+        if metadata.channels is None:
+            return None
+        from ..replication.replication import Replication  # a broker alone does not pay for it
+
+        return Replication(
+            self.options.config.node_id,
+            self.machine,
+            replicas=self.logs.replicas,
+            writes=self.logs.writes,
+            brokers=metadata.channels,
+            calls=metadata.calls,
+            broker_epoch=lambda: metadata.calls.broker_epoch,
+            config=lambda: published.config,
+        )
 
     def _make_listener(self) -> ControllerListener | None:
         if not self.metadata.roles.serves_controller:
@@ -131,6 +150,8 @@ class BrokerParts:
         yield from self.logs.services()
         yield from self.metadata.services()
         yield from self.requests.services()
+        if self.events.replication is not None:
+            yield from self.events.replication.services()
         if self.listener is not None:
             yield "controller's router", self.listener.router.run
         yield "hold-up watch", partial(watch_hold_ups, self.machine.threads)

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+    from ..contracts.election import IsrChange
     from ..coordinator.runtimes import CoordinatorRuntimes
     from ..partitions.replica import Replica
     from ..partitions.replicas import Replicas
     from ..purgatory.purgatory import Purgatory
+    from ..replication.replication import Replication
     from ..types import TopicIdPartition
 
 log = logging.getLogger(__name__)
@@ -23,6 +25,7 @@ class ReplicaEvents:
     Attributes:
         coordinators: Attached with the requests' parts.
         replicas: Attached with the logs' parts.
+        replication: Attached where other brokers hold replicas, too.
         want_turn: Has the network make a turn soon; attached by who runs it.
     """
 
@@ -38,6 +41,7 @@ class ReplicaEvents:
         self._tell_plugins = tell_plugins
         self.coordinators: CoordinatorRuntimes | None = None
         self.replicas: Replicas | None = None
+        self.replication: Replication | None = None
         self.want_turn: Callable[[], None] = lambda: None
 
     def progressed(self, replicas: Collection[Replica]) -> None:
@@ -63,8 +67,15 @@ class ReplicaEvents:
         """Something is staged: the turn that writes it is to come soon."""
         self.want_turn()
 
+    def ask_isr(self, replica: Replica, change: IsrChange) -> None:
+        """An election asks for another in-sync set; a broker alone has nobody to take in."""
+        if self.replication is not None:
+            self.replication.ask_isr(replica, change)
+
     def leader_changed(self, partition: TopicIdPartition, leader_id: int, leader_epoch: int) -> None:
         """A replica's leader or epoch changed."""
         assert self.coordinators is not None, "replicas are opened when all parts are made"
         self.coordinators.leader_changed(partition)
+        if self.replication is not None:
+            self.replication.leader_changed(partition)
         self._tell_plugins(partition, leader_id, leader_epoch)

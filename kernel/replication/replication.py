@@ -1,0 +1,103 @@
+"""Shell: what a broker of a cluster has for its replicas: fetchers, reports of in-sync sets, checks of followers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ..peers.backoff import Backoff
+from ..wire.messages.api_01_fetch import ReplicaState
+from .fetcher import FetcherParts
+from .fetchers import Fetchers
+from .in_sync_checks import InSyncChecks
+from .isr_reports import IsrReports
+from .settings import FetcherSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+
+    from ..contracts.election import IsrChange
+    from ..contracts.services import ConfigView
+    from ..machine.machine import Machine
+    from ..metadata.controller_calls import ControllerCalls
+    from ..partitions.replica import Replica
+    from ..partitions.replicas import Replicas
+    from ..partitions.staged_writes import StagedWrites
+    from ..types import TopicIdPartition
+    from .fetcher import BrokerRequests
+
+FIRST_PAUSE_MS: Final = 20
+"""After a first failure: metadata that is on its way, most often. Later ones grow to `replica.fetch.backoff.ms`."""
+
+
+class Replication:
+    """Life: made, told of leaders and of what elections ask, `services` run while the broker serves.
+
+    Attributes:
+        fetchers: Of the partitions that other brokers lead.
+        reports: What elections ask of in-sync sets.
+    """
+
+    def __init__(
+        self,
+        broker_id: int,
+        machine: Machine,
+        *,
+        replicas: Replicas,
+        writes: StagedWrites,
+        brokers: BrokerRequests,
+        calls: ControllerCalls,
+        broker_epoch: Callable[[], int],
+        config: Callable[[], ConfigView],
+    ) -> None:
+        """Make all of it; nothing is fetched yet.
+
+        Args:
+            broker_id: This broker.
+            machine: Clocks, chance, threads.
+            replicas: Those of this broker.
+            writes: Their way to the disk.
+            brokers: The way to other brokers.
+            calls: The way to the controller.
+            broker_epoch: Returns that of this broker's registration.
+            config: Returns the configuration as it is now.
+        """
+
+        def backoff() -> Backoff:
+            return Backoff(FIRST_PAUSE_MS, config().get_int("replica.fetch.backoff.ms"), machine.random)
+
+        self.fetchers = Fetchers(
+            broker_id,
+            FetcherParts(
+                brokers=brokers,
+                replicas=replicas,
+                writes=writes,
+                state=lambda: ReplicaState(replica_id=broker_id, replica_epoch=broker_epoch()),
+                settings=lambda: FetcherSettings.of(config()),
+                backoff=backoff,
+                clock=machine.clock,
+                threads=machine.threads,
+            ),
+        )
+        self.reports = IsrReports(
+            calls,
+            replicas,
+            broker_id=broker_id,
+            broker_epoch=broker_epoch,
+            backoff=backoff,
+            timeout_ms=lambda: config().get_int("request.timeout.ms"),
+        )
+        self.checks = InSyncChecks(replicas, machine.clock, lambda: config().get_int("replica.lag.time.max.ms"))
+
+    def leader_changed(self, partition: TopicIdPartition) -> None:
+        """A replica's leader or epoch changed."""
+        self.fetchers.leader_changed(partition)
+
+    def ask_isr(self, replica: Replica, change: IsrChange) -> None:
+        """An election asks for another in-sync set."""
+        self.reports.ask(replica, change)
+
+    def services(self) -> Iterator[tuple[str, Callable[..., Awaitable[None]]]]:
+        """Iterate over what runs while the broker serves, with names."""
+        yield "fetchers", self.fetchers.run
+        yield "reports of in-sync replicas", self.reports.run
+        yield "checks of followers", self.checks.run
