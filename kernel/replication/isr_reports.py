@@ -99,13 +99,13 @@ class IsrReports:
             await self._wake.wait()
             self._wake = trio.Event()
             asked, self._waiting = self._waiting, {}
-            if await self._report(asked):
+            if await self._report(asked, is_first=not failures_count):
                 failures_count = 0
                 continue
             failures_count += 1
             await trio.sleep(self._backoff().pause_ms(failures_count) / 1000)
 
-    async def _report(self, asked: Mapping[TopicIdPartition, Asked]) -> bool:
+    async def _report(self, asked: Mapping[TopicIdPartition, Asked], *, is_first: bool) -> bool:
         """Ask for some changes at once; return whether all were answered for good."""
         still = {partition: each for partition, each in asked.items() if _is_wanted(each)}
         if not still:
@@ -113,12 +113,14 @@ class IsrReports:
         try:
             response: AlterPartitionResponse = await self._calls.ask(self._request(still), self._timeout_ms())
         except (ClientError, KafkaError) as error:
-            log.info("the controller was not asked to change in-sync replicas (%s); it is tried again", error)
+            if is_first:
+                log.info("the controller was not asked to change in-sync replicas (%s); it is tried again", error)
             self._ask_again(still)
             return False
         code = error_code(response.error_code)
         if code is not ErrorCode.NONE:
-            log.warning("the controller does not change in-sync replicas: %s; it is tried again", code.name)
+            if is_first:
+                log.warning("the controller does not change in-sync replicas: %s; it is tried again", code.name)
             self._ask_again(still)
             return False
         self._tell(still, response)

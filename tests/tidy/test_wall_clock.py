@@ -34,6 +34,7 @@ READERS = {
     "kernel/partitions/marker_writer.py": STAMPS,
     "kernel/partitions/replica_opener.py": COMPARES,
     "kernel/partitions/upkeep.py": COMPARES,
+    "kernel/replication/fetcher.py": COMPARES,
     "plugins/storage_memory/engine.py": STAMPS,
     "plugins/storage_segment/engine.py": STAMPS,
     "plugins/storage_tiered/passes.py": COMPARES,

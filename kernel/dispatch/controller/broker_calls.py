@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from ...wire.messages.api_56_alter_partition import AlterPartitionResponse
 from ...wire.messages.api_62_broker_registration import BrokerRegistrationResponse
 from ...wire.messages.api_63_broker_heartbeat import BrokerHeartbeatResponse
 from ...wire.messages.api_67_allocate_producer_ids import AllocateProducerIdsResponse
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 REGISTRATION: Final = 62
 HEARTBEAT: Final = 63
 ANSWERS: Final[Mapping[int, type[Any]]] = {
+    56: AlterPartitionResponse,
     REGISTRATION: BrokerRegistrationResponse,
     HEARTBEAT: BrokerHeartbeatResponse,
     67: AllocateProducerIdsResponse,

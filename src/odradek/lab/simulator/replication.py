@@ -1,0 +1,304 @@
+"""Shell: the scenario `replication`: three brokers; what all in-sync replicas have acknowledged outlives one of them.
+
+Producers with `acks=all` and a consumer go on while brokers crash, lose their power, and lose each other, under
+`min.insync.replicas=2`; the broker that is the controller stays. One of them is lost at a time: the next when every
+replica has caught up. Then nothing acknowledged may be lost, doubled or out of order, whatever the disks have lost, and
+two logs agree wherever both hold an offset below both high watermarks.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Final
+
+import attrs
+import trio
+
+from odradek.client import Admin, NewTopic
+from odradek.kernel.peers.errors import ClientError
+from odradek.kernel.types import TopicPartition
+
+from .cluster import Cluster
+from .faults import Crash, arm
+from .oracle import Oracle, PromiseBrokenError, Sent
+from .promises import IN_SYNC
+from .reading import read_logs, text_of
+from .runs import Run, Scenario
+from .seeds import FAULTS, WORKLOAD, between, is_chosen
+from .world import MICROSECOND, MILLISECOND, SECOND, SimulationError
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from odradek.client.delivery import OnDelivery, RecordMetadata
+    from odradek.client.producer import Producer
+    from odradek.testing.faults import PowerLoss
+
+    from .cluster import BrokerHost
+
+TOPIC: Final = "records"
+RECORDS_MIN: Final = 30
+"""How many records each producer sends at least."""
+QUIET_S: Final = 30
+CATCH_UP_S_MAX: Final = 300
+"""So long all replicas may take until they are in sync again."""
+FILLER_BYTES_MAX: Final = 5_000
+DOWN_NS_MAX: Final = 20 * SECOND
+SETTINGS: Final = {
+    "broker.session.timeout.ms": "9000",
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
+    "replica.lag.time.max.ms": "10000",
+}
+
+
+@attrs.frozen
+class Plan:
+    """What was drawn for a run."""
+
+    partitions: int
+    producers: int
+    is_idempotent: bool
+    accidents: int
+    fetchers: int
+    pause_ns_max: int
+
+    @classmethod
+    def drawn(cls, source: Random) -> Plan:
+        """Draw one."""
+        return cls(
+            partitions=1 + source.randrange(3),
+            producers=1 + source.randrange(2),
+            is_idempotent=is_chosen(source, 0.7),
+            accidents=1 + source.randrange(3),
+            fetchers=1 + source.randrange(2),
+            pause_ns_max=source.choice((10 * MILLISECOND, 50 * MILLISECOND, 500 * MILLISECOND)),
+        )
+
+
+class Replication:
+    """One run of the scenario."""
+
+    def __init__(self, run: Run, nursery: trio.Nursery) -> None:
+        self._run = run
+        self._random = run.world.seeds.stream(WORKLOAD)
+        self._faults = run.world.seeds.stream(FAULTS, "brokers")
+        self._plan = plan = Plan.drawn(self._random)
+        run.world.note("plan", *attrs.astuple(plan))
+        self._oracle = Oracle(IN_SYNC, is_idempotent=plan.is_idempotent)
+        self._cluster = Cluster(run.world, nursery)
+        self._cluster.add_brokers(3, {**SETTINGS, "num.replica.fetchers": str(plan.fetchers), **run.settings})
+        self._are_accidents_over = False
+
+    async def run(self) -> None:
+        """Let everything happen, then check."""
+        brokers = self._cluster.brokers.values()
+        for broker in brokers:
+            broker.start()
+        for broker in brokers:
+            await broker.wait_serving()
+        await self._make_topic()
+        async with trio.open_nursery() as readers:
+            readers.start_soon(self._consume)
+            async with trio.open_nursery() as writers:
+                for number in range(1, self._plan.producers + 1):
+                    writers.start_soon(self._produce, f"producer-{number}")
+                writers.start_soon(self._have_accidents)
+            await self._check()
+            readers.cancel_scope.cancel()
+        self._run.count("acknowledged", self._oracle.acknowledged_count)
+        self._run.count("delivered", self._oracle.delivered_count)
+        self._run.require("accidents", "acknowledged", "delivered")
+        for broker in reversed(brokers):
+            await broker.stop()
+
+    async def _make_topic(self) -> None:
+        settings = {"bootstrap.servers": self._cluster.bootstrap, "client.id": "admin"}
+        async with Admin(settings, machine=self._cluster.client_machine("admin")) as admin:
+            await admin.create_topic(NewTopic(TOPIC, self._plan.partitions))
+        await self._wait_in_sync()
+
+    # -- accidents ---------------------------------------------------------------------------------------------------
+
+    async def _have_accidents(self) -> None:
+        for _ in range(self._plan.accidents):
+            await trio.sleep(between(self._faults, MILLISECOND, 5 * SECOND) / SECOND)
+            self._run.count("accidents")
+            if is_chosen(self._faults, 0.6):
+                await self._crash(self._cluster.brokers[self._faults.choice((2, 3))])
+            else:
+                await self._cut()
+            await self._wait_in_sync()
+            self._check_agreement()
+        self._are_accidents_over = True
+
+    async def _crash(self, victim: BrokerHost) -> None:
+        crash = Crash.drawn(self._faults)
+        leads = bool(self._led_by(victim))
+
+        def crashed(style: PowerLoss | None) -> None:
+            self._run.count("process crashes" if style is None else f"power losses, {style.value}")
+            if leads:
+                self._run.count("crashes of a leader")
+
+        await arm(self._cluster.world, victim, crash, crashed).wait()
+        await victim.wait_ended()
+        await trio.sleep(crash.down_ns / SECOND)
+        if crash.style is not None:
+            victim.host.power_on()
+        victim.start()
+        await victim.wait_serving()
+
+    async def _cut(self) -> None:
+        """Cut what one broker sends to another, or both ways."""
+        network, source = self._cluster.network, self._faults
+        names = [f"broker-{number}" for number in (1, 2, 3)]
+        source.shuffle(names)
+        one, other = (network.hosts[name] for name in names[:2])
+        ways = [(one, other), (other, one)] if is_chosen(source, 0.5) else [(one, other)]
+        self._run.count("cuts")
+        for way in ways:
+            network.cut(*way)
+        await trio.sleep(between(source, MILLISECOND, 2 * DOWN_NS_MAX) / SECOND)
+        for way in ways:
+            network.heal(*way)
+
+    # -- replicas ----------------------------------------------------------------------------------------------------
+
+    def _led_by(self, host: BrokerHost) -> list[int]:
+        if host.broker is None:
+            return []
+        replicas = host.broker.parts.logs.replicas
+        return [number for number in range(self._plan.partitions) if _leads(replicas.find(TOPIC, number))]
+
+    def _is_in_sync(self) -> bool:
+        controller = self._cluster.brokers[1].broker
+        assert controller is not None, "the controller's broker stays"
+        topic = controller.parts.published.image.topics_by_name.get(TOPIC)
+        return topic is not None and all(len(state.isr) == len(self._cluster.brokers) for state in topic.partitions)
+
+    async def _wait_in_sync(self) -> None:
+        with trio.move_on_after(CATCH_UP_S_MAX):
+            while not self._is_in_sync():  # noqa: ASYNC110 - the world tells nobody what happens in it
+                await trio.sleep(0.1)
+            return
+        raise SimulationError(f"the replicas are not in sync after {CATCH_UP_S_MAX} s: {self._replicas()}")
+
+    def _replicas(self) -> list[object]:
+        return [
+            host.broker.parts.logs.replicas.find(TOPIC, number) if host.broker is not None else None
+            for number in range(self._plan.partitions)
+            for host in self._cluster.brokers.values()
+        ]
+
+    def _check_agreement(self) -> None:
+        """Compare all logs of each partition as far as each two say that it is committed."""
+        for number in range(self._plan.partitions):
+            held = []
+            for host in self._cluster.brokers.values():
+                assert host.broker is not None, "all brokers live between accidents"
+                replica = host.broker.parts.logs.replicas.get(TOPIC, number)
+                batches = [bytes(batch) for batch in replica.log.batches(replica.log.log_start_offset)]
+                held.append((replica.high_watermark, batches))
+            for (mark, batches), (other_mark, others) in itertools.combinations(held, 2):
+                end = min(mark, other_mark)
+                if _below(batches, end) != _below(others, end):
+                    raise PromiseBrokenError("agreement", f"partition {number} differs below {end}: {self._replicas()}")
+        self._run.count("agreements")
+
+    # -- clients -----------------------------------------------------------------------------------------------------
+
+    async def _produce(self, name: str) -> None:
+        settings: dict[str, object] = {
+            "acks": "all",
+            "enable.idempotence": self._plan.is_idempotent,
+            "delivery.timeout.ms": 120_000,
+            "request.timeout.ms": 5_000,
+            "linger.ms": 0,
+        }
+        source = self._run.world.seeds.stream(WORKLOAD, name)
+        for life in itertools.count(1):
+            try:
+                async with self._cluster.producer(name, settings) as producer:
+                    await self._send(producer, f"{name}.{life}", source)
+            except ClientError as error:
+                self._run.count("producers that gave up")
+                self._run.world.note("gave up", name, type(error).__name__)
+            else:
+                return
+
+    async def _send(self, producer: Producer, name: str, source: Random) -> None:
+        numbers = itertools.count()
+        while not (self._are_accidents_over and next(numbers) >= RECORDS_MIN):
+            for _ in range(1 + between(source, 0, 10)):
+                record = Sent(name, self._run.coverage.get("sent", 0), source.randrange(self._plan.partitions))
+                self._run.count("sent")
+                self._oracle.sent(record)
+                value = record.value + " " + "x" * between(source, 0, FILLER_BYTES_MAX)
+                try:
+                    await producer.enqueue(
+                        TOPIC, value, partition=record.partition, on_delivery=self._on_delivery(record)
+                    )
+                except ClientError:
+                    self._oracle.given_up()
+                    raise
+            await trio.sleep(between(source, MICROSECOND, self._plan.pause_ns_max) / SECOND)
+
+    def _on_delivery(self, record: Sent) -> OnDelivery:
+        run = self._run
+
+        def told(metadata: RecordMetadata | None, error: ClientError | None) -> None:
+            if metadata is None:
+                run.count("given up")
+                self._oracle.given_up()
+                return
+            try:
+                self._oracle.acknowledged(record, metadata.offset, run.world.now_ns)
+            except PromiseBrokenError as broken:  # the producer would only log it
+                run.fail(broken)
+
+        return told
+
+    async def _consume(self) -> None:
+        settings = {"auto.offset.reset": "earliest", "group.id": None, "request.timeout.ms": 5_000}
+        async with self._cluster.consumer("consumer-1", settings) as consumer:
+            consumer.assign([TopicPartition(TOPIC, number) for number in range(self._plan.partitions)])
+            while True:
+                for record in await consumer.poll(timeout_ms=1_000):
+                    now_ns = self._run.world.now_ns
+                    self._oracle.delivered(record.partition, record.offset, text_of(record.value), now_ns)
+
+    # -- the end -----------------------------------------------------------------------------------------------------
+
+    async def _check(self) -> None:
+        """Read everything from the beginning, once what is underway has arrived."""
+        await trio.sleep(QUIET_S)
+        await self._wait_in_sync()
+        self._check_agreement()
+        logs = await read_logs(self._cluster, TOPIC, self._plan.partitions, {})
+        for partition, log in logs.items():
+            for offset, text in log:
+                self._oracle.delivered(partition, offset, text, self._run.world.now_ns)
+            self._oracle.check_log(partition, log)
+
+
+def _leads(replica: object) -> bool:
+    return bool(getattr(replica, "is_leader", False))
+
+
+def _below(batches: list[bytes], end: int) -> list[bytes]:
+    return [batch for batch in batches if int.from_bytes(batch[:8]) < end]
+
+
+async def replication(run: Run) -> None:
+    """Run the scenario."""
+    async with trio.open_nursery() as nursery:
+        await Replication(run, nursery).run()
+
+
+REPLICATION: Final = Scenario(
+    "replication",
+    "three brokers: producers and a consumer, while brokers crash and lose each other",
+    replication,
+    ("process crashes", "power losses, torn", "cuts", "crashes of a leader", "agreements"),
+)
