@@ -11,6 +11,7 @@ from .append import APPEND
 from .compaction import COMPACTION
 from .disks import DISKS
 from .groups import GROUPS
+from .replication import REPLICATION
 from .runs import run_seed
 from .transactions import TRANSACTIONS
 
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
 
     from .runs import Outcome, Scenario
 
-SCENARIOS: dict[str, Scenario] = {each.name: each for each in (APPEND, TRANSACTIONS, GROUPS, COMPACTION, DISKS)}
+SCENARIOS: dict[str, Scenario] = {
+    each.name: each for each in (APPEND, TRANSACTIONS, GROUPS, COMPACTION, DISKS, REPLICATION)
+}
 """All scenarios, by name."""
 
 SEEDS_FOR_COVERAGE = 20

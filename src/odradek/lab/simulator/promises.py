@@ -41,6 +41,9 @@ TABLE: Final = (
 )
 """With `acks=0` no record is acknowledged: nothing is promised of any."""
 
+IN_SYNC: Final = Row(("all",), False, Promise.KEPT, Promise.KEPT)
+"""Of a topic with three replicas and `min.insync.replicas=2`, while at most one broker at a time is lost or behind."""
+
 
 class DiskAccident(Enum):
     """What a disk does that goes on."""
