@@ -103,7 +103,12 @@ def _log_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler]:
         policies = TopicConfig.resolve(published.config, configs).cleanup_policy
         return not policies or "delete" in policies
 
-    yield DeleteRecordsHandler(replicas=replicas, may_lose_records=may_lose_records)
+    yield DeleteRecordsHandler(
+        replicas=replicas,
+        may_lose_records=may_lose_records,
+        purgatory=parts.requests.waiting.produce,
+        clock=parts.machine.clock,
+    )
     yield OffsetForLeaderEpochHandler(replicas=replicas)
     yield AlterReplicaLogDirsHandler(replicas=replicas, moves=parts.logs.log_moves)
     yield DescribeLogDirsHandler(replicas=replicas)

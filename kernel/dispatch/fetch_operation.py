@@ -128,7 +128,9 @@ def note_positions(replicas: Replicas, targets: Iterable[FetchTarget], limits: F
                 target.follower_log_start_offset,
                 limits.now_ms,
             )
-            if replica.high_watermark != high_watermark:
+            log_start_offset = target.follower_log_start_offset
+            if replica.high_watermark != high_watermark or target.noted_log_start_offset != log_start_offset:
+                target.noted_log_start_offset = log_start_offset
                 replicas.progressed((replica,))
 
 

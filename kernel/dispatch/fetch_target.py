@@ -32,6 +32,7 @@ class FetchTarget:
         last_fetched_epoch: Of the last record that the client has, -1 when it does not say.
         max_bytes: At most so many, but for a first batch.
         follower_log_start_offset: A follower's own, -1 for a consumer.
+        noted_log_start_offset: The follower's that was taken note of last.
         told_high_watermark: What the session's last answer said, -1 for nothing yet.
         told_log_start_offset: The same.
         replica: The reader's: where it was found last; to be looked up again once that leads no more.
@@ -46,6 +47,7 @@ class FetchTarget:
     last_fetched_epoch: int
     max_bytes: int
     follower_log_start_offset: int
+    noted_log_start_offset: int = _NOTHING_TOLD
     told_high_watermark: int = _NOTHING_TOLD
     told_log_start_offset: int = _NOTHING_TOLD
     replica: Replica | None = None

@@ -36,7 +36,8 @@ class ProduceOperation(RequestOperation):
 
     acks=1 waits until the batch is written (and flushed, where the topic asks for that), acks=all until the high
     watermark has passed it. With one replica both hold at the end of the turn that brought the request. With acks=0 it
-    ends as with acks=1, without a response.
+    ends as with acks=1, without a response. Where the in-sync replicas have become too few meanwhile, what is committed
+    is told with NOT_ENOUGH_REPLICAS_AFTER_APPEND, as in Kafka.
     """
 
     __slots__ = ("needs_high_watermark", "response", "waiting")
@@ -62,8 +63,11 @@ class ProduceOperation(RequestOperation):
             return ErrorCode.KAFKA_STORAGE_ERROR
         if not replica.is_leader:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        reached = replica.high_watermark if self.needs_high_watermark else replica.appended_offset
-        return 0 if part.required_offset <= reached else -1
+        if not self.needs_high_watermark:
+            return 0 if part.required_offset <= replica.appended_offset else -1
+        if part.required_offset > replica.high_watermark:
+            return -1
+        return 0 if replica.election.can_acknowledge() else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
     def is_ready(self) -> bool:
         """Return whether every partition is acknowledged or has failed."""

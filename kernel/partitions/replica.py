@@ -386,6 +386,11 @@ class Replica:
     # ------------------------------------------------------------------------------------------------------------ read
 
     @property
+    def low_watermark(self) -> int:
+        """The offset below which no live replica has records any more, -1 while that of one is not known."""
+        return self.election.low_watermark(self.log.log_start_offset)
+
+    @property
     def last_stable_offset(self) -> int:
         """The first offset that a read_committed consumer may not see."""
         return self.producers.transactions.last_stable_offset(self.high_watermark)

@@ -10,7 +10,6 @@ import pytest
 import trio
 
 from odradek.kernel.contracts.api_handler import RequestContext
-from odradek.kernel.dispatch.handlers.api_21_delete_records import DeleteRecordsHandler
 from odradek.kernel.dispatch.handlers.api_23_offset_for_leader_epoch import OffsetForLeaderEpochHandler
 from odradek.kernel.dispatch.handlers.api_34_alter_replica_log_dirs import AlterReplicaLogDirsHandler
 from odradek.kernel.dispatch.handlers.api_35_describe_log_dirs import DescribeLogDirsHandler
@@ -25,6 +24,8 @@ from odradek.kernel.wire.messages import api_61_describe_producers as describe_p
 from tests.partitions.hosted import Hosted
 from tests.waiting import until_async
 
+from .deleting import deleting_handler
+
 CONTEXT = cast("RequestContext", None)
 """None of these handlers looks at it."""
 
@@ -33,7 +34,7 @@ CONTEXT = cast("RequestContext", None)
 
 
 def delete(hosted: Hosted, topic: str, *wanted: tuple[int, int]) -> list[tuple[int, int, int]]:
-    handler = DeleteRecordsHandler(replicas=hosted.replicas, may_lose_records=lambda name: name != "compacted")
+    handler = deleting_handler(hosted.replicas, lambda name: name != "compacted")
     parts = [delete_records.DeleteRecordsPartition(partition_index=index, offset=offset) for index, offset in wanted]
     request = delete_records.DeleteRecordsRequest(
         topics=[delete_records.DeleteRecordsTopic(name=topic, partitions=parts)]
@@ -246,7 +247,7 @@ def test_a_topic_that_is_not_here_or_cannot_be_has_no_producers(hosted: Hosted) 
 
 def test_every_handler_can_give_every_part_an_error(hosted: Hosted) -> None:
     code, replicas = ErrorCode.CLUSTER_AUTHORIZATION_FAILED, hosted.replicas
-    deleting = DeleteRecordsHandler(replicas=replicas, may_lose_records=lambda name: True).error_response(
+    deleting = deleting_handler(replicas, lambda name: True).error_response(
         delete_records.DeleteRecordsRequest(
             topics=[
                 delete_records.DeleteRecordsTopic(

@@ -10,7 +10,6 @@ import pytest
 
 from odradek.kernel.contracts.api_handler import RequestContext
 from odradek.kernel.dispatch.handlers.api_02_list_offsets import ListOffsetsHandler
-from odradek.kernel.dispatch.handlers.api_21_delete_records import DeleteRecordsHandler
 from odradek.kernel.dispatch.handlers.api_23_offset_for_leader_epoch import OffsetForLeaderEpochHandler
 from odradek.kernel.errors import ErrorCode, StorageError
 from odradek.kernel.machine.system.threads import SystemThreads
@@ -19,6 +18,8 @@ from odradek.kernel.wire.messages import api_21_delete_records as delete_records
 from odradek.kernel.wire.messages import api_23_offset_for_leader_epoch as leader_epoch
 from odradek.plugins.storage_segment.log import SegmentLog
 from tests.partitions.hosted import Hosted
+
+from .deleting import deleting_handler
 
 CONTEXT = cast("RequestContext", SimpleNamespace(api_version=5))
 
@@ -35,7 +36,7 @@ def delete_both(hosted: Hosted) -> Any:
     request = delete_records.DeleteRecordsRequest(
         topics=[delete_records.DeleteRecordsTopic(name="t", partitions=parts)]
     )
-    handler = DeleteRecordsHandler(replicas=hosted.replicas, may_lose_records=lambda _: True)
+    handler = deleting_handler(hosted.replicas, lambda _: True)
     return handler.handle(request, CONTEXT).topics[0].partitions
 
 

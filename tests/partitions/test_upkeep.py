@@ -14,7 +14,6 @@ import trio.testing
 
 from odradek.kernel.contracts.api_handler import RequestContext
 from odradek.kernel.contracts.storage import NO_LIMIT, LogConfig
-from odradek.kernel.dispatch.handlers.api_21_delete_records import DeleteRecordsHandler
 from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
 from odradek.kernel.machine.system.threads import SystemThreads
 from odradek.kernel.machine.turnstile import SLICE_STEPS, run_at_once
@@ -28,6 +27,7 @@ from odradek.kernel.wire.messages.api_21_delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from tests.dispatch.deleting import deleting_handler
 
 from .hosted import Hosted
 
@@ -168,7 +168,7 @@ def test_deleted_records_leave_the_disk_in_the_background_and_readers_keep_their
     read = replica.log.read(0, 1 << 20)
     assert not isinstance(read.data, bytes | memoryview)
     before = read.data.read()
-    handler = DeleteRecordsHandler(replicas=hosted.replicas, may_lose_records=lambda _topic: True)
+    handler = deleting_handler(hosted.replicas, lambda _topic: True)
     wanted = DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(partition_index=0, offset=4)])
     handler.handle(DeleteRecordsRequest(topics=[wanted]), cast("RequestContext", None))
 

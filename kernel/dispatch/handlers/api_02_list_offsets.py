@@ -64,6 +64,8 @@ if TYPE_CHECKING:
 
 FIRST_WITH_EPOCH: Final = 4
 """From which version on an answer tells the record's leader epoch."""
+FIRST_WITH_NOT_AVAILABLE: Final = 5
+"""From which version on clients know OFFSET_NOT_AVAILABLE."""
 LOOKUP_THREADS: Final = 2
 """How many worker threads wait for disks at once; as many more for remote stores."""
 BRIEF_SEARCHES_MAX: Final = 10
@@ -236,6 +238,7 @@ class ListOffsetsHandler:
         replica.check_leader(part.current_leader_epoch)
         visible_end = replica.appended_offset if isolation is None else replica.visible_end(isolation)
         if timestamp == LATEST_TIMESTAMP:
+            _check_end_is_known(replica, isolation, version)
             return TimestampOffset(-1, visible_end, replica.leader_epoch)
         if timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
             start_offset = replica.log.log_start_offset if timestamp == EARLIEST_TIMESTAMP else earliest_local(replica)
@@ -247,8 +250,10 @@ class ListOffsetsHandler:
         found = found_times.get((topic, part.partition_index, timestamp))
         if isinstance(found, Exception):
             raise found
-        # As far as the client may see.
-        return NOTHING if found is None or found.offset >= visible_end else found
+        if found is not None and found.offset < visible_end:
+            return found
+        _check_end_is_known(replica, isolation, version)
+        return NOTHING
 
     def error_response(
         self, request: ListOffsetsRequest, context: RequestContext, code: ErrorCode, detail: str
@@ -266,6 +271,17 @@ class ListOffsetsHandler:
                 for topic in request.topics
             ]
         )
+
+
+def _check_end_is_known(replica: Replica, isolation: IsolationLevel | None, version: int) -> None:
+    """See that a leader knows what is committed: a new one may know less than clients have seen (KIP-207).
+
+    Raises:
+        KafkaError: It does not yet, and a client asks.
+    """
+    if isolation is not None and replica.high_watermark < replica.epoch_begin:
+        is_new = version >= FIRST_WITH_NOT_AVAILABLE
+        raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE if is_new else ErrorCode.LEADER_NOT_AVAILABLE)
 
 
 def epoch_at(replica: Replica, offset: int) -> int:

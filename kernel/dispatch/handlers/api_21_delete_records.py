@@ -1,32 +1,87 @@
 """Shell: DeleteRecords (key 21): moves the log start of partitions up; -1 stands for the high watermark.
 
-The answer's low watermark is the leader's log start offset. (With followers it will be the smallest of all replicas'.)
+The answer's low watermark is the smallest log start offset of all live replicas. It waits until that is where it was
+asked to be: followers learn of it with their fetches, and tell theirs with the next ones.
 
-*Source:* KIP-107; answers compared with Apache Kafka 4.3.1.
+*Source:* KIP-107; Kafka's DelayedDeleteRecords; answers compared with Apache Kafka 4.3.1.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ...contracts.api_handler import PENDING
 from ...contracts.pieces import ListPieces
 from ...errors import ErrorCode, KafkaError
+from ...purgatory.delayed_operation import Outcome
 from ...types import NO_EPOCH, NO_OFFSET
 from ...wire.messages.api_21_delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from ..request_operation import RequestOperation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ...contracts.api_handler import Answer, RequestContext
+    from ...machine.clock import Clock
     from ...partitions.replica import Replica
     from ...partitions.replicas import Replicas
+    from ...purgatory.purgatory import Purgatory
     from ...wire.messages.api_21_delete_records import DeleteRecordsRequest
 
 TO_HIGH_WATERMARK: Final = -1
+
+
+class WaitingDeletion(NamedTuple):
+    """A partition of which a live replica still has what was deleted."""
+
+    replica: Replica
+    target: int
+    answer: DeleteRecordsPartitionResult
+
+    def error(self) -> ErrorCode | None:
+        """Return NONE when no live replica has it any more, None while one has, else why that will not be known."""
+        replica = self.replica
+        if replica.offline_reason is not None:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if not replica.is_leader:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.NONE if replica.low_watermark >= self.target else None
+
+
+class DeleteRecordsOperation(RequestOperation):
+    """A DeleteRecords that waits until followers have given up what the leader has."""
+
+    __slots__ = ("_response", "_waiting")
+
+    def __init__(
+        self,
+        deadline_ms: int,
+        context: RequestContext,
+        response: DeleteRecordsResponse,
+        waiting: list[WaitingDeletion],
+    ) -> None:
+        super().__init__(deadline_ms, context)
+        self._response = response
+        self._waiting = waiting
+
+    def is_ready(self) -> bool:
+        """Return whether nothing more is to be waited for."""
+        return all(each.error() is not None for each in self._waiting)
+
+    def finish(self, outcome: Outcome) -> None:
+        """Answer; REQUEST_TIMED_OUT where a follower was too slow."""
+        if outcome is Outcome.CANCELLED:
+            return
+        for each in self._waiting:
+            error = each.error()
+            code = ErrorCode.REQUEST_TIMED_OUT if error is None else error
+            each.answer.error_code = code
+            each.answer.low_watermark = each.replica.low_watermark if code is ErrorCode.NONE else NO_OFFSET
+        self.context.reply(self._response)
 
 
 class DeleteRecordsHandler:
@@ -35,40 +90,64 @@ class DeleteRecordsHandler:
     api_key = 21
     pieces = ListPieces("topics.partitions", answers=["topics.partitions"])
 
-    def __init__(self, *, replicas: Replicas, may_lose_records: Callable[[str], bool]) -> None:
+    def __init__(
+        self,
+        *,
+        replicas: Replicas,
+        may_lose_records: Callable[[str], bool],
+        purgatory: Purgatory,
+        clock: Clock,
+    ) -> None:
         """Make the handler.
 
         Args:
             replicas: Whose records are deleted.
+            purgatory: Where requests wait for followers.
+            clock: The monotonic one.
             may_lose_records: Whether a topic's `cleanup.policy` contains `delete`, or nothing: a topic that keeps
                 everything is trimmed by hand.
         """
         self._replicas = replicas
         self._may_lose_records = may_lose_records
+        self._purgatory = purgatory
+        self._clock = clock
 
     def handle(self, request: DeleteRecordsRequest, context: RequestContext) -> Answer:
         """Delete what is asked for; of a partition named twice the last counts. A topic without any is left out."""
         topics = []
+        waiting: list[WaitingDeletion] = []
         for topic in request.topics:
             offsets = {part.partition_index: part.offset for part in topic.partitions}
             if offsets:
-                answers = [self._answer(topic.name, index, offset) for index, offset in offsets.items()]
+                answers = [self._answer(topic.name, index, offset, waiting) for index, offset in offsets.items()]
                 topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=answers))
-        return DeleteRecordsResponse(topics=topics)
+        response = DeleteRecordsResponse(topics=topics)
+        if not waiting:
+            return response
+        deadline_ms = self._clock.monotonic_ms() + max(request.timeout_ms, 0)
+        operation = DeleteRecordsOperation(deadline_ms, context, response, waiting)
+        self._purgatory.watch(operation, list(dict.fromkeys(each.replica for each in waiting)))
+        return PENDING
 
-    def _answer(self, topic: str, index: int, offset: int) -> DeleteRecordsPartitionResult:
-        code, low_watermark = ErrorCode.NONE, NO_OFFSET
+    def _answer(
+        self, topic: str, index: int, offset: int, waiting: list[WaitingDeletion]
+    ) -> DeleteRecordsPartitionResult:
+        answer = DeleteRecordsPartitionResult(partition_index=index, low_watermark=NO_OFFSET)
         try:
-            low_watermark = self._delete(topic, index, offset)
+            replica, target = self._delete(topic, index, offset)
+            answer.low_watermark = replica.low_watermark
         except KafkaError as error:
-            code = error.code
+            answer.error_code = error.code
         except Exception as error:  # whatever a storage raises is its partition's matter alone
             self._replicas.note_failure(topic, index, error)
-            code = ErrorCode.KAFKA_STORAGE_ERROR
-        return DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark, error_code=code)
+            answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        else:
+            if answer.low_watermark < target:
+                waiting.append(WaitingDeletion(replica, target, answer))
+        return answer
 
-    def _delete(self, topic: str, index: int, offset: int) -> int:
-        """Delete the records of one partition below `offset` and return its log start offset."""
+    def _delete(self, topic: str, index: int, offset: int) -> tuple[Replica, int]:
+        """Delete the records of one partition below `offset`; return its replica and that offset."""
         replica = self._replicas.get(topic, index)
         if topic in self._replicas.internal_topics:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
@@ -81,7 +160,7 @@ class DeleteRecordsHandler:
         if target > replica.log.log_start_offset:
             _advance_log_start(replica, target)
             self._replicas.changed.note((replica,))
-        return replica.log.log_start_offset
+        return replica, target
 
     def error_response(
         self, request: DeleteRecordsRequest, context: RequestContext, code: ErrorCode, detail: str
