@@ -211,6 +211,8 @@ class Fetcher:
                 told.append((followed, answer))
                 if len(records):
                     self._parts.writes.stage(followed.replica)
+            elif outcome.taken is Taken.TRUNCATED:
+                self._parts.replicas.changed.note((followed.replica,))
             elif outcome.taken is Taken.OUT_OF_RANGE:
                 outside.append(followed)
             elif outcome.taken is Taken.REFUSED:
@@ -270,14 +272,15 @@ class Fetcher:
             replica = followed.replica
             if replica.offline_reason is not None or replica.is_leader:
                 continue
-            high_watermark = replica.high_watermark
+            before = (replica.high_watermark, replica.log.log_start_offset)
             try:
                 note_leader(replica, answer.high_watermark, answer.log_start_offset)
             except KafkaError:
                 continue  # its log failed, which was told
-            if replica.high_watermark != high_watermark:
+            if before != (replica.high_watermark, replica.log.log_start_offset):
                 progressed.append(replica)
         if progressed:
+            self._parts.replicas.changed.note(progressed)
             self._parts.replicas.progressed(progressed)
 
     async def _find_range(self, followed: Followed) -> None:
@@ -294,6 +297,7 @@ class Fetcher:
         start_offset, end_offset = found
         try:
             if go_to(replica, start_offset, end_offset, self._parts.clock.now_ms()):
+                self._parts.replicas.changed.note((replica,))
                 log.warning("%s follows from offset %d on", replica.partition, replica.log.log_end_offset)
             else:
                 self._hold_back(followed, "")
