@@ -84,6 +84,7 @@ class Part(Enum):
     CLEANUP = ("cleanup", True, "")
     SECURITY = ("security", False, "belongs to SASL, ACLs and delegation tokens, which are not built yet")
     MEMBERSHIP = ("membership", True, "")
+    REPLICATION = ("replication", True, "")
     CLUSTER = ("cluster", False, "belongs to a cluster of several brokers, which is not built yet")
     TIERED = ("tiered storage", True, "")
     TIERED_CLASSES = (

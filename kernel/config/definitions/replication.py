@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 _ROWS: Final[tuple[Row, ...]] = (
     ("controller.socket.timeout.ms", INT, 30000, None, MEDIUM, READ_ONLY, Part.CLUSTER),
     ("default.replication.factor", INT, 1, None, MEDIUM, READ_ONLY, Part.TOPICS),
-    ("replica.lag.time.max.ms", LONG, 30000, None, HIGH, READ_ONLY, Part.CLUSTER),
-    ("replica.socket.timeout.ms", INT, 30000, None, HIGH, READ_ONLY, Part.CLUSTER),
+    ("replica.lag.time.max.ms", LONG, 30000, None, HIGH, READ_ONLY, Part.REPLICATION),
+    ("replica.socket.timeout.ms", INT, 30000, None, HIGH, READ_ONLY, Part.REPLICATION),
     ("replica.socket.receive.buffer.bytes", INT, 65536, None, HIGH, READ_ONLY, Part.CLUSTER),
-    ("replica.fetch.max.bytes", INT, 1_048_576, NOT_NEGATIVE, MEDIUM, READ_ONLY, Part.CLUSTER),
-    ("replica.fetch.wait.max.ms", INT, 500, None, HIGH, READ_ONLY, Part.CLUSTER),
-    ("replica.fetch.backoff.ms", INT, 1000, NOT_NEGATIVE, MEDIUM, READ_ONLY, Part.CLUSTER),
-    ("replica.fetch.min.bytes", INT, 1, None, HIGH, READ_ONLY, Part.CLUSTER),
-    ("replica.fetch.response.max.bytes", INT, 10_485_760, NOT_NEGATIVE, MEDIUM, READ_ONLY, Part.CLUSTER),
-    ("num.replica.fetchers", INT, 1, POSITIVE, HIGH, CLUSTER_WIDE, Part.CLUSTER),
+    ("replica.fetch.max.bytes", INT, 1_048_576, NOT_NEGATIVE, MEDIUM, READ_ONLY, Part.REPLICATION),
+    ("replica.fetch.wait.max.ms", INT, 500, None, HIGH, READ_ONLY, Part.REPLICATION),
+    ("replica.fetch.backoff.ms", INT, 1000, NOT_NEGATIVE, MEDIUM, READ_ONLY, Part.REPLICATION),
+    ("replica.fetch.min.bytes", INT, 1, None, HIGH, READ_ONLY, Part.REPLICATION),
+    ("replica.fetch.response.max.bytes", INT, 10_485_760, NOT_NEGATIVE, MEDIUM, READ_ONLY, Part.REPLICATION),
+    ("num.replica.fetchers", INT, 1, POSITIVE, HIGH, CLUSTER_WIDE, Part.REPLICATION),
     ("replica.high.watermark.checkpoint.interval.ms", LONG, 5000, None, HIGH, READ_ONLY, Part.LOG),
     ("fetch.purgatory.purge.interval.requests", INT, 1000, None, MEDIUM, READ_ONLY, Part.PURGATORY),
     ("producer.purgatory.purge.interval.requests", INT, 1000, None, MEDIUM, READ_ONLY, Part.PURGATORY),
@@ -77,7 +77,7 @@ replica.fetch.response.max.bytes
     How many bytes a follower asks for in one fetch.
 
 num.replica.fetchers
-    Threads that a follower fetches with from each leader, in a JVM broker.
+    Over how many connections a broker fetches from each leader.
 
 replica.high.watermark.checkpoint.interval.ms
     How often high watermarks are written to the checkpoint file.
