@@ -72,7 +72,7 @@ class Plan:
             is_idempotent=is_chosen(source, 0.7),
             accidents=1 + source.randrange(3),
             fetchers=1 + source.randrange(2),
-            pause_ns_max=source.choice((10 * MILLISECOND, 50 * MILLISECOND, 500 * MILLISECOND)),
+            pause_ns_max=source.choice((100 * MILLISECOND, 300 * MILLISECOND, SECOND)),
         )
 
 
