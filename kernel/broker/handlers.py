@@ -65,7 +65,7 @@ def kernel_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler
             runtimes=requests.coordinators.by_key_type, image=image, create_topics=requests.topic_maker.create_soon
         )
     yield ApiVersionsHandler(routes=requests.router.routes, image=image, supported_features=supported_ranges(config))
-    yield WriteTxnMarkersHandler(writer=requests.marker_writer)
+    yield WriteTxnMarkersHandler(writer=requests.local_markers)
     yield from _log_handlers(parts)
     yield from security_handlers()
     yield _quorum_handler(parts)

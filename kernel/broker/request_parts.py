@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from ..coordinator.runtimes import CoordinatorRuntimes
 from ..dispatch.fetch_session import FetchSessionCache
@@ -23,10 +24,14 @@ from ..wire.messages.api_19_create_topics import CreatableTopic
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
+    from ..cluster.broker_channels import BrokerChannels
+    from ..cluster.peer_batches import PeerBatches
     from ..config.broker import BrokerConfig
-    from ..contracts.transactions import Transactions
+    from ..contracts.transactions import MarkerWriter, Transactions
     from ..machine.clock import Clock
     from ..machine.machine import Machine
+    from ..metadata.image import MetadataDelta, MetadataImage
+    from ..metadata.published_image import PublishedImage
     from ..network.connection import Connection
     from ..purgatory.delayed_operation import DelayedOperation
     from .log_parts import LogParts
@@ -36,6 +41,9 @@ if TYPE_CHECKING:
     from .replica_events import ReplicaEvents
 
 log = logging.getLogger(__name__)
+
+TRANSACTIONS_KEY_TYPE: Final = 1
+"""FindCoordinator's."""
 
 
 class WaitingRequests:
@@ -72,7 +80,8 @@ class RequestParts:
         sessions: Fetch sessions.
         coordinators: The runtimes of the plugins' coordinators.
         transactions: The transaction coordinator, None when no active plugin has one.
-        marker_writer: Brings the ends of transactions to partitions.
+        local_markers: Writes the ends of transactions to partitions that this broker leads.
+        marker_writer: Brings them to whoever leads.
         producer_ids: Gives out producer ids.
         topic_maker: Makes topics that somebody asked for.
         long_work: Does what is too long for the reactor.
@@ -117,14 +126,18 @@ class RequestParts:
             threads=machine.threads,
         )
         self.transactions: Transactions | None = self.coordinators.transactions()
-        self.marker_writer = LocalMarkerWriter(
+        self.local_markers = LocalMarkerWriter(
             replicas=replicas,
             writes=writes,
             purgatory=waiting.produce,
             clock=clock,
-            timeout_ms=lambda: published.config.get_int("request.timeout.ms"),
+            timeout_ms=partial(_request_timeout_ms, published),
             owner_of=self.coordinators.owner_of,
         )
+        self.marker_writer: MarkerWriter = self.local_markers
+        self._batches: list[PeerBatches[Any]] = []
+        if metadata.channels is not None:
+            self._reach_brokers(config.node_id, metadata.channels)
         self.topic_maker = TopicMaker(metadata.calls.create_topics, self._topic_to_make)
         self.long_work = LongWork(machine.threads)
         self.produce = ProduceHandler(
@@ -146,6 +159,33 @@ class RequestParts:
             on_connection_closed=waiting.connection_closed,
         )
 
+    def _reach_brokers(self, node_id: int, brokers: BrokerChannels) -> None:
+        """Have transactions span the brokers of the cluster; what concerns this one alone stays plain calls."""
+        from ..cluster.coordinator_admissions import ClusterTransactions  # a broker alone does not pay for it
+        from ..cluster.marker_routes import ClusterMarkerWriter
+
+        published = self._published
+        timeout_ms = partial(_request_timeout_ms, published)
+        markers = self.marker_writer = ClusterMarkerWriter(
+            self.local_markers, node_id=node_id, image=lambda: published.image, brokers=brokers, timeout_ms=timeout_ms
+        )
+        self._batches.append(markers.batches)
+        if self.transactions is not None:
+            transactions = self.transactions = ClusterTransactions(
+                self.transactions,
+                topic=self.coordinators.by_key_type[TRANSACTIONS_KEY_TYPE].coordinator.topic,
+                node_id=node_id,
+                image=lambda: published.image,
+                brokers=brokers,
+                timeout_ms=timeout_ms,
+            )
+            self._batches.append(transactions.batches)
+
+    def image_changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Take note of new metadata: who waits for a broker that is fenced waits no longer."""
+        for batches in self._batches:
+            batches.image_changed(delta, image)
+
     def _topic_to_make(self, name: str) -> CreatableTopic:
         """Return how a topic is created that somebody asked for: as its coordinator wants it, else with defaults."""
         internal = self.coordinators.topic_to_create(name, len(self._published.image.live_brokers()))
@@ -157,6 +197,8 @@ class RequestParts:
         yield "router", self.router.run
         yield "long work", self.long_work.run
         yield "topic maker", self.topic_maker.run
+        for batches in self._batches:
+            yield f"requests about {batches.purpose}", batches.run
         if self.coordinators.by_topic:
             yield "coordinator loading", self.coordinators.loader.run
             yield "coordinator computing", self.coordinators.computing.run
@@ -169,6 +211,10 @@ class RequestParts:
     def close(self) -> None:
         """Let the coordinators end."""
         self.coordinators.close()
+
+
+def _request_timeout_ms(published: PublishedImage) -> int:
+    return published.config.get_int("request.timeout.ms")
 
 
 def report_operation_error(operation: DelayedOperation, error: Exception) -> None:

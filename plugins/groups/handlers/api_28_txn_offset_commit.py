@@ -92,7 +92,9 @@ class TxnOffsetCommitHandler(GroupHandler):
             if code is ErrorCode.NONE:
                 self._commit(request, context, topics, reply)
             else:
-                reply.fail(KafkaError(code))
+                # Old clients do not send again after NETWORK_EXCEPTION; after this one all do, without a new look-up.
+                is_lost = code is ErrorCode.NETWORK_EXCEPTION
+                reply.fail(KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if is_lost else code))
 
         admission = Admission(
             transactional_id=request.transactional_id,

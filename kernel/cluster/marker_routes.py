@@ -1,0 +1,173 @@
+"""Shell: brings the ends of transactions to the leaders of partitions, on whatever brokers these are.
+
+    led by this broker                      --> its own writer, by a plain call
+    led by another                          --> WriteTxnMarkers, all that goes to one broker together
+    of a topic that is gone                 --> UNKNOWN_TOPIC_OR_PARTITION: nothing is left to be ended
+    without a leader, or no answer came     --> a code after which the coordinator sends again, to who leads then
+
+Whether a topic is gone the metadata of *this* broker says. It has every topic that a transaction it coordinates can
+have reached: a partition is added by a coordinator that knows it, and whoever becomes coordinator after that one does
+so by a later record of the same metadata log. Another broker that does not know a partition may be behind.
+
+*Source:* KIP-98; Kafka's TransactionMarkerChannelManager, TransactionMarkerRequestCompletionHandler.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from ..contracts.gathering import Gathered
+from ..errors import ErrorCode, error_code
+from ..types import TopicPartition
+from ..wire.messages.api_27_write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+from .coordinator_admissions import by_topic
+from .peer_batches import PeerBatches
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ..contracts.transactions import MarkerWriter, TransactionMarker
+    from ..metadata.image import MetadataImage
+    from ..wire.messages.api_27_write_txn_markers import WriteTxnMarkersResponse
+    from .peer_batches import BrokerRequests
+
+MARKERS_MAX: Final = 500
+"""How many markers one request brings."""
+
+
+@attrs.frozen(eq=False)
+class Sending:
+    """A marker for partitions of one broker, and who is told what became of it there."""
+
+    marker: TransactionMarker
+    note: Callable[[TopicPartition, ErrorCode], None]
+
+
+class WritingMarkers:
+    """The exchange WriteTxnMarkers. Pure."""
+
+    purpose = "markers"
+
+    def take(self, queue: deque[Sending]) -> list[Sending]:
+        """Take markers off the front, until one of the same producer comes again: answers go by producers."""
+        taken: dict[int, Sending] = {}
+        while queue and len(taken) < MARKERS_MAX and queue[0].marker.producer_id not in taken:
+            sending = queue.popleft()
+            taken[sending.marker.producer_id] = sending
+        return list(taken.values())
+
+    def request(self, items: Sequence[Sending]) -> WriteTxnMarkersRequest:
+        """Return the request."""
+        return WriteTxnMarkersRequest(markers=[_writable(item.marker) for item in items])
+
+    def answered(self, items: Sequence[Sending], response: WriteTxnMarkersResponse) -> None:
+        """Tell each partition's code; one that is left out is not known to have its marker."""
+        by_producer = {
+            result.producer_id: {
+                TopicPartition(topic.name, each.partition_index): error_code(each.error_code)
+                for topic in result.topics
+                for each in topic.partitions
+            }
+            for result in response.markers
+        }
+        for item in items:
+            codes = by_producer.get(item.marker.producer_id, {})
+            for partition in item.marker.partitions:
+                item.note(partition, codes.get(partition, ErrorCode.UNKNOWN_SERVER_ERROR))
+
+    def failed(self, items: Sequence[Sending], code: ErrorCode) -> None:
+        """Tell each partition why it is not known to have its marker."""
+        for item in items:
+            for partition in item.marker.partitions:
+                item.note(partition, code)
+
+
+def _writable(marker: TransactionMarker) -> WritableTxnMarker:
+    return WritableTxnMarker(
+        producer_id=marker.producer_id,
+        producer_epoch=marker.producer_epoch,
+        transaction_result=marker.is_commit,
+        topics=[
+            WritableTxnMarkerTopic(name=name, partition_indexes=indexes)
+            for name, indexes in by_topic(marker.partitions).items()
+        ],
+        coordinator_epoch=marker.coordinator_epoch,
+        transaction_version=marker.transaction_version,
+    )
+
+
+class ClusterMarkerWriter:
+    """The `MarkerWriter` of a broker of a cluster. Owned by the reactor's task.
+
+    Attributes:
+        batches: What is brought to other brokers; its `run` is a service.
+    """
+
+    def __init__(
+        self,
+        local: MarkerWriter,
+        *,
+        node_id: int,
+        image: Callable[[], MetadataImage],
+        brokers: BrokerRequests,
+        timeout_ms: Callable[[], int],
+    ) -> None:
+        """Make it.
+
+        Args:
+            local: Writes to partitions that this broker leads.
+            node_id: This broker.
+            image: Returns the newest metadata.
+            brokers: The way to the others.
+            timeout_ms: Returns how long a request may take: `request.timeout.ms`.
+        """
+        self._local = local
+        self._node_id = node_id
+        self._image = image
+        self.batches = PeerBatches(WritingMarkers(), brokers, timeout_ms)
+
+    def write(self, marker: TransactionMarker, done: Callable[[Mapping[TopicPartition, ErrorCode]], None]) -> None:
+        """Have a marker written and committed in each of its partitions; see `contracts.transactions.MarkerWriter`."""
+        gathered: Gathered[TopicPartition, ErrorCode] = Gathered(marker.partitions, done)
+        by_leader: dict[int, list[TopicPartition]] = {}
+        for partition in dict.fromkeys(marker.partitions):
+            leader = self._leader_of(partition)
+            if isinstance(leader, ErrorCode):
+                gathered.note(partition, leader)
+            else:
+                by_leader.setdefault(leader, []).append(partition)
+
+        def note(partition: TopicPartition, code: ErrorCode) -> None:
+            gathered.note(partition, self._judged(partition, code))
+
+        def note_all(codes: Mapping[TopicPartition, ErrorCode]) -> None:
+            for partition, code in codes.items():
+                note(partition, code)
+
+        for leader, partitions in by_leader.items():
+            part = attrs.evolve(marker, partitions=partitions)
+            if leader == self._node_id:
+                self._local.write(part, note_all)
+            else:
+                self.batches.put(leader, Sending(part, note))
+
+    def _leader_of(self, partition: TopicPartition) -> int | ErrorCode:
+        topic = self._image().topics_by_name.get(partition.topic)
+        if topic is None or not 0 <= partition.partition < len(topic.partitions):
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        leader = topic.partitions[partition.partition].leader
+        return leader if leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE
+
+    def _judged(self, partition: TopicPartition, code: ErrorCode) -> ErrorCode:
+        """Return what a leader's code means: one that does not know a partition that exists is behind."""
+        if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            leader = self._leader_of(partition)
+            return leader if isinstance(leader, ErrorCode) else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return code
