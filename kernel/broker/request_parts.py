@@ -181,10 +181,10 @@ class RequestParts:
             )
             self._batches.append(transactions.batches)
 
-    def image_changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
+    def image_changed(self, _delta: MetadataDelta, image: MetadataImage) -> None:
         """Take note of new metadata: who waits for a broker that is fenced waits no longer."""
         for batches in self._batches:
-            batches.image_changed(delta, image)
+            batches.image_changed(image)
 
     def _topic_to_make(self, name: str) -> CreatableTopic:
         """Return how a topic is created that somebody asked for: as its coordinator wants it, else with defaults."""

@@ -17,7 +17,7 @@ from ..peers.errors import ClientError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..metadata.image import MetadataDelta, MetadataImage
+    from ..metadata.image import MetadataImage
     from ..wire.message import Message
 
 log = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ class PeerBatches(Generic[Item]):
             self._send.send_nowait(node_id)
         queue.append(item)
 
-    def image_changed(self, _delta: MetadataDelta, image: MetadataImage) -> None:
+    def image_changed(self, image: MetadataImage) -> None:
         """Wait no longer for brokers that are fenced: others have taken over from them."""
         for node_id in list(self._asking):
             broker = image.brokers.get(node_id)
