@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..cluster.peer_batches import PeerBatches
     from ..config.broker import BrokerConfig
     from ..contracts.transactions import MarkerWriter, Transactions
+    from ..coordinator.growing import InternalTopicGrowth
     from ..machine.clock import Clock
     from ..machine.machine import Machine
     from ..metadata.image import MetadataDelta, MetadataImage
@@ -136,6 +137,7 @@ class RequestParts:
         )
         self.marker_writer: MarkerWriter = self.local_markers
         self._batches: list[PeerBatches[Any]] = []
+        self._growth = self._make_growth(metadata)
         if metadata.channels is not None:
             self._reach_brokers(config.node_id, metadata.channels)
         self.topic_maker = TopicMaker(metadata.calls.create_topics, self._topic_to_make)
@@ -181,10 +183,20 @@ class RequestParts:
             )
             self._batches.append(transactions.batches)
 
+    def _make_growth(self, metadata: MetadataParts) -> InternalTopicGrowth | None:
+        if not (metadata.roles.serves_controller and self.coordinators.by_topic):
+            return None
+        from ..coordinator.growing import InternalTopicGrowth  # a broker alone does not pay for it
+
+        published = self._published
+        return InternalTopicGrowth(metadata.calls, lambda: published.image, self.coordinators.wanted_replicas)
+
     def image_changed(self, _delta: MetadataDelta, image: MetadataImage) -> None:
         """Take note of new metadata: who waits for a broker that is fenced waits no longer."""
         for batches in self._batches:
             batches.image_changed(image)
+        if self._growth is not None:
+            self._growth.image_changed()
 
     def _topic_to_make(self, name: str) -> CreatableTopic:
         """Return how a topic is created that somebody asked for: as its coordinator wants it, else with defaults."""
@@ -202,6 +214,8 @@ class RequestParts:
         if self.coordinators.by_topic:
             yield "coordinator loading", self.coordinators.loader.run
             yield "coordinator computing", self.coordinators.computing.run
+        if self._growth is not None:
+            yield "internal topics' replicas", self._growth.run
 
     def end_waits(self) -> None:
         """Answer requests that wait for other requests: the broker stops, there will be none."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import attrs
+
 from ..wire.messages.api_19_create_topics import CreatableTopic, CreatableTopicConfig
 
 if TYPE_CHECKING:
@@ -14,11 +16,35 @@ LITERAL: Final = "="
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 
 
+@attrs.frozen
+class WantedReplicas:
+    """What an internal topic shall have.
+
+    Attributes:
+        topic: Its name.
+        replicas: How many replicas.
+        min_in_sync: Its `min.insync.replicas`; None where it has none of its own.
+    """
+
+    topic: str
+    replicas: int
+    min_in_sync: int | None = None
+
+
+def wanted_replicas(name: str, keys: TopicKeys, config: BrokerConfig) -> WantedReplicas:
+    """Return what the broker keys say of a topic's replicas, however many brokers there are."""
+    source = keys.configs.get(MIN_INSYNC_REPLICAS)
+    replicas = config.get_int(keys.replication_factor_key)
+    min_in_sync = None if source is None else min(int(_value(source, config)), replicas)
+    return WantedReplicas(name, replicas, min_in_sync)
+
+
 def internal_topic(name: str, keys: TopicKeys, config: BrokerConfig, live_brokers_count: int) -> CreatableTopic:
     """Return the topic that the controller is asked for.
 
     Replicas, and the in-sync replicas that a write needs, are never more than there are live brokers: a single broker
-    serves groups and transactions without a word of configuration, where Kafka would refuse to.
+    serves groups and transactions without a word of configuration, where Kafka would refuse to. Both grow when brokers
+    come (`replica_growth`).
 
     Args:
         name: The topic.

@@ -19,7 +19,7 @@ from ..errors import PluginError
 from ..plugin_system.manager import failed
 from ..plugin_system.offers import check_offer
 from .computing import Computing
-from .internal_topics import internal_topic
+from .internal_topics import internal_topic, wanted_replicas
 from .loader import Loader
 from .runtime import Place, Runtime
 from .runtime_metrics import joint_metrics, runtime_metrics
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ..types import TopicIdPartition
     from ..wire.messages.api_19_create_topics import CreatableTopic
     from .hosted_shard import HostedShard
+    from .internal_topics import WantedReplicas
 
 log = logging.getLogger(__name__)
 
@@ -253,6 +254,13 @@ class CoordinatorRuntimes:
         if runtime is None:
             return None
         return internal_topic(name, runtime.coordinator.topic_settings, self._config(), live_brokers_count)
+
+    def wanted_replicas(self) -> list[WantedReplicas]:
+        """Return how many replicas the topics of coordinators shall have, as soon as there are brokers for them."""
+        config = self._config()
+        return [
+            wanted_replicas(name, runtime.coordinator.topic_settings, config) for name, runtime in self.by_topic.items()
+        ]
 
 
 def _list_of(ask: Callable[[Runtime], Iterable[Any]], runtime: Runtime) -> list[Any]:

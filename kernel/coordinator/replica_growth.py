@@ -1,0 +1,98 @@
+"""Pure core: internal topics get the replicas that a cluster with few brokers could not give them.
+
+A topic is made with as many replicas as there are live brokers. When more have come, each of its partitions grows up
+to the broker key (`offsets.topic.replication.factor`, `transaction.state.log.replication.factor`), and once enough
+replicas are in sync, `min.insync.replicas` rises to its key, too. Nothing shrinks, no leader moves, no replica that is
+there is taken away; a partition that is being reassigned is left alone until that is over.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from ..metadata.image import ResourceType
+from ..wire.messages.api_44_incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from ..wire.messages.api_45_alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from .internal_topics import MIN_INSYNC_REPLICAS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ..metadata.image import MetadataImage, TopicImage
+    from ..wire.message import Message
+    from .internal_topics import WantedReplicas
+
+_SET: Final = 0
+"""The operation of IncrementalAlterConfigs."""
+
+
+def growth(image: MetadataImage, wanted: Iterable[WantedReplicas]) -> list[Message]:
+    """Return what the controller is to be asked for; nothing where all is as it shall be, or under way."""
+    topics = [(each, topic) for each in wanted if (topic := image.topics_by_name.get(each.topic)) is not None]
+    grown = [
+        ReassignableTopic(name=topic.name, partitions=partitions)
+        for each, topic in topics
+        if (partitions := _grown_partitions(image, topic, each.replicas))
+    ]
+    raised = [
+        AlterConfigsResource(
+            resource_type=ResourceType.TOPIC,
+            resource_name=topic.name,
+            configs=[AlterableConfig(name=MIN_INSYNC_REPLICAS, config_operation=_SET, value=str(value))],
+        )
+        for each, topic in topics
+        if (value := _raised_min_in_sync(image, topic, each))
+    ]
+    requests: list[Message] = []
+    if grown:
+        requests.append(AlterPartitionReassignmentsRequest(topics=grown))
+    if raised:
+        requests.append(IncrementalAlterConfigsRequest(resources=raised))
+    return requests
+
+
+def _grown_partitions(image: MetadataImage, topic: TopicImage, replicas_count: int) -> list[ReassignablePartition]:
+    live = image.live_brokers()
+    target = min(replicas_count, len(live))
+    loads = Counter(replica for state in topic.partitions for replica in state.replicas)
+    grown = []
+    for index, state in enumerate(topic.partitions):
+        if state.adding_replicas or state.removing_replicas or len(state.replicas) >= target:
+            continue
+        replicas = list(state.replicas)
+        while len(replicas) < target:
+            chosen = _best(image, [broker for broker in live if broker not in replicas], replicas, loads)
+            if chosen is None:
+                break
+            loads[chosen] += 1
+            replicas.append(chosen)
+        if len(replicas) > len(state.replicas):
+            grown.append(ReassignablePartition(partition_index=index, replicas=replicas))
+    return grown
+
+
+def _best(image: MetadataImage, candidates: Sequence[int], replicas: Iterable[int], loads: Counter[int]) -> int | None:
+    """Return who gets a replica: a rack that has none first, then whoever has fewest of the topic's."""
+    racks = {image.brokers[replica].rack for replica in replicas if replica in image.brokers}
+    return min(
+        candidates, key=lambda broker: (image.brokers[broker].rack in racks, loads[broker], broker), default=None
+    )
+
+
+def _raised_min_in_sync(image: MetadataImage, topic: TopicImage, wanted: WantedReplicas) -> int:
+    """Return the `min.insync.replicas` that a topic can keep now and does not have yet, else 0."""
+    now = image.topic_config(topic.name).get(MIN_INSYNC_REPLICAS)
+    if wanted.min_in_sync is None or now is None or not topic.partitions:
+        return 0
+    # What every partition has, so that none refuses writes because of it.
+    value = min(wanted.min_in_sync, *(len(state.isr) for state in topic.partitions))
+    return value if value > int(now) else 0
