@@ -8,13 +8,22 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.client import BrokerError, ClientError, ClientTimeoutError, RecordMetadata
+from odradek.client.errors import TransactionAbortableError
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.wire.messages.api_22_init_producer_id import InitProducerIdResponse
+from odradek.kernel.wire.messages.api_24_add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopicResult,
+)
+from odradek.kernel.wire.messages.api_26_end_txn import EndTxnResponse
 
 from .scripted_brokers import INIT_PRODUCER_ID, PRODUCE, ScriptedBrokers, with_brokers
 
 if TYPE_CHECKING:
     from odradek.client import Producer
+
+ADD_PARTITIONS_TO_TXN, END_TXN = 24, 26
 
 
 async def _told(producer: Producer, form: str, value: str) -> ClientError | None:
@@ -104,5 +113,30 @@ def test_both_forms_pass_a_fatal_error_to_all_that_waits_for_a_producer_id(form:
         assert isinstance(error, BrokerError)
         assert (error.code, error.retriable) == (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, False)
         assert brokers.requests(PRODUCE) == []
+
+    with_brokers(test)
+
+
+def test_a_transaction_does_not_commit_without_a_record_that_expired_on_the_wire() -> None:
+    async def test(brokers: ScriptedBrokers) -> None:
+        brokers.held.add(1)
+        added = AddPartitionsToTxnPartitionResult(partition_index=0)
+        topic = AddPartitionsToTxnTopicResult(name="t", results_by_partition=[added])
+        brokers.refusals[ADD_PARTITIONS_TO_TXN] = deque(
+            [AddPartitionsToTxnResponse(results_by_topic_v3_and_below=[topic])]
+        )
+        brokers.refusals[END_TXN] = deque([EndTxnResponse()])
+        settings = {"delivery_timeout_ms": 20_000, "request_timeout_ms": 15_000, "transactional_id": "biller"}
+        async with brokers.producer(**settings) as producer:
+            await producer.begin_transaction()
+            await producer.enqueue("t", "x", partition=0)
+            with pytest.raises(TransactionAbortableError):
+                await producer.commit_transaction()
+            assert brokers.requests(END_TXN) == []
+
+            brokers.release()
+            await producer.abort_transaction()
+
+        assert [each.request.committed for each in brokers.requests(END_TXN)] == [False]
 
     with_brokers(test)

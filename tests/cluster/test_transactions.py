@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeAlias
 
+import attrs
 import pytest
 import trio
 
 from odradek.client import NewTopic
 from odradek.client.producer import Producer
 from odradek.kernel.broker import Broker
+from odradek.kernel.contracts.coordinator import CoordinatorResult
 from odradek.kernel.contracts.coordinator_keys import coordinator_partition
 from odradek.kernel.contracts.transactions import TransactionMarker
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.peers.errors import ClientError
 from odradek.kernel.types import TopicPartition
 from odradek.lab.simulator.cluster import BrokerHost, Cluster
-from odradek.plugins.transactions.metadata import TransactionMetadata
+from odradek.plugins.transactions.metadata import EPOCH_EXHAUSTED, TransactionMetadata, TransactionRecord
+from odradek.plugins.transactions.shard import TransactionShard
 from odradek.plugins.transactions.states import TransactionState
 
 from .simulated import admin, image_of, in_cluster, until
@@ -234,3 +237,42 @@ def test_a_transaction_that_nobody_ends_is_aborted_by_the_next_coordinator() -> 
         return await read_committed(cluster)
 
     assert in_cluster(main, settings=SETTINGS) == [[b"warm"]] * PARTITIONS
+
+
+async def set_epoch(coordinator: BrokerHost, name: str, epoch: int) -> None:
+    """Have a transactional id be as old as that."""
+    runtime = broker_of(coordinator).parts.requests.coordinators.by_topic["__transaction_state"]
+
+    def write(shard: TransactionShard, _now_ms: int) -> CoordinatorResult[TransactionRecord, None]:
+        aged = attrs.evolve(shard.ids[name], producer_epoch=epoch)
+        return CoordinatorResult([TransactionRecord(name, aged)], None)
+
+    await runtime.call(runtime.partition_for(name), write)
+
+
+def test_the_next_producer_id_of_an_exhausted_epoch_outlives_the_coordinator() -> None:
+    async def main(cluster: Cluster) -> tuple[list[list[bytes]], int, TransactionMetadata]:
+        await make_topic(cluster)
+        await write(cluster, "warm", [b"warm"], commits=True)
+        name, coordinator = name_coordinated_by(cluster, 2), cluster.brokers[2]
+        await write(cluster, name, [b"one"], commits=True)
+        await until(lambda: state_of(coordinator, name) is TransactionState.COMPLETE_COMMIT)
+        await set_epoch(coordinator, name, EPOCH_EXHAUSTED - 1)  # a new producer gets the last one
+        async with cluster.producer(name, settings_of(name)) as producer:
+            await begin(producer, b"two")
+            broker_of(coordinator).parts.view.markers = LostMarkers()
+            await producer.commit_transaction()
+            prepared = transactions_of(coordinator)[name]
+            coordinator.crash()
+            await begin(producer, b"three")
+            await producer.commit_transaction()
+            after = transactions_of(coordinator_of(cluster, name))[name]
+        assert prepared.state is TransactionState.PREPARE_COMMIT
+        return await read_committed(cluster), prepared.next_producer_id, after
+
+    values, next_producer_id, after = in_cluster(main, settings=SETTINGS)
+
+    assert values == [[b"warm", b"one", b"two", b"three"]] * PARTITIONS
+    assert next_producer_id >= 0
+    assert after.producer_id == next_producer_id
+    assert after.producer_epoch <= 1

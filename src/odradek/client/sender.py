@@ -335,8 +335,7 @@ class Sender:
         self._give_up(batch, error)
 
     def _give_up(self, batch: ProducerBatch, error: ClientError) -> None:
-        if self._transaction is not None:
-            self._transaction.batch_failed(error, was_numbered=batch.base_sequence != NO_SEQUENCE)
+        self._fail_transaction(batch, error)
         if self.sequences is not None:
             self.sequences.fail(batch, is_fate_known=not batch.is_fate_unknown)
         if not batch.is_done:
@@ -359,7 +358,15 @@ class Sender:
             self._give_up(batch, self._expired(batch))
         for batch in self._on_wire.values():
             if batch.created_ms < before_ms and not batch.is_done:
-                self._end(batch, self._expired(batch))
+                error = self._expired(batch)
+                # Before it ends: who waits for the last record commits the moment that it is done.
+                self._fail_transaction(batch, error)
+                self._end(batch, error)
+
+    def _fail_transaction(self, batch: ProducerBatch, error: ClientError) -> None:
+        """Have the transaction of a batch not commit; it knows of one that is done, and may be the next one by now."""
+        if self._transaction is not None and not batch.is_done:
+            self._transaction.batch_failed(error, was_numbered=batch.base_sequence != NO_SEQUENCE)
 
     def _expired(self, batch: ProducerBatch) -> ClientTimeoutError:
         fate = "it may have been appended" if batch.is_fate_unknown or batch.is_on_wire else "it was not appended"
