@@ -144,8 +144,8 @@ class BrokerParts:
     def open_topics(self) -> None:
         """Open this broker's replicas of every topic there is, and follow the metadata from now on."""
         self.metadata.follow(self.requests.coordinators)
-        if self.metadata.channels is not None:
-            self.metadata.calls.opened().add_listener(self.requests.image_changed)
+        if self.requests.coordination is not None:
+            self.metadata.calls.opened().add_listener(self.requests.coordination.image_changed)
 
     def services(self) -> Iterator[tuple[str, Callable[..., Awaitable[None]]]]:
         """Iterate over the services that run while the broker serves, with their names."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from ..coordinator.runtimes import CoordinatorRuntimes
 from ..dispatch.fetch_session import FetchSessionCache
@@ -24,15 +23,11 @@ from ..wire.messages.api_19_create_topics import CreatableTopic
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from ..cluster.broker_channels import BrokerChannels
-    from ..cluster.peer_batches import PeerBatches
+    from ..cluster.coordination import Coordination
     from ..config.broker import BrokerConfig
     from ..contracts.transactions import MarkerWriter, Transactions
-    from ..coordinator.growing import InternalTopicGrowth
     from ..machine.clock import Clock
     from ..machine.machine import Machine
-    from ..metadata.image import MetadataDelta, MetadataImage
-    from ..metadata.published_image import PublishedImage
     from ..network.connection import Connection
     from ..purgatory.delayed_operation import DelayedOperation
     from .log_parts import LogParts
@@ -42,9 +37,6 @@ if TYPE_CHECKING:
     from .replica_events import ReplicaEvents
 
 log = logging.getLogger(__name__)
-
-TRANSACTIONS_KEY_TYPE: Final = 1
-"""FindCoordinator's."""
 
 
 class WaitingRequests:
@@ -83,6 +75,7 @@ class RequestParts:
         transactions: The transaction coordinator, None when no active plugin has one.
         local_markers: Writes the ends of transactions to partitions that this broker leads.
         marker_writer: Brings them to whoever leads.
+        coordination: What coordinators need of other brokers; None of a broker alone.
         producer_ids: Gives out producer ids.
         topic_maker: Makes topics that somebody asked for.
         long_work: Does what is too long for the reactor.
@@ -132,14 +125,11 @@ class RequestParts:
             writes=writes,
             purgatory=waiting.produce,
             clock=clock,
-            timeout_ms=partial(_request_timeout_ms, published),
+            timeout_ms=lambda: published.config.get_int("request.timeout.ms"),
             owner_of=self.coordinators.owner_of,
         )
         self.marker_writer: MarkerWriter = self.local_markers
-        self._batches: list[PeerBatches[Any]] = []
-        self._growth = self._make_growth(metadata)
-        if metadata.channels is not None:
-            self._reach_brokers(config.node_id, metadata.channels)
+        self.coordination = self._make_coordination(config.node_id, metadata)
         self.topic_maker = TopicMaker(metadata.calls.create_topics, self._topic_to_make)
         self.long_work = LongWork(machine.threads)
         self.produce = ProduceHandler(
@@ -161,42 +151,18 @@ class RequestParts:
             on_connection_closed=waiting.connection_closed,
         )
 
-    def _reach_brokers(self, node_id: int, brokers: BrokerChannels) -> None:
-        """Have transactions span the brokers of the cluster; what concerns this one alone stays plain calls."""
-        from ..cluster.coordinator_admissions import ClusterTransactions  # a broker alone does not pay for it
-        from ..cluster.marker_routes import ClusterMarkerWriter
-
-        published = self._published
-        timeout_ms = partial(_request_timeout_ms, published)
-        markers = self.marker_writer = ClusterMarkerWriter(
-            self.local_markers, node_id=node_id, image=lambda: published.image, brokers=brokers, timeout_ms=timeout_ms
-        )
-        self._batches.append(markers.batches)
-        if self.transactions is not None:
-            transactions = self.transactions = ClusterTransactions(
-                self.transactions,
-                topic=self.coordinators.by_key_type[TRANSACTIONS_KEY_TYPE].coordinator.topic,
-                node_id=node_id,
-                image=lambda: published.image,
-                brokers=brokers,
-                timeout_ms=timeout_ms,
-            )
-            self._batches.append(transactions.batches)
-
-    def _make_growth(self, metadata: MetadataParts) -> InternalTopicGrowth | None:
-        if not (metadata.roles.serves_controller and self.coordinators.by_topic):
+    def _make_coordination(self, node_id: int, metadata: MetadataParts) -> Coordination | None:
+        if metadata.channels is None:
             return None
-        from ..coordinator.growing import InternalTopicGrowth  # a broker alone does not pay for it
+        from ..cluster.coordination import Coordination  # a broker alone does not pay for it
 
-        published = self._published
-        return InternalTopicGrowth(metadata.calls, lambda: published.image, self.coordinators.wanted_replicas)
-
-    def image_changed(self, _delta: MetadataDelta, image: MetadataImage) -> None:
-        """Take note of new metadata: who waits for a broker that is fenced waits no longer."""
-        for batches in self._batches:
-            batches.image_changed(image)
-        if self._growth is not None:
-            self._growth.image_changed()
+        made = Coordination(
+            node_id, self._published, metadata.channels, self.coordinators, self.transactions, self.local_markers
+        )
+        if metadata.roles.serves_controller:
+            made.keep_replicas(metadata.calls)
+        self.marker_writer, self.transactions = made.marker_writer, made.transactions
+        return made
 
     def _topic_to_make(self, name: str) -> CreatableTopic:
         """Return how a topic is created that somebody asked for: as its coordinator wants it, else with defaults."""
@@ -209,13 +175,11 @@ class RequestParts:
         yield "router", self.router.run
         yield "long work", self.long_work.run
         yield "topic maker", self.topic_maker.run
-        for batches in self._batches:
-            yield f"requests about {batches.purpose}", batches.run
         if self.coordinators.by_topic:
             yield "coordinator loading", self.coordinators.loader.run
             yield "coordinator computing", self.coordinators.computing.run
-        if self._growth is not None:
-            yield "internal topics' replicas", self._growth.run
+        if self.coordination is not None:
+            yield from self.coordination.services()
 
     def end_waits(self) -> None:
         """Answer requests that wait for other requests: the broker stops, there will be none."""
@@ -225,10 +189,6 @@ class RequestParts:
     def close(self) -> None:
         """Let the coordinators end."""
         self.coordinators.close()
-
-
-def _request_timeout_ms(published: PublishedImage) -> int:
-    return published.config.get_int("request.timeout.ms")
 
 
 def report_operation_error(operation: DelayedOperation, error: Exception) -> None:
