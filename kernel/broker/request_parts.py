@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
     from ..cluster.coordination import Coordination
-    from ..config.broker import BrokerConfig
     from ..contracts.transactions import MarkerWriter, Transactions
     from ..machine.clock import Clock
     from ..machine.machine import Machine
@@ -139,7 +138,7 @@ class RequestParts:
             clock=clock,
             admission=ProduceAdmission(
                 transactions=lambda: self.transactions,
-                settings=lambda: admission_settings(published.config),
+                settings=lambda: AdmissionSettings.of(published.config),
                 purgatory=waiting.produce,
                 clock=clock,
             ),
@@ -196,14 +195,3 @@ def report_operation_error(operation: DelayedOperation, error: Exception) -> Non
     log.error("%r failed: %s", operation, error, exc_info=error)
     if operation.outcome is not None and isinstance(operation, RequestOperation):
         operation.fail("internal failure")
-
-
-def admission_settings(config: BrokerConfig) -> AdmissionSettings:
-    """Return how transactional batches are admitted."""
-    return AdmissionSettings(
-        verifies=config.get_bool("transaction.partition.verification.enable"),
-        retry_pause_ms=config.get_int("add.partitions.to.txn.retry.backoff.ms"),
-        retry_ms_max=min(
-            config.get_int("add.partitions.to.txn.retry.backoff.max.ms"), config.get_int("request.timeout.ms")
-        ),
-    )

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ..contracts.api_handler import Answer, RequestContext
+    from ..contracts.services import ConfigView
     from ..contracts.transactions import Transactions
     from ..machine.clock import Clock
     from ..partitions.append_check import Verification
@@ -102,6 +103,17 @@ class AdmissionSettings:
     verifies: bool
     retry_pause_ms: int
     retry_ms_max: int
+
+    @classmethod
+    def of(cls, config: ConfigView) -> AdmissionSettings:
+        """Return how transactional batches are admitted; nobody waits longer than for an answer."""
+        return cls(
+            verifies=config.get_bool("transaction.partition.verification.enable"),
+            retry_pause_ms=config.get_int("add.partitions.to.txn.retry.backoff.ms"),
+            retry_ms_max=min(
+                config.get_int("add.partitions.to.txn.retry.backoff.max.ms"), config.get_int("request.timeout.ms")
+            ),
+        )
 
 
 def transactional_part(replica: Replica, records: Buffer, version: int) -> TransactionalPart | None:

@@ -14,11 +14,11 @@ ROOT = Path(__file__).parents[2]
 ACTS_OF_BROKER = {
     # key: the file and the piece of code without which the key would do nothing
     "add.partitions.to.txn.retry.backoff.max.ms": (
-        "kernel/broker/request_parts.py",
+        "kernel/dispatch/produce_admission.py",
         'get_int("add.partitions.to.txn.retry.backoff.max.ms")',
     ),
     "add.partitions.to.txn.retry.backoff.ms": (
-        "kernel/broker/request_parts.py",
+        "kernel/dispatch/produce_admission.py",
         'get_int("add.partitions.to.txn.retry.backoff.ms")',
     ),
     "advertised.listeners": ("kernel/broker/broker.py", "listener.advertised(port, host_name)"),
@@ -249,7 +249,7 @@ ACTS_OF_BROKER = {
         'get_int("transaction.max.timeout.ms")',
     ),
     "transaction.partition.verification.enable": (
-        "kernel/broker/request_parts.py",
+        "kernel/dispatch/produce_admission.py",
         'get_bool("transaction.partition.verification.enable")',
     ),
     "transaction.remove.expired.transaction.cleanup.interval.ms": (
