@@ -12,13 +12,8 @@ from ..controller.serving import ControllerServing
 from ..errors import StorageError
 from ..metadata.cluster_view import metadata_change
 from ..metadata.config_warnings import ConfigWarnings
+from ..metadata.controller_calls import directories_request
 from ..types import METADATA_TOPIC, ZERO_ID, TopicIdPartition
-from ..wire.messages.api_73_assign_replicas_to_dirs import (
-    AssignReplicasToDirsRequest,
-    DirectoryData,
-    PartitionData,
-    TopicData,
-)
 from .metadata_follower import MetadataFollower
 
 if TYPE_CHECKING:
@@ -81,18 +76,6 @@ class CallsOfThisBroker:
     async def assign_directories(self, directories: Mapping[tuple[UUID, int], UUID]) -> None:
         """Have the controller note in which directories replicas of this broker lie; what it refuses is gone by now."""
         await self.ask(directories_request(self._node_id, self.broker_epoch, directories))
-
-
-def directories_request(
-    broker_id: int, broker_epoch: int, directories: Mapping[tuple[UUID, int], UUID]
-) -> AssignReplicasToDirsRequest:
-    """Return what tells the controller the directories of a broker's replicas, by topic id and partition."""
-    told: dict[UUID, dict[UUID, TopicData]] = {}
-    for (topic_id, index), directory in directories.items():
-        topic = told.setdefault(directory, {}).setdefault(topic_id, TopicData(topic_id=topic_id))
-        topic.partitions.append(PartitionData(partition_index=index))
-    found = [DirectoryData(id=directory, topics=list(topics.values())) for directory, topics in told.items()]
-    return AssignReplicasToDirsRequest(broker_id=broker_id, broker_epoch=broker_epoch, directories=found)
 
 
 class MetadataParts:

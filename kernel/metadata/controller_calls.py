@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..wire.messages.api_73_assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    DirectoryData,
+    PartitionData,
+    TopicData,
+)
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from uuid import UUID
 
     from ..wire.message import Message
@@ -74,3 +82,15 @@ class QuorumView(Protocol):
     def leader_epoch(self) -> int:
         """The epoch in which its controller leads."""
         ...
+
+
+def directories_request(
+    broker_id: int, broker_epoch: int, directories: Mapping[tuple[UUID, int], UUID]
+) -> AssignReplicasToDirsRequest:
+    """Return what tells the controller the directories of a broker's replicas, by topic id and partition."""
+    told: dict[UUID, dict[UUID, TopicData]] = {}
+    for (topic_id, index), directory in directories.items():
+        topic = told.setdefault(directory, {}).setdefault(topic_id, TopicData(topic_id=topic_id))
+        topic.partitions.append(PartitionData(partition_index=index))
+    found = [DirectoryData(id=directory, topics=list(topics.values())) for directory, topics in told.items()]
+    return AssignReplicasToDirsRequest(broker_id=broker_id, broker_epoch=broker_epoch, directories=found)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-from odradek.kernel.broker.metadata_parts import directories_request
 from odradek.kernel.controller.directory_changes import directory_of
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.machine.ids import RandomIds
+from odradek.kernel.metadata.controller_calls import directories_request
 from odradek.kernel.metadata.image import UNASSIGNED_DIRECTORY
 
 from .controller_requests import create_topics, topic
