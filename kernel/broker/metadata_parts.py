@@ -8,7 +8,6 @@ from ..config.roles import parse_roles
 from ..controller.broker_sessions import BrokerSessions
 from ..controller.opening import load_metadata_log
 from ..controller.rules import ControllerRules
-from ..controller.serving import ControllerServing
 from ..errors import StorageError
 from ..metadata.cluster_view import metadata_change
 from ..metadata.config_warnings import ConfigWarnings
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from ..cluster.metadata_observer import MetadataObserver
     from ..controller.brokers import Registration
     from ..controller.metadata_log import MetadataLog
+    from ..controller.serving import ControllerServing
     from ..coordinator.runtimes import CoordinatorRuntimes
     from ..machine.machine import Machine
     from ..metadata.image import MetadataDelta, MetadataImage
@@ -174,6 +174,8 @@ class MetadataParts:
         metadata.add_listener(self._publish)  # the first: who is told after it finds the newest image there
         self.calls.log = metadata
         if self.roles.serves_controller:
+            from ..controller.serving import ControllerServing  # a broker alone does not pay for it
+
             self._serving = ControllerServing(metadata, self.rules, machine)
 
     def _load_copy(self) -> None:
