@@ -8,7 +8,7 @@ What others may build on, and what stays from one minor version to the next:
 | `kernel.wire.messages` | plugins that speak Kafka's protocol themselves |
 | `storage_base` | plugins that bring a storage |
 | `client`, `client.partitioners` | programs: producers, consumers, admin clients |
-| `testing.running_broker`, `testing.pytest_plugin` | tests of programs: a broker, fixtures |
+| `testing.running_broker`, `.running_cluster`, `.pytest_plugin` | tests of programs: brokers, fixtures |
 | `testing.contracts`, `.batches`, `.faults`, `.shard_harness`, `.one_shard_runtime` | tests of plugins |
 | `spark_plugin`, `spark_plugin.lag` | jobs of Spark |
 

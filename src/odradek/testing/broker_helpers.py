@@ -30,15 +30,28 @@ class BrokerHelpers:
 
     bootstrap: Any
 
-    def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        configs: Mapping[str, str] | None = None,
+        *,
+        replication_factor: int = -1,
+    ) -> None:
         """Create a topic.
 
+        Args:
+            name: Its name.
+            partitions: How many it has.
+            configs: Its configs.
+            replication_factor: How many brokers keep it; -1 leaves it to `default.replication.factor`.
+
         Raises:
-            BrokerError: TOPIC_ALREADY_EXISTS, INVALID_CONFIG, ...
+            BrokerError: TOPIC_ALREADY_EXISTS, INVALID_CONFIG, INVALID_REPLICATION_FACTOR, ...
         """
         from odradek.client import NewTopic
 
-        topic = NewTopic(name, partitions, configs=dict(configs or {}))
+        topic = NewTopic(name, partitions, replication_factor, configs=dict(configs or {}))
         self._ask(lambda admin: admin.create_topic(topic))
 
     def records(self, topic: str, *, read_committed: bool = False) -> list[ConsumerRecord]:

@@ -219,6 +219,18 @@ class BrokerThread:
         assert self._broker.network is not None, "a broker that has started has a network"
         return self._broker.network
 
+    def leader_of(self, topic: str, partition: int) -> int | None:
+        """Return who leads a partition as far as the broker knows, -1 for nobody; None for no such partition."""
+
+        def look() -> int | None:
+            found = self._broker.parts.published.image.topics_by_name.get(topic)
+            if found is None or not 0 <= partition < len(found.partitions):
+                return None
+            return found.partitions[partition].leader
+
+        leader: int | None = self.call(look)
+        return leader
+
     def stop(self, release: Callable[[], None]) -> None:
         """End it cleanly, and wait for that.
 

@@ -5,8 +5,9 @@
 | `odradek_broker` | a broker that all tests of the session share: let each use topics of its own | the session |
 | `odradek_tls_broker` | the same with a listener `SSL`, and `certificates` for its clients | the session |
 | `fresh_odradek_broker` | an empty broker, to be stopped, killed and made to fail | one test |
+| `odradek_cluster` | three brokers of one cluster, to be stopped, killed and paused | one test |
 | `odradek_settings` | override it to give all of them other settings | the session |
-| `odradek_virtual_time` | override it with True, and all have a time that can be advanced | the session |
+| `odradek_virtual_time` | override it with True, and single brokers have a time that can be advanced | the session |
 
 All let nobody wait for further members of a new group (`running_broker.TEST_SETTINGS`).
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .running_broker import RunningBroker
+    from .running_cluster import RunningCluster
 
 
 @pytest.fixture(scope="session")
@@ -64,3 +66,12 @@ def fresh_odradek_broker(odradek_settings: dict[str, object], odradek_virtual_ti
 
     with running_broker(odradek_settings, virtual_time=odradek_virtual_time) as broker:
         yield broker
+
+
+@pytest.fixture
+def odradek_cluster(odradek_settings: dict[str, object]) -> Iterator[RunningCluster]:
+    """Run three empty brokers of one cluster for one test."""
+    from .running_cluster import running_cluster
+
+    with running_cluster(odradek_settings) as cluster:
+        yield cluster

@@ -131,6 +131,18 @@ class RunningBroker(BrokerFaults, BrokerHelpers):
         """The port of its first listener."""
         return int(self.bootstrap.rpartition(":")[2])
 
+    def leader(self, topic: str, partition: int = 0) -> int:
+        """Return the id of the broker that leads a partition as far as this one knows; -1 for none.
+
+        Raises:
+            ValueError: It knows of no such partition; or it is stopped.
+            BrokerDiedError: It ended by itself.
+        """
+        found = self._running("leader").leader_of(topic, partition)
+        if found is None:
+            raise ValueError(f"leader: there is no partition {partition} of a topic {topic!r}")
+        return found
+
     # --------------------------------------------------------------------------------------------------------- life
 
     def check(self) -> None:

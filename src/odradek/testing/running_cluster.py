@@ -1,0 +1,224 @@
+"""Shell: several real brokers of one cluster inside a test's process, each on a thread and on ports of its own.
+
+    from odradek.testing.running_cluster import running_cluster
+
+    with running_cluster(brokers=3) as cluster:
+        cluster.create_topic("orders")
+        producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+        cluster.kill(cluster.leader("orders", 0))
+
+The controller is a node of its own, on a thread beside the brokers': whichever broker is killed, another one leads.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from .broker_helpers import BrokerHelpers
+from .running_broker import TEST_SETTINGS, RunningBroker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from odradek.kernel.broker import BrokerOptions
+
+__all__ = ["RunningCluster", "running_cluster"]
+
+CONTROLLER_ID: Final = 0
+REPLICAS: Final = 3
+"""How many replicas a topic has, unless the test says so, or there are fewer brokers."""
+OF_EACH: Final = frozenset(
+    {
+        *("node.id", "broker.id", "process.roles", "listeners", "advertised.listeners", "log.dirs", "log.dir"),
+        *("controller.listener.names", "controller.quorum.voters", "controller.quorum.bootstrap.servers"),
+    }
+)
+"""What each node has for itself, or binds them together."""
+
+
+class RunningCluster(BrokerHelpers):
+    """Brokers that serve together, with what a test may do to them. One thread at a time may use it.
+
+    Life: all serve from the beginning of `running_cluster`'s block; each may be stopped, killed, paused and started as
+    often as you like; the block's end stops all.
+
+    Attributes:
+        brokers: The brokers by their ids, 1 and up: their faults and connections as a
+            single `RunningBroker` has them.
+
+    .. versionadded:: 0.1
+    """
+
+    def __init__(self, data_dir: Path, settings: Mapping[str, str], count: int) -> None:
+        """Make one that `start_all` starts.
+
+        Args:
+            data_dir: Each node has a directory in it.
+            settings: For all brokers.
+            count: How many brokers, >= 1.
+        """
+        self._data_dir = data_dir
+        replicas = str(min(REPLICAS, count))
+        self._settings_of_all = {
+            **TEST_SETTINGS,
+            "default.replication.factor": replicas,
+            "min.insync.replicas": str(min(2, count)),
+            "controller.listener.names": "CONTROLLER",
+            **settings,
+        }
+        self._controller = self._node(
+            CONTROLLER_ID,
+            {
+                "process.roles": "controller",
+                "listeners": "CONTROLLER://127.0.0.1:0",
+                "controller.quorum.voters": f"{CONTROLLER_ID}@127.0.0.1:0",
+            },
+        )
+        self.brokers = {node_id: self._broker(node_id) for node_id in range(1, count + 1)}
+
+    def __repr__(self) -> str:
+        return f"<RunningCluster of {len(self.brokers)}, {self.bootstrap_servers}>"
+
+    def _broker(self, node_id: int) -> RunningBroker:
+        return self._node(node_id, {"process.roles": "broker"})
+
+    def _node(self, node_id: int, own: Mapping[str, str]) -> RunningBroker:
+        directory = self._data_dir / str(node_id)
+
+        def read_options(more: Mapping[str, str]) -> BrokerOptions:
+            from odradek.kernel.broker import read_broker_options
+
+            chosen = {**self._settings_of_all, "node.id": str(node_id), **own, **more}
+            if node_id != CONTROLLER_ID:
+                chosen["controller.quorum.voters"] = f"{CONTROLLER_ID}@{self._controller.bootstrap}"
+            return read_broker_options(
+                config=None,
+                environment={},
+                options=[f"{key}={value}" for key, value in chosen.items()],
+                data_dir=directory,
+            )
+
+        return RunningBroker(directory, read_options, None, None)
+
+    # ---------------------------------------------------------------------------------------------------- addresses
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """`HOST:PORT` of every broker, for `bootstrap.servers`; those that do not serve are among them."""
+        return ",".join(broker.bootstrap for broker in self.brokers.values())
+
+    @property
+    def bootstrap(self) -> str:
+        """The same under the name that a `RunningBroker` has for it."""
+        return self.bootstrap_servers
+
+    def leader(self, topic: str, partition: int = 0) -> int:
+        """Return the id of the broker that leads a partition by what the controller has decided; -1 for none.
+
+        Raises:
+            ValueError: There is no such partition.
+        """
+        return self._controller.leader(topic, partition)
+
+    # --------------------------------------------------------------------------------------------------------- life
+
+    def start_all(self) -> None:
+        """Start every node that does not run.
+
+        Raises:
+            OdradekError: One cannot start: as `odradek serve` says it.
+        """
+        self._controller.start()
+        with ThreadPoolExecutor(len(self.brokers), "odradek cluster") as threads:
+            list(threads.map(RunningBroker.start, self.brokers.values()))
+
+    def start(self, node_id: int) -> None:
+        """Start a broker again, on the same port with the same data; see `RunningBroker.start`."""
+        self._one(node_id).start()
+
+    def stop(self, node_id: int) -> None:
+        """Stop a broker as SIGTERM does: what it leads moves to others first; see `RunningBroker.stop`."""
+        self._one(node_id).stop()
+
+    def kill(self, node_id: int) -> None:
+        """End a broker as `kill -9` does; see `RunningBroker.kill`. The controller notices at once."""
+        self._one(node_id).kill()
+
+    def pause(self, node_id: int) -> None:
+        """Have a broker do nothing, as SIGSTOP does; see `RunningBroker.pause`.
+
+        After `broker.session.timeout.ms` without a word from it the controller gives what it leads to others.
+        """
+        self._one(node_id).pause()
+
+    def resume(self, node_id: int) -> None:
+        """Let a broker go on after `pause`."""
+        self._one(node_id).resume()
+
+    def _one(self, node_id: int) -> RunningBroker:
+        broker = self.brokers.get(node_id)
+        if broker is None:
+            raise ValueError(f"the cluster has no broker {node_id}; it has {', '.join(map(str, self.brokers))}")
+        return broker
+
+    def check(self) -> None:
+        """Do nothing while every node lives that was not ended by the test.
+
+        Raises:
+            BrokerDiedError: One ended by itself.
+        """
+        for node in (self._controller, *self.brokers.values()):
+            node.check()
+
+    def close(self) -> None:
+        """Stop all for good, the controller last."""
+        _close_each([broker.close for broker in self.brokers.values()] + [self._controller.close])
+
+
+def _close_each(closes: list[Callable[[], None]]) -> None:
+    """Call all, and raise what the first raised that failed."""
+    try:
+        closes[0]()
+    finally:
+        if closes[1:]:
+            _close_each(closes[1:])
+
+
+@contextmanager
+def running_cluster(
+    settings: Mapping[str, object] | None = None, *, brokers: int = REPLICAS, data_dir: Path | None = None
+) -> Iterator[RunningCluster]:
+    """Run a cluster for the time of a `with` block.
+
+    Args:
+        settings: Kafka's broker keys, for all brokers; lists as comma-separated text. Topics have three replicas, two
+            of which have to be in sync, unless they say something else.
+        brokers: How many; a controller is there besides.
+        data_dir: Where the data lives and stays: a second block with the same directory finds it again. By default a
+            temporary directory, removed at the end.
+
+    Raises:
+        OdradekError: A broker could not start.
+        BrokerDiedError: One ended by itself; raised at the end of the block, or by `RunningCluster.check`.
+        ValueError: A setting is one that each broker has for itself.
+
+    .. versionadded:: 0.1
+    """
+    chosen = {
+        key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in (settings or {}).items()
+    }
+    if of_each := sorted(OF_EACH & chosen.keys()):
+        raise ValueError(f"running_cluster: {', '.join(of_each)}: each broker of a cluster has its own")
+    if brokers < 1:
+        raise ValueError(f"running_cluster: a cluster has brokers, and {brokers} is none")
+    with tempfile.TemporaryDirectory(prefix="odradek-", ignore_cleanup_errors=True) as folder:
+        cluster = RunningCluster(data_dir or Path(folder), chosen, brokers)
+        try:
+            cluster.start_all()
+            yield cluster
+        finally:
+            cluster.close()
