@@ -424,6 +424,11 @@ class Accumulator:
             place += 1
         queue.insert(place, batch)
 
+    def hasten(self, partition: TopicPartition) -> None:
+        """Let what was put back of a partition be sent at once."""
+        for batch in self._queues.get(partition, ()):
+            batch.retry_at_ms = 0
+
     def take_expired(self, created_before_ms: int) -> list[ProducerBatch]:
         """Remove and return the waiting batches that were begun before a moment."""
         expired: list[ProducerBatch] = []

@@ -11,7 +11,6 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-import attrs
 import trio
 
 from odradek.kernel.errors import ErrorCode, error_code
@@ -22,7 +21,9 @@ from odradek.kernel.peers.lifetime import Crew, open_crew
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 from .cluster import Cluster, Node, TopicInfo
+from .doubts import Doubts
 from .errors import BrokerError, ClientTimeoutError
+from .links import Attempt, Link
 
 if TYPE_CHECKING:
     import ssl
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from odradek.kernel.machine.machine import Machine
     from odradek.kernel.peers.settings import ConnectionSettings
+    from odradek.kernel.types import TopicPartition
     from odradek.kernel.wire import Message
 
 _BOOTSTRAP_ID: Final = -2
@@ -51,25 +53,6 @@ def coordinator_link(node_id: int) -> int:
     return _COORDINATOR_BASE - node_id
 
 
-@attrs.define(eq=False)
-class _Attempt:
-    """One attempt to connect: whoever wants the connection waits for its end."""
-
-    done: trio.Event = attrs.field(factory=trio.Event)
-    error: ClientError | None = None
-
-
-@attrs.define(eq=False)
-class _Link:
-    """What is known of the way to one broker."""
-
-    node: Node
-    connection: Connection | None = None
-    attempt: _Attempt | None = None
-    failures_count: int = 0
-    retry_at_ms: int = 0
-
-
 class Brokers:
     """Requests to any broker of a cluster, by its id; made by `open_brokers`.
 
@@ -86,6 +69,7 @@ class Brokers:
     ) -> None:
         """Remember; `crew` owns the connections' tasks and outlives every call here."""
         self.cluster = Cluster()
+        self._doubts = Doubts(self.cluster)
         self._settings = settings
         self._context = context
         self._network = machine.network
@@ -94,7 +78,7 @@ class Brokers:
         self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, random_source)
         self._reconnect = Backoff(settings.reconnect_backoff_ms, settings.reconnect_backoff_max_ms, random_source)
         self._setup = Backoff(settings.setup_timeout_ms, settings.setup_timeout_max_ms, random_source)
-        self._links: dict[int, _Link] = {}
+        self._links: dict[int, Link] = {}
         self._wanted: dict[str, int] = {}
         self._wanted_ids: frozenset[uuid.UUID] = frozenset()
         self._wants_all = False
@@ -153,7 +137,7 @@ class Brokers:
         timeout = self._settings.request_timeout_ms if timeout_ms is None else timeout_ms
         attempt = link.attempt
         if attempt is None:
-            attempt = link.attempt = _Attempt()
+            attempt = link.attempt = Attempt()
             self._crew.start_soon(self._run_link, link, attempt)
         with trio.move_on_after(timeout / 1_000) as scope:
             await attempt.done.wait()
@@ -175,7 +159,7 @@ class Brokers:
         link = self._links.get(node_id)
         return 0 if link is None else link.retry_at_ms
 
-    def _link(self, node_id: int) -> _Link:
+    def _link(self, node_id: int) -> Link:
         node = self.cluster.nodes.get(_COORDINATOR_BASE - node_id if node_id > _COORDINATOR_MIN else node_id)
         if node is None and node_id <= _BOOTSTRAP_ID:
             host, port = self._settings.bootstrap[_BOOTSTRAP_ID - node_id]
@@ -188,10 +172,10 @@ class Brokers:
         if link is None or (link.node.host, link.node.port) != (node.host, node.port):
             if link is not None and link.connection is not None:
                 link.connection.retire()
-            link = self._links[node_id] = _Link(node)
+            link = self._links[node_id] = Link(node)
         return link
 
-    async def _run_link(self, link: _Link, attempt: _Attempt) -> None:
+    async def _run_link(self, link: Link, attempt: Attempt) -> None:
         """Own a connection from its first attempt to its end."""
         node = link.node
         pause_ms = link.retry_at_ms - now_ms()
@@ -315,6 +299,10 @@ class Brokers:
         if is_urgent:
             self._hurry.set()
 
+    def doubt_leaders(self, partitions: Iterable[TopicPartition]) -> None:
+        """Ask who leads these partitions now, at once and soon again: their leader failed, or leads no longer."""
+        self.request_update(is_urgent=self._doubts.add(partitions, now_ms()))
+
     async def topic(self, name: str, *, timeout_ms: int) -> TopicInfo:
         """Return a topic, waiting until the image has it.
 
@@ -381,7 +369,11 @@ class Brokers:
             self._announce()
             # Whoever waited for this may ask again at once: brokers are not asked more often than this.
             interruption = trio.Event() if failures_count else self._hurry
-            with trio.move_on_at((started_ms + self._backoff.pause_ms(max(1, failures_count))) / 1_000):
+            pause_ms = self._backoff.pause_ms(max(1, failures_count))
+            if not failures_count and (soon_ms := self._doubts.next_pause_ms(pause_ms)) is not None:
+                self.cluster.request_update()
+                pause_ms = min(pause_ms, now_ms() - started_ms + soon_ms)
+            with trio.move_on_at((started_ms + pause_ms) / 1_000):
                 await interruption.wait()
 
     @property

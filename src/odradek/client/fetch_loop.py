@@ -194,7 +194,7 @@ class FetchLoop:
 
     def _doubt(self, generations: dict[TopicPartition, int]) -> None:
         self._fetcher.failed(generations, self._retry_at_ms())
-        self._brokers.request_update()
+        self._brokers.doubt_leaders(generations)
 
     async def _fetch(self, fetch: Fetch) -> None:
         timeout_ms = self._settings.connection.request_timeout_ms + self._settings.fetch_wait_ms_max
@@ -208,12 +208,12 @@ class FetchLoop:
         except ClientError as error:
             _log.debug("fetching from broker %d failed: %s", fetch.node_id, error)
             self._fetcher.fail_fetch(fetch, self._retry_at_ms())
-            self._brokers.request_update()
+            self._brokers.doubt_leaders(fetch.generations)
         else:
             self._failures_count = 0
             self.fetches_count += 1
             if self._fetcher.finish_fetch(fetch, response, now_ms() + self._backoff.pause_ms(1)):
-                self._brokers.request_update()
+                self._brokers.doubt_leaders(self._fetcher.resting(fetch.generations, now_ms()))
         self._came()
 
     async def close_sessions(self) -> None:

@@ -104,7 +104,7 @@ class Fetcher(Positions):
         for partition, state in self._states.items():
             if state.is_busy or state.is_paused or state.records is not None or state.error is not None:
                 continue
-            if state.retry_at_ms > now_ms:
+            if self._is_resting(partition, state, now_ms):
                 next_ms = min(next_ms, state.retry_at_ms)
                 continue
             if state.position is None or not self._is_confirmed(partition, state):
@@ -241,7 +241,7 @@ class Fetcher(Positions):
                 state.position = None
             return False
         state.replica_id = None
-        state.retry_at_ms = retry_at_ms
+        self._rest(partition, state, retry_at_ms)
         if code in _STALE_METADATA:
             leader = data.current_leader
             if leader is not None and self._cluster.set_leader(partition, leader.leader_id, leader.leader_epoch):

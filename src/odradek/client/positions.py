@@ -46,7 +46,8 @@ class PartitionState:
         is_paused: Whether polls pass it over.
         is_busy: Whether a request about it is under way.
         is_dry: Whether a fetch that did not wait brought nothing of it.
-        retry_at_ms: Not to be asked about before.
+        retry_at_ms: Not to be asked about before, unless another leader is known.
+        retry_epoch: The leader epoch in which it failed.
         records: What was fetched and not yet taken.
         error: To be raised by the next poll.
         high_watermark: As of the last fetch; -1 before.
@@ -66,6 +67,7 @@ class PartitionState:
     is_busy: bool = False
     is_dry: bool = False
     retry_at_ms: int = 0
+    retry_epoch: int = NO_EPOCH
     records: FetchedRecords | None = None
     error: ClientError | None = None
     high_watermark: int = -1
@@ -218,9 +220,26 @@ class Positions:
             state = self._current(partition, generation)
             if state is not None:
                 state.is_busy = False
-                state.retry_at_ms = retry_at_ms
+                self._rest(partition, state, retry_at_ms)
                 state.replica_id = None
                 state.error = error
+
+    def _rest(self, partition: TopicPartition, state: PartitionState, retry_at_ms: int) -> None:
+        """Have a partition pause, or until another leader is known."""
+        info = self._cluster.partition(partition)
+        state.retry_at_ms = retry_at_ms
+        state.retry_epoch = NO_EPOCH if info is None else info.leader_epoch
+
+    def resting(self, partitions: Iterable[TopicPartition], now_ms: int) -> list[TopicPartition]:
+        """Return which of these partitions pause, since what was asked about them failed."""
+        states = ((partition, self._states.get(partition)) for partition in partitions)
+        return [where for where, state in states if state is not None and self._is_resting(where, state, now_ms)]
+
+    def _is_resting(self, partition: TopicPartition, state: PartitionState, now_ms: int) -> bool:
+        if state.retry_at_ms <= now_ms:
+            return False
+        info = self._cluster.partition(partition)
+        return info is None or info.leader_epoch <= state.retry_epoch or not info.has_leader
 
     # What the group has committed.
 
@@ -296,7 +315,7 @@ class Positions:
         for partition, state in self._states.items():
             if state.position is None or state.is_busy or state.records is not None or state.error is not None:
                 continue
-            if state.retry_at_ms > now_ms or self._is_confirmed(partition, state):
+            if self._is_resting(partition, state, now_ms) or self._is_confirmed(partition, state):
                 continue
             info = self._cluster.partition(partition)
             assert info is not None, "what is not known is not doubted"

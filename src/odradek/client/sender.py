@@ -101,11 +101,22 @@ class Sender:
         self._on_wire: dict[tuple[int, ...], ProducerBatch] = {}
         self._is_asking_id = False
         self._guarantees_order = settings.in_flight_max == 1
-        brokers.on_change(self.wake)
+        self._resting: dict[TopicPartition, int] = {}
+        """Partitions with batches that pause before they are sent again, and the epoch in which they failed."""
+        brokers.on_change(self._metadata_changed)
 
     def wake(self) -> None:
         """Have the sender look again."""
         self._news.set()
+
+    def _metadata_changed(self) -> None:
+        """Let what pauses go to a leader that was not tried yet, at once."""
+        for partition, epoch in list(self._resting.items()):
+            info = self._brokers.cluster.partition(partition)
+            if info is None or (info.leader_epoch > epoch and info.has_leader):
+                del self._resting[partition]
+                self._accumulator.hasten(partition)
+        self.wake()
 
     async def wait_released(self) -> None:
         """Wait until some batch came to its end, and so gave memory back."""
@@ -256,7 +267,7 @@ class Sender:
         if pending.error is None:
             self._on_response(batches, cast("ProduceResponse | None", pending.response))
         else:
-            self._brokers.request_update()
+            self._brokers.doubt_leaders(batch.partition for batch in batches)
             for batch in batches:
                 self._on_failure(batch, pending.error, was_sent=True)
         self.wake()
@@ -302,7 +313,9 @@ class Sender:
                 batch.partition, leader.leader_id, leader.leader_epoch
             ):
                 pause_ms = 0  # the answer says who to turn to: no reason to wait
-            self._brokers.request_update()
+                self._brokers.request_update()
+            else:
+                self._brokers.doubt_leaders((batch.partition,))
         may_retry = code.retriable if self.sequences is None else self.sequences.may_retry(batch, code)
         detail = f"{batch.partition}: {answer.error_message or code.text}"
         self._retry_or_fail(batch, BrokerError(code, detail), may_retry=may_retry, pause_ms=pause_ms)
@@ -329,6 +342,8 @@ class Sender:
         is_in_time = time_ms < batch.created_ms + self._settings.delivery_timeout_ms
         if may_retry and is_in_time and not batch.is_done and batch.attempts_count <= self._settings.retries:
             pause = self._backoff.pause_ms(batch.attempts_count) if pause_ms is None else pause_ms
+            if pause and (info := self._brokers.cluster.partition(batch.partition)) is not None:
+                self._resting[batch.partition] = info.leader_epoch
             self._accumulator.requeue(batch, time_ms + pause)
             _log.debug("%r is sent again in %d ms: %s", batch, pause, error)
             return
