@@ -99,6 +99,7 @@ class Sender:
         self._in_flight: dict[int, int] = {}
         self._connecting: set[int] = set()
         self._on_wire: dict[tuple[int, ...], ProducerBatch] = {}
+        self._wire_is_silent = trio.Event()
         self._is_asking_id = False
         self._guarantees_order = settings.in_flight_max == 1
         self._resting: dict[TopicPartition, int] = {}
@@ -121,6 +122,11 @@ class Sender:
     async def wait_released(self) -> None:
         """Wait until some batch came to its end, and so gave memory back."""
         await self._released.wait()
+
+    async def wait_silent(self) -> None:
+        """Wait until no request is on the wire: what expired there may still arrive. At most `request.timeout.ms`."""
+        while self._on_wire:
+            await self._wire_is_silent.wait()
 
     async def run(self) -> None:
         """Send until cancelled; then every unfinished batch ends with `ClientClosedError`."""
@@ -332,6 +338,9 @@ class Sender:
     def _left_wire(self, batch: ProducerBatch) -> None:
         batch.is_on_wire = False
         self._on_wire.pop(batch.ordinal, None)
+        if not self._on_wire:
+            self._wire_is_silent.set()
+            self._wire_is_silent = trio.Event()
 
     def _retry_or_fail(
         self, batch: ProducerBatch, error: ClientError, *, may_retry: bool, pause_ms: int | None = None

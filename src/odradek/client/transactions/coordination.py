@@ -233,6 +233,7 @@ class Transactions:
         self.machine.begin_end(is_commit=False)
         self._sender.wake()
         await flush()
+        await self._sender.wait_silent()
         await self._end(is_commit=False)
 
     async def _end(self, *, is_commit: bool) -> None:
