@@ -8,7 +8,15 @@ import pytest
 
 from odradek.lab.simulator.campaign import SCENARIOS, Campaign
 
-GATE_SEEDS = {"append": 45, "transactions": 50, "groups": 40, "compaction": 40, "disks": 25}
+GATE_SEEDS = {
+    "append": 45,
+    "transactions": 50,
+    "groups": 40,
+    "compaction": 40,
+    "disks": 25,
+    "replication": 4,
+    "spread_transactions": 4,
+}
 """Two hundred in all, at least."""
 SWEEP_SEEDS = int(os.environ.get("ODRADEK_SWEEP_SEEDS", "200"))
 """Of each scenario."""

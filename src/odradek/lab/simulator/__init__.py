@@ -22,6 +22,7 @@
 | `runs` | one seed of one scenario, run and judged |
 | `append` | the scenario of that name |
 | `replication` | the scenario of that name |
+| `spread_transactions` | the scenario of that name |
 | `reading` | a topic read from its beginning to its end |
 | `transactions` | the scenario of that name |
 | `transaction_oracle` | what must be true of transactions |

@@ -13,6 +13,7 @@ from .disks import DISKS
 from .groups import GROUPS
 from .replication import REPLICATION
 from .runs import run_seed
+from .spread_transactions import SPREAD_TRANSACTIONS
 from .transactions import TRANSACTIONS
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from .runs import Outcome, Scenario
 
 SCENARIOS: dict[str, Scenario] = {
-    each.name: each for each in (APPEND, TRANSACTIONS, GROUPS, COMPACTION, DISKS, REPLICATION)
+    each.name: each for each in (APPEND, TRANSACTIONS, GROUPS, COMPACTION, DISKS, REPLICATION, SPREAD_TRANSACTIONS)
 }
 """All scenarios, by name."""
 

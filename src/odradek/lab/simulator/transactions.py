@@ -27,6 +27,7 @@ from .transaction_oracle import Fate, Transaction, TransactionOracle
 from .world import MICROSECOND, MILLISECOND, SECOND
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from random import Random
 
     from odradek.client.producer import Producer
@@ -63,54 +64,43 @@ class Plan:
         )
 
 
-class Transactions:
-    """One run of the scenario."""
+class TransactionLoad:
+    """What producers and a consumer do. Life: made; `produce` and `consume` as tasks; `check` when it is quiet.
 
-    def __init__(self, run: Run, nursery: trio.Nursery) -> None:
+    Attributes:
+        open_count: How many transactions are open now.
+    """
+
+    def __init__(self, run: Run, cluster: Cluster, plan: Plan, is_over: Callable[[], bool]) -> None:
+        """Prepare it.
+
+        Args:
+            run: Where it is counted.
+            cluster: Where it happens.
+            plan: How much of it.
+            is_over: Returns whether nothing more goes wrong: then producers end.
+        """
         self._run = run
-        self._plan = plan = Plan.drawn(run.world.seeds.stream(WORKLOAD))
-        run.world.note("plan", *attrs.astuple(plan))
+        self._cluster = cluster
+        self._plan = plan
+        self._is_over = is_over
         self._oracle = TransactionOracle()
-        self._cluster = Cluster(run.world, nursery)
-        settings = {"num.partitions": str(plan.partitions)}
-        if plan.has_power_losses:
-            settings["log.flush.interval.messages"] = "1"
-        self._broker = self._cluster.add_broker({**settings, **run.settings})
-        self._accidents = Accidents(
-            run,
-            self._cluster,
-            self._broker,
-            crashes=plan.crashes,
-            has_trouble=plan.has_trouble,
-            on_crash=self._on_crash,
-            has_power_losses=plan.has_power_losses,
-        )
-        self._open_count = 0
+        self.open_count = 0
 
-    def _on_crash(self, _style: PowerLoss | None) -> None:
-        if self._open_count:
-            self._run.count("crashes with a transaction open")
+    async def produce(self) -> None:
+        """Have all producers make their transactions."""
+        async with trio.open_nursery() as writers:
+            for number in range(1, self._plan.producers + 1):
+                writers.start_soon(self._produce, f"producer-{number}")
 
-    async def run(self) -> None:
-        """Let everything happen, then check."""
-        async with trio.open_nursery() as readers:
-            readers.start_soon(self._consume)
-            async with trio.open_nursery() as writers:
-                for number in range(1, self._plan.producers + 1):
-                    writers.start_soon(self._produce, f"producer-{number}")
-                writers.start_soon(self._accidents.run)
-            await trio.sleep(QUIET_S)
-            committed = {"isolation.level": "read_committed"}
-            logs = await read_logs(self._cluster, TOPIC, self._plan.partitions, committed)
-            self._oracle.check(logs)
-            readers.cancel_scope.cancel()
+    async def check(self) -> None:
+        """Read everything, and hold it against what was told; count what happened."""
+        committed = {"isolation.level": "read_committed"}
+        self._oracle.check(await read_logs(self._cluster, TOPIC, self._plan.partitions, committed))
         for fate, count in self._oracle.counts.items():
             self._run.count(f"transactions, {fate.value}", count)
         self._run.count("delivered", self._oracle.delivered_count)
         self._run.require("crashes", "delivered", "transactions, committed")
-        await self._broker.stop()
-
-    # -- clients -----------------------------------------------------------------------------------------------------
 
     async def _produce(self, name: str) -> None:
         settings: dict[str, object] = {
@@ -126,7 +116,7 @@ class Transactions:
         while True:
             try:
                 async with self._cluster.producer(name, settings) as producer:
-                    while not (self._accidents.are_over and number >= TRANSACTIONS_MIN):
+                    while not (self._is_over() and number >= TRANSACTIONS_MIN):
                         number += 1
                         await self._transact(producer, Transaction(name, number), source)
                         await trio.sleep(between(source, MICROSECOND, self._plan.pause_ns_max) / SECOND)
@@ -140,7 +130,7 @@ class Transactions:
         """Make one transaction; raises when nobody knows what became of it."""
         fate = Fate.UNKNOWN
         self._oracle.begun(transaction)
-        self._open_count += 1
+        self.open_count += 1
         try:
             await producer.begin_transaction()
             for _ in range(1 + between(source, 0, 10)):
@@ -158,16 +148,57 @@ class Transactions:
             await producer.abort_transaction()
             fate = Fate.ABORTED
         finally:
-            self._open_count -= 1
+            self.open_count -= 1
             self._oracle.ended(transaction, fate)
 
-    async def _consume(self) -> None:
+    async def consume(self) -> None:
+        """Read on, until cancelled."""
         settings = {"auto.offset.reset": "earliest", "isolation.level": "read_committed", "request.timeout.ms": 5_000}
         async with self._cluster.consumer("consumer-1", settings) as consumer:
             consumer.assign([TopicPartition(TOPIC, number) for number in range(self._plan.partitions)])
             while True:
                 for record in await consumer.poll(timeout_ms=1_000):
                     self._oracle.delivered(record.partition, record.offset, text_of(record.value))
+
+
+class Transactions:
+    """One run of the scenario."""
+
+    def __init__(self, run: Run, nursery: trio.Nursery) -> None:
+        self._run = run
+        plan = Plan.drawn(run.world.seeds.stream(WORKLOAD))
+        run.world.note("plan", *attrs.astuple(plan))
+        cluster = Cluster(run.world, nursery)
+        settings = {"num.partitions": str(plan.partitions)}
+        if plan.has_power_losses:
+            settings["log.flush.interval.messages"] = "1"
+        self._broker = cluster.add_broker({**settings, **run.settings})
+        self._accidents = Accidents(
+            run,
+            cluster,
+            self._broker,
+            crashes=plan.crashes,
+            has_trouble=plan.has_trouble,
+            on_crash=self._on_crash,
+            has_power_losses=plan.has_power_losses,
+        )
+        self._load = TransactionLoad(run, cluster, plan, lambda: self._accidents.are_over)
+
+    def _on_crash(self, _style: PowerLoss | None) -> None:
+        if self._load.open_count:
+            self._run.count("crashes with a transaction open")
+
+    async def run(self) -> None:
+        """Let everything happen, then check."""
+        async with trio.open_nursery() as readers:
+            readers.start_soon(self._load.consume)
+            async with trio.open_nursery() as writers:
+                writers.start_soon(self._load.produce)
+                writers.start_soon(self._accidents.run)
+            await trio.sleep(QUIET_S)
+            await self._load.check()
+            readers.cancel_scope.cancel()
+        await self._broker.stop()
 
 
 async def transactions(run: Run) -> None:
