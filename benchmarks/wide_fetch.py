@@ -28,12 +28,14 @@ from odradek.kernel.config.registry import Registry
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.contracts.storage_context import StorageContext
+from odradek.kernel.dispatch.current_leaders import CurrentLeaders
 from odradek.kernel.dispatch.fetch_session import FetchSessionCache
 from odradek.kernel.dispatch.handlers.api_01_fetch import FetchHandler
 from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.machine.files import OsFiles
 from odradek.kernel.machine.ids import RandomIds
 from odradek.kernel.machine.system.threads import SystemThreads
+from odradek.kernel.metadata.image import MetadataImage
 from odradek.kernel.partitions.leading import append_as_leader
 from odradek.kernel.partitions.replica import Replica, TopicSettings
 from odradek.kernel.partitions.replica_lifecycle import ReplicaLifecycle
@@ -134,6 +136,7 @@ class House:
             max_bytes=1 << 24,
             cold_wait_ms=lambda: 500,
             broker=lambda _broker_id: None,
+            leaders=CurrentLeaders.configured(BrokerConfig(Registry.of()), self.replicas, MetadataImage),
         )
 
     def progressed(self, replicas: Collection[Replica]) -> None:

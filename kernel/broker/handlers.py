@@ -47,6 +47,7 @@ def kernel_handlers(parts: BrokerParts) -> Iterator[ApiHandler | AsyncApiHandler
         cold_wait_ms=lambda: published.config.get_int("remote.fetch.max.wait.ms"),
         max_bytes=config.get_int("fetch.max.bytes"),
         broker=published.broker,
+        leaders=requests.produce.leaders,
     )
     yield ListOffsetsHandler(
         replicas=replicas,

@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from ..coordinator.runtimes import CoordinatorRuntimes
+from ..dispatch.current_leaders import CurrentLeaders
 from ..dispatch.fetch_session import FetchSessionCache
 from ..dispatch.handlers.api_00_produce import ProduceHandler
 from ..dispatch.handlers.api_22_init_producer_id import ProducerIdSource
@@ -143,6 +144,7 @@ class RequestParts:
                 clock=clock,
             ),
             begin_long_work=self.long_work.begin,
+            leaders=CurrentLeaders.configured(config, replicas, lambda: published.image),
         )
         self.router = Router(
             timer=machine.timer,

@@ -26,8 +26,9 @@ from ..errors import ErrorCode, KafkaError, StorageError
 from ..partitions.leading import note_follower
 from ..purgatory.delayed_operation import Outcome
 from ..types import NO_EPOCH, READ_COMMITTED, IsolationLevel
-from ..wire.messages.api_01_fetch import AbortedTransaction, EpochEndOffset, LeaderIdAndEpoch, PartitionData
+from ..wire.messages.api_01_fetch import AbortedTransaction, EpochEndOffset, PartitionData
 from ..wire.records import records_size
+from .broker_nodes import NO_NODE
 from .fetch_session import UNKNOWN_ERRORS
 from .request_operation import RequestOperation
 
@@ -39,13 +40,13 @@ if TYPE_CHECKING:
     from ..partitions.replicas import Replicas
     from .fetch_session import FetchContext
     from .fetch_target import FetchTarget
+    from .replica_selection import Selection
 
 log = logging.getLogger(__name__)
 
 FIRST_VERSION_WITH_IDS: Final = 13
-FIRST_VERSION_WITH_LEADERS: Final = 16
-"""From which version on an error says who leads instead (KIP-951)."""
-_LEADER_ERRORS: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
+FIRST_VERSION_FOR_FOLLOWERS: Final = 11
+"""From which version on a consumer may read from a follower (KIP-392)."""
 
 
 @attrs.define
@@ -62,6 +63,7 @@ class FetchLimits:
         now_ms: The monotonic clock, for followers' positions.
         broker_epoch: Of the follower's registration, as it says; -1 when it does not.
         is_stale: Whether that is of an earlier process of the follower: it gets nothing.
+        selection: Says which replica the consumer is to read from; None: from the leader, or from whom it asked.
     """
 
     max_bytes: int
@@ -73,6 +75,7 @@ class FetchLimits:
     now_ms: int
     broker_epoch: int = NO_BROKER_EPOCH
     is_stale: bool = False
+    selection: Selection | None = None
 
 
 @attrs.define
@@ -171,15 +174,15 @@ def read_targets(
             _read_one(replicas, target, limits, result, answer)
         except RecordsAreRemoteError:
             if limits.is_follower:  # it is to take what it lacks from the store itself, as in Kafka
-                _fail(replicas, target, limits.version, ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE, answer)
+                _fail(ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE, answer)
                 result.is_final = True
             else:
                 result.cold += (target,)
         except KafkaError as error:
-            _fail(replicas, target, limits.version, error.code, answer)
+            _fail(error.code, answer)
             result.is_final = True
         except StorageError:
-            _fail(replicas, target, limits.version, ErrorCode.KAFKA_STORAGE_ERROR, answer)
+            _fail(ErrorCode.KAFKA_STORAGE_ERROR, answer)
             result.is_final = True
     return result
 
@@ -213,21 +216,20 @@ def _read_one(
     replicas: Replicas, target: FetchTarget, limits: FetchLimits, result: FetchResult, answer: PartitionData
 ) -> None:
     replica = target.replica
-    if replica is None or not replica.is_leader:
-        replica = target.replica = find_replica(replicas, target, limits.version)
-    replica.check_leader(max(target.current_leader_epoch, NO_EPOCH))
+    if replica is not None and replica.is_leader:
+        replica.check_leader(max(target.current_leader_epoch, NO_EPOCH))
+    else:
+        replica = target.replica = _find_readable(replicas, target, limits)
     if target.max_bytes < 0 or (limits.max_bytes < 0 and not result.size_bytes):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-    if limits.is_follower and not replica.is_follower(limits.replica_id):
-        # Who knows the leader epoch is to ask again: it may be ahead of this broker's metadata.
-        knows_epoch = target.current_leader_epoch >= 0
-        raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH if knows_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    if limits.is_stale:
-        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    if limits.is_follower:
+        _check_follower(replica, target, limits)
     answer.high_watermark = replica.high_watermark
     answer.last_stable_offset = replica.last_stable_offset
     answer.log_start_offset = replica.log.log_start_offset
-    if target.last_fetched_epoch >= 0 and _diverges(replica, target, answer):
+    if (target.last_fetched_epoch >= 0 and _diverges(replica, target, answer)) or (
+        limits.selection is not None and _is_sent_on(replica, limits.selection, answer)
+    ):
         result.is_final = True
         return
     max_bytes = max(0, min(target.max_bytes, limits.max_bytes - result.size_bytes))
@@ -252,6 +254,41 @@ def _read_one(
         _note_cut(result, target, target.fetch_offset, max_bytes, limits)
     if max_bytes and limits.isolation == READ_COMMITTED and target.fetch_offset < answer.last_stable_offset:
         answer.aborted_transactions = None  # as Kafka tells such a batch
+
+
+def _find_readable(replicas: Replicas, target: FetchTarget, limits: FetchLimits) -> Replica:
+    """Return the replica that a Fetch names; consumers may read from a follower, if they know of that (KIP-392).
+
+    Raises:
+        KafkaError: This broker has none that may be read.
+    """
+    replica = find_replica(replicas, target, limits.version)
+    if limits.is_follower or limits.version < FIRST_VERSION_FOR_FOLLOWERS:
+        replica.check_leader(max(target.current_leader_epoch, NO_EPOCH))
+    else:
+        replica.check_epoch(max(target.current_leader_epoch, NO_EPOCH))
+    return replica
+
+
+def _is_sent_on(replica: Replica, selection: Selection, answer: PartitionData) -> bool:
+    """Tell a consumer from which other replica it is to read; return whether there is one."""
+    if replica.is_leader and replica.state is not None:
+        answer.preferred_read_replica = selection(replica.state)
+    return answer.preferred_read_replica != NO_NODE
+
+
+def _check_follower(replica: Replica, target: FetchTarget, limits: FetchLimits) -> None:
+    """See that a follower may read.
+
+    Raises:
+        KafkaError: It has no replica, or an earlier process of it asks.
+    """
+    if not replica.is_follower(limits.replica_id):
+        # Who knows the leader epoch is to ask again: it may be ahead of this broker's metadata.
+        knows_epoch = target.current_leader_epoch >= 0
+        raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH if knows_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    if limits.is_stale:
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
 def _note_cut(result: FetchResult, target: FetchTarget, offset: int, bytes_left: int, limits: FetchLimits) -> None:
@@ -320,13 +357,10 @@ def _diverges(replica: Replica, target: FetchTarget, answer: PartitionData) -> b
     return False
 
 
-def _fail(replicas: Replicas, target: FetchTarget, version: int, code: ErrorCode, answer: PartitionData) -> None:
+def _fail(code: ErrorCode, answer: PartitionData) -> None:
     answer.error_code = code
     answer.high_watermark = answer.last_stable_offset = answer.log_start_offset = -1
     answer.aborted_transactions = [] if code in UNKNOWN_ERRORS else None
-    if code in _LEADER_ERRORS and version >= FIRST_VERSION_WITH_LEADERS:
-        replica = find_replica(replicas, target, version)
-        answer.current_leader = LeaderIdAndEpoch(leader_id=replica.leader_id, leader_epoch=replica.leader_epoch)
 
 
 class FetchOperation(RequestOperation):

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ..contracts.api_handler import RequestContext
     from ..partitions.replica import Replica
     from ..wire.messages.api_00_produce import PartitionProduceResponse, ProduceResponse
+    from .current_leaders import CurrentLeaders
 
 
 class WaitingPartition:
@@ -40,7 +41,7 @@ class ProduceOperation(RequestOperation):
     is told with NOT_ENOUGH_REPLICAS_AFTER_APPEND, as in Kafka.
     """
 
-    __slots__ = ("needs_high_watermark", "response", "waiting")
+    __slots__ = ("leaders", "needs_high_watermark", "response", "waiting")
 
     def __init__(
         self,
@@ -50,8 +51,10 @@ class ProduceOperation(RequestOperation):
         response: ProduceResponse | None,
         waiting: list[WaitingPartition],
         needs_high_watermark: bool,
+        leaders: CurrentLeaders,
     ) -> None:
         super().__init__(deadline_ms, context)
+        self.leaders = leaders
         self.response = response
         self.waiting = waiting
         self.needs_high_watermark = needs_high_watermark
@@ -77,10 +80,14 @@ class ProduceOperation(RequestOperation):
         """Answer with what became of each partition; REQUEST_TIMED_OUT for those that were too slow."""
         if outcome is Outcome.CANCELLED:
             return
+        has_failed = False
         for part in self.waiting:
             error = self._error(part)
             if error:
+                has_failed = True
                 answer = part.answer
                 answer.error_code = error if error > 0 else ErrorCode.REQUEST_TIMED_OUT
                 answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
+        if has_failed and self.response is not None:
+            self.leaders.tell_producer(self.response, self.context)
         self.context.reply(self.response)

@@ -245,6 +245,17 @@ class Replica:
         if not self.is_leader:
             raise KafkaError(NOT_LEADER)
         if current_leader_epoch != NO_EPOCH and current_leader_epoch != self.leader_epoch:
+            self.check_epoch(current_leader_epoch)
+
+    def check_epoch(self, current_leader_epoch: int) -> None:
+        """Refuse a request that was sent on old or too new knowledge of the leader, whoever that is.
+
+        Raises:
+            KafkaError: The replica is offline, or the client's epoch (if not -1) is older or newer than ours.
+        """
+        if self.offline_reason is not None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+        if current_leader_epoch != NO_EPOCH and current_leader_epoch != self.leader_epoch:
             is_old = current_leader_epoch < self.leader_epoch
             raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH)
 

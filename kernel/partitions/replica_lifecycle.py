@@ -133,7 +133,9 @@ class ReplicaLifecycle:
         for index, state in partitions.items():
             if self._opener.broker_id not in state.replicas:
                 self._give_up(topic, index)
+                topic.elsewhere[index] = state
                 continue
+            topic.elsewhere.pop(index, None)
             replica = topic.partitions.get(index)
             if replica is None:
                 replica = self._open(topic, TopicIdPartition(topic_id, name, index), plan, state)

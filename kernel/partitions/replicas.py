@@ -86,8 +86,8 @@ class Replicas:
         """Return a replica.
 
         Raises:
-            KafkaError: This broker has none; KAFKA_STORAGE_ERROR when its log failed, UNKNOWN_SERVER_ERROR when a
-                plugin has a bug.
+            KafkaError: This broker has none: NOT_LEADER_OR_FOLLOWER when others have; KAFKA_STORAGE_ERROR when its log
+                failed, UNKNOWN_SERVER_ERROR when a plugin has a bug.
         """
         replica = self.find(topic, partition)
         if replica is not None:
@@ -97,6 +97,8 @@ class Replicas:
             code = self.failed.code(TopicIdPartition(replicas.topic_id, topic, partition))
             if code is not None:
                 raise KafkaError(code)
+            if partition in replicas.elsewhere:
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def high_watermarks(self) -> dict[str, dict[TopicIdPartition, int]]:

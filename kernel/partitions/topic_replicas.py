@@ -9,6 +9,7 @@ import attrs
 if TYPE_CHECKING:
     import uuid
 
+    from ..contracts.election import PartitionState
     from .replica import Replica
     from .topic_plan import TopicPlan
 
@@ -29,11 +30,11 @@ class AppendCounters:
 class TopicReplicas:
     """The replicas of one topic on this broker, by partition, and the topic's counters.
 
-    `is_internal` says that only its coordinator writes to it; `is_plain`, that clients may produce to it and no stage
-    looks at what they do.
+    `elsewhere` has the states of partitions without a replica here. `is_internal` says that only its coordinator
+    writes to it; `is_plain`, that clients may produce to it and no stage looks at what they do.
     """
 
-    __slots__ = ("counters", "is_internal", "is_plain", "name", "partitions", "plan", "topic_id")
+    __slots__ = ("counters", "elsewhere", "is_internal", "is_plain", "name", "partitions", "plan", "topic_id")
 
     def __init__(self, name: str, topic_id: uuid.UUID, plan: TopicPlan, *, is_internal: bool) -> None:
         self.name = name
@@ -42,4 +43,5 @@ class TopicReplicas:
         self.is_internal = is_internal
         self.is_plain = not is_internal
         self.partitions: dict[int, Replica] = {}
+        self.elsewhere: dict[int, PartitionState] = {}
         self.counters = AppendCounters()

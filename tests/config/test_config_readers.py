@@ -205,6 +205,7 @@ ACTS_OF_BROKER = {
         'get_int("leader.imbalance.check.interval.seconds")',
     ),
     "unclean.leader.election.enable": ("kernel/controller/partition_states.py", "get_bool(UNCLEAN_ELECTION)"),
+    "replica.selector.class": ("kernel/dispatch/replica_selection.py", "get_text(SELECTOR_KEY)"),
     "odradek.placement": ("kernel/controller/topic_creation.py", 'get_text("odradek.placement")'),
     "odradek.metadata.version.max": ("kernel/metadata/features.py", 'get_int("odradek.metadata.version.max")'),
     "odradek.network.loop": ("kernel/network/server.py", "settings.loop"),

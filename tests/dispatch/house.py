@@ -11,13 +11,16 @@ from typing import Any
 from odradek.kernel.contracts.disk_work import DiskWork, do_now
 from odradek.kernel.contracts.tiering import Tier
 from odradek.kernel.contracts.transactions import Transactions
+from odradek.kernel.dispatch.current_leaders import CurrentLeaders
 from odradek.kernel.dispatch.fetch_session import FetchSessionCache
 from odradek.kernel.dispatch.handlers.api_00_produce import ProduceHandler
 from odradek.kernel.dispatch.handlers.api_01_fetch import FetchHandler
 from odradek.kernel.dispatch.handlers.api_27_write_txn_markers import WriteTxnMarkersHandler
 from odradek.kernel.dispatch.handlers.api_61_describe_producers import DescribeProducersHandler
 from odradek.kernel.dispatch.produce_admission import AdmissionSettings, ProduceAdmission
+from odradek.kernel.dispatch.replica_selection import ReplicaSelection
 from odradek.kernel.dispatch.router import Router
+from odradek.kernel.metadata.image import MetadataImage
 from odradek.kernel.network.connection import Connection
 from odradek.kernel.partitions.marker_writer import LocalMarkerWriter
 from odradek.kernel.partitions.replica import Replica
@@ -59,6 +62,9 @@ class House:
         self.transactions = transactions
         self.verifies = True
         self.long_works: list[DiskWork] = []
+        self.image = MetadataImage()
+        self.selection = ReplicaSelection(None, lambda: self.image)
+        self.leaders = CurrentLeaders(replicas=self.hosted.replicas, image=lambda: self.image, selection=self.selection)
         self.produce = ProduceHandler(
             replicas=self.hosted.replicas,
             writes=self.hosted.writes,
@@ -71,6 +77,7 @@ class House:
                 clock=self.clock,
             ),
             begin_long_work=self.long_works.append,
+            leaders=self.leaders,
         )
         self.markers = LocalMarkerWriter(
             replicas=self.hosted.replicas,
@@ -95,6 +102,7 @@ class House:
                 max_bytes=1 << 24,
                 cold_wait_ms=lambda: 500,
                 broker=KNOWN_BROKERS.get,
+                leaders=self.leaders,
             )
         )
         self.router.add(WriteTxnMarkersHandler(writer=self.markers))

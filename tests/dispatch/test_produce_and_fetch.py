@@ -227,7 +227,7 @@ def test_losing_leadership_ends_the_wait_of_producers_and_consumers(house: House
     replica = followed(house)
     consumer = MemoryClient(house.router)
     house.client.send(produce_request((0, batch(b"a"))), 9)
-    consumer.send(fetch_request(0, max_wait_ms=60_000), 11)
+    consumer.send(fetch_request(0, max_wait_ms=60_000), 10)
     house.client.turn()
 
     house.hosted.lifecycle.apply_leadership(

@@ -30,7 +30,7 @@ class Consumer:
         self.client = MemoryClient(house.router)
         self.positions = [0] * COUNT
         self.epoch = 0
-        first = self.client.ask(self._request(range(COUNT), 0, session_id=0), 11)
+        first = self.client.ask(self._request(range(COUNT), 0, session_id=0), 10)
         assert isinstance(first, FetchResponse)
         self.session_id = first.session_id
 
@@ -52,7 +52,7 @@ class Consumer:
         return request
 
     def poll(self, *changed: int, max_wait_ms: int = 60_000, min_bytes: int = 1) -> None:
-        self.client.send(self._request(changed, max_wait_ms, self.session_id, min_bytes), 11)
+        self.client.send(self._request(changed, max_wait_ms, self.session_id, min_bytes), 10)
         self.client.turn()
 
     def answered(self) -> list[PartitionData]:

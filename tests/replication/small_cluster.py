@@ -13,8 +13,11 @@ from typing import Any
 
 import trio
 
+from odradek.kernel.config.broker import BrokerConfig
+from odradek.kernel.config.registry import Registry
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.contracts.storage import LogConfig
+from odradek.kernel.dispatch.current_leaders import CurrentLeaders
 from odradek.kernel.dispatch.fetch_session import FetchSessionCache
 from odradek.kernel.dispatch.handlers.api_01_fetch import FetchHandler
 from odradek.kernel.dispatch.handlers.api_02_list_offsets import ListOffsetsHandler
@@ -22,7 +25,7 @@ from odradek.kernel.dispatch.router import Router
 from odradek.kernel.errors import KafkaError
 from odradek.kernel.machine.clock import TrioClock
 from odradek.kernel.machine.system.threads import SystemThreads
-from odradek.kernel.metadata.image import BrokerImage
+from odradek.kernel.metadata.image import BrokerImage, MetadataImage
 from odradek.kernel.network.connection import Connection
 from odradek.kernel.partitions.leading import append_as_leader
 from odradek.kernel.partitions.replica import Replica, TopicSettings
@@ -99,6 +102,7 @@ class Node:
                 max_bytes=1 << 24,
                 cold_wait_ms=lambda: 500,
                 broker=self.broker,
+                leaders=CurrentLeaders.configured(BrokerConfig(Registry.of()), self.replicas, MetadataImage),
             )
         )
         self.router.add(

@@ -41,7 +41,7 @@ _ROWS: Final[tuple[Row, ...]] = (
         Part.MEMBERSHIP,
     ),
     ("inter.broker.listener.name", STRING, None, None, MEDIUM, READ_ONLY, Part.MEMBERSHIP),
-    ("replica.selector.class", STRING, None, None, MEDIUM, READ_ONLY, Part.CLUSTER),
+    ("replica.selector.class", STRING, None, None, MEDIUM, READ_ONLY, Part.REQUESTS),
     ("follower.fetch.last.tiered.offset.enable", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, Part.CLUSTER),
 )
 

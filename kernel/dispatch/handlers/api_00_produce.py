@@ -25,7 +25,6 @@ from ...records.validation import BRIEF_BYTES_MAX, check_size, validate_briefly
 from ...types import NO_OFFSET, NO_TIMESTAMP
 from ...wire.messages.api_00_produce import (
     BatchIndexAndErrorMessage,
-    LeaderIdAndEpoch,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
     from ...purgatory.purgatory import Purgatory
     from ...records.batch import BatchHeader
     from ...types import Buffer
+    from ..current_leaders import CurrentLeaders
     from ..produce_admission import Admitted, ProduceAdmission, TransactionalPart
     from ..wide_produce import Refusal
 
@@ -72,8 +72,6 @@ class ProducedPart(NamedTuple):
 
 log = logging.getLogger(__name__)
 
-FIRST_VERSION_WITH_LEADERS: Final = 10
-"""From which version on an error says who leads instead (KIP-951)."""
 FIRST_VERSION_WITH_IDS: Final = 13
 PRODUCER_ERRORS: Final = frozenset(
     {
@@ -103,8 +101,10 @@ class ProduceHandler:
         clock: Clock,
         admission: ProduceAdmission,
         begin_long_work: Callable[[DiskWork], None],
+        leaders: CurrentLeaders,
     ) -> None:
         self._replicas = replicas
+        self.leaders = leaders
         self._writes = writes
         self._begin_long_work = begin_long_work
         self._admission = admission
@@ -176,8 +176,10 @@ class ProduceHandler:
         except KafkaError as error:
             counters.produce_requests += 1
             answer = PartitionProduceResponse(index=index)
-            self._fail(replicas, error, answer, version)
-            return one_answer(topic, answer)
+            self._fail(replicas, error, answer)
+            response = one_answer(topic, answer)
+            self.leaders.tell_producer(response, context)
+            return response
         if not replica.is_dirty:
             self._writes.stage(replica)
         counters.produce_requests += 1
@@ -356,11 +358,11 @@ class ProduceHandler:
                 self._append(replicas, batch, request.acks, answer, waiting)
             except KafkaError as error:
                 has_failed = True
-                self._fail(replicas, error, answer, context.api_version)
+                self._fail(replicas, error, answer)
             except Exception:
                 has_failed = True
                 log.exception("append to %s-%d failed", topic.name or topic.topic_id, index)
-                self._fail(replicas, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR), answer, context.api_version)
+                self._fail(replicas, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR), answer)
             if topic is not answered:
                 answered = topic
                 answers.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[]))
@@ -370,6 +372,8 @@ class ProduceHandler:
         if has_failed and response is None:
             # Without an answer this is the only way to tell the producer, who will ask for new metadata.
             context.connection.close("a Produce with acks=0 failed")
+        if has_failed and response is not None:
+            self.leaders.tell_producer(response, context)
         if not waiting:
             return response
         self._staged.append(self._operation(request, context, response, waiting))
@@ -388,6 +392,7 @@ class ProduceHandler:
             response=response,
             waiting=waiting,
             needs_high_watermark=request.acks == -1,
+            leaders=self.leaders,
         )
 
     def _append(
@@ -422,9 +427,7 @@ class ProduceHandler:
         topic.counters.bytes_in += header.length_bytes
         waiting.append(WaitingPartition(replica, required_offset, answer))
 
-    def _fail(
-        self, topic: TopicReplicas | None, error: KafkaError, answer: PartitionProduceResponse, version: int
-    ) -> None:
+    def _fail(self, topic: TopicReplicas | None, error: KafkaError, answer: PartitionProduceResponse) -> None:
         if topic is not None:
             topic.counters.failed_produce_requests += 1
         answer.error_code = error.code
@@ -443,9 +446,6 @@ class ProduceHandler:
             ]
         if replica is not None and is_from_log:
             answer.log_start_offset = replica.log.log_start_offset
-        is_elsewhere = error.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if replica is not None and is_elsewhere and version >= FIRST_VERSION_WITH_LEADERS:
-            answer.current_leader = LeaderIdAndEpoch(leader_id=replica.leader_id, leader_epoch=replica.leader_epoch)
 
     def turn_ended(self) -> None:
         """Answer what is acknowledged now that everything staged is written; park the rest."""

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ...partitions.replicas import Replicas
     from ...purgatory.purgatory import Purgatory
     from ...wire.messages.api_01_fetch import FetchRequest
+    from ..current_leaders import CurrentLeaders
     from ..fetch_session import FetchContext, FetchSessionCache
     from ..fetch_target import FetchTarget
     from ..repeated_fetch import RepeatedFetch
@@ -66,6 +67,7 @@ class FetchHandler:
         max_bytes: int,
         cold_wait_ms: Callable[[], int],
         broker: Callable[[int], KnownBroker | None],
+        leaders: CurrentLeaders,
     ) -> None:
         """Make the handler.
 
@@ -77,6 +79,7 @@ class FetchHandler:
             max_bytes: `fetch.max.bytes`: what an answer holds at most, whatever the client asks for.
             cold_wait_ms: `remote.fetch.max.wait.ms`: how long is waited for a remote store, whatever the client asks.
             broker: Returns a broker as it is known now: an earlier process of a follower gets nothing.
+            leaders: Tells who leads what this broker does not, and which replica a consumer reads from.
         """
         self._replicas = replicas
         self._sessions = sessions
@@ -85,6 +88,7 @@ class FetchHandler:
         self._max_bytes = max_bytes
         self._cold_wait_ms = cold_wait_ms
         self._broker = broker
+        self._leaders = leaders
         self.repeats = RepeatedFetches()
 
     def handle(self, request: FetchRequest, context: RequestContext) -> Answer:
@@ -126,7 +130,7 @@ class FetchHandler:
         else:
             for target in result.cold:
                 begin_cold_read(target, limits, _do_nothing)
-        return self._response(session, result)
+        return self._response(session, result, context)
 
     def _wait_ms(
         self, request: FetchRequest, limits: FetchLimits, targets: Sequence[FetchTarget], result: FetchResult
@@ -173,6 +177,7 @@ class FetchHandler:
             version=context.api_version,
             now_ms=self._clock.monotonic_ms(),
             broker_epoch=state.replica_epoch if state is not None else NO_BROKER_EPOCH,
+            selection=self._leaders.selection.of_consumer(request.rack_id, context.connection.listener_name),
         )
 
     def _note_follower(self, targets: Sequence[FetchTarget], limits: FetchLimits) -> None:
@@ -203,7 +208,7 @@ class FetchHandler:
                 begin_cold_read(target, limits, _do_nothing)
             frame = repeated.frame(result, context.correlation_id) if repeated is not None else None
             if frame is None:
-                return self._response(session, result)
+                return self._response(session, result, context)
             (target,) = targets
             self._count(target.topic, target.topic_id, result.size_bytes)
             context.reply_frame(frame)
@@ -215,15 +220,17 @@ class FetchHandler:
             session=session,
             limits=limits,
             found=result,
-            reply=lambda read: context.reply(self._response(session, read)),
+            reply=lambda read: context.reply(self._response(session, read, context)),
         )
         context.hold()  # what the connection repeats is read from the same targets
         self._purgatory.watch(operation, find_watched(self._replicas, targets, limits.version))
         operation.ask_for(result.cold)
         return PENDING
 
-    def _response(self, session: FetchContext, result: FetchResult) -> FetchResponse:
+    def _response(self, session: FetchContext, result: FetchResult, context: RequestContext) -> FetchResponse:
         response = session.build(result.answers)
+        if result.is_final:
+            self._leaders.tell_reader(response, context)
         for topic in response.responses:
             size_bytes = sum(records_size(part.records) for part in topic.partitions if part.records)
             self._count(topic.topic, topic.topic_id, size_bytes)

@@ -21,6 +21,7 @@ from ...wire.messages.api_03_metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from ..broker_nodes import BrokerNodes
 from ..stepped_handler import SteppedHandler
 
 if TYPE_CHECKING:
@@ -86,25 +87,24 @@ class MetadataHandler(SteppedHandler):
         """Answer with the topics asked for, or all."""
         image = self._image()
         version = context.api_version
-        listener = context.connection.listener_name
-        live = frozenset(image.live_brokers())
+        nodes = BrokerNodes(image, context.connection.listener_name)
         operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NO_OPERATIONS
         wanted_topics = request.topics
         if wanted_topics is None or _asks_for_all(request, version):
             topics = []
             for topic in image.topics_by_name.values():
-                topics.append((yield from self._topic(topic, live, operations)))
+                topics.append((yield from self._topic(topic, nodes, operations, version)))
                 yield
         elif any(wanted.topic_id != ZERO_ID or wanted.name is None for wanted in wanted_topics):
-            topics = yield from self._topics_by_id(wanted_topics, image, live, operations, version)
+            topics = yield from self._topics_by_id(wanted_topics, image, nodes, operations, version)
         else:
             names = dict.fromkeys(wanted.name or "" for wanted in wanted_topics)
             may_create = version < FIRST_VERSION_WITH_CREATION_FLAG or request.allow_auto_topic_creation
-            topics = yield from self._topics_by_name(names, image, live, operations, may_create=may_create)
+            topics = yield from self._topics_by_name(names, image, nodes, operations, version, may_create=may_create)
         return MetadataResponse(
-            brokers=_brokers(image, listener),
+            brokers=_brokers(nodes),
             cluster_id=image.cluster_id,
-            controller_id=self._broker_id if self._broker_id in live else -1,
+            controller_id=nodes.controller(self._broker_id),
             topics=topics,
             cluster_authorized_operations=(
                 CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NO_OPERATIONS
@@ -112,7 +112,14 @@ class MetadataHandler(SteppedHandler):
         )
 
     def _topics_by_name(
-        self, names: Iterable[str], image: MetadataImage, live: frozenset[int], operations: int, *, may_create: bool
+        self,
+        names: Iterable[str],
+        image: MetadataImage,
+        nodes: BrokerNodes,
+        operations: int,
+        version: int,
+        *,
+        may_create: bool,
     ) -> Generator[None, None, list[MetadataResponseTopic]]:
         """Return the topics that exist, in the order asked, then the others."""
         known: list[MetadataResponseTopic] = []
@@ -121,7 +128,7 @@ class MetadataHandler(SteppedHandler):
         for name in names:
             topic = image.topics_by_name.get(name)
             if topic is not None:
-                known.append((yield from self._topic(topic, live, operations)))
+                known.append((yield from self._topic(topic, nodes, operations, version)))
             else:
                 unknown.append(self._missing_topic(name, missing, operations, may_create=may_create))
         if missing:
@@ -147,7 +154,7 @@ class MetadataHandler(SteppedHandler):
         self,
         asked: Iterable[MetadataRequestTopic],
         image: MetadataImage,
-        live: frozenset[int],
+        nodes: BrokerNodes,
         operations: int,
         version: int,
     ) -> Generator[None, None, list[MetadataResponseTopic]]:
@@ -167,7 +174,7 @@ class MetadataHandler(SteppedHandler):
         for topic_id in ids:
             topic = image.topics_by_id.get(topic_id)
             if topic is not None:
-                known.append((yield from self._topic(topic, live, operations)))
+                known.append((yield from self._topic(topic, nodes, operations, version)))
             else:
                 unknown.append(
                     MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
@@ -175,11 +182,11 @@ class MetadataHandler(SteppedHandler):
         return unknown + known
 
     def _topic(
-        self, topic: TopicImage, live: frozenset[int], operations: int
+        self, topic: TopicImage, nodes: BrokerNodes, operations: int, version: int
     ) -> Generator[None, None, MetadataResponseTopic]:
         partitions = []
         for index, state in enumerate(topic.partitions):
-            partitions.append(_partition(index, state, live))
+            partitions.append(_partition(index, state, nodes, version))
             yield
         return MetadataResponseTopic(
             name=topic.name,
@@ -209,27 +216,27 @@ def _partitions_count(image: MetadataImage, wanted: MetadataRequestTopic) -> int
     return 0 if topic is None else len(topic.partitions)
 
 
-def _brokers(image: MetadataImage, listener_name: str) -> list[MetadataResponseBroker]:
-    """Return the live brokers that have the listener which the client came by."""
-    answers = []
-    for broker in image.brokers.values():
-        listener = broker.listeners.get(listener_name)
-        if listener is not None and not broker.is_fenced:
-            answers.append(
-                MetadataResponseBroker(
-                    node_id=broker.broker_id, host=listener.host, port=listener.port, rack=broker.rack
-                )
-            )
-    return answers
+def _brokers(nodes: BrokerNodes) -> list[MetadataResponseBroker]:
+    """Return the brokers that can be reached by the listener which the client came by."""
+    return [
+        MetadataResponseBroker(node_id=broker.broker_id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
+        for broker, endpoint in nodes.by_id.values()
+    ]
 
 
-def _partition(index: int, state: PartitionState, live: frozenset[int]) -> MetadataResponsePartition:
+def _partition(index: int, state: PartitionState, nodes: BrokerNodes, version: int) -> MetadataResponsePartition:
+    replicas, isr, error = list(state.replicas), list(state.isr), nodes.leader_error(state.leader, version)
+    if version == 0:  # it has no offline replicas: who cannot be reached is left out
+        replicas = [replica for replica in replicas if replica in nodes.by_id]
+        isr = [replica for replica in isr if replica in nodes.by_id]
+        is_whole = len(replicas) == len(state.replicas) and len(isr) == len(state.isr)
+        error = error if error or is_whole else ErrorCode.REPLICA_NOT_AVAILABLE
     return MetadataResponsePartition(
-        error_code=ErrorCode.NONE if state.leader in live else ErrorCode.LEADER_NOT_AVAILABLE,
+        error_code=error,
         partition_index=index,
-        leader_id=state.leader if state.leader in live else -1,
+        leader_id=nodes.leader(state.leader),
         leader_epoch=state.leader_epoch,
-        replica_nodes=list(state.replicas),
-        isr_nodes=list(state.isr),
-        offline_replicas=[replica for replica in state.replicas if replica not in live],
+        replica_nodes=replicas,
+        isr_nodes=isr,
+        offline_replicas=nodes.offline(state.replicas),
     )

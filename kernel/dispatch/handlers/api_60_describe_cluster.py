@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...errors import ErrorCode, KafkaError
 from ...wire.messages.api_60_describe_cluster import DescribeClusterBroker, DescribeClusterResponse
+from ..broker_nodes import BrokerNodes
 from .api_03_metadata import CLUSTER_OPERATIONS, NO_OPERATIONS
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class DescribeClusterHandler:
         wants_operations = request.include_cluster_authorized_operations
         return DescribeClusterResponse(
             cluster_id=image.cluster_id,
-            controller_id=self._broker_id if self._broker_id in image.live_brokers() else -1,
+            controller_id=BrokerNodes(image, context.connection.listener_name).controller(self._broker_id),
             brokers=brokers,
             cluster_authorized_operations=CLUSTER_OPERATIONS if wants_operations else NO_OPERATIONS,
         )

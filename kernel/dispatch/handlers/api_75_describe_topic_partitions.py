@@ -18,6 +18,7 @@ from ...wire.messages.api_75_describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
     ResponseCursor,
 )
+from ..broker_nodes import BrokerNodes
 from ..stepped_handler import SteppedHandler
 from .api_03_metadata import TOPIC_OPERATIONS
 
@@ -72,6 +73,7 @@ class DescribeTopicPartitionsHandler(SteppedHandler):
     ) -> Generator[None, None, DescribeTopicPartitionsResponse]:
         """Answer with one page."""
         image = self._image()
+        nodes = BrokerNodes(image, context.connection.listener_name)
         names = sorted({topic.name for topic in request.topics}) or sorted(image.topics_by_name)
         first = 0
         if request.cursor is not None:
@@ -80,7 +82,7 @@ class DescribeTopicPartitionsHandler(SteppedHandler):
             first = request.cursor.partition_index if names[:1] == [request.cursor.topic_name] else 0
         elif "" in names:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)  # as Kafka, which then looks for a cursor
-        return (yield from _page(image, names, first, self._limit(request), self._internal_topics))
+        return (yield from _page(image, nodes, names, first, self._limit(request), self._internal_topics))
 
     def error_response(
         self, request: DescribeTopicPartitionsRequest, context: RequestContext, code: ErrorCode, detail: str
@@ -99,10 +101,9 @@ def _check_cursor(cursor: Cursor, names: list[str], *, asked_for_all: bool) -> N
 
 
 def _page(
-    image: MetadataImage, names: list[str], first: int, limit: int, internal_topics: Set[str]
+    image: MetadataImage, nodes: BrokerNodes, names: list[str], first: int, limit: int, internal_topics: Set[str]
 ) -> Generator[None, None, DescribeTopicPartitionsResponse]:
     topics: list[DescribeTopicPartitionsResponseTopic] = []
-    live = frozenset(image.live_brokers())
     for name in names:
         yield
         if limit == 0:
@@ -114,7 +115,7 @@ def _page(
             topics.append(_missing(name, internal_topics))
         else:
             end = min(len(topic.partitions), first + limit)
-            topics.append((yield from _topic(topic, range(first, end), live, internal_topics)))
+            topics.append((yield from _topic(topic, range(first, end), nodes, internal_topics)))
             if end < len(topic.partitions):
                 return DescribeTopicPartitionsResponse(
                     topics=topics, next_cursor=ResponseCursor(topic_name=name, partition_index=end)
@@ -135,11 +136,11 @@ def _missing(name: str, internal_topics: Set[str]) -> DescribeTopicPartitionsRes
 
 
 def _topic(
-    topic: TopicImage, indexes: range, live: frozenset[int], internal_topics: Set[str]
+    topic: TopicImage, indexes: range, nodes: BrokerNodes, internal_topics: Set[str]
 ) -> Generator[None, None, DescribeTopicPartitionsResponseTopic]:
     partitions = []
     for index in indexes:
-        partitions.append(_partition(index, topic.partitions[index], live))
+        partitions.append(_partition(index, topic.partitions[index], nodes))
         yield
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
@@ -150,15 +151,14 @@ def _topic(
     )
 
 
-def _partition(index: int, state: PartitionState, live: frozenset[int]) -> DescribeTopicPartitionsResponsePartition:
-    has_leader = state.leader in live
+def _partition(index: int, state: PartitionState, nodes: BrokerNodes) -> DescribeTopicPartitionsResponsePartition:
     return DescribeTopicPartitionsResponsePartition(
         partition_index=index,
-        leader_id=state.leader if has_leader else -1,
+        leader_id=nodes.leader(state.leader),
         leader_epoch=state.leader_epoch,
         replica_nodes=list(state.replicas),
         isr_nodes=list(state.isr),
         eligible_leader_replicas=list(state.eligible_leader_replicas),
         last_known_elr=list(state.last_known_elr),
-        offline_replicas=[replica for replica in state.replicas if replica not in live],
+        offline_replicas=nodes.offline(state.replicas),
     )

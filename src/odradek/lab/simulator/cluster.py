@@ -60,8 +60,13 @@ class BrokerHost:
         self.broker: Broker | None = None
         self.on_failure: Callable[[Exception], None] | None = None
 
-    def start(self) -> None:
-        """Let a broker begin to live here."""
+    def start(self, settings: Mapping[str, str] | None = None) -> None:
+        """Let a broker begin to live here.
+
+        Args:
+            settings: What it is set to from now on, over what it was set to before.
+        """
+        self._settings = {**self._settings, **(settings or {})}
         process = self.host.start_process()
         self._ended, self._serves = trio.Event(), trio.Event()
         options = read_broker_options(

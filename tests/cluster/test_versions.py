@@ -1,0 +1,92 @@
+"""A cluster whose brokers are exchanged one after the other for a build with newer records, and back."""
+
+from __future__ import annotations
+
+from odradek.client import NewTopic
+from odradek.kernel.metadata.features import (
+    ELIGIBLE_LEADER_REPLICAS_VERSION,
+    METADATA_VERSION,
+    METADATA_VERSION_ELR,
+    METADATA_VERSION_MAX,
+)
+from odradek.kernel.wire.messages.api_57_update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from odradek.lab.simulator.cluster import Cluster
+
+from .simulated import admin, image_of, in_cluster, until
+
+OLD = METADATA_VERSION_ELR - 1
+HELD_BACK = {"odradek.metadata.version.max": str(OLD)}
+NEW = {"odradek.metadata.version.max": str(METADATA_VERSION_MAX)}
+UPGRADE, SAFE_DOWNGRADE = 1, 2
+
+
+async def create(cluster: Cluster, node_id: int, name: str) -> None:
+    """Create a topic by a broker, and wait until all know it."""
+    async with admin(cluster, node_id) as client:
+        await client.create_topic(NewTopic(name, 3, 3))
+    await until(lambda: all(name in image_of(each).topics_by_name for each in cluster.brokers.values()))
+
+
+async def restart(cluster: Cluster, node_id: int, settings: dict[str, str]) -> None:
+    broker = cluster.brokers[node_id]
+    await broker.stop()
+    broker.start(settings)
+    await broker.wait_serving()
+    await until(lambda: not image_of(cluster.brokers[1]).brokers[node_id].is_fenced)
+
+
+async def update(cluster: Cluster, *updates: tuple[str, int, int]) -> str | None:
+    """Ask the controller for levels, and return why it refuses."""
+    request = UpdateFeaturesRequest(
+        timeout_ms=10_000,
+        feature_updates=[
+            FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind) for name, level, kind in updates
+        ],
+    )
+    broker = cluster.brokers[1].broker
+    assert broker is not None
+    answer = await broker.parts.metadata.calls.ask(request)
+    return answer.error_message if answer.error_code else None
+
+
+def test_a_cluster_is_rolled_forward_and_back() -> None:
+    async def main(cluster: Cluster) -> list[object]:
+        told: list[object] = [image_of(cluster.brokers[2]).metadata_version]
+        await create(cluster, 2, "old")
+        for node_id in (1, 2):
+            await restart(cluster, node_id, NEW)
+            await create(cluster, 3, f"with-{node_id}")
+        told.append(await update(cluster, (METADATA_VERSION, METADATA_VERSION_MAX, UPGRADE)))
+        await restart(cluster, 3, NEW)
+        told.append(await update(cluster, (METADATA_VERSION, METADATA_VERSION_MAX, UPGRADE)))
+        told.append(await update(cluster, (ELIGIBLE_LEADER_REPLICAS_VERSION, 1, UPGRADE)))
+        await create(cluster, 2, "new")
+
+        down = (ELIGIBLE_LEADER_REPLICAS_VERSION, 0, SAFE_DOWNGRADE), (METADATA_VERSION, OLD, SAFE_DOWNGRADE)
+        told.append(await update(cluster, *down))
+        for node_id in (3, 2, 1):
+            await restart(cluster, node_id, HELD_BACK)
+        await create(cluster, 3, "old-again")
+        told.append(image_of(cluster.brokers[3]).metadata_version)
+        told.append(sorted(image_of(cluster.brokers[3]).topics_by_name))
+        return told
+
+    before, refused, raised, eligible, lowered, after, topics = in_cluster(main, settings=HELD_BACK)
+
+    assert (before, after) == (OLD, OLD)
+    assert "Broker 3 only supports versions 7-22" in str(refused)
+    assert (raised, eligible, lowered) == (None, None, None)
+    assert topics == ["new", "old", "old-again", "with-1", "with-2"]
+
+
+def test_a_topic_that_two_brokers_are_asked_for_at_once_is_made_once() -> None:
+    async def main(cluster: Cluster) -> list[object]:
+        for node_id in (2, 3):
+            broker = cluster.brokers[node_id].broker
+            assert broker is not None
+            broker.parts.requests.topic_maker.create_soon(["wanted"])
+        await until(lambda: all("wanted" in image_of(each).topics_by_name for each in cluster.brokers.values()))
+        await until(lambda: len({image_of(each).offset for each in cluster.brokers.values()}) == 1)
+        return [image_of(each).topics_by_name["wanted"].topic_id for each in cluster.brokers.values()]
+
+    assert len(set(in_cluster(main))) == 1

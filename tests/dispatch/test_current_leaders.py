@@ -1,0 +1,206 @@
+"""Who comes to the wrong broker is told who leads (KIP-951), and consumers read from followers (KIP-392).
+
+Codes and fields as three brokers of Apache Kafka 4.3.1 answered (2026-11-25).
+"""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from odradek.kernel.config.broker import BrokerConfig, Setting
+from odradek.kernel.config.registry import Registry
+from odradek.kernel.contracts.election import PartitionState
+from odradek.kernel.dispatch.replica_selection import ReplicaSelection, select_by_rack
+from odradek.kernel.errors import ConfigError, ErrorCode
+from odradek.kernel.metadata.image import BrokerEndpoint, BrokerImage, MetadataImage
+from odradek.kernel.partitions.leading import note_follower
+from odradek.kernel.types import ZERO_ID
+from odradek.kernel.wire.messages.api_00_produce import ProduceRequest, ProduceResponse, TopicProduceData
+from odradek.kernel.wire.messages.api_01_fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+
+from .house import House, batch, fetch_part, produce_parts, produce_request, values
+from .memory_client import MemoryClient
+
+LED, FOLLOWED, ELSEWHERE, LEADERLESS = range(4)
+TOPIC_ID = uuid.uuid5(uuid.NAMESPACE_DNS, "t")
+NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def state(leader: int, *replicas: int, epoch: int = 3) -> PartitionState:
+    return PartitionState(leader, epoch, 0, replicas, replicas)
+
+
+STATES = {
+    LED: state(1, 1, 2),
+    FOLLOWED: state(2, 1, 2, epoch=4),
+    ELSEWHERE: state(3, 3, 2, epoch=5),
+    LEADERLESS: state(-1, 3, epoch=6),
+}
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    """Return broker 1 of three; each in a rack of its own, the third without the clients' listener."""
+    made = House(tmp_path)
+    made.image = MetadataImage(
+        brokers={
+            number: BrokerImage(
+                number,
+                number,
+                ZERO_ID,
+                {"PLAINTEXT" if number < 3 else "OTHER": BrokerEndpoint("PLAINTEXT", f"host{number}", 9000 + number)},
+                f"rack{number}",
+                (),
+                is_fenced=False,
+                in_controlled_shutdown=False,
+            )
+            for number in (1, 2, 3)
+        }
+    )
+    made.hosted.lifecycle.open_topic("t", TOPIC_ID, made.hosted.plan(), STATES)
+    return made
+
+
+def produce(house: House, partition: int, version: int) -> ProduceResponse:
+    request = produce_request((partition, batch(b"a")), acks=1)
+    if version >= 13:
+        request = ProduceRequest(
+            acks=1,
+            timeout_ms=1000,
+            topic_data=[TopicProduceData(topic_id=TOPIC_ID, partition_data=request.topic_data[0].partition_data)],
+        )
+    answer = MemoryClient(house.router).ask(request, version)
+    assert isinstance(answer, ProduceResponse)
+    return answer
+
+
+def fetch(
+    house: House, partition: int, version: int, *, epoch: int = -1, offset: int = 0, **more: Any
+) -> FetchResponse:
+    wanted = FetchPartition(
+        partition=partition, fetch_offset=offset, current_leader_epoch=epoch, partition_max_bytes=1 << 20
+    )
+    topic = (
+        FetchTopic(topic_id=TOPIC_ID, partitions=[wanted])
+        if version >= 13
+        else FetchTopic(topic="t", partitions=[wanted])
+    )
+    answer = MemoryClient(house.router).ask(FetchRequest(max_wait_ms=0, topics=[topic], **more), version)
+    assert isinstance(answer, FetchResponse)
+    return answer
+
+
+def leader_of(part: Any) -> tuple[int, int] | None:
+    return None if part.current_leader is None else (part.current_leader.leader_id, part.current_leader.leader_epoch)
+
+
+def nodes_of(answer: Any) -> list[tuple[int, str, int, str]]:
+    return [(node.node_id, node.host, node.port, node.rack) for node in answer.node_endpoints]
+
+
+SECOND = (2, "host2", 9002, "rack2")
+
+
+@pytest.mark.parametrize("version", [9, 10, 12, 13])
+@pytest.mark.parametrize(
+    ("partition", "leader", "nodes"),
+    [(FOLLOWED, (2, 4), [SECOND]), (ELSEWHERE, (3, 5), []), (LEADERLESS, (-1, 6), [])],
+)
+def test_a_producer_is_told_who_leads(
+    house: House, version: int, partition: int, leader: tuple[int, int], nodes: list[object]
+) -> None:
+    answer = produce(house, partition, version)
+    (part,) = produce_parts(answer)
+
+    assert part.error_code == NOT_LEADER
+    assert leader_of(part) == (leader if version >= 10 else None)
+    assert nodes_of(answer) == (nodes if version >= 10 else [])
+
+
+@pytest.mark.parametrize("version", [10, 12, 15, 16, 18])
+@pytest.mark.parametrize(("partition", "leader", "nodes"), [(ELSEWHERE, (3, 5), []), (LEADERLESS, (-1, 6), [])])
+def test_a_consumer_is_told_who_leads(
+    house: House, version: int, partition: int, leader: tuple[int, int], nodes: list[object]
+) -> None:
+    answer = fetch(house, partition, version)
+
+    assert fetch_part(answer).error_code == NOT_LEADER
+    assert leader_of(fetch_part(answer)) == (leader if version >= 16 else None)
+    assert nodes_of(answer) == nodes
+
+
+def test_a_consumer_with_an_old_epoch_is_told_the_leader_and_one_with_a_new_one_is_not(house: House) -> None:
+    fenced, unknown = fetch(house, FOLLOWED, 17, epoch=3), fetch(house, FOLLOWED, 17, epoch=5)
+
+    assert fetch_part(fenced).error_code == ErrorCode.FENCED_LEADER_EPOCH
+    assert (leader_of(fetch_part(fenced)), nodes_of(fenced)) == ((2, 4), [SECOND])
+    assert fetch_part(unknown).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert (leader_of(fetch_part(unknown)), nodes_of(unknown)) == (None, [])
+
+
+def test_a_producer_that_waits_is_told_who_leads_from_now_on(house: House) -> None:
+    house.client.send(produce_request((LED, batch(b"a"))), 12)
+    house.client.turn()
+    assert house.client.received() == []
+
+    house.hosted.lifecycle.apply_leadership(house.hosted.replicas.get("t", LED), state(2, 1, 2, epoch=9))
+
+    (answer,) = house.client.received()
+    assert [leader_of(part) for part in produce_parts(answer)] == [(2, 9)]
+    assert nodes_of(answer) == [SECOND]
+
+
+def test_what_went_well_names_nobody(house: House) -> None:
+    answer = produce(house, LED, 12)
+
+    assert [leader_of(part) for part in produce_parts(answer)] == [None]
+    assert nodes_of(answer) == []
+
+
+@pytest.mark.parametrize("version", [10, 11, 18])
+def test_a_follower_answers_consumers_that_know_of_followers(house: House, version: int) -> None:
+    part = fetch_part(fetch(house, FOLLOWED, version))
+    beyond = fetch_part(fetch(house, FOLLOWED, version, offset=5))
+
+    assert part.error_code == (0 if version >= 11 else NOT_LEADER)
+    assert beyond.error_code == (ErrorCode.OFFSET_OUT_OF_RANGE if version >= 11 else NOT_LEADER)
+
+
+def test_a_follower_gives_consumers_what_is_committed(house: House) -> None:
+    replica = house.hosted.replicas.get("t", LED)
+    produce(house, LED, 12)
+    produce(house, LED, 12)
+    note_follower(replica, 2, 10, 1, 0, 0)
+    house.hosted.lifecycle.apply_leadership(replica, state(2, 1, 2, epoch=9))
+
+    part = fetch_part(fetch(house, LED, 18, epoch=9))
+
+    assert (part.error_code, part.high_watermark, values(part)) == (0, 1, [b"a"])
+
+
+def test_a_consumer_is_sent_to_an_in_sync_replica_of_its_rack(house: House) -> None:
+    house.selection.selector = select_by_rack
+    near = fetch_part(fetch(house, LED, 18, rack_id="rack1"))
+    far = fetch_part(fetch(house, LED, 18, rack_id="rack2"))
+    nowhere = fetch_part(fetch(house, LED, 18, rack_id="rack3"))
+    silent = fetch_part(fetch(house, LED, 18))
+
+    assert [part.preferred_read_replica for part in (near, far, nowhere, silent)] == [-1, 2, -1, -1]
+    assert (far.error_code, far.high_watermark, far.records) == (0, 0, b"")
+
+
+def test_a_selector_is_chosen_by_the_name_of_kafkas_class() -> None:
+    def configured(name: str) -> ReplicaSelection:
+        config = BrokerConfig(Registry.of(), static={"replica.selector.class": Setting(name, "a test")})
+        return ReplicaSelection.configured(config, MetadataImage)
+
+    package = "org.apache.kafka.common.replica"
+    assert configured(f"{package}.LeaderSelector").of_consumer("a", "PLAINTEXT") is None
+    assert configured(f"{package}.RackAwareReplicaSelector").of_consumer("a", "PLAINTEXT") is not None
+    assert configured(f"{package}.RackAwareReplicaSelector").of_consumer("", "PLAINTEXT") is None
+    with pytest.raises(ConfigError, match="no class that is known here"):
+        configured("com.example.Nearest")
