@@ -126,7 +126,13 @@ def register_broker(image: MetadataImage, rules: ControllerRules, registration: 
     )
     records: list[MetadataRecord] = [broker_record(broker)]
     if not registration.is_fenced:
-        records += yield from broker_back(image, rules, broker.broker_id, restarted=restarted or known is None)
+        records += yield from broker_back(
+            image,
+            rules,
+            broker.broker_id,
+            restarted=restarted or known is None,
+            may_have_lost=_may_have_lost(image, known, registration),
+        )
     elif _may_have_lost(image, known, registration):
         records += yield from broker_gone(image, rules, broker.broker_id, ElectionReason.OFFLINE, may_have_lost=True)
     elif known is not None and known.is_live:

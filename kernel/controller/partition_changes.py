@@ -145,12 +145,9 @@ def broker_gone(
     lost = gone if may_have_lost else ()
 
     def change(topic_rules: PartitionRules, state: PartitionState) -> PartitionState | None:
-        if may_have_lost:
-            eligible = tuple(other for other in state.eligible_leader_replicas if other != broker_id)
-            state_left = attrs.evolve(state, eligible_leader_replicas=eligible)
-        else:
-            state_left = state
-        wanted = without_replicas(state_left, gone, topic_rules)
+        wanted = (
+            _without(state, broker_id, topic_rules) if may_have_lost else without_replicas(state, gone, topic_rules)
+        )
         if wanted == state and state.leader != broker_id:
             return None
         return next_state(state, wanted, topic_rules, reason, lost=lost)
@@ -159,8 +156,14 @@ def broker_gone(
     return (yield from _change_all(image, rules, broker_id, live, change))
 
 
+def _without(state: PartitionState, broker_id: int, rules: PartitionRules) -> PartitionState:
+    """Return the state in which a broker is neither in sync nor eligible."""
+    eligible = tuple(other for other in state.eligible_leader_replicas if other != broker_id)
+    return without_replicas(attrs.evolve(state, eligible_leader_replicas=eligible), (broker_id,), rules)
+
+
 def broker_back(
-    image: MetadataImage, rules: ControllerRules, broker_id: int, *, restarted: bool
+    image: MetadataImage, rules: ControllerRules, broker_id: int, *, restarted: bool, may_have_lost: bool = False
 ) -> Generator[None, None, list[MetadataRecord]]:
     """Return records that give leaders to partitions which had none and a replica on this broker.
 
@@ -172,9 +175,14 @@ def broker_back(
         broker_id: The broker.
         restarted: Whether it is another process than before: then the partitions that it led get a new leader epoch,
             as it may have lost records that were not flushed.
+        may_have_lost: Whether it did not stop cleanly: others that are in sync, and live, have more than it.
     """
 
     def change(topic_rules: PartitionRules, state: PartitionState) -> PartitionState | None:
+        if may_have_lost and any(other != broker_id and other in live for other in state.isr):
+            return next_state(
+                state, _without(state, broker_id, topic_rules), topic_rules, ElectionReason.OFFLINE, lost=(broker_id,)
+            )
         if state.leader == broker_id:
             return with_epochs(state, state, bump=True) if restarted else None
         if state.leader != NO_LEADER:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from odradek.client import NewTopic
 from odradek.kernel.metadata.features import (
     ELIGIBLE_LEADER_REPLICAS_VERSION,
@@ -9,6 +11,7 @@ from odradek.kernel.metadata.features import (
     METADATA_VERSION_ELR,
     METADATA_VERSION_MAX,
 )
+from odradek.kernel.metadata.image import MetadataDelta, MetadataImage
 from odradek.kernel.wire.messages.api_57_update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from odradek.lab.simulator.cluster import Cluster
 
@@ -90,3 +93,32 @@ def test_a_topic_that_two_brokers_are_asked_for_at_once_is_made_once() -> None:
         return [image_of(each).topics_by_name["wanted"].topic_id for each in cluster.brokers.values()]
 
     assert len(set(in_cluster(main))) == 1
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_broker_that_comes_back_is_eligible_only_if_it_stopped_cleanly(is_clean: bool) -> None:
+    async def main(cluster: Cluster) -> set[tuple[bool, bool]]:
+        async with admin(cluster, 2) as client:
+            await client.create_topic(NewTopic("t", 1, 3, {"min.insync.replicas": "3"}))
+        await until(lambda: "t" in image_of(cluster.brokers[3]).topics_by_name)
+        controller, third = cluster.brokers[1], cluster.brokers[3]
+        first_epoch = image_of(controller).brokers[3].broker_epoch
+        seen: list[tuple[bool, bool]] = []
+
+        def look(_delta: MetadataDelta, image: MetadataImage) -> None:
+            state = image.topics_by_name["t"].partitions[0]
+            if 3 not in state.isr:
+                seen.append((image.brokers[3].broker_epoch > first_epoch, 3 in state.eligible_leader_replicas))
+
+        assert controller.broker is not None
+        controller.broker.parts.metadata.log.add_listener(look)
+        if is_clean:
+            await third.stop()
+        else:
+            third.crash()
+            await until(lambda: image_of(controller).brokers[3].is_fenced)
+        third.start()
+        await third.wait_serving()
+        return set(seen)
+
+    assert in_cluster(main) == {(False, True), (True, is_clean)}

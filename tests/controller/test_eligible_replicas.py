@@ -146,6 +146,23 @@ def test_who_stopped_cleanly_is_eligible_when_it_is_back() -> None:
     assert cluster.told("t") == (1, 0, (1,), (2,), ())
 
 
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_the_controllers_own_broker_gives_way_to_who_is_in_sync_unless_it_stopped_cleanly(is_clean: bool) -> None:
+    cluster = Cluster()
+    cluster.create("t", {0: [1, 2], 1: [2, 1]}, min_insync_replicas="2")
+    cluster.create("alone", {0: [1]})
+    previous = cluster.image.brokers[1].broker_epoch if is_clean else -1
+    cluster.apply(
+        cluster.controller.register_broker(attrs.evolve(registration(1, seed=9), previous_broker_epoch=previous))
+    )
+
+    if is_clean:
+        assert [cluster.told("t", index)[:4] for index in range(2)] == [(1, 1, (1, 2), ()), (2, 0, (2, 1), ())]
+    else:
+        assert [cluster.told("t", index)[:4] for index in range(2)] == [(2, 1, (2,), ()), (2, 0, (2,), ())]
+    assert cluster.told("alone")[:3] == (1, 1, (1,))
+
+
 def test_the_last_leader_leads_again_when_nobody_is_eligible() -> None:
     cluster = Cluster()
     cluster.create("t", {0: [3]})
