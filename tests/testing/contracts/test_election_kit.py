@@ -361,8 +361,24 @@ class ChoosesFromTheInSyncSetInItsOrder(BrokenFactory):
         return super().choose_leader(attrs.evolve(state, replicas=state.isr), live_brokers, reason)
 
 
+class KnowsNobodyEligible(BrokenFactory):
+    expected = (
+        "test_an_eligible_replica_takes_over_when_nobody_is_in_sync",
+        "test_the_last_leader_takes_over_when_nobody_is_in_sync_or_eligible",
+    )
+
+    def choose_leader(
+        self, state: PartitionState, live_brokers: Collection[int], reason: ElectionReason
+    ) -> PartitionState | None:
+        blind = attrs.evolve(state, eligible_leader_replicas=(), last_known_elr=())
+        return super().choose_leader(blind, live_brokers, reason)
+
+
 class AlwaysUnclean(BrokenFactory):
-    expected = ("test_a_replica_out_of_sync_takes_over_only_uncleanly",)
+    expected = (
+        "test_a_replica_out_of_sync_takes_over_only_uncleanly",
+        "test_nobody_takes_over_while_those_who_are_eligible_are_away",
+    )
 
     def choose_leader(
         self, state: PartitionState, live_brokers: Collection[int], reason: ElectionReason

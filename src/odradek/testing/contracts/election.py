@@ -255,6 +255,27 @@ class ElectionContract(InSyncPromises):
 
         assert found == [(), (2, 2)]
 
+    def test_an_eligible_replica_takes_over_when_nobody_is_in_sync(self) -> None:
+        needs_level(self, "is_chosen_by_controller")
+        state = attrs.evolve(THREE, leader=-1, isr=(), eligible_leader_replicas=(3, 2), last_known_elr=(1,))
+        chosen = self.make_factory().choose_leader(state, {1, 3}, ElectionReason.OFFLINE)
+
+        assert chosen is not None
+        assert (chosen.leader, chosen.isr, chosen.eligible_leader_replicas) == (3, (3,), (2,))
+
+    def test_nobody_takes_over_while_those_who_are_eligible_are_away(self) -> None:
+        needs_level(self, "is_chosen_by_controller")
+        state = attrs.evolve(THREE, leader=-1, isr=(), eligible_leader_replicas=(3, 2), last_known_elr=(1,))
+
+        assert self.choose(state, {1}, ElectionReason.OFFLINE) == ()
+
+    def test_the_last_leader_takes_over_when_nobody_is_in_sync_or_eligible(self) -> None:
+        needs_level(self, "is_chosen_by_controller")
+        state = attrs.evolve(THREE, leader=-1, isr=(), last_known_elr=(2,))
+        found = [self.choose(state, live, ElectionReason.OFFLINE) for live in ({1, 3}, {1, 2, 3})]
+
+        assert found == [(), (2, 2)]
+
     def test_the_preferred_leader_is_the_first_replica_if_it_is_in_sync(self) -> None:
         needs_level(self, "is_chosen_by_controller")
         state = attrs.evolve(THREE, leader=2)
