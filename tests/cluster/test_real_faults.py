@@ -1,0 +1,194 @@
+"""Three broker processes under a real client: leaders are killed and stopped; what was acknowledged is there once.
+
+A round is a `kill -9` of one broker, which its parent starts again, and a SIGSTOP of another one for longer than its
+session. The controller's broker is spared. The soak has many rounds:
+
+    pytest -m sweep tests/cluster/test_real_faults.py
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.waiting import until
+
+from .test_processes import PATIENCE_S, Served
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+
+TOPIC = "orders"
+REPLICAS = [[2, 3, 1], [3, 1, 2], [1, 2, 3]]
+"""By partition: each broker leads one."""
+SESSION_MS = 2_000
+MORE = 200
+"""How many records more have to be acknowledged, of every partition, before the next accident."""
+ROUNDS_OF_THE_SOAK = 30
+
+
+class Faulty(Served):
+    """Three brokers whose sessions are short, and which process is whose."""
+
+    def __init__(self, data_dir: Path) -> None:
+        command = ["serve", "--brokers", "3", "--listen", "127.0.0.1:0", "--data-dir", str(data_dir)]
+        command += ["--set", f"broker.session.timeout.ms={SESSION_MS}", "--set", "broker.heartbeat.interval.ms=200"]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "odradek", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.addresses = [self._ready() for _ in range(3)]
+        self.pids = dict(enumerate(sorted(self.children()), start=1))
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(self.addresses)
+
+    def kill_and_await_another(self, node_id: int) -> None:
+        os.kill(self.pids[node_id], signal.SIGKILL)
+        others = {pid for each, pid in self.pids.items() if each != node_id} | {self.pids[node_id]}
+        until(lambda: bool(set(self.children()) - others))
+        (self.pids[node_id],) = set(self.children()) - others
+
+
+class Load:
+    """Sends numbers to all partitions until it is told to end, and knows what was acknowledged where."""
+
+    def __init__(self, bootstrap: str) -> None:
+        times = {"socket.timeout.ms": 5_000, "retry.backoff.ms": 20, "reconnect.backoff.max.ms": 200}
+        self._producer = Producer(
+            {"bootstrap.servers": bootstrap, "enable.idempotence": True, "acks": "all", "linger.ms": 1, **times}
+        )
+        self.acknowledged: list[dict[int, int]] = [{} for _ in REPLICAS]
+        self.failures: list[KafkaError] = []
+        self._is_ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self) -> None:
+        number = 0
+        while not self._is_ending.is_set():
+            if len(self._producer) < 1_000:  # a partition without a leader does not take all the memory
+                for partition in range(len(REPLICAS)):
+                    self._producer.produce(TOPIC, b"%d" % number, partition=partition, on_delivery=self._told)
+                number += 1
+            self._producer.poll(0.002)
+        assert self._producer.flush(PATIENCE_S) == 0
+
+    def _told(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self.failures.append(error)
+            return
+        partition, value, offset = message.partition(), message.value(), message.offset()
+        assert partition is not None
+        assert isinstance(value, bytes)
+        assert offset is not None
+        self.acknowledged[partition][int(value)] = offset
+
+    def await_more(self) -> None:
+        """Wait until every partition has taken more records than it had."""
+        wanted = [len(each) + MORE for each in self.acknowledged]
+        until(lambda: all(len(each) >= count for each, count in zip(self.acknowledged, wanted, strict=True)))
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        self._thread.start()
+        try:
+            yield
+        finally:
+            self._is_ending.set()
+            self._thread.join(PATIENCE_S)
+        assert not self._thread.is_alive(), "some records were never acknowledged"
+
+
+def read_all(bootstrap: str) -> list[list[tuple[int, int]]]:
+    """Return what each partition has: offsets and numbers, in their order."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "checker", "enable.auto.commit": False})
+    partitions = [TopicPartition(TOPIC, number, 0) for number in range(len(REPLICAS))]
+    ends = [consumer.get_watermark_offsets(each, timeout=PATIENCE_S)[1] for each in partitions]
+    consumer.assign(partitions)
+    found: list[list[tuple[int, int]]] = [[] for _ in REPLICAS]
+    while any(len(each) < end for each, end in zip(found, ends, strict=True)):
+        message = consumer.poll(PATIENCE_S)
+        assert message is not None, "a partition ends before its end"
+        assert message.error() is None
+        found[message.partition() or 0].append((message.offset() or 0, int(message.value() or b"")))
+    consumer.close()
+    return found
+
+
+def check(found: list[list[tuple[int, int]]], acknowledged: list[dict[int, int]]) -> None:
+    """Nothing lost, doubled or reordered, and each record where its acknowledgement said."""
+    for records, told in zip(found, acknowledged, strict=True):
+        numbers = [number for _, number in records]
+        assert told.keys() - set(numbers) == set(), "lost"
+        assert [number for number, count in Counter(numbers).items() if count > 1] == [], "doubled"
+        assert numbers == sorted(numbers), "reordered"
+        assert {number: offset for offset, number in records} == told
+
+
+TOLD = [{0: 0, 1: 1, 2: 2}]
+"""What one partition's records were acknowledged with: offsets by number."""
+
+
+def test_the_checker_takes_what_is_right() -> None:
+    check([[(0, 0), (1, 1), (2, 2)]], TOLD)
+
+
+@pytest.mark.parametrize(
+    ("found", "what"),
+    [
+        ([(0, 0), (1, 1)], "lost"),
+        ([(0, 0), (1, 1), (2, 2), (3, 1)], "doubled"),
+        ([(0, 0), (1, 2), (2, 1)], "reordered"),
+        ([(0, 0), (1, 1), (3, 2)], "3"),
+    ],
+)
+def test_the_checker_finds(found: list[tuple[int, int]], what: str) -> None:
+    with pytest.raises(AssertionError, match=what):
+        check([found], TOLD)
+
+
+@contextmanager
+def faulty(data_dir: Path) -> Iterator[Faulty]:
+    brokers = Faulty(data_dir)
+    try:
+        yield brokers
+    finally:
+        if brokers.process.poll() is None:
+            brokers.process.kill()
+            brokers.process.communicate()
+
+
+@pytest.mark.parametrize("rounds", [1, pytest.param(ROUNDS_OF_THE_SOAK, marks=pytest.mark.sweep, id="soak")])
+def test_what_a_real_client_was_told_is_there_once_whoever_is_killed_or_stopped(tmp_path: Path, rounds: int) -> None:
+    with faulty(tmp_path) as brokers:
+        client = AdminClient({"bootstrap.servers": brokers.bootstrap})
+        topic = NewTopic(TOPIC, len(REPLICAS), replica_assignment=REPLICAS, config={"min.insync.replicas": "2"})
+        client.create_topics([topic])[TOPIC].result(timeout=PATIENCE_S)
+        load = Load(brokers.bootstrap)
+        with load.running():
+            for turn in range(rounds):
+                killed, stopped = (2, 3) if turn % 2 == 0 else (3, 2)
+                load.await_more()
+                brokers.kill_and_await_another(killed)
+                load.await_more()
+                os.kill(brokers.pids[stopped], signal.SIGSTOP)
+                load.await_more()  # others lead what it led
+                os.kill(brokers.pids[stopped], signal.SIGCONT)
+                load.await_more()
+        found = read_all(brokers.bootstrap)
+        status, err = brokers.terminate()
+
+    assert load.failures == []
+    check(found, load.acknowledged)
+    assert err.count("ended by SIGKILL; it is started again") == rounds
+    assert status == 0, err
