@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import attrs
 import pytest
 
 from odradek.cli import main
@@ -18,11 +19,13 @@ from odradek.lab.simulator import append as scenario
 from odradek.lab.simulator.append import APPEND, TOPIC
 from odradek.lab.simulator.campaign import SCENARIOS
 from odradek.lab.simulator.disk import File
+from odradek.lab.simulator.faults import Crash
 from odradek.lab.simulator.files import Files
 from odradek.lab.simulator.runs import Outcome, Run, Scenario, run_seed
 from odradek.lab.simulator.seeds import Seeds
 from odradek.lab.simulator.world import World
 from odradek.plugins.storage_segment.segment import Segment
+from odradek.testing.faults import PowerLoss
 
 
 def run_in_another_process(name: str, seed: int, hash_seed: str) -> dict[str, object]:
@@ -100,6 +103,10 @@ def keep_torn_batches(monkeypatch: pytest.MonkeyPatch) -> None:
         return next_offset <= header.base_offset <= header.last_offset
 
     monkeypatch.setattr(Segment, "_is_sound", is_in_order)
+    # Often met only where much was not flushed, and the power tears it.
+    draw_plan, draw_crash = scenario.Plan.drawn, Crash.drawn
+    monkeypatch.setattr(scenario.Plan, "drawn", lambda source: attrs.evolve(draw_plan(source), flush_messages=0))
+    monkeypatch.setattr(Crash, "drawn", lambda *args: attrs.evolve(draw_crash(*args), style=PowerLoss.TORN))
 
 
 @pytest.mark.parametrize(
@@ -108,7 +115,7 @@ def keep_torn_batches(monkeypatch: pytest.MonkeyPatch) -> None:
         (leave_out_syncs, 10),
         (acknowledge_before_the_write, 20),
         (check_no_sequences, 20),
-        (keep_torn_batches, 10),
+        (keep_torn_batches, 20),
     ],
 )
 def test_sabotage_is_found_within_so_many_seeds(
