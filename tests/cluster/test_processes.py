@@ -29,14 +29,17 @@ class Served:
     def __init__(self, data_dir: Path) -> None:
         command = ["serve", "--brokers", "3", "--listen", "127.0.0.1:0", "--data-dir", str(data_dir)]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "odradek", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-m", "odradek", *command],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,  # lines that come together are not hidden in a buffer from who waits for the second one
         )
         self.addresses = [self._ready() for _ in range(3)]
 
     def _ready(self) -> str:
         assert self.process.stdout is not None
         assert is_readable(self.process.stdout, PATIENCE_S), "a broker did not get ready in time"
-        line = self.process.stdout.readline()
+        line = self.process.stdout.readline().decode()
         assert line.startswith("ready "), line
         return line.split()[1]
 
@@ -54,7 +57,7 @@ class Served:
     def terminate(self) -> tuple[int, str]:
         self.process.send_signal(signal.SIGTERM)
         _out, err = self.process.communicate(timeout=PATIENCE_S)
-        return self.process.returncode, err
+        return self.process.returncode, err.decode()
 
 
 @contextlib.contextmanager
@@ -125,7 +128,7 @@ def test_brokers_end_when_the_process_that_started_them_is_gone(tmp_path: Path) 
         _out, err = brokers.process.communicate(timeout=PATIENCE_S)
 
     assert len(children) == 3
-    assert err.count("the process that started this broker is gone") == 3
+    assert err.decode().count("the process that started this broker is gone") == 3
 
 
 def is_alive(pid: int) -> bool:
