@@ -13,7 +13,7 @@ and the next request goes over the fetcher's other connection, in a session of i
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import attrs
 import trio
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ..partitions.staged_writes import StagedWrites
     from ..peers.backoff import Backoff
     from ..peers.fetch_session_handler import Wish
+    from ..types import Buffer
     from ..wire.message import Message
     from ..wire.messages.api_01_fetch import FetchResponse, PartitionData
     from .settings import FetcherSettings
@@ -203,8 +204,7 @@ class Fetcher:
         outside: list[Followed] = []
         size_bytes = 0
         for followed, answer in self._answered(response, wanted):
-            records = answer.records if answer.records is not None else b""
-            assert isinstance(records, (bytes, bytearray, memoryview)), "what was received is in memory"
+            records = cast("Buffer", answer.records if answer.records is not None else b"")  # received: it is in memory
             outcome = take_answer(followed.replica, answer, records, self._parts.clock.now_ms())
             if outcome.taken is Taken.APPENDED:
                 followed.failures_count = 0

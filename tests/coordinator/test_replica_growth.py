@@ -91,7 +91,7 @@ def test_what_is_being_reassigned_is_left_alone() -> None:
 
 
 def test_more_in_sync_replicas_are_wanted_once_all_partitions_have_them() -> None:
-    racks = dict.fromkeys((1, 2, 3))
+    racks: dict[int, str | None] = dict.fromkeys((1, 2, 3))
 
     assert raised(image([state(1, 2, 3), state(1, 2, 3, isr=[1])], racks=racks)) == []
     assert raised(image([state(1, 2, 3), state(1, 2, 3, isr=[1, 2])], racks=racks)) == ["2"]
