@@ -26,8 +26,10 @@ PATIENCE_S = 120.0
 class Served:
     """Three brokers of one command."""
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, data_dir: Path, *settings: str) -> None:
         command = ["serve", "--brokers", "3", "--listen", "127.0.0.1:0", "--data-dir", str(data_dir)]
+        for setting in settings:
+            command += ["--set", setting]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "odradek", *command],
             stdout=subprocess.PIPE,

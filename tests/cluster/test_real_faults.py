@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -41,12 +39,7 @@ class Faulty(Served):
     """Three brokers whose sessions are short, and which process is whose."""
 
     def __init__(self, data_dir: Path) -> None:
-        command = ["serve", "--brokers", "3", "--listen", "127.0.0.1:0", "--data-dir", str(data_dir)]
-        command += ["--set", f"broker.session.timeout.ms={SESSION_MS}", "--set", "broker.heartbeat.interval.ms=200"]
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "odradek", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        self.addresses = [self._ready() for _ in range(3)]
+        super().__init__(data_dir, f"broker.session.timeout.ms={SESSION_MS}", "broker.heartbeat.interval.ms=200")
         self.pids = dict(enumerate(sorted(self.children()), start=1))
 
     @property
