@@ -158,7 +158,8 @@ auto.create.topics.enable
     Whether a topic that a client asks for or produces to is created.
 
 min.insync.replicas
-    How many replicas must have a batch before `acks=all` is answered.
+    How many replicas must have a batch before `acks=all` is answered. A cluster with eligible leader replicas has one
+    value for all brokers, kept in its metadata from the first start on; change that one, as with `kafka-configs`.
 
 log.message.timestamp.type
     Whether a record keeps the producer's time (`CreateTime`) or gets the broker's (`LogAppendTime`).
