@@ -180,9 +180,13 @@ class ReplicaLifecycle:
         if replica.is_paused:
             replica.state_after_pause = state
             return
+        high_watermark = replica.high_watermark
         try:
-            if replica.become(state):
+            has_new_leader = replica.become(state)
+            if has_new_leader or replica.high_watermark != high_watermark:  # who held it back may be out of sync now
+                self._replicas.changed.note((replica,))
                 self._replicas.progressed((replica,))
+            if has_new_leader:
                 self._on_leader_changed(replica.partition, replica.leader_id, replica.leader_epoch)
         except Exception as error:
             self._replicas.fail(replica, error)

@@ -13,7 +13,7 @@ and the next request goes over the fetcher's other connection, in a session of i
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
 import attrs
 import trio
@@ -92,6 +92,14 @@ class FetcherParts:
     threads: Threads
 
 
+class _Told(NamedTuple):
+    """What a leader told of a partition whose records were taken, and in which epoch it led."""
+
+    replica: Replica
+    leader_epoch: int
+    answer: PartitionData
+
+
 class Fetcher:
     """Life: made, `follow`, then `run` until it follows nothing. Owned by `Fetchers`; all on one task's run."""
 
@@ -118,10 +126,10 @@ class Fetcher:
         return f"<Fetcher {self.number} of leader {self.leader_id}: {len(self.followed)} partitions>"
 
     def follow(self, replica: Replica) -> None:
-        """Ask for a partition from now on, at once."""
+        """Ask for a partition from now on, at once: a long poll under way is given up."""
         self.followed[replica.topic_partition] = Followed(replica)
         self._wake.set()
-        if self._poll is not None:
+        if self._poll is not None and self._session.is_incremental:
             self._poll.cancel()
 
     def forget(self, partition: TopicPartition) -> None:
@@ -147,6 +155,8 @@ class Fetcher:
         if next_due_ms is not None:  # whoever is due first is not to wait for a long poll
             settings = attrs.evolve(settings, wait_ms_max=min(settings.wait_ms_max, max(next_due_ms - now_ms, 1)))
         named, forgotten = self._session.plan(wanted)
+        if not self._session.is_incremental:  # it names everything, and more may come: answered at once
+            settings = attrs.evolve(settings, wait_ms_max=0)
         session = (self._session.session_id, self._session.epoch)
         response = await self._ask(fetch_request(settings, parts.state(), session, named, forgotten), settings)
         if response is None:
@@ -200,7 +210,7 @@ class Fetcher:
 
     async def _take(self, response: FetchResponse, wanted: Mapping[TopicPartition, Wish]) -> None:
         """Do what an answer asks for, partition by partition; what it brought is written once for each."""
-        told: list[tuple[Followed, PartitionData]] = []
+        told: list[_Told] = []
         outside: list[Followed] = []
         size_bytes = 0
         for followed, answer in self._answered(response, wanted):
@@ -208,7 +218,7 @@ class Fetcher:
             outcome = take_answer(followed.replica, answer, records, self._parts.clock.now_ms())
             if outcome.taken is Taken.APPENDED:
                 followed.failures_count = 0
-                told.append((followed, answer))
+                told.append(_Told(followed.replica, followed.replica.leader_epoch, answer))
                 if len(records):
                     self._parts.writes.stage(followed.replica)
             elif outcome.taken is Taken.TRUNCATED:
@@ -222,7 +232,7 @@ class Fetcher:
                 size_bytes = 0
                 await take_turn()
         self._parts.writes.write_staged()
-        await self._flush([followed.replica for followed, _ in told])
+        await self._flush([each.replica for each in told])
         self._note_leader(told)
         for followed in outside:
             await self._find_range(followed)
@@ -266,11 +276,10 @@ class Fetcher:
                 except StorageError as error:
                     self._parts.replicas.fail(replica, error)
 
-    def _note_leader(self, told: list[tuple[Followed, PartitionData]]) -> None:
+    def _note_leader(self, told: list[_Told]) -> None:
         progressed = []
-        for followed, answer in told:
-            replica = followed.replica
-            if replica.offline_reason is not None or replica.is_leader:
+        for replica, leader_epoch, answer in told:
+            if replica.offline_reason is not None or replica.is_leader or replica.leader_epoch != leader_epoch:
                 continue
             before = (replica.high_watermark, replica.log.log_start_offset)
             try:

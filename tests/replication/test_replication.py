@@ -6,6 +6,7 @@ import random
 import uuid
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -17,8 +18,10 @@ from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.partitions.leading import append_as_leader
 from odradek.kernel.records.batch import read_header
 from odradek.kernel.records.builder import BatchBuilder
+from odradek.kernel.wire.message import Message
+from odradek.kernel.wire.messages.api_01_fetch import FetchRequest
 
-from .small_cluster import Cluster, running
+from .small_cluster import POLL_S, Cluster, running
 
 
 def run(body: Callable[[], Awaitable[None]]) -> None:
@@ -36,6 +39,51 @@ def test_followers_take_what_the_leader_has_and_commit_it(tmp_path: Path) -> Non
             )
 
             assert [node.values() for node in cluster.nodes.values()] == [[(0, b"a"), (1, b"b")]] * 3
+
+    run(body)
+
+
+def test_who_waits_is_told_when_the_metadata_commits_what_a_dead_follower_lacked(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path) as cluster:
+            await cluster.acknowledged(cluster.leader.produce(b"a"))
+            await trio.sleep(2)
+            cluster.cut(3, 1)
+            end = cluster.leader.produce(b"b")
+            await trio.sleep(2)
+            told: list[int] = []
+            cluster.leader.replicas.progressed = lambda replicas: told.extend(each.high_watermark for each in replicas)
+            cluster.fence(3)
+
+            assert told[:1] == [end]
+
+    run(body)
+
+
+def test_many_partitions_that_come_one_by_one_are_asked_for_in_few_whole_fetches(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path) as cluster:
+            await cluster.acknowledged(cluster.leader.produce(b"a"))
+            await trio.sleep(2)
+            follower = cluster.nodes[2]
+            fetcher = follower.fetchers._fetchers[1, 0]
+            whole: list[int] = []
+            ask = follower.request
+
+            async def counted(node_id: int, message: Message, **options: Any) -> Any:
+                if isinstance(message, FetchRequest) and not message.session_epoch:
+                    whole.append(message.max_wait_ms)
+                return await ask(node_id, message, **options)
+
+            follower.request = counted  # type: ignore[method-assign]
+            for _ in range(50):
+                fetcher.follow(follower.replica())
+                await trio.sleep(POLL_S / 10)
+            await cluster.acknowledged(cluster.leader.produce(b"b"))
+
+            assert whole
+            assert set(whole) == {0}
+            assert len(whole) < 10
 
     run(body)
 
