@@ -42,15 +42,15 @@ def broker_registration(
 
     Raises:
         KafkaError: INCONSISTENT_CLUSTER_ID: it is another cluster's. DUPLICATE_BROKER_REGISTRATION: another process
-            with this id is alive. INVALID_REGISTRATION: nobody could reach it, or it asks for a thing of the past.
+            with this id is alive; this node always is. INVALID_REGISTRATION: nobody could reach it, it asks for a
+            thing of the past, or its id is none.
     """
     if request.cluster_id != image.cluster_id:
         raise KafkaError(
             ErrorCode.INCONSISTENT_CLUSTER_ID,
             f"Expected cluster ID {image.cluster_id}, but got cluster ID {request.cluster_id}",
         )
-    if request.is_migrating_zk_broker or not request.listeners:
-        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "a broker registers with listeners, and with KRaft alone")
+    _check_registration(rules, request)
     known = image.brokers.get(request.broker_id)
     if known is not None and known.incarnation_id == request.incarnation_id:
         rules.sessions.touch(known.broker_id, known.broker_epoch)
@@ -72,15 +72,32 @@ def broker_registration(
     return CoordinatorResult(result.records, BrokerRegistrationResponse(broker_epoch=result.response))
 
 
+def _check_registration(rules: ControllerRules, request: BrokerRegistrationRequest) -> None:
+    if request.broker_id < 0:
+        raise KafkaError(ErrorCode.INVALID_REGISTRATION, f"{request.broker_id} is no id of a broker")
+    if request.is_migrating_zk_broker or not request.listeners:
+        raise KafkaError(ErrorCode.INVALID_REGISTRATION, "a broker registers with listeners, and with KRaft alone")
+    if request.broker_id == rules.node_id:
+        # This node registers without a request: by one it could only be another process.
+        raise KafkaError(
+            ErrorCode.DUPLICATE_BROKER_REGISTRATION, f"{request.broker_id} is the id of this controller's own node"
+        )
+
+
 def broker_heartbeat(
     image: MetadataImage, rules: ControllerRules, request: BrokerHeartbeatRequest
 ) -> Steps[BrokerHeartbeatResponse]:
     """Take note that a broker lives, and let it go on to its next state.
 
     Raises:
-        KafkaError: STALE_BROKER_EPOCH: see `find_broker`.
+        KafkaError: STALE_BROKER_EPOCH: see `find_broker`; also for this controller's own node, which has no session:
+            nobody would renew it.
     """
     broker = find_broker(image, request.broker_id, request.broker_epoch)
+    if broker.broker_id == rules.node_id:
+        raise KafkaError(
+            ErrorCode.STALE_BROKER_EPOCH, f"{broker.broker_id} is this controller's own node, which sends no heartbeats"
+        )
     sessions = rules.sessions
     sessions.touch(broker.broker_id, broker.broker_epoch)
     sessions.note_offset(broker.broker_id, request.current_metadata_offset)

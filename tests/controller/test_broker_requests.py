@@ -98,6 +98,27 @@ def test_another_cluster_and_a_broker_that_nobody_reaches_are_refused() -> None:
     assert cluster.refused(2, listeners=[]) is ErrorCode.INVALID_REGISTRATION
 
 
+def test_nobody_registers_with_the_id_of_the_controllers_own_node_or_with_none() -> None:
+    cluster = Cluster()
+    known = cluster.image.brokers[1]
+
+    assert cluster.refused(1) is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    assert cluster.refused(1, incarnation_id=known.incarnation_id) is ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    assert cluster.refused(-1) is ErrorCode.INVALID_REGISTRATION
+    assert cluster.image.brokers == {1: known}
+
+
+def test_a_heartbeat_for_the_controllers_own_node_begins_no_session_that_could_end() -> None:
+    cluster = Cluster()
+    with pytest.raises(KafkaError) as refusal:
+        cluster.beat(1, cluster.epoch_of(1))
+    cluster.now_ms += TIMEOUT_MS
+
+    assert refusal.value.code is ErrorCode.STALE_BROKER_EPOCH
+    assert cluster.apply(cluster.controller.fence_overdue()) == []
+    assert not cluster.image.brokers[1].is_fenced
+
+
 def test_a_second_process_with_the_id_of_one_that_lives_is_refused() -> None:
     cluster = Cluster()
     cluster.join(2)
