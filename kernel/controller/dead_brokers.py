@@ -62,7 +62,13 @@ class DeadBrokers:
         async with trio.open_nursery() as nursery:
             task_status.started()
             async for suspect in self._receive:
-                nursery.start_soon(self._look_at, suspect, name=f"look at broker {suspect.broker_id}")
+                nursery.start_soon(self._look_safely, suspect, name=f"look at broker {suspect.broker_id}")
+
+    async def _look_safely(self, suspect: _Suspect) -> None:
+        try:
+            await self._look_at(suspect)
+        except Exception:  # what a broker says of itself can be anything: the others are looked at all the same
+            log.exception("broker %d could not be looked at, and is left to its session", suspect.broker_id)
 
     async def _look_at(self, suspect: _Suspect) -> None:
         for pause_s in PAUSES_S:

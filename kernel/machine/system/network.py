@@ -56,7 +56,10 @@ class SystemNetwork:
 
     async def resolve(self, host: str, port: int) -> Sequence[Address]:
         """See `Network.resolve`."""
-        found = await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        try:
+            found = await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except UnicodeError as error:  # an empty label, or one that is too long: the system is not even asked
+            raise socket.gaierror(socket.EAI_NONAME, f"{host!r} is no name of a host") from error
         return [Address(family, where) for family, _, _, _, where in found]
 
     async def connect(
