@@ -226,6 +226,10 @@ class ConfigError(OdradekError):
         return f"{place}{self.message}{hint}"
 
 
+class UnansweredError(ConfigError):
+    """Nobody answers where the settings say; that may be their fault, or may pass: a new start may succeed."""
+
+
 class PluginError(OdradekError):
     """A plugin is missing, broken, doubled, or failed while running.
 

@@ -26,7 +26,7 @@ async def joined_config(config: BrokerConfig, machine: Machine) -> BrokerConfig:
     Its log directories are taken for this cluster, or refused as another one's.
 
     Raises:
-        ConfigError: The controller is not found.
+        UnansweredError: The controller is not found.
     """
     roles = parse_roles(config)
     if roles.is_controller or roles.controller is None or config.get_text(CLUSTER_ID):

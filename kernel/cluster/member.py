@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from ..errors import ConfigError, ErrorCode, KafkaError, error_code
+from ..errors import ConfigError, ErrorCode, KafkaError, UnansweredError, error_code
 from ..peers.errors import ClientError
 from ..wire.messages.api_60_describe_cluster import DescribeClusterRequest
 from ..wire.messages.api_62_broker_registration import BrokerRegistrationRequest, Feature, Listener
@@ -123,7 +123,8 @@ class ClusterMember:
         """Catch up with the metadata, and have the controller know this broker; return its broker epoch.
 
         Raises:
-            ConfigError: The controller refuses, or none answers within `initial.broker.registration.timeout.ms`.
+            ConfigError: The controller refuses.
+            UnansweredError: None answers within `initial.broker.registration.timeout.ms`.
         """
         limit_ms = self._config.get_int("initial.broker.registration.timeout.ms")
         request = self._registration_request(registration)
@@ -138,7 +139,7 @@ class ClusterMember:
             self._tell_changed()
             await self.observer.wait_for(self.broker_epoch)
             return self.broker_epoch
-        raise ConfigError(
+        raise UnansweredError(
             f"no controller registered this broker within {limit_ms} ms",
             where=self._config.where("controller.quorum.voters"),
             hint=f"does the controller run, and is it reached at {self._address}?",
@@ -283,7 +284,7 @@ async def find_cluster_id(config: BrokerConfig, machine: Machine, address: Contr
     """Ask the controller which cluster it has: a broker that begins has no other way to know.
 
     Raises:
-        ConfigError: It does not answer within `initial.broker.registration.timeout.ms`.
+        UnansweredError: It does not answer within `initial.broker.registration.timeout.ms`.
     """
     limit_ms = config.get_int("initial.broker.registration.timeout.ms")
     channel = _ChannelMaker(config, machine, address).new("the cluster's id")
@@ -301,7 +302,7 @@ async def find_cluster_id(config: BrokerConfig, machine: Machine, address: Contr
                     await trio.sleep(RETRY_MS / 1000)
             nursery.cancel_scope.cancel()
     if not found:
-        raise ConfigError(
+        raise UnansweredError(
             f"no controller answered at {address} within {limit_ms} ms",
             where=config.where("controller.quorum.voters") or config.where("controller.quorum.bootstrap.servers"),
             hint="does the node run that has the role of controller?",

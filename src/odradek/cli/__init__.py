@@ -16,7 +16,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from odradek.kernel.errors import ConfigError, KafkaError, OdradekError, PluginError
+from odradek.kernel.errors import ConfigError, KafkaError, OdradekError, PluginError, UnansweredError
 
 from .mistakes import nearest
 from .options import EXIT_USAGE, CommandParser, ShowVersion
@@ -121,6 +121,8 @@ def report(error: BaseException) -> int:
         case BrokenPipeError():  # the reader of our output has seen enough
             _drop_output()
             return EXIT_DONE
+        case UnansweredError():
+            text, status = str(error), EXIT_FAILED
         case ConfigError():
             text, status = str(error), EXIT_USAGE
         case KafkaError():

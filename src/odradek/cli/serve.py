@@ -102,8 +102,8 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     from .serve_many import run_many  # one broker does not pay for it
 
-    def serve_one(options: BrokerOptions, watched: int) -> int:
-        trio.run(_serve, Broker(options), say, watched)
+    def serve_one(options: BrokerOptions, watched: int, note_ready: Callable[[], None]) -> int:
+        trio.run(_serve, Broker(options), say, watched, note_ready)
         return 0
 
     def read(options: Sequence[str], data_dir: Path) -> BrokerOptions:
@@ -135,7 +135,12 @@ def raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-async def _serve(broker: Broker, say: Callable[[str], None], watched: int | None = None) -> None:
+async def _serve(
+    broker: Broker,
+    say: Callable[[str], None],
+    watched: int | None = None,
+    note_ready: Callable[[], None] = lambda: None,
+) -> None:
     """Serve until a signal comes, or whoever holds the other end of the pipe `watched` is gone."""
     take_over_sleep()
     with trio.open_signal_receiver(*stop_signals()) as signals:
@@ -149,6 +154,7 @@ async def _serve(broker: Broker, say: Callable[[str], None], watched: int | None
             with contextlib.suppress(BrokenPipeError):  # who waited for the first line may be gone: serve all the same
                 for listener in listeners:
                     print(f"ready {listener.advertised}\n", end="", flush=True)  # one write: others have this pipe, too
+            note_ready()
             await broker.wait_stopped()
             nursery.cancel_scope.cancel()
 

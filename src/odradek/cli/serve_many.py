@@ -8,13 +8,15 @@ is gone ends by itself.
 from __future__ import annotations
 
 import gc
+import mmap
 import os
 import signal
 import socket
 import sys
+import traceback
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
 
@@ -22,7 +24,9 @@ from odradek.kernel.config.settings import default_data_dir
 from odradek.kernel.errors import ConfigError
 from odradek.kernel.machine.clock import SystemClock
 
+from . import innermost, report
 from .cluster_plan import plan_brokers
+from .options import EXIT_USAGE
 
 if TYPE_CHECKING:
     import argparse
@@ -35,8 +39,13 @@ PAUSE_S_MIN: Final = 0.5
 PAUSE_S_MAX: Final = 30.0
 STEADY_S: Final = 60.0
 """Who lived so long begins with the shortest pause again."""
-EXIT_USAGE: Final = 2
 CONTROLLER: Final = 1
+
+Serve: TypeAlias = "Callable[[BrokerOptions, int, Callable[[], None]], int]"
+"""Serves in a child until it is to end, or until the descriptor that it is given ends; returns the exit status.
+
+Once it is ready it calls what it is given last.
+"""
 
 
 @attrs.define
@@ -50,7 +59,6 @@ class Child:
         began_s: When that began.
         pause_s: How long it rests before it is started again.
         due_s: When that is.
-        has_served: Whether a process of it ended otherwise than by its settings.
         is_told: Whether it was told to end.
     """
 
@@ -60,20 +68,18 @@ class Child:
     began_s: float = 0.0
     pause_s: float = PAUSE_S_MIN
     due_s: float = 0.0
-    has_served: bool = False
     is_told: bool = False
 
 
 class Fleet:
     """All brokers of one command. Life: made, `run` once. Belongs to the main thread, which has no trio run."""
 
-    def __init__(self, children: Iterable[Child], serve: Callable[[BrokerOptions, int], int], *, clock: Clock) -> None:
+    def __init__(self, children: Iterable[Child], serve: Serve, *, clock: Clock) -> None:
         """Make one that has not begun.
 
         Args:
             children: The brokers, the controller's first.
-            serve: Serves in a child until it is to end, or until the descriptor that it is given ends; returns the
-                exit status.
+            serve: Serves one of them, in its process.
             clock: Times pauses.
         """
         self._clock = clock
@@ -82,6 +88,8 @@ class Fleet:
         self._is_ending = False
         self._status = 0
         self._watched, self._held = os.pipe()
+        # Whether a process of a broker was ever ready, by number: shared memory, in which the children say it.
+        self._has_served = mmap.mmap(-1, max(child.node_id for child in self._children) + 1)
 
     def run(self, stop_signals: Iterable[int]) -> int:
         """Keep all brokers alive until a signal ends them; return the exit status."""
@@ -113,10 +121,15 @@ class Fleet:
             os.close(self._held)
             signal.pthread_sigmask(signal.SIG_SETMASK, ())
             os.setpgid(0, 0)  # Ctrl-C goes to the parent alone, which ends its children in order
-            status = self._serve(child.options, self._watched)
+            status = self._serve(child.options, self._watched, lambda: self._note_ready(child))
             sys.stdout.flush()
+        except BaseException as error:  # nobody is left to tell it: this process ends here
+            status = _tell(error)
         finally:
             os._exit(status)
+
+    def _note_ready(self, child: Child) -> None:
+        self._has_served[child.node_id] = True
 
     def _bury(self) -> None:
         for child in self._children:
@@ -132,11 +145,11 @@ class Fleet:
         if self._is_ending:
             self._status = self._status or (1 if status else 0)
             return
-        if status == EXIT_USAGE and not child.has_served:
+        if status == EXIT_USAGE and not self._has_served[child.node_id]:
+            # As it is set it has never served, and never will.
             self._status = status
             self._end(signal.SIGTERM)
             return
-        child.has_served = True
         pause_s = PAUSE_S_MIN if lived_s >= STEADY_S else child.pause_s
         child.pause_s = min(PAUSE_S_MAX, pause_s * 2)
         child.due_s = now_s + pause_s
@@ -167,6 +180,16 @@ class Fleet:
             os.kill(first.pid, signal.SIGTERM)
 
 
+def _tell(error: BaseException) -> int:
+    """Tell why a broker ended, as of one that is alone; return the exit status."""
+    cause = innermost(error)
+    try:
+        return report(cause)
+    except BaseException:
+        traceback.print_exception(error)
+        return 1
+
+
 def _say(text: str) -> None:
     print(f"odradek: {text}", file=sys.stderr, flush=True)
 
@@ -174,7 +197,7 @@ def _say(text: str) -> None:
 def run_many(
     arguments: argparse.Namespace,
     read_options: Callable[..., BrokerOptions],
-    serve: Callable[[BrokerOptions, int], int],
+    serve: Serve,
     stop_signals: Iterable[int],
 ) -> int:
     """Serve as several brokers until a signal ends them; return the exit status.

@@ -1,0 +1,86 @@
+"""Brokers of one command whose processes end: what is told of it, who is started again, and when all end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from odradek.cli import EXIT_DONE, EXIT_FAILED, report
+from odradek.cli.options import EXIT_USAGE
+from odradek.kernel.errors import ConfigError, UnansweredError
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+
+PROGRAM = """
+import os, pathlib, signal, sys
+from odradek.cli.serve_many import Child, Fleet
+from odradek.kernel.errors import ConfigError, UnansweredError
+from odradek.kernel.machine.clock import SystemClock
+
+lives = pathlib.Path(sys.argv[1])
+
+def end_all():
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    os.kill(os.getppid(), signal.SIGTERM)
+    signal.sigwait({signal.SIGTERM})
+
+def serve(options, watched, note_ready):
+    lives.mkdir()
+    FIRST
+    return 0
+
+def serve_again(options, watched, note_ready):
+    if not lives.exists():
+        return serve(options, watched, note_ready)
+    end_all()
+    return 0
+
+sys.exit(Fleet([Child(1, None)], serve_again, clock=SystemClock()).run([signal.SIGTERM]))
+"""
+"""A broker whose first life is `FIRST`, and whose second one has the command end."""
+
+WRONG = 'raise ConfigError("this port is taken", where="--listen")'
+
+
+def lived(first: str, lives: Path) -> tuple[int, str]:
+    """Let a broker live; return the command's exit status and what it told."""
+    program = PROGRAM.replace("FIRST", first)
+    done = subprocess.run([sys.executable, "-c", program, str(lives)], capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stderr
+
+
+def test_who_is_set_wrongly_says_so_and_ends_all(tmp_path: Path) -> None:
+    status, told = lived(WRONG, tmp_path / "lives")
+
+    assert status == EXIT_USAGE
+    assert "odradek: --listen: this port is taken\n" in told
+    assert "started again" not in told
+
+
+@pytest.mark.parametrize(
+    ("first", "says"),
+    [
+        (f"note_ready(); {WRONG}", "odradek: --listen: this port is taken\n"),
+        ('raise UnansweredError("no controller answered")', "odradek: no controller answered\n"),
+        ('raise ExceptionGroup("of a nursery", [OSError(28, "No space left")])', "odradek: No space left\n"),
+        ("1 / 0", "ZeroDivisionError"),
+    ],
+    ids=["wrong settings once it has served", "nobody answers", "the system refuses", "a bug"],
+)
+def test_who_may_do_better_next_time_says_why_it_ended_and_is_started_again(
+    first: str, says: str, tmp_path: Path
+) -> None:
+    status, told = lived(first, tmp_path / "lives")
+
+    assert status == EXIT_DONE
+    assert says in told
+    assert "it is started again in 0.5 s" in told
+
+
+def test_a_controller_that_does_not_answer_is_no_wrong_usage() -> None:
+    assert report(UnansweredError("no controller answered")) == EXIT_FAILED
+    assert report(ConfigError("no number")) == EXIT_USAGE
