@@ -1,6 +1,7 @@
 """Pure core: when each broker was heard of last, and how far it follows the metadata: what no record keeps.
 
-It begins anew with each life of the controller: then every broker that is not fenced has a whole session's time.
+It begins anew with each life of the controller: then every broker that is not fenced has a whole session's time,
+but counts as one whose connection has ended until it is heard of.
 
 *Source:* Kafka's `BrokerHeartbeatManager`.
 """

@@ -33,6 +33,9 @@ class ControllerServing:
         self.feed = MetadataFeed(metadata, node_id=rules.node_id, sessions=sessions, clock=clock)
         self.watch = SessionWatch(metadata, sessions, node_id=rules.node_id, clock=clock)
         self.dead = DeadBrokers(metadata, sessions, rules.config, machine.network)
+        # Who was there before this process has no connection to it: he is alive, or another process has his place.
+        for broker in metadata.image.brokers.values():
+            self.dead.suspect(broker.broker_id, broker.broker_epoch)
         self.balance: LeaderBalance | None = None
         if rules.config.get_bool("auto.leader.rebalance.enable"):
             interval_s = rules.config.get_int("leader.imbalance.check.interval.seconds")

@@ -113,6 +113,47 @@ def test_a_broker_that_is_started_again_at_once_takes_its_place() -> None:
     assert in_cluster(main) <= 1_000
 
 
+@pytest.mark.parametrize("pause_s", [0, 3])
+def test_brokers_that_all_died_are_back_without_waiting_for_sessions_of_before(pause_s: int) -> None:
+    async def main(cluster: Cluster) -> tuple[int, set[int]]:
+        await with_topic(cluster)
+        for broker in cluster.brokers.values():
+            broker.crash()
+        await trio.sleep(pause_s)
+        began_ns = cluster.world.now_ns
+        for broker in cluster.brokers.values():
+            broker.start()
+        for broker in cluster.brokers.values():
+            await broker.wait_serving()
+        elapsed_ms = (cluster.world.now_ns - began_ns) // MILLISECOND
+        await until(lambda: state_of_t(cluster)[1] == {1, 2, 3})
+        return elapsed_ms, state_of_t(cluster)[0]
+
+    elapsed_ms, leaders = in_cluster(main)
+
+    assert elapsed_ms <= 1_000
+    assert -1 not in leaders
+
+
+def test_a_broker_that_died_with_its_controller_is_fenced_soon_after_that_is_back() -> None:
+    async def main(cluster: Cluster) -> tuple[int, dict[int, bool]]:
+        await with_topic(cluster)
+        cluster.brokers[1].crash()
+        cluster.brokers[3].crash()
+        cluster.brokers[1].start()
+        await cluster.brokers[1].wait_serving()
+        began_ns = cluster.world.now_ns
+        await until(lambda: fenced_in(cluster)[3])
+        elapsed_ms = (cluster.world.now_ns - began_ns) // MILLISECOND
+        await trio.sleep(20)
+        return elapsed_ms, fenced_in(cluster)
+
+    elapsed_ms, fenced = in_cluster(main)
+
+    assert elapsed_ms <= 100
+    assert fenced == {1: False, 2: False, 3: True}
+
+
 def test_a_broker_that_stops_hands_its_leaders_over_first() -> None:
     async def main(cluster: Cluster) -> tuple[int, tuple[set[int], set[int]], int]:
         await with_topic(cluster)
