@@ -26,10 +26,14 @@ class BrokerConnections:
         if connection.is_open:
             self._brokers[connection] = (broker_id, broker_epoch)
         else:
-            self._on_gone(broker_id, broker_epoch)
+            self._tell_unless_connected((broker_id, broker_epoch))
 
     def closed(self, connection: ConnectionInfo) -> None:
         """Tell of the broker whose connection this was, if any."""
         gone = self._brokers.pop(connection, None)
-        if gone is not None and gone not in self._brokers.values():
-            self._on_gone(*gone)
+        if gone is not None:
+            self._tell_unless_connected(gone)
+
+    def _tell_unless_connected(self, broker: tuple[int, int]) -> None:
+        if broker not in self._brokers.values():
+            self._on_gone(*broker)
