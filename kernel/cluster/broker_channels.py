@@ -42,7 +42,13 @@ class BrokerChannels:
         return f"BrokerChannels({sorted(self._channels)})"
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Keep the connections that are wanted, until cancelled: then nobody is answered any more."""
+        """Keep the connections that are wanted, until cancelled: then nobody is answered any more.
+
+        It may run again: channels that were made before are kept up as well.
+        """
+        self._send, self._receive = trio.open_memory_channel[PeerChannel](float("inf"))
+        for channel in self._channels.values():
+            self._send.send_nowait(channel)
         async with trio.open_nursery() as nursery:
             task_status.started()
             async for channel in self._receive:

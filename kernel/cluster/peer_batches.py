@@ -106,7 +106,13 @@ class PeerBatches(Generic[Item]):
                 self._asking[node_id].cancel()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Ask, until cancelled: then nobody is told anything any more."""
+        """Ask, until cancelled: then nobody is told anything any more.
+
+        It may run again: what is queued is asked then.
+        """
+        self._send, self._receive = trio.open_memory_channel[int](float("inf"))
+        for node_id in self._queues:
+            self._send.send_nowait(node_id)
         async with trio.open_nursery() as nursery:
             task_status.started()
             async for node_id in self._receive:
@@ -131,8 +137,15 @@ class PeerBatches(Generic[Item]):
             except KafkaError as error:
                 log.warning("%s: broker %d: %s", exchange.purpose, node_id, error)
                 code = error.code
-        del self._asking[node_id]
-        if response is None:
-            exchange.failed(items, code)
-        else:
-            exchange.answered(items, response)
+            except Exception:
+                log.exception("%s: broker %d cannot be asked", exchange.purpose, node_id)
+                code = ErrorCode.UNKNOWN_SERVER_ERROR
+            finally:
+                del self._asking[node_id]
+        try:
+            if response is None:
+                exchange.failed(items, code)
+            else:
+                exchange.answered(items, response)
+        except Exception:  # of one item: it must not keep the others from being asked
+            log.exception("%s: what became of it at broker %d is not told to all", exchange.purpose, node_id)

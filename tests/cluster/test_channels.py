@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import trio
 
 from odradek.kernel.cluster.broker_channels import BrokerChannels
 from odradek.kernel.errors import ErrorCode, KafkaError
@@ -62,3 +63,23 @@ def test_a_broker_that_nobody_knows_is_not_reached_and_one_that_cannot_answer_sa
 
     assert unknown.endswith("its address is not known")
     assert code is ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_channels_that_run_again_ask_whom_they_asked_before() -> None:
+    async def main(cluster: Cluster) -> list[str]:
+        broker = cluster.brokers[2].broker
+        assert broker is not None
+        machine = cluster.client_machine("restarted")
+        channels = BrokerChannels(broker.options.config, machine, broker.parts.published)
+        told = []
+        for _ in range(2):
+            async with trio.open_nursery() as nursery:
+                await nursery.start(channels.run)
+                answer = await channels.request(3, MetadataRequest(topics=[]), timeout_ms=TIMEOUT_MS)
+                told.append(answer.cluster_id)
+                nursery.cancel_scope.cancel()
+        return told
+
+    first, second = in_cluster(main)
+
+    assert first == second

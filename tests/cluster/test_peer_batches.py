@@ -1,0 +1,101 @@
+"""Whatever goes wrong with one item that is asked of a broker, the others are asked, and told."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import trio
+
+from odradek.kernel.cluster.peer_batches import PeerBatches
+from odradek.kernel.errors import ErrorCode
+from odradek.kernel.peers.errors import ConnectionFailedError
+from odradek.kernel.wire.message import Message
+from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest
+
+from .asked_brokers import AskedBrokers, running
+
+
+class OneByOne:
+    """An exchange of one item a request; of the item `request`, `answered` or `failed` that step goes wrong."""
+
+    purpose = "items"
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, object]] = []
+
+    def take(self, queue: deque[str]) -> list[str]:
+        return [queue.popleft()]
+
+    def request(self, items: Sequence[str]) -> Message:
+        assert items != ["request"]
+        return MetadataRequest(topics=[])
+
+    def answered(self, items: Sequence[str], response: Any) -> None:
+        assert items != ["answered"]
+        self.told += [(item, response) for item in items]
+
+    def failed(self, items: Sequence[str], code: ErrorCode) -> None:
+        assert items != ["failed"]
+        self.told += [(item, code) for item in items]
+
+
+class Asking:
+    """Items of one broker; what they are told stands in `told`."""
+
+    def __init__(self) -> None:
+        self.exchange, self.brokers = OneByOne(), AskedBrokers()
+        self.batches = PeerBatches(self.exchange, self.brokers, lambda: 1000)
+
+    @property
+    def told(self) -> list[tuple[str, object]]:
+        """What became of each item."""
+        return self.exchange.told
+
+    def put(self, *items: str) -> None:
+        """Have them asked of broker 2."""
+        for item in items:
+            self.batches.put(2, item)
+
+
+@pytest.mark.parametrize("outcome", ["an answer", ConnectionFailedError("it is gone")], ids=["answered", "failed"])
+def test_an_item_that_cannot_be_told_does_not_hold_up_the_next(outcome: object) -> None:
+    async def main() -> list[tuple[str, object]]:
+        asking = Asking()
+        async with running(asking.batches):
+            asking.put("answered" if outcome == "an answer" else "failed", "next")
+            await (await asking.brokers.next()).answer(outcome)
+            await (await asking.brokers.next()).answer("well")
+            asking.put("later")
+            await (await asking.brokers.next()).answer("well")
+        return asking.told
+
+    assert trio.run(main) == [("next", "well"), ("later", "well")]
+
+
+def test_an_item_that_cannot_be_asked_is_told_so() -> None:
+    async def main() -> list[tuple[str, object]]:
+        asking = Asking()
+        async with running(asking.batches):
+            asking.put("request", "next")
+            await (await asking.brokers.next()).answer("well")
+        return asking.told
+
+    assert trio.run(main) == [("request", ErrorCode.UNKNOWN_SERVER_ERROR), ("next", "well")]
+
+
+def test_what_is_queued_is_asked_when_the_service_runs_again() -> None:
+    async def main() -> list[tuple[str, object]]:
+        asking = Asking()
+        async with running(asking.batches):
+            asking.put("first", "second")
+            await asking.brokers.next()
+        async with running(asking.batches):
+            asking.put("third")
+            await (await asking.brokers.next()).answer("well")
+            await (await asking.brokers.next()).answer("well")
+        return asking.told
+
+    assert trio.run(main) == [("second", "well"), ("third", "well")]
