@@ -99,7 +99,7 @@ class PeerBatches(Generic[Item]):
         queue.append(item)
 
     def image_changed(self, image: MetadataImage) -> None:
-        """Wait no longer for brokers that are fenced: others have taken over from them."""
+        """Wait no longer for brokers that are fenced, nor ask them what is queued: others have taken over from them."""
         for node_id in list(self._asking):
             broker = image.brokers.get(node_id)
             if broker is None or broker.is_fenced:
@@ -121,13 +121,18 @@ class PeerBatches(Generic[Item]):
     async def _drain(self, node_id: int) -> None:
         queue = self._queues[node_id]
         while queue:
-            await self._ask(node_id, self._exchange.take(queue))
+            if await self._ask(node_id, self._exchange.take(queue)):
+                rest = list(queue)
+                queue.clear()
+                self._tell(node_id, rest, ErrorCode.NETWORK_EXCEPTION, None)
         del self._queues[node_id]
 
-    async def _ask(self, node_id: int, items: Sequence[Item]) -> None:
+    async def _ask(self, node_id: int, items: Sequence[Item]) -> bool:
+        """Ask, tell, and return whether the broker was fenced meanwhile."""
         exchange = self._exchange
         code, response = ErrorCode.NETWORK_EXCEPTION, None
-        with trio.CancelScope() as self._asking[node_id]:
+        with trio.CancelScope() as scope:
+            self._asking[node_id] = scope
             try:
                 response = await self._brokers.request(
                     node_id, exchange.request(items), timeout_ms=self._timeout_ms(), purpose=exchange.purpose
@@ -142,6 +147,12 @@ class PeerBatches(Generic[Item]):
                 code = ErrorCode.UNKNOWN_SERVER_ERROR
             finally:
                 del self._asking[node_id]
+        self._tell(node_id, items, code, response)
+        return scope.cancel_called
+
+    def _tell(self, node_id: int, items: Sequence[Item], code: ErrorCode, response: Any) -> None:
+        """Tell items the response, or where there is none the code."""
+        exchange = self._exchange
         try:
             if response is None:
                 exchange.failed(items, code)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from odradek.kernel.cluster.peer_batches import PeerBatches
 from odradek.kernel.errors import ErrorCode
@@ -16,6 +17,7 @@ from odradek.kernel.wire.message import Message
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest
 
 from .asked_brokers import AskedBrokers, running
+from .images import image
 
 
 class OneByOne:
@@ -99,3 +101,22 @@ def test_what_is_queued_is_asked_when_the_service_runs_again() -> None:
         return asking.told
 
     assert trio.run(main) == [("second", "well"), ("third", "well")]
+
+
+def test_what_is_queued_for_a_broker_that_is_fenced_waits_for_nothing() -> None:
+    async def main() -> tuple[list[tuple[str, object]], list[tuple[str, object]]]:
+        asking = Asking()
+        async with running(asking.batches):
+            asking.put("first", "second", "third")
+            await asking.brokers.next()
+            asking.batches.image_changed(image({"t": [2]}, fenced=[2]))
+            await wait_all_tasks_blocked()
+            fenced = list(asking.told)
+            asking.put("when it is back")
+            await (await asking.brokers.next()).answer("well")
+        return fenced, asking.told[len(fenced) :]
+
+    fenced, told = trio.run(main)
+
+    assert fenced == [(item, ErrorCode.NETWORK_EXCEPTION) for item in ("first", "second", "third")]
+    assert told == [("when it is back", "well")]
