@@ -17,7 +17,7 @@ import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..errors import CorruptionError, StorageError
-from ..machine.files import disk_error, read_file, replace_file
+from ..machine.files import READ, disk_error, read_file, replace_file
 from ..metadata.image import MetadataImage
 from ..metadata.image_builder import ImageBuilder
 from ..metadata.record_makers import image_records
@@ -164,19 +164,24 @@ class SnapshotStore:
         return None, problem
 
     def read_part(self, identifier: SnapshotId, position: int, max_bytes: int) -> tuple[int, bytes] | None:
-        """Return a snapshot's size and a part of its bytes; None when it is not there. Blocks.
+        """Return a snapshot's size and a part of its bytes; None when it is not there. Blocks for that part.
 
         Raises:
             StorageError: It cannot be read.
         """
         path = self._directory / identifier.file_name
         try:
-            data = read_file(self._files, path)
+            fd = self._files.open(path, READ)
+            try:
+                size_bytes = self._files.size(fd)
+                is_within = 0 <= position < size_bytes
+                return size_bytes, self._files.pread(fd, max_bytes, position) if is_within else b""
+            finally:
+                self._files.close(fd)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise disk_error(error, "read", path) from error
-        return len(data), data[position : position + max_bytes]
 
     def keep(self, identifier: SnapshotId, data: bytes) -> MetadataImage:
         """Keep a snapshot that came from the controller, and return what it says; durable on return. Blocks.

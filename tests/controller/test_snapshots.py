@@ -49,6 +49,36 @@ def end(count: int, last_offset: int = 7) -> SnapshotEndRecord:
     return SnapshotEndRecord(records_count=count, last_offset=last_offset, last_epoch=2, written_ms=0)
 
 
+class NotingFiles(OsFiles):
+    """Notes how much is read at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read_bytes: list[int] = []
+        read = self.pread
+
+        def pread(fd: int, size_bytes: int, position: int, /) -> bytes:
+            data = read(fd, size_bytes, position)
+            self.read_bytes.append(len(data))
+            return data
+
+        self.pread = pread
+
+
+def test_a_part_of_a_snapshot_is_read_and_no_more(tmp_path: Path) -> None:
+    files = NotingFiles()
+    store = SnapshotStore(directory=tmp_path, files=files)
+    identifier = store.write(image_of(), 5)
+    data = encode_snapshot(image_of(), 5)
+
+    assert store.read_part(identifier, 10, 20) == (len(data), data[10:30])
+    assert store.read_part(identifier, len(data) - 5, 20) == (len(data), data[-5:])
+    assert store.read_part(identifier, len(data), 20) == (len(data), b"")
+    assert store.read_part(identifier, (1 << 63) - 1, 20) == (len(data), b"")
+    assert store.read_part(SnapshotId(1, 1), 0, 20) is None
+    assert files.read_bytes == [20, 5]
+
+
 def test_a_large_snapshot_is_several_batches_and_says_the_same() -> None:
     text = "x" * 32_000
     configs = [ConfigRecord(resource_type=4, resource_name=str(n), name="broker.rack", value=text) for n in range(70)]

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import trio
-
 from ...errors import ErrorCode
 from ...types import METADATA_TOPIC, METADATA_TOPIC_ID, ZERO_ID
 from ...wire.messages.api_01_fetch import (
@@ -21,6 +19,7 @@ from ...wire.messages.api_01_fetch import (
     PartitionData,
     SnapshotId,
 )
+from .news_waits import NewsWaits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,9 +41,10 @@ class MetadataFetchHandler:
         """Make the handler; `feed` returns what is committed of the metadata log, `address` is the controller's."""
         self._feed = feed
         self._address = address
+        self._waits = NewsWaits()
 
     async def handle_async(self, request: FetchRequest, context: RequestContext) -> Answer:
-        """Answer at once where there is something, else within `max_wait_ms`. Cancelled: the broker is gone."""
+        """Answer at once where there is something, else when `NewsWaits` says. Cancelled: the broker is gone."""
         feed = self._feed()
         if request.cluster_id is not None and request.cluster_id != feed.image.cluster_id:
             return FetchResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
@@ -55,7 +55,7 @@ class MetadataFetchHandler:
         if answer is None:
             replica_id = request.replica_state.replica_id if request.replica_state is not None else request.replica_id
             feed.note_fetch(replica_id, wanted.replica_directory_id, wanted.fetch_offset)
-            with trio.move_on_after(max(request.max_wait_ms, 0) / 1000):
+            with self._waits.wait(replica_id if replica_id in feed.image.brokers else None, request.max_wait_ms):
                 await feed.wait_beyond(wanted.fetch_offset)
             max_bytes = min(request.max_bytes, wanted.partition_max_bytes, ANSWER_BYTES_MAX)
             answer = _partition(feed, feed.batches(wanted.fetch_offset, max_bytes))

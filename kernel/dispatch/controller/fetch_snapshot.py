@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ...errors import ErrorCode
 from ...types import METADATA_TOPIC
@@ -16,7 +16,6 @@ from ...wire.messages.api_59_fetch_snapshot import (
     ResponseSnapshotId,
     ResponseTopicSnapshot,
 )
-from .fetch import ANSWER_BYTES_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +23,9 @@ if TYPE_CHECKING:
     from ...contracts.api_handler import Answer, RequestContext
     from ...metadata.feed_view import MetadataFeedView
     from ...wire.messages.api_59_fetch_snapshot import FetchSnapshotRequest, PartitionSnapshot
+
+PART_BYTES_MAX: Final = 1 << 20
+"""How much is read at once, as nobody is served meanwhile: what Kafka's nodes ask for."""
 
 
 class FetchSnapshotHandler:
@@ -36,20 +38,20 @@ class FetchSnapshotHandler:
         self._feed = feed
 
     def handle(self, request: FetchSnapshotRequest, context: RequestContext) -> Answer:
-        """Answer at once with as much as is asked for, at most."""
+        """Answer at once with as much as is asked for, at most, of one partition: who asks for more is refused."""
         feed = self._feed()
         if request.cluster_id is not None and request.cluster_id != feed.image.cluster_id:
             return FetchSnapshotResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
-        answers = []
-        for topic in request.topics:
-            partitions = [
-                self._part(feed, partition, request.max_bytes)
-                if topic.name == METADATA_TOPIC and partition.partition == 0
-                else _refused(partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-                for partition in topic.partitions
-            ]
-            answers.append(ResponseTopicSnapshot(name=topic.name, partitions=partitions))
-        return FetchSnapshotResponse(topics=answers)
+        if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
+            return FetchSnapshotResponse(error_code=ErrorCode.INVALID_REQUEST)
+        topic, wanted = request.topics[0], request.topics[0].partitions[0]
+        is_metadata = topic.name == METADATA_TOPIC and wanted.partition == 0
+        part = (
+            self._part(feed, wanted, request.max_bytes)
+            if is_metadata
+            else _refused(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        )
+        return FetchSnapshotResponse(topics=[ResponseTopicSnapshot(name=topic.name, partitions=[part])])
 
     @staticmethod
     def _part(feed: MetadataFeedView, wanted: PartitionSnapshot, max_bytes: int) -> ResponsePartitionSnapshot:
@@ -59,7 +61,7 @@ class FetchSnapshotHandler:
             is_old = wanted.current_leader_epoch < feed.leader_epoch
             answer.error_code = ErrorCode.FENCED_LEADER_EPOCH if is_old else ErrorCode.UNKNOWN_LEADER_EPOCH
             return answer
-        identifier, limit = wanted.snapshot_id, max(0, min(max_bytes, ANSWER_BYTES_MAX))
+        identifier, limit = wanted.snapshot_id, max(0, min(max_bytes, PART_BYTES_MAX))
         found = feed.snapshot_part(identifier.end_offset, identifier.epoch, max(wanted.position, 0), limit)
         if found is None:
             answer.error_code = ErrorCode.SNAPSHOT_NOT_FOUND
