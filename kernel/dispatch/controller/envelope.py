@@ -1,7 +1,7 @@
 """Shell: Envelope (key 58): a request that a client asked any broker, sent on to the controller.
 
 The answer is the inner one with its header, as the client's broker would have got it. What is refused within it (a
-topic that exists) is no refusal of the envelope.
+topic that exists) is no refusal of the envelope. A long one is taken in slices, as the router does with its like.
 
 *Source:* KIP-590; Kafka's `EnvelopeUtils`.
 """
@@ -12,19 +12,23 @@ import ipaddress
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
+import trio
 
 from ...contracts.api_handler import AS_TASK, PENDING
 from ...errors import ErrorCode, KafkaError, MalformedRequestError
+from ...machine.turnstile import run_in_slices
 from ...wire.codec import decode
 from ...wire.errors import DecodeError
-from ...wire.headers import decode_request_header, encode_response
+from ...wire.headers import decode_request_header
 from ...wire.messages.api_58_envelope import EnvelopeResponse
 from ...wire.messages.data_principal import DefaultPrincipalData
+from ..long_requests import LONG_REQUESTS_MAX, GaveUpError, answer_in_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ...contracts.api_handler import Answer, ConnectionInfo, RequestContext
+    from ...contracts.pieces import ListPieces
     from ...wire.headers import RequestHeader
     from ...wire.messages.api_58_envelope import EnvelopeRequest
     from ..routes import Route
@@ -40,6 +44,7 @@ _VERSION_BYTES: Final = 2
 class InnerRequest:
     """The request in an envelope, as its handler knows it; see `RequestContext`."""
 
+    route: Route
     api_key: int
     api_version: int
     correlation_id: int
@@ -58,6 +63,7 @@ class EnvelopeHandler:
     def __init__(self, *, routes: Mapping[int, Route]) -> None:
         """Make the handler; `routes` are those of the controller's listener."""
         self._routes = routes
+        self._limiter = trio.Semaphore(LONG_REQUESTS_MAX)
 
     async def handle_async(self, request: EnvelopeRequest, context: RequestContext) -> Answer:
         """Answer what the controller answers to the inner request. Cancelled: the node is stopping.
@@ -74,15 +80,12 @@ class EnvelopeHandler:
             raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
         route = self._route(header)
         inner = InnerRequest(
-            header.api_key, header.api_version, header.correlation_id, header.client_id, context.connection
+            route, header.api_key, header.api_version, header.correlation_id, header.client_id, context.connection
         )
-        try:
-            body = route.decode(data, header.size_bytes, header.api_version)
-        except MalformedRequestError as error:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
-        answer = await _answer(route, body, inner)
-        encoded = encode_response(answer, header.api_version, header.correlation_id)
-        return EnvelopeResponse(response_data=encoded.join()[_SIZE_BYTES:])
+        if len(data) < route.long_frame_bytes:
+            return await _opened(data, header.size_bytes, inner)
+        async with self._limiter:
+            return await _opened(data, header.size_bytes, inner)
 
     def _route(self, header: RequestHeader) -> Route:
         route = self._routes.get(header.api_key) if header.api_key in FORWARDABLE else None
@@ -110,14 +113,42 @@ def _check_principal(data: bytes | None) -> None:
         raise KafkaError(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE, str(error)) from error
 
 
-async def _answer(route: Route, body: Any, inner: Any) -> Any:
-    """Return what a handler answers, or how it tells of its failure."""
-    handler = route.handler
+async def _opened(data: memoryview, position: int, inner: Any) -> EnvelopeResponse:
+    """Return the envelope around the answer to a request whose body begins at `position`.
+
+    Raises:
+        KafkaError: INVALID_REQUEST: it is malformed.
+    """
+    route: Route = inner.route
+    is_long = len(data) >= route.long_frame_bytes
     try:
-        answer = AS_TASK if route.is_async else handler.handle(body, inner)
-        if answer is AS_TASK:
-            answer = await handler.handle_async(body, inner)
-        assert answer is not PENDING, f"{route.name} is answered at once or by a task"
+        body = await run_in_slices(route.decode_in_steps(data, position, inner.api_version))
+    except MalformedRequestError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
+    try:
+        answer = await (_answer_in_pieces(body, inner) if is_long else _answer(body, inner))
     except KafkaError as error:
-        return handler.error_response(body, inner, error.code, error.detail)
+        answer = route.handler.error_response(body, inner, error.code, error.detail)
+    parts = await run_in_slices(route.encode_in_steps(inner, answer))
+    return EnvelopeResponse(response_data=b"".join(parts)[_SIZE_BYTES:])
+
+
+async def _answer(body: Any, inner: Any) -> Any:
+    """Return what a handler answers."""
+    route: Route = inner.route
+    answer = AS_TASK if route.is_async else route.handler.handle(body, inner)
+    if answer is AS_TASK:
+        answer = await route.handler.handle_async(body, inner)
+    assert answer is not PENDING, f"{route.name} is answered at once or by a task"
     return answer
+
+
+async def _answer_in_pieces(body: Any, inner: Any) -> Any:
+    """Return what a handler answers, which is asked piece by piece, where it says how."""
+    pieces: ListPieces | None = getattr(inner.route.handler, "pieces", None)
+    if pieces is None:
+        return await _answer(body, inner)
+    try:
+        return await answer_in_pieces(pieces, inner, body)
+    except GaveUpError as error:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error

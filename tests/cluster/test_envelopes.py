@@ -1,0 +1,116 @@
+"""A long request in an envelope holds up nobody: it is decoded, answered and encoded in slices."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import trio
+
+from odradek.kernel import wire
+from odradek.kernel.contracts.pieces import ListPieces
+from odradek.kernel.dispatch.controller.envelope import EnvelopeHandler
+from odradek.kernel.dispatch.routes import Route
+from odradek.kernel.errors import ErrorCode, KafkaError
+from odradek.kernel.machine.turnstile import SLICE_STEPS
+from odradek.kernel.wire.headers import decode_response_header
+from odradek.kernel.wire.message import Message
+from odradek.kernel.wire.messages.api_20_delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from odradek.kernel.wire.messages.api_58_envelope import EnvelopeRequest
+from odradek.kernel.wire.messages.data_principal import DefaultPrincipalData
+
+ANYBODY = b"\0\0" + wire.encode_bytes(DefaultPrincipalData(type="User", name="ANONYMOUS"), 0)
+VERSION = 6
+CORRELATION_ID = 7
+MANY = [f"topic-{number}" for number in range(20_000)]
+
+
+class Deleter:
+    """Answers DeleteTopics; notes how many topics each piece had. One of the name `refused` is refused."""
+
+    api_key = 20
+    pieces = ListPieces("topics", answers=["responses"], items_max=100)
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    async def handle_async(self, request: DeleteTopicsRequest, context: Any) -> Any:
+        names = [topic.name for topic in request.topics]
+        self.sizes.append(len(names))
+        if "refused" in names:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "not this one")
+        return self._all(request, ErrorCode.NONE)
+
+    def error_response(self, request: DeleteTopicsRequest, context: Any, code: ErrorCode, detail: str) -> Any:
+        return self._all(request, code)
+
+    @staticmethod
+    def _all(request: DeleteTopicsRequest, code: ErrorCode) -> DeleteTopicsResponse:
+        return DeleteTopicsResponse(
+            responses=[DeletableTopicResult(name=topic.name, error_code=code) for topic in request.topics]
+        )
+
+
+def enveloped(message: Message) -> EnvelopeRequest:
+    frame = wire.encode_request(message, VERSION, CORRELATION_ID, "asking").join()[4:]
+    return EnvelopeRequest(request_data=frame, request_principal=ANYBODY, client_host_address=bytes(4))
+
+
+def asked(deleter: Deleter, names: list[str]) -> tuple[list[tuple[str | None, int]], int]:
+    """Have topics deleted through an envelope; return names and codes, and how often others came in between."""
+    route = Route(wire.APIS[20], deleter, "", lambda: 0.0)
+    handler = EnvelopeHandler(routes={20: route})
+    request = enveloped(DeleteTopicsRequest(topics=[DeleteTopicState(name=name) for name in names]))
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await trio.lowlevel.checkpoint()
+
+    async def main() -> bytes:
+        context: Any = SimpleNamespace(connection=None, api_version=0)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(others)
+            answer = await handler.handle_async(request, context)
+            nursery.cancel_scope.cancel()
+        assert answer.error_code == ErrorCode.NONE
+        return bytes(answer.response_data)
+
+    data = memoryview(trio.run(main))
+    correlation_id, position = decode_response_header(data, 20, VERSION)
+    assert correlation_id == CORRELATION_ID
+    response: Any = wire.decode(DeleteTopicsResponse, data, VERSION, position=position)
+    return [(each.name, each.error_code) for each in response.responses], turns
+
+
+def test_others_come_in_between() -> None:
+    deleter = Deleter()
+
+    answered, turns = asked(deleter, MANY)
+
+    assert answered == [(name, 0) for name in MANY]
+    assert deleter.sizes == [100] * (len(MANY) // 100)
+    slices = 2 * len(MANY) // SLICE_STEPS  # to decode and to encode; a topic is a step at least
+    assert turns >= len(deleter.sizes) + slices
+
+
+def test_a_short_one_is_answered_whole() -> None:
+    deleter = Deleter()
+
+    assert asked(deleter, ["a", "b"])[0] == [("a", 0), ("b", 0)]
+    assert deleter.sizes == [2]
+
+
+@pytest.mark.parametrize("names", [["refused"], [*MANY[:1000], "refused"]], ids=["short", "long"])
+def test_a_refusal_is_the_answer_in_the_envelope(names: list[str]) -> None:
+    answered, _ = asked(Deleter(), names)
+
+    assert answered == [(name, ErrorCode.INVALID_REQUEST) for name in names]
