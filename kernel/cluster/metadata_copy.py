@@ -35,6 +35,7 @@ class MetadataCopy:
 
     Attributes:
         bytes_since_snapshot: What was appended, or read at the start, since the newest snapshot.
+        last_epoch: The leader epoch of the last record that is here, taken or not; -1 without one.
     """
 
     def __init__(self, partition_log: PartitionLog, files: Files, worker: Workers) -> None:
@@ -51,6 +52,7 @@ class MetadataCopy:
         self._store = None if directory is None else SnapshotStore(directory=directory, files=files)
         self._builder = ImageBuilder(MetadataImage())
         self.bytes_since_snapshot = 0
+        self.last_epoch = -1
 
     def __repr__(self) -> str:
         return f"MetadataCopy({self.end_offset}, {self._builder.build()!r})"
@@ -85,15 +87,21 @@ class MetadataCopy:
         if not self._log.log_start_offset <= start <= self._log.log_end_offset:
             self._begin_anew(snapshot)
             return
-        self._builder = ImageBuilder(snapshot or MetadataImage())
+        self._begin_with(snapshot)
         for offset, epoch, value in logged_records(self._log, start):
             self._replay_one(value, offset, epoch)
 
     def _begin_anew(self, snapshot: MetadataImage | None) -> None:
-        self._builder = ImageBuilder(snapshot or MetadataImage())
+        self._begin_with(snapshot)
         self._log.truncate_fully(0 if snapshot is None else snapshot.offset + 1)
 
+    def _begin_with(self, snapshot: MetadataImage | None) -> None:
+        image = snapshot or MetadataImage()
+        self._builder = ImageBuilder(image)
+        self.last_epoch = image.epoch
+
     def _replay_one(self, value: bytes, offset: int, epoch: int) -> None:
+        self.last_epoch = epoch
         record = decode_record(value)
         if isinstance(record, FormatRecord):
             check_format(record, self._log.directory)

@@ -197,7 +197,7 @@ class MetadataObserver:
         partition = FetchPartition(
             current_leader_epoch=self._leader_epoch,
             fetch_offset=self.end_offset,
-            last_fetched_epoch=max(self._image.epoch, 0),
+            last_fetched_epoch=max(self._copy.last_epoch, 0),
             partition_max_bytes=self._settings.fetch_bytes,
         )
         return FetchRequest(

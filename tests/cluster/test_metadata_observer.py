@@ -1,0 +1,98 @@
+"""What a broker asks of the metadata log after an answer that was damaged in its middle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from odradek.kernel.cluster.metadata_copy import MetadataCopy
+from odradek.kernel.cluster.metadata_observer import MetadataObserver, ObserverSettings
+from odradek.kernel.contracts.storage import LogConfig
+from odradek.kernel.machine.clock import ManualClock
+from odradek.kernel.machine.files import OsFiles
+from odradek.kernel.machine.system.threads import SystemThreads
+from odradek.kernel.machine.threads import Workers
+from odradek.kernel.metadata.features import METADATA_VERSION_MAX
+from odradek.kernel.metadata.records import FORMAT_VERSION, ConfigRecord, FormatRecord, MetadataRecord, encode_record
+from odradek.kernel.records.builder import BatchBuilder
+from odradek.kernel.types import METADATA_TOPIC, METADATA_TOPIC_ID, TopicIdPartition
+from odradek.kernel.wire.messages.api_01_fetch import (
+    FetchableTopicResponse,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    PartitionData,
+)
+from odradek.plugins.storage_memory.engine import MemoryEngine
+from odradek.testing.contracts.storage_base import make_context
+
+CLUSTER_ID = "Odradek-cluster-000001"
+FORMAT = FormatRecord(format_version=FORMAT_VERSION, cluster_id=CLUSTER_ID)
+CONFIG = ConfigRecord(resource_type=4, resource_name="", name="broker.rack", value="a")
+SETTINGS = ObserverSettings(
+    broker_id=2, fetch_bytes=1000, snapshot_bytes=1000, timeout_ms=1000, bytes_between=1 << 20, interval_ms=0
+)
+
+
+def batch(record: MetadataRecord, offset: int, epoch: int) -> bytes:
+    builder = BatchBuilder(base_offset=offset, partition_leader_epoch=epoch)
+    builder.append(None, encode_record(record, METADATA_VERSION_MAX), timestamp=0)
+    return bytes(builder.build())
+
+
+def damaged(data: bytes) -> bytes:
+    return data[:-1] + bytes((data[-1] ^ 1,))
+
+
+def answer(records: bytes, epoch: int) -> FetchResponse:
+    partition = PartitionData(
+        high_watermark=9,
+        current_leader=LeaderIdAndEpoch(leader_id=1, leader_epoch=epoch),
+        records=memoryview(records),
+    )
+    topic = FetchableTopicResponse(topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition])
+    return FetchResponse(responses=[topic])
+
+
+class Channel:
+    """A channel to a controller that gives these answers; notes from where and after which epoch it is asked."""
+
+    def __init__(self, answers: list[FetchResponse]) -> None:
+        self._answers = answers
+        self.asked: list[tuple[int, int]] = []
+        self.is_done = trio.Event()
+
+    async def request(self, message: Any, *, timeout_ms: int) -> FetchResponse:
+        partition = message.topics[0].partitions[0]
+        self.asked.append((partition.fetch_offset, partition.last_fetched_epoch))
+        if len(self.asked) > len(self._answers):
+            self.is_done.set()
+            await trio.sleep_forever()
+        return self._answers[len(self.asked) - 1]
+
+
+def test_it_asks_on_from_what_it_has_in_the_epoch_of_that(tmp_path: Path) -> None:
+    engine = MemoryEngine(make_context(tmp_path))
+    engine.start()
+    opened = engine.open_log(TopicIdPartition(METADATA_TOPIC_ID, METADATA_TOPIC, 0), LogConfig())
+
+    async def main() -> list[tuple[int, int]]:
+        last = batch(CONFIG, 2, 2)
+        answers = [
+            answer(batch(FORMAT, 0, 1), 1),
+            answer(batch(CONFIG, 1, 2) + damaged(last), 2),
+            answer(last, 2),
+        ]
+        channel = Channel(answers)
+        as_asked: Any = channel
+        copy = MetadataCopy(opened, OsFiles(), Workers(SystemThreads(), 1))
+        observer = MetadataObserver(copy, as_asked, SETTINGS, cluster_id=CLUSTER_ID, clock=ManualClock())
+        async with trio.open_nursery() as nursery:
+            await nursery.start(observer.run)
+            await channel.is_done.wait()
+            assert (observer.image.offset, observer.image.epoch) == (2, 2)
+            nursery.cancel_scope.cancel()
+        return channel.asked
+
+    assert trio.run(main) == [(0, 0), (1, 1), (2, 2), (3, 2)]
