@@ -82,8 +82,12 @@ class LogDirectory:
         self.is_made = False
 
     def make(self, config: LogConfig) -> None:
-        """Make the segment's files, in a directory that is there by now."""
-        self._create(self.segments[0], config)
+        """Make the segment's files, in a directory that is there by now.
+
+        Indexes stay empty files until they have an entry: many logs never get one, and to Kafka's tools, should this
+        process be killed, room without entries looks like an entry.
+        """
+        self._create(self.segments[0], config, has_room_for_entries=False)
         self.is_made = True
 
     def add_segment(self, base_offset: int, config: LogConfig) -> Segment:
@@ -93,8 +97,12 @@ class LogDirectory:
         self.segments.append(segment)
         return segment
 
-    def _create(self, segment: Segment, config: LogConfig) -> None:
-        segment.create(config.segment_index_bytes, config.segment_bytes if config.preallocate else 0)
+    def _create(self, segment: Segment, config: LogConfig, *, has_room_for_entries: bool = True) -> None:
+        segment.create(
+            config.segment_index_bytes,
+            config.segment_bytes if config.preallocate else 0,
+            has_room_for_entries=has_room_for_entries,
+        )
         self.entries_version += 1
 
     def floor(self, offset: int) -> int:

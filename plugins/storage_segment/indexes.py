@@ -45,13 +45,14 @@ class _MappedIndex:
         self.base_offset = base_offset
         self.entries_count = -1
 
-    def create(self, size_bytes_max: int) -> None:
-        """Make the file anew, empty, allocated for as many entries as fit `size_bytes_max`."""
+    def create(self, size_bytes_max: int, *, is_allocated: bool = True) -> None:
+        """Make the file anew, empty; allocated for as many entries as fit `size_bytes_max`, or by the first one."""
         self._unmap()
         fd = self._files.open(self.path, CREATE)
         try:
             self._files.truncate(fd, 0)
-            self._files.truncate(fd, self._allocated(size_bytes_max))
+            if is_allocated:
+                self._files.truncate(fd, self._allocated(size_bytes_max))
         finally:
             self._files.close(fd)
         self.entries_count = 0

@@ -90,14 +90,20 @@ class Segment:
         self.max_timestamp_offset = -1
         self.is_new = False
 
-    def create(self, index_bytes: int, allocate_bytes: int) -> None:
-        """Make the files anew; `allocate_bytes` > 0 allocates the log. What was there under these names is lost."""
+    def create(self, index_bytes: int, allocate_bytes: int, *, has_room_for_entries: bool = True) -> None:
+        """Make the files anew; what was there under these names is lost.
+
+        Args:
+            index_bytes: How large an index may become.
+            allocate_bytes: Greater than 0: allocated for the log.
+            has_room_for_entries: Whether the indexes are allocated at once, else with their first entries.
+        """
         handle = self._handle = FileHandle(self._files, self._files.open(self.path, CREATE))
         self._files.truncate(handle.fd, 0)
         if allocate_bytes:
             self._files.preallocate(handle.fd, allocate_bytes)
-        self.index.create(index_bytes)
-        self.time_index.create(index_bytes)
+        self.index.create(index_bytes, is_allocated=has_room_for_entries)
+        self.time_index.create(index_bytes, is_allocated=has_room_for_entries)
         self.next_offset = self.base_offset
         self.is_new = True
         self._time_known = True

@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -57,6 +58,33 @@ def test_a_seed_gives_one_order_and_seeds_give_several() -> None:
     assert orders == [order_of_tasks(seed) for seed in range(8)]
     assert len({tuple(order) for order in orders}) == 8
     assert all(sorted(order) == sorted([*range(TASKS)] * 4) for order in orders)
+
+
+def test_a_run_in_another_thread_does_not_disturb_the_order() -> None:
+    orders = [order_of_tasks(seed) for seed in range(8)]
+    is_running, is_over = threading.Event(), threading.Event()
+
+    async def turn() -> None:
+        async with trio.open_nursery() as nursery:
+            while not is_over.is_set():
+                for _ in range(3):
+                    nursery.start_soon(trio.lowlevel.checkpoint)
+                is_running.set()
+                await trio.lowlevel.checkpoint()
+
+    other = threading.Thread(target=trio.run, args=(turn,))
+    other.start()
+    is_running.wait()
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        beside = [order_of_tasks(seed) for seed in range(8)]
+    finally:
+        sys.setswitchinterval(interval_s)
+        is_over.set()
+        other.join()
+
+    assert beside == orders
 
 
 def test_the_order_is_the_same_in_another_process_whatever_the_hash_seed() -> None:

@@ -402,6 +402,14 @@ def test_a_new_log_is_on_the_disk_with_its_first_batch_and_not_before(tmp_path: 
     ]
 
 
+def test_room_for_entries_of_an_index_comes_with_its_first_entry(tmp_path: Path) -> None:
+    """To Kafka's tools room without entries looks like an entry, where the process was killed."""
+    log = started(tmp_path).open_log(PARTITION, SMALL)
+    fill(log, 0, 1)
+
+    assert [path.stat().st_size for path in sorted((tmp_path / "logs0" / str(PARTITION)).glob("*index"))] == [0, 0]
+
+
 def test_a_log_that_nothing_was_written_to_leaves_nothing(tmp_path: Path) -> None:
     engine = started(tmp_path)
     engine.open_log(PARTITION, SMALL)

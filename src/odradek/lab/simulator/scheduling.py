@@ -10,6 +10,7 @@ that and of trio's other bookkeeping could differ between two runs of one seed, 
 | deadlines of one moment | expire in the order of addresses | as above: what they wake is sorted |
 | where trio's own clock begins | random | the clock is ours |
 | worker threads, signals, sockets | the machine | none: `threads.py`, `network.py` |
+| runs in other threads | they draw from the same source | each thread draws from its own |
 
 The switch, `_ALLOW_DETERMINISTIC_SCHEDULING`, and the source, `_r`, are private to trio.
 `tests/lab/simulator/test_scheduling.py` fails when a version of trio has them no more, or when they no longer do what
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import importlib
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -29,6 +31,20 @@ if TYPE_CHECKING:
 MODULE: Final = "trio._core._run"
 SWITCH: Final = "_ALLOW_DETERMINISTIC_SCHEDULING"
 SOURCE: Final = "_r"
+
+
+_source: Final[ContextVar[random.Random | None]] = ContextVar("source", default=None)
+"""The source of who runs trio here; a thread begins without one."""
+
+
+class _SourceOfThread:
+    """The source for runs of this thread; brokers of a test that live in other threads have the usual one."""
+
+    def __init__(self, others: random.Random) -> None:
+        self._others = others
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_source.get() or self._others, name)
 
 
 @contextmanager
@@ -44,9 +60,11 @@ def deterministic_scheduling(source: random.Random) -> Iterator[None]:
         raise RuntimeError(f"this version of trio cannot be simulated with: {MODULE} has no {', '.join(missing)}")
     before = {name: getattr(run, name) for name in (SWITCH, SOURCE)}
     setattr(run, SWITCH, True)
-    setattr(run, SOURCE, source)
+    setattr(run, SOURCE, _SourceOfThread(before[SOURCE]))
+    token = _source.set(source)
     try:
         yield
     finally:
+        _source.reset(token)
         for name, value in before.items():
             setattr(run, name, value)
