@@ -36,7 +36,8 @@ class StorageContext:
         reserved_dirs: More directories, in which only logs lie that were opened with them as `log_dir`, as the
             metadata log with `metadata.log.dir`; no other log is put there, and `StorageEngine.log_dirs` hides them.
         broker_epoch: Asked at the end for the epoch of this broker's registration, to be kept with the mark of a clean
-            shutdown. An engine that keeps it tells it as `previous_broker_epoch`, once started: -1 after any other end.
+            shutdown; -1, for none, leaves the one before. Told as `previous_broker_epoch`, once started, by an engine
+            that keeps it: -1 after any other end.
     """
 
     log_dirs: Sequence[str]

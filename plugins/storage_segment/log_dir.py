@@ -311,8 +311,12 @@ class LogDir:
         self._files.fsync_directory(self.path)
 
     def mark_clean(self, broker_epoch: int) -> None:
-        """Note that everything of a registration is flushed and closed; durable on return."""
-        replace_file(self._files, self.path / CLEAN_SHUTDOWN, encode_clean_shutdown(broker_epoch), is_durable=True)
+        """Note that everything of a registration is flushed and closed; durable on return.
+
+        A broker that ended before it was registered (-1) served nothing: the registration before stays the last.
+        """
+        epoch = broker_epoch if broker_epoch >= 0 else self.previous_broker_epoch
+        replace_file(self._files, self.path / CLEAN_SHUTDOWN, encode_clean_shutdown(epoch), is_durable=True)
 
     def make_log_directory(self, path: Path) -> None:
         """Make the directory of a new log.
