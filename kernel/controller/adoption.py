@@ -108,7 +108,7 @@ def _check(
     numbers = [item.partition for item in partitions]
     missing = sorted(set(range(max(numbers) + 1)) - set(numbers))
     if missing or len(set(numbers)) != len(numbers):
-        what = f"partitions {missing} are missing" if missing else "a partition is there twice"
+        what = _missing(name, missing) if missing else "a partition is there twice"
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"topic {name} cannot be adopted: {what}")
     ids = {item.topic_id for item in partitions} - {ZERO_ID}
     if len(ids) > 1:
@@ -119,6 +119,14 @@ def _check(
     topic_id = ids.pop() if ids else ZERO_ID
     _check_against_image(image, name, topic_id, len(partitions), taken, collisions)
     return topic_id
+
+
+def _missing(name: str, missing: Sequence[int]) -> str:
+    """Tell what is missing: lost, or, as only its owner can know, never written to, and so without a directory."""
+    return (
+        f"partitions {list(missing)} are missing; where nothing was ever written to one, it may have no directory: "
+        f"make that, such as {name}-{missing[0]}, with the partition.metadata of another of its partitions in it"
+    )
 
 
 def _check_against_image(

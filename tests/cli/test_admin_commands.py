@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -167,11 +168,19 @@ def test_incomplete_commands_are_wrong_usage(odradek: Any, arguments: tuple[str,
 # ------------------------------------------------------------------------------ adopt
 
 
+def write(data_dir: Path, *, partitions_count: int, written: Sequence[int]) -> None:
+    """Have another broker keep one topic, with a record in some of its partitions: the others get no directory."""
+    with running_broker(data_dir=data_dir) as broker:
+        assert main(["topics", "create", "kept", "-p", str(partitions_count), "-b", broker.bootstrap]) == 0
+        with BlockingProducer({"bootstrap.servers": broker.bootstrap}) as producer:
+            for partition in written:
+                producer.send("kept", "value", partition=partition)
+
+
 @pytest.fixture
 def written(tmp_path: Path, command: Any) -> Path:
     """Return the data directory of another, stopped broker with one topic of two partitions."""
-    with running_broker(data_dir=tmp_path / "theirs") as broker:
-        assert main(["topics", "create", "kept", "-p", "2", "-b", broker.bootstrap]) == 0
+    write(tmp_path / "theirs", partitions_count=2, written=[0, 1])
     return tmp_path / "theirs"
 
 
@@ -188,6 +197,7 @@ def test_directories_of_another_broker_are_adopted_once(command: Any, tmp_path: 
         described = command.run("topics", "describe", "kept", "--json", "-b", broker.bootstrap).json
 
     assert described[0]["topic_id"] == first.json[0]["topic_id"]
+    assert [row["end"] for row in described[0]["partitions"]] == [1, 1]
 
 
 def test_a_new_producer_gets_no_id_that_an_adopted_log_knows(command: Any, tmp_path: Path) -> None:
@@ -216,7 +226,7 @@ def test_directories_that_lie_in_the_brokers_own_data_are_adopted_in_place(comma
     with running_broker(data_dir=written) as broker:
         described = command.run("topics", "describe", "kept", "--json", "-b", broker.bootstrap).json
 
-    assert len(described[0]["partitions"]) == 2
+    assert [row["end"] for row in described[0]["partitions"]] == [1, 1]
 
 
 def test_nothing_is_taken_where_a_partition_is_missing(command: Any, tmp_path: Path, written: Path) -> None:
@@ -226,6 +236,33 @@ def test_nothing_is_taken_where_a_partition_is_missing(command: Any, tmp_path: P
     assert done.status == 1
     assert "topic kept cannot be adopted: partitions [0] are missing" in done.err
     assert not (tmp_path / "ours" / "kept-1").exists()
+
+
+@pytest.mark.parametrize("into", ["ours", "theirs"])
+def test_partitions_that_nothing_was_written_to_are_adopted_once_their_directories_are_made(
+    command: Any, tmp_path: Path, into: str
+) -> None:
+    theirs = tmp_path / "theirs"
+    write(theirs, partitions_count=3, written=[1])
+    shutil.rmtree(theirs / "__cluster_metadata-0")
+    adopt = ("topics", "adopt", str(theirs), "--data-dir", str(tmp_path / into))
+    refused = command.run(*adopt)
+    for name in ("kept-0", "kept-2"):
+        (theirs / name).mkdir()
+        shutil.copy(theirs / "kept-1" / "partition.metadata", theirs / name)
+    done = command.run(*adopt)
+
+    assert refused.status == 1
+    assert "partitions [0] are missing; where nothing was ever written to one, it may have no directory" in refused.err
+    assert "make that, such as kept-0, with the partition.metadata of another of its partitions" in refused.err
+    assert (done.status, done.err) == (0, "")
+
+    with running_broker(data_dir=tmp_path / into) as broker:
+        with BlockingProducer({"bootstrap.servers": broker.bootstrap}) as producer:
+            producer.send("kept", "first", partition=0)
+        (described,) = command.run("topics", "describe", "kept", "--json", "-b", broker.bootstrap).json
+
+    assert [(row["partition"], row["end"]) for row in described["partitions"]] == [(0, 1), (1, 1), (2, 0)]
 
 
 @pytest.mark.parametrize("options", [[], ["--topic", "kept"]])
