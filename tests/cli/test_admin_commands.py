@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from odradek.cli import main
+from odradek.cli.configs import is_as_by_default
 from odradek.client import BlockingProducer
+from odradek.client.admin_values import ConfigEntry, ConfigSource
 from odradek.testing.running_broker import running_broker
 
 
@@ -136,15 +138,56 @@ def test_settings_that_are_all_defaults_say_how_to_see_them(odradek: Any) -> Non
         "nothing is set for topic as-it-comes; --all shows the defaults\n"
     )
     assert odradek.ok("configs", "describe", "topic", "as-it-comes", "--json").json == []
-    assert odradek.ok("configs", "describe", "brokers").out == "nothing is set for brokers\n"
+    assert odradek.ok("configs", "describe", "client-metrics", "m").out == (
+        "nothing is set for client-metrics m; --all shows the defaults\n"
+    )
+
+
+def test_what_the_cluster_keeps_for_all_brokers_is_shown_where_it_differs_from_the_default(odradek: Any) -> None:
+    odradek.ok("topics", "create", "inherits")
+    fresh = odradek.ok("configs", "describe", "brokers", "--json").json
+    odradek.ok("configs", "alter", "brokers", "--set", "min.insync.replicas=2")
+    shown = [
+        odradek.ok("configs", "describe", *what).out.splitlines()[1:] for what in [("topic", "inherits"), ("brokers",)]
+    ]
+    odradek.ok("configs", "alter", "brokers", "--set", "min.insync.replicas=1")
+    again = odradek.ok("configs", "describe", "topic", "inherits").out
+    every = odradek.ok("configs", "describe", "topic", "inherits", "--all", "--json").json
+
+    assert [(row["key"], row["value"]) for row in fresh] == [("min.insync.replicas", "1")]
+    assert shown == [["min.insync.replicas  2      all brokers, dynamic"]] * 2
+    assert again == "nothing is set for topic inherits; --all shows the defaults\n"
+    assert [row["source"] for row in every if row["key"] == "min.insync.replicas"] == ["all brokers, dynamic"]
+
+
+@pytest.mark.parametrize(
+    ("value", "behind", "expected"),
+    [
+        ("1", [("b.key", "1", 5)], True),
+        ("1", [("b.key", "1", 3), ("b.key", "1", 5)], True),
+        ("2", [("b.key", "2", 3), ("b.key", "1", 5)], False),
+        ("1", [("b.key", "1", 3), ("b.key", "2", 4), ("b.key", "1", 5)], False),  # it hides what the broker began with
+        ("1", [("b.key", "1", 3)], False),  # asked for as such
+        ("1", [("t.key", "1", 1), ("b.key", "1", 3), ("b.key", "1", 5)], False),  # somebody chose it for the topic
+    ],
+)
+def test_what_stands_as_by_default_has_no_other_value_behind_it(
+    value: str, behind: list[tuple[str, str, int]], expected: bool
+) -> None:
+    synonyms = tuple((name, text, ConfigSource(source)) for name, text, source in behind)
+    entry = ConfigEntry("t.key", value, synonyms[0][2], is_read_only=False, is_sensitive=False, synonyms=synonyms)
+
+    assert is_as_by_default(entry) is expected
 
 
 def test_defaults_of_all_brokers_come_and_go(odradek: Any) -> None:
     odradek.ok("configs", "alter", "brokers", "--set", "log.retention.ms=1000000")
     shown = odradek.ok("configs", "describe", "brokers").out
     odradek.ok("configs", "alter", "brokers", "--unset", "log.retention.ms")
+    left = odradek.ok("configs", "describe", "brokers").out
 
-    assert "log.retention.ms  1000000  all brokers, dynamic" in shown
+    assert "log.retention.ms     1000000  all brokers, dynamic" in shown.splitlines()
+    assert "log.retention.ms" not in left
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,8 @@ SOURCES: Final = {
     7: "client metrics",
     8: "group",
 }
+_ALL_BROKERS: Final = 3
+_DEFAULT: Final = 5
 _OPERATIONS: Final = {"set": 0, "unset": 1, "append": 2, "subtract": 3}
 """Option to Kafka's number for it."""
 
@@ -112,7 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _describe(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
     configs = await calls.admin.describe_configs(_kind(arguments, calls), arguments.name)
-    shown = [config for _, config in sorted(configs.items()) if arguments.all or not config.is_default]
+    shown = [config for _, config in sorted(configs.items()) if arguments.all or not is_as_by_default(config)]
     if arguments.json:
         print_json([_as_json(config) for config in shown])
         return
@@ -124,6 +126,18 @@ async def _describe(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
         ("key", "value", "comes from"),
         [(config.name, _value(config), SOURCES.get(config.source, "?")) for config in shown],
     )
+
+
+def is_as_by_default(config: ConfigEntry) -> bool:
+    """Return whether a resource has the default, and whatever stands behind it says the same.
+
+    A cluster keeps a `min.insync.replicas` for all brokers from its first start on (KIP-966), so every topic and broker
+    has one that nobody chose. The defaults of all brokers, which are asked for as such, have nothing behind them.
+    """
+    sources = {source for _, _, source in config.synonyms}
+    values = {value for _, value, _ in config.synonyms}
+    is_inherited = config.source == _ALL_BROKERS and _DEFAULT in sources
+    return config.is_default or (is_inherited and values == {config.value})
 
 
 async def _alter(arguments: argparse.Namespace, calls: ClusterCalls) -> None:
