@@ -8,11 +8,14 @@ import trio
 
 from odradek.kernel.broker import read_broker_options
 from odradek.kernel.config.keys import Scope
+from odradek.kernel.controller.partition_states import rules_of
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.records.batch import TimestampType
 from odradek.kernel.records.compression import CompressionType
+from odradek.kernel.replication.settings import FetcherSettings
 from odradek.kernel.wire.messages import api_44_incremental_alter_configs as alter_configs
 from odradek.plugins.groups.consumer.settings import Settings as GroupSettings
+from odradek.testing.running_broker import running_broker
 
 from .broker_beside import address_of, create_topic, work_beside
 from .broker_process import Client
@@ -57,6 +60,12 @@ class Readers:
 
     def handler(self, key: int) -> Any:
         return self.parts.requests.router.routes[key].handler
+
+    def may_lose(self, topic: str) -> bool:
+        image, rules = self.parts.published.image, self.parts.metadata.rules
+        found = image.topics_by_name[topic]
+        factory = rules.elections[found.election]
+        return rules_of(image, rules.config_at(image), found, factory, image.live_brokers()).may_lose
 
     def move_rate(self) -> float:
         return self.parts.logs.log_moves._new_throttle()._bytes_per_second()
@@ -115,6 +124,7 @@ READINGS: Final[Table] = {
     ),
     "message.max.bytes": ("1000", lambda of: of.rules.max_message_bytes, 1000),
     "min.insync.replicas": ("2", lambda of: of.replica("plain").settings.min_insync_replicas, 2),
+    "num.replica.fetchers": ("2", lambda of: FetcherSettings.of(of.parts.published.config).fetchers_count, 2),
     "producer.id.expiration.ms": ("4444", lambda of: of.replica("plain").producers._expiration_ms, 4444),
     "remote.fetch.max.wait.ms": ("501", lambda of: of.handler(1)._cold_wait_ms(), 501),
     "remote.list.offsets.request.timeout.ms": ("502", lambda of: of.handler(2)._cold_timeout_ms(), 502),
@@ -136,6 +146,7 @@ READINGS: Final[Table] = {
         lambda of: of.parts.requests.produce._admission._settings().verifies,
         False,
     ),
+    "unclean.leader.election.enable": ("true", lambda of: of.may_lose("plain"), True),
 }
 
 
@@ -170,7 +181,11 @@ TOPIC_READINGS: Final[Table] = {
     "segment.index.bytes": ("4096", lambda of: of.log._index_bytes, 4096),
     "segment.jitter.ms": ("11", lambda of: of.log.config.segment_jitter_ms, 11),
     "segment.ms": ("12000", lambda of: of.log.config.segment_ms, 12_000),
+    "unclean.leader.election.enable": ("true", lambda of: of.may_lose("plain"), True),
 }
+
+OF_THE_CLUSTER: Final = {"min.insync.replicas"}
+"""Of these no broker has a value of its own, while replicas may be eligible leaders."""
 
 ELSEWHERE: Final = {
     "compression.lz4.level": "as that of gzip; of the broker above",
@@ -222,7 +237,19 @@ def test_what_a_client_alters_of_the_brokers_is_followed_by_who_reads_it(tmp_pat
 
 
 def test_what_a_client_alters_of_one_broker_is_followed_by_who_reads_it(tmp_path: Path) -> None:
-    assert altered(tmp_path, READINGS, {(BROKER, "1"): READINGS}) == {}
+    readings = {name: reading for name, reading in READINGS.items() if name not in OF_THE_CLUSTER}
+
+    assert altered(tmp_path, readings, {(BROKER, "1"): readings}) == {}
+
+
+def test_what_the_cluster_has_one_value_of_is_refused_of_one_broker(tmp_path: Path) -> None:
+    """The code and the text are Apache Kafka's, 4.3.1."""
+    with running_broker(data_dir=tmp_path) as broker:
+        for name in OF_THE_CLUSTER:
+            assert alter(broker.bootstrap, BROKER, "1", {name: READINGS[name][0]}) == (
+                ErrorCode.INVALID_CONFIG,
+                f"Broker-level {name} cannot be altered while ELR is enabled.",
+            )
 
 
 def test_what_a_client_alters_of_a_topic_is_followed_by_who_reads_it(tmp_path: Path) -> None:

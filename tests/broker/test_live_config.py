@@ -156,11 +156,11 @@ def test_a_client_is_told_by_the_log_that_a_setting_has_no_effect(tmp_path: Path
             create(client, "t")
             assert alter(client, TOPIC, "t", "leader.replication.throttled.replicas", "0:1") == ErrorCode.NONE
             assert alter(client, TOPIC, "t", "max.message.bytes", "1000") == ErrorCode.NONE
-            assert alter(client, BROKER, "", "num.replica.fetchers", "2") == ErrorCode.NONE
+            assert alter(client, BROKER, "", "follower.fetch.last.tiered.offset.enable", "true") == ErrorCode.NONE
         _, said = broker.terminate()
 
     assert "topic t: leader.replication.throttled.replicas belongs to a cluster of several brokers" in said
-    assert "broker default: num.replica.fetchers belongs to a cluster of several brokers" in said
+    assert "broker default: follower.fetch.last.tiered.offset.enable belongs to a cluster of several brokers" in said
     assert "max.message.bytes" not in said
 
 
@@ -168,17 +168,17 @@ def test_a_setting_without_effect_is_told_once_and_again_when_it_changes(tmp_pat
     with broker_process(tmp_path) as broker:
         with Client(broker.address) as client:
             for name, value in (
-                ("num.replica.fetchers", "2"),
+                ("num.network.threads", "4"),
                 ("log.retention.bytes", "1000"),
                 ("num.io.threads", "9"),
-                ("num.replica.fetchers", "3"),
+                ("num.network.threads", "5"),
                 ("log.retention.bytes", "2000"),
             ):
                 assert alter(client, BROKER, "", name, value) == ErrorCode.NONE
         _, said = broker.terminate()
 
     told = [name for line in said.splitlines() for name in re.findall(r"broker default: (\S+)", line)]
-    assert told == ["num.replica.fetchers", "num.io.threads", "num.replica.fetchers"]
+    assert told == ["num.network.threads", "num.io.threads", "num.network.threads"]
 
 
 def test_every_partition_of_a_large_topic_takes_records(tmp_path: Path) -> None:

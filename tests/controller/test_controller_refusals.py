@@ -82,11 +82,15 @@ def test_a_request_for_too_many_new_partitions_is_refused(driven: DrivenControll
 
 
 def test_an_unregistered_broker_cannot_be_fenced_or_forgotten(driven: DrivenController) -> None:
-    with pytest.raises(KafkaError, match="Broker ID 9 is not currently registered"):
+    with pytest.raises(KafkaError, match="No broker registration found for broker id 9") as refused:
         driven.apply(driven.controller.change_broker(9, 0, fence=True))
+    assert refused.value.code == ErrorCode.STALE_BROKER_EPOCH
     response = driven.apply(driven.controller.decide(UnregisterBrokerRequest(broker_id=9)))
 
-    assert response.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
+    assert (response.error_code, response.error_message) == (
+        ErrorCode.BROKER_ID_NOT_REGISTERED,
+        "Broker ID 9 is not currently registered",
+    )
 
 
 def test_a_broker_that_comes_back_fenced_leads_no_more(driven: DrivenController) -> None:
