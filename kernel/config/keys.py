@@ -85,7 +85,7 @@ class Part(Enum):
     SECURITY = ("security", False, "belongs to SASL, ACLs and delegation tokens, which are not built yet")
     MEMBERSHIP = ("membership", True, "")
     REPLICATION = ("replication", True, "")
-    CLUSTER = ("cluster", False, "belongs to a cluster of several brokers, which is not built yet")
+    CLUSTER = ("cluster", False, "belongs to what of a cluster is not built yet")
     TIERED = ("tiered storage", True, "")
     TIERED_CLASSES = (
         "classes of tiered storage",

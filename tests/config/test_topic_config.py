@@ -146,8 +146,7 @@ def test_keys_of_parts_that_are_not_built_are_warned_of() -> None:
     assert list(broker().registry.without_effect(Scope.TOPIC, names)) == [
         (
             "leader.replication.throttled.replicas",
-            "leader.replication.throttled.replicas belongs to a cluster of several brokers, which is not built yet; "
-            "it has no effect",
+            "leader.replication.throttled.replicas belongs to what of a cluster is not built yet; it has no effect",
         ),
     ]
 
