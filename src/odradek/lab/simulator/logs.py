@@ -42,6 +42,7 @@ class LogLines(logging.Handler):
             on_line: Given each line.
         """
         super().__init__(logging.INFO)
+        self._thread = logging.makeLogRecord({}).thread
         self._world = world
         self._on_line = on_line
         self.lines: deque[str] = deque(maxlen=LAST_LINES)
@@ -49,6 +50,8 @@ class LogLines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """See `logging.Handler.emit`."""
+        if record.thread != self._thread:
+            return  # another broker of this Python process, which does not live in the world
         process = living.get()
         if process is not None and process.is_dead:
             return
