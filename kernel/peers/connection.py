@@ -330,7 +330,7 @@ class Connection:
     def _on_answer(self, frame: memoryview) -> None:
         if not self._pending:
             raise wire.DecodeError("an answer that nobody asked for")
-        pending = self._pending.popleft()
+        pending = self._pending[0]  # until it is read: whoever closes tells all who are due
         cls = pending.response_class
         correlation_id, position = wire.decode_response_header(frame, cls.__api_key__, pending.version)
         if correlation_id != pending.correlation_id:
@@ -348,6 +348,7 @@ class Connection:
             throttle_ms = getattr(pending.response, "throttle_time_ms", 0)
             if throttle_ms > 0:
                 self._throttled_until_s = self._used_s + throttle_ms / 1_000
+        self._pending.popleft()
         pending.finish()
         self._close_retired()
 

@@ -8,6 +8,7 @@ from types import FrameType
 
 import pytest
 
+from odradek.kernel.contracts import culprits
 from odradek.kernel.contracts.culprits import blame, culprit_of_error, culprit_of_stack, is_bug, note_plugin, plugin_of
 from odradek.kernel.errors import PluginError, StorageError
 
@@ -18,6 +19,13 @@ def fail():
 def call(function):
     return function()
 """
+
+
+@pytest.fixture(autouse=True)
+def nothing_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget for a while what other tests of this process have noted, such as a plugin that lives among the tests."""
+    monkeypatch.setattr(culprits, "_names", {})
+    monkeypatch.setattr(culprits, "_roots", {})
 
 
 @pytest.fixture

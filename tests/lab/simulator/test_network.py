@@ -185,6 +185,21 @@ def test_a_connection_comes_about_when_the_link_is_whole_again() -> None:
     in_net(work)
 
 
+def test_who_asked_several_times_on_a_stalled_link_gets_one_connection() -> None:
+    async def work(net: Net) -> None:
+        net.network.stall(net.client, net.server, 5 * SECOND)
+        stream, served = await net.connect()
+        await trio.sleep(10)
+        await stream.send_all(b"to the first")
+
+        await served.wait_ready(READ)
+        assert served.recv(100) == b"to the first"
+        with pytest.raises(BlockingIOError):
+            net.listening.accept()
+
+    in_net(work)
+
+
 def test_two_do_not_listen_at_one_port() -> None:
     net = Net()
 

@@ -9,8 +9,8 @@ import pytest
 from odradek.lab.simulator.campaign import SCENARIOS, Campaign
 
 GATE_SEEDS = {
-    "append": 72,
-    "transactions": 25,
+    "append": 45,
+    "transactions": 50,
     "groups": 40,
     "compaction": 40,
     "disks": 25,

@@ -345,7 +345,7 @@ class Network:
 
     def _asked(self, client: Socket, server: Host, port: int, again: Event) -> None:
         back = self.link(server, client.host)
-        if not client.is_known:
+        if not client.is_known or client.peer is not None:  # or it was answered: what it asked before came first
             again.cancel()
             return
         if not (self.link(client.host, server).is_passable and back.is_passable):
