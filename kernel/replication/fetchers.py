@@ -11,7 +11,7 @@ from .fetch_planning import fetcher_number
 from .fetcher import Fetcher
 
 if TYPE_CHECKING:
-    from ..types import TopicIdPartition, TopicPartition
+    from ..types import TopicIdPartition
     from .fetcher import FetcherParts
 
 log = logging.getLogger(__name__)
@@ -35,29 +35,27 @@ class Fetchers:
         self._broker_id = broker_id
         self._parts = parts
         self._fetchers: dict[tuple[int, int], Fetcher] = {}
-        self._by_partition: dict[TopicPartition, Fetcher] = {}
         self._send, self._receive = trio.open_memory_channel[Fetcher](float("inf"))
 
     def __repr__(self) -> str:
-        return f"<Fetchers: {len(self._by_partition)} partitions by {len(self._fetchers)} fetchers>"
+        followed_count = sum(len(fetcher.followed) for fetcher in self._fetchers.values())
+        return f"<Fetchers: {followed_count} partitions by {len(self._fetchers)} fetchers>"
 
     def leader_changed(self, partition: TopicIdPartition) -> None:
         """Follow whoever leads a partition now; nobody, if this broker does, or nobody does."""
         where = partition.topic_partition
-        fetcher = self._by_partition.pop(where, None)
-        if fetcher is not None:
+        for fetcher in self._fetchers.values():  # few; what they follow is kept nowhere else
             fetcher.forget(where)
         replica = self._parts.replicas.find(where.topic, where.partition)
         if replica is None or replica.is_leader or replica.leader_id in (-1, self._broker_id):
             return
         number = fetcher_number(where, self._parts.settings().fetchers_count)
         key = (replica.leader_id, number)
-        fetcher = self._fetchers.get(key)
-        if fetcher is None:
-            fetcher = self._fetchers[key] = Fetcher(*key, self._parts)
-            self._send.send_nowait(fetcher)
-        self._by_partition[where] = fetcher
-        fetcher.follow(replica)
+        new_fetcher = self._fetchers.get(key)
+        if new_fetcher is None:
+            new_fetcher = self._fetchers[key] = Fetcher(*key, self._parts)
+            self._send.send_nowait(new_fetcher)
+        new_fetcher.follow(replica)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Have a task for each fetcher that follows something, until cancelled."""

@@ -6,6 +6,7 @@ Time is trio's, which a test makes virtual (`MockClock`). Metadata reaches a nod
 from __future__ import annotations
 
 import random
+import uuid
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -300,6 +301,10 @@ class Cluster:
     @property
     def state(self) -> PartitionState:
         return self.driven.image.topics_by_name["t"].partitions[0]
+
+    @property
+    def topic_id(self) -> uuid.UUID:
+        return self.driven.image.topics_by_name["t"].topic_id
 
     @property
     def leader(self) -> Node:

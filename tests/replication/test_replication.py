@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 import trio
 import trio.testing
@@ -84,6 +85,24 @@ def test_many_partitions_that_come_one_by_one_are_asked_for_in_few_whole_fetches
             assert whole
             assert set(whole) == {0}
             assert len(whole) < 10
+
+    run(body)
+
+
+def test_of_partitions_that_are_deleted_or_move_away_nothing_is_kept(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path) as cluster:
+            await cluster.acknowledged(cluster.leader.produce(b"a"))
+            deleted, moved = cluster.nodes[2], cluster.nodes[3]
+            before = [repr(node.fetchers) for node in (deleted, moved)]
+            run_at_once(deleted.lifecycle.delete_topic_in_steps("t", 1))
+            elsewhere = attrs.evolve(cluster.state, partition_epoch=9, replicas=(1, 2), isr=(1, 2))
+            moved.lifecycle.open_topic("t", cluster.topic_id, cluster.plan, {0: elsewhere})
+            await trio.sleep(2)
+            after = [repr(node.fetchers) for node in (deleted, moved)]
+
+            assert before == ["<Fetchers: 1 partitions by 1 fetchers>"] * 2
+            assert after == ["<Fetchers: 0 partitions by 0 fetchers>"] * 2
 
     run(body)
 
