@@ -164,16 +164,18 @@ class Broker:
                 await metadata.register(self._registration(parts))
                 parts.open_topics()
                 self.found = StartReport.of(parts.logs.replicas)
-                await metadata.go_live()
-                if metadata.roles.is_broker:
+                if metadata.roles.is_broker and metadata.roles.is_controller:
                     await create_start_topics(self.options, metadata)
-                coordinators = parts.requests.coordinators
-                metadata.warn_of_configs(is_internal=lambda topic: coordinators.owner_of(topic) is not None)
+                owner_of = parts.requests.coordinators.owner_of
+                metadata.warn_of_configs(is_internal=lambda topic: owner_of(topic) is not None)
                 async with trio.open_nursery() as serving:
                     for name, run in (*parts.services(), *services.runs()):
                         await serving.start(functools.partial(supervise, name, run, self.machine.clock), name=name)
                     async with trio.open_nursery() as connections:
                         await connections.start(network.run)
+                        if not metadata.roles.is_controller:  # it may lead, and clients come, once it is unfenced
+                            await metadata.go_live()
+                            await create_start_topics(self.options, metadata)
                         self._is_serving = True
                         task_status.started(self.listeners)
                         await self._stopping.wait()
@@ -203,8 +205,7 @@ class Broker:
         config = self.options.config
         for listener in parse_listeners(config) or parse_controller_listeners(config):
             host, port = bound[listener.name]
-            advertised_host, advertised_port = listener.advertised(port, host_name)
-            found.append(BoundListener(listener.name, host, port, advertised_host, advertised_port))
+            found.append(BoundListener(listener.name, host, port, *listener.advertised(port, host_name)))
         return tuple(found)
 
     def _registration(self, parts: BrokerParts) -> Registration:

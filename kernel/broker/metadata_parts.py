@@ -204,7 +204,7 @@ class MetadataParts:
             await self.log.format()
 
     async def go_live(self) -> None:
-        """Have clients told of this broker, whose replicas are open; a controller's own is told of already."""
+        """Have clients told of this broker, which answers; a controller's own is told of already."""
         if self.calls.member is not None:
             await self.calls.member.go_live()
 

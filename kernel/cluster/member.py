@@ -1,7 +1,7 @@
 """Shell: a broker as a member of a cluster whose controller is another node.
 
     register    the metadata is here as far as the controller had it; the controller knows the broker, fenced
-    go_live     its replicas are open: the controller unfences it, and clients are told of it
+    go_live     its replicas are open, and it answers: the controller unfences it, and clients are told of it
     ...         heartbeats say that it lives
     leave       its leaders move to other brokers before it ends
 
@@ -222,7 +222,7 @@ class ClusterMember:
         self._changed = trio.Event()
 
     async def go_live(self) -> None:
-        """Have the controller unfence this broker, whose replicas are open. Cancelled: it may be so, or not."""
+        """Have the controller unfence this broker, which serves. Cancelled: it may be so, or not."""
         lifecycle = self._lifecycle
         assert lifecycle is not None, "a broker registers first"
         lifecycle.ready()

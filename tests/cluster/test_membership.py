@@ -8,8 +8,12 @@ import trio
 
 from odradek.client import NewTopic
 from odradek.kernel.broker import Broker
+from odradek.kernel.broker.parts import BrokerParts
+from odradek.kernel.cluster.peer_settings import peer_settings
 from odradek.kernel.config.broker import Setting
-from odradek.lab.simulator.cluster import Cluster
+from odradek.kernel.peers.connection import open_connection
+from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest
+from odradek.lab.simulator.cluster import PORT, Cluster
 from odradek.lab.simulator.machine import SimulatedHost
 from odradek.lab.simulator.runs import leaves_of
 from odradek.lab.simulator.world import MILLISECOND
@@ -186,6 +190,35 @@ def test_brokers_go_on_when_their_controller_was_away() -> None:
         return [fenced_in(cluster)]
 
     assert in_cluster(main) == [{1: False, 2: False, 3: False}]
+
+
+def test_a_broker_answers_clients_before_it_is_unfenced() -> None:
+    async def main(cluster: Cluster) -> tuple[bool, list[int]]:
+        third = cluster.brokers[3]
+        await third.stop()
+        third.start()
+        broker = third.broker
+        assert broker is not None
+        answered: list[int] = []
+
+        def attach(parts: BrokerParts) -> None:
+            go_live = parts.metadata.go_live
+
+            async def ask_and_go_live() -> None:
+                settings, network = peer_settings(broker.options.config), broker.machine.network
+                with trio.move_on_after(2):
+                    async with open_connection("broker-3", PORT, settings, network=network) as connection:
+                        answer = await connection.request(MetadataRequest(topics=[]), timeout_ms=1000)
+                        answered.extend(each.node_id for each in answer.brokers)
+                await go_live()
+
+            parts.metadata.go_live = ask_and_go_live  # type: ignore[method-assign]
+
+        broker._on_parts = attach
+        await third.wait_serving()
+        return fenced_in(cluster)[3], sorted(answered)
+
+    assert in_cluster(main) == (False, [1, 2])
 
 
 def registration_of_third(cluster: Cluster) -> int:
