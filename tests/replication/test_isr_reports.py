@@ -13,7 +13,11 @@ from odradek.kernel.contracts.election import IsrChange
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.partitions.replica import Replica
 from odradek.kernel.wire.message import Message
-from odradek.kernel.wire.messages.api_56_alter_partition import AlterPartitionResponse, PartitionData, TopicData
+from odradek.kernel.wire.messages.api_56_alter_partition import (
+    AlterPartitionResponse,
+    ResponsePartitionData,
+    ResponseTopicData,
+)
 
 from .small_cluster import Cluster, Node, running
 
@@ -36,7 +40,7 @@ async def leaves(cluster: Cluster) -> None:
     """Have broker 3 lag, and wait until it is out of the in-sync set."""
     cluster.cut(3, 1)
     cluster.leader.produce(b"what 3 lacks")
-    await cluster.wait("3 is out", lambda: cluster.state.isr == (1, 2))
+    await cluster.wait("3 is out", lambda: cluster.state.isr == (1, 2), seconds=100)
 
 
 def test_what_was_asked_before_the_log_moves_is_asked_all_the_same(tmp_path: Path) -> None:
@@ -60,8 +64,10 @@ def test_what_was_asked_before_the_log_moves_is_asked_all_the_same(tmp_path: Pat
 
 def refusal(leader: Node) -> AlterPartitionResponse:
     """The controller's answer to a leader's request that it has not done."""
-    part = PartitionData(partition_index=0, error_code=ErrorCode.OPERATION_NOT_ATTEMPTED)
-    return AlterPartitionResponse(topics=[TopicData(topic_id=leader.replica().partition.topic_id, partitions=[part])])
+    part = ResponsePartitionData(partition_index=0, error_code=ErrorCode.OPERATION_NOT_ATTEMPTED)
+    return AlterPartitionResponse(
+        topics=[ResponseTopicData(topic_id=leader.replica().partition.topic_id, partitions=[part])]
+    )
 
 
 def test_a_refusal_that_comes_while_the_log_moves_lets_the_leader_ask_again(tmp_path: Path) -> None:
@@ -71,7 +77,7 @@ def test_a_refusal_that_comes_while_the_log_moves_lets_the_leader_ask_again(tmp_
             await cluster.acknowledged(leader.produce(b"a"))
             ask = leader.ask
 
-            async def refuse(_request: Message, _timeout_ms: int | None = None) -> Any:
+            async def refuse(request: Message, timeout_ms: int | None = None) -> Any:
                 leader.ask = ask  # type: ignore[method-assign]
                 leader.replica().pause("its log moves")
                 nursery.start_soon(resume_soon, leader.replica())
@@ -123,7 +129,7 @@ def test_what_was_asked_outlives_an_error_that_nobody_foresaw(tmp_path: Path) ->
             await cluster.acknowledged(leader.produce(b"a"))
             ask = leader.ask
 
-            async def fail(_request: Message, _timeout_ms: int | None = None) -> Any:
+            async def fail(request: Message, timeout_ms: int | None = None) -> Any:
                 leader.ask = ask  # type: ignore[method-assign]
                 raise ValueError("a bug")
 
