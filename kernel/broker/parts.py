@@ -91,6 +91,7 @@ class BrokerParts:
             self.options.config.node_id,
             self.machine,
             replicas=self.logs.replicas,
+            lifecycle=self.logs.lifecycle,
             writes=self.logs.writes,
             brokers=metadata.channels,
             calls=metadata.calls,
@@ -125,9 +126,7 @@ class BrokerParts:
         router = self.requests.router
         for handler in kernel_handlers(self):
             router.add(handler)
-        for plugin, coordinated in self.requests.coordinators.handlers():
-            router.add(coordinated, plugin)
-        for plugin, offered in self.options.plugins.api_handlers(self.view):
+        for plugin, offered in (*self.requests.coordinators.handlers(), *self.options.plugins.api_handlers(self.view)):
             router.add(offered, plugin)
 
     def start_storage(self) -> None:

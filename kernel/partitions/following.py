@@ -5,7 +5,8 @@
     begin anew  where the leader's log starts behind this one's end
 
 Whatever falls, falls with everything that was derived of it: producers, their snapshots, transaction and time indexes,
-leader epochs, `appended_offset`, and the high watermark of what an unclean election lost.
+leader epochs, `appended_offset`, and the high watermark of what an unclean election lost. What is left of the producers
+is read from the log again, which may take long: `truncate` pauses the replica, `rebuild_after_cut` has it served again.
 
 *Source:* Kafka 4.3's UnifiedLog.appendAsFollower, LocalLog.truncateTo, AbstractFetcherThread.getOffsetTruncationState,
 Partition.appendRecordsToFollowerOrFutureReplica.
@@ -13,19 +14,28 @@ Partition.appendRecordsToFollowerOrFutureReplica.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import trio
 
 from ..errors import ErrorCode, KafkaError
+from ..machine.turnstile import Slices
 from ..records.batch import CorruptRecordsError, is_crc_valid, iterate_batches
 from ..records.control import EndTransactionMarker, read_control_record
-from .recovery import rebuild_producers
+from .recovery import knows_producers, rebuild_in_steps, rebuild_producers
 from .replica import NOT_LEADER
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from ..contracts.storage import PartitionLog
     from ..records.batch import BatchHeader
     from ..types import Buffer
     from .replica import Replica
+    from .replica_lifecycle import ReplicaLifecycle
+
+REBUILDING: Final = "its log was truncated, and its producers are read from it again"
+"""Why a replica is paused from a truncation until `rebuild_after_cut` is done."""
 
 
 class Batch(NamedTuple):
@@ -141,13 +151,14 @@ def diverging_offset(log: PartitionLog, leader_epoch: int, end_offset: int) -> i
     return min(mine.end_offset, end_offset, log.log_end_offset)
 
 
-def truncate(replica: Replica, offset: int, now_ms: int) -> bool:
+def truncate(replica: Replica, offset: int) -> bool:
     """Give up every batch with an offset at or above `offset`; return whether anything was given up. Durable.
+
+    A replica that knew producers is paused then: `rebuild_after_cut` is to follow.
 
     Args:
         replica: A follower.
         offset: From where on the leader's log is another one.
-        now_ms: The wall clock.
 
     Raises:
         KafkaError: This replica leads, or its log failed.
@@ -157,9 +168,12 @@ def truncate(replica: Replica, offset: int, now_ms: int) -> bool:
     before = (log.log_end_offset, log.latest_epoch)
     try:
         log.truncate_to(offset)
-        _after_cut(replica, now_ms)
+        replica.note_cut()
+        is_stale = log.log_end_offset < before[0] and knows_producers(log, replica.producers)
     except Exception as error:
         raise replica.gone_wrong(error) from error
+    if is_stale:
+        replica.pause(REBUILDING)
     return before != (log.log_end_offset, log.latest_epoch)
 
 
@@ -172,12 +186,37 @@ def begin_anew(replica: Replica, start_offset: int, now_ms: int) -> None:
     check_follower(replica)
     try:
         replica.log.truncate_fully(start_offset)
-        _after_cut(replica, now_ms)
+        replica.note_cut()
+        rebuild_producers(replica.log, replica.producers, now_ms)  # of an empty log
     except Exception as error:
         raise replica.gone_wrong(error) from error
     note_leader(replica, start_offset, start_offset)  # what the leader gave up was committed
 
 
-def _after_cut(replica: Replica, now_ms: int) -> None:
-    replica.note_cut()
-    rebuild_producers(replica.log, replica.producers, now_ms)
+async def rebuild_after_cut(lifecycle: ReplicaLifecycle, replica: Replica, now_ms: int) -> None:
+    """Read the producers of a truncated replica from its log again, in slices, and have it served again.
+
+    To follow on `truncate` at once; nothing happens where that did not pause it. Cancelled: it goes on to its end, for
+    a log that is closed as cleanly shut down has to know its producers.
+
+    Args:
+        lifecycle: Of the broker's replicas.
+        replica: Which.
+        now_ms: The wall clock.
+    """
+    if not replica.is_paused:
+        return
+    failure: Exception | None = None
+    with trio.CancelScope(shield=True):
+        try:
+            await Slices().run(_rebuild_while_paused(replica, now_ms))
+        except Exception as error:  # its disk's: its partition pays, nobody else
+            failure = error
+    lifecycle.end_pause(replica, REBUILDING, failure)
+
+
+def _rebuild_while_paused(replica: Replica, now_ms: int) -> Generator[None, None, None]:
+    for _ in rebuild_in_steps(replica.log, replica.producers, now_ms):
+        yield
+        if replica.offline_reason != REBUILDING:
+            return  # deleted, moved to other brokers, or failed: there may be another log in the place of this one

@@ -69,9 +69,24 @@ def recover_in_steps(partition_log: PartitionLog, producers: ProducerStateTable,
 
 
 def rebuild_producers(partition_log: PartitionLog, producers: ProducerStateTable, now_ms: int) -> None:
+    """Do what `rebuild_in_steps` does in one go: where the log is known to be short."""
+    run_at_once(rebuild_in_steps(partition_log, producers, now_ms))
+
+
+def rebuild_in_steps(partition_log: PartitionLog, producers: ProducerStateTable, now_ms: int) -> Steps:
     """Fill a table anew after its log was truncated, which has dropped the snapshots above the cut: for a follower."""
     producers.clear()
-    run_at_once(_fill(partition_log, producers, now_ms))
+    yield from _fill(partition_log, producers, now_ms)
+
+
+def knows_producers(partition_log: PartitionLog, producers: ProducerStateTable) -> bool:
+    """Return whether anything is known of producers, beside a log or of it."""
+    return bool(
+        len(producers)
+        or producers.transactions.unstable_count
+        or partition_log.sidecars(SNAPSHOT_KIND)
+        or partition_log.sidecars(TRANSACTION_INDEX_KIND)
+    )
 
 
 def _fill(partition_log: PartitionLog, producers: ProducerStateTable, now_ms: int) -> Steps:

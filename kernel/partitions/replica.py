@@ -390,9 +390,13 @@ class Replica:
     def resume(self, log: PartitionLog, tiered_log: TieredLog | None) -> None:
         """Serve again, from `log`, or what wraps it; what of it is durable counts."""
         self.take_log(log, tiered_log)
+        self.end_pause()
+        self.note_appended(log.recovery_point)
+
+    def end_pause(self) -> None:
+        """Serve again, from the log that it has."""
         self.offline_reason = None
         self.is_leader = self.election.role is Role.LEADER
-        self.note_appended(log.recovery_point)
 
     # ------------------------------------------------------------------------------------------------------------ read
 

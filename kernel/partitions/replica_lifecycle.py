@@ -321,11 +321,37 @@ class ReplicaLifecycle:
         except StorageError as error:
             self._replicas.fail(replica, error)
             return False
+        self._after_pause(replica, state)
+        return True
+
+    def end_pause(self, replica: Replica, reason: str, error: Exception | None) -> None:
+        """Serve a replica again that was paused and has kept its log, unless it was deleted or failed meanwhile.
+
+        Args:
+            replica: Which.
+            reason: Why it was paused.
+            error: What has gone wrong in the pause: it stays offline.
+        """
+        partition = replica.partition
+        state, replica.state_after_pause, replica.is_paused = replica.state_after_pause, None, False
+        topic = self._replicas.topics.get(partition.topic)
+        if topic is None or topic.partitions.get(partition.partition) is not replica:
+            return
+        if replica.offline_reason == reason and error is not None:
+            self._replicas.fail(replica, error)
+        elif replica.offline_reason == reason:
+            replica.end_pause()
+            try:
+                self._opener.tiers.fit(replica, topic.plan.tier)  # its settings may have changed
+            except Exception as failure:  # its partition pays, nobody else
+                self._replicas.fail(replica, failure)
+        self._after_pause(replica, state)
+
+    def _after_pause(self, replica: Replica, state: PartitionState | None) -> None:
         self._replicas.changed.note((replica,))
         if state is not None:
             self.apply_leadership(replica, state)
         self._replicas.progressed((replica,))
-        return True
 
     # ------------------------------------------------------------------------------------------------------------- end
 

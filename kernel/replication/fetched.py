@@ -3,7 +3,7 @@
 | the leader says | the follower |
 | --- | --- |
 | records | appends them as they are |
-| a diverging epoch | truncates, and asks from there; once more if that was not all |
+| a diverging epoch | truncates, and asks from there; once more if that was not all (`rebuild_after_cut` follows) |
 | OFFSET_OUT_OF_RANGE | asks where the leader's log begins and ends (`Reset`), and goes there |
 | OFFSET_MOVED_TO_TIERED_STORAGE | waits: what it lacks is the store's |
 | FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER | waits for metadata, its own or the leader's |
@@ -80,7 +80,7 @@ def take_answer(replica: Replica, answer: PartitionData, records: Buffer, now_ms
         diverging = answer.diverging_epoch
         if diverging is not None and diverging.end_offset >= 0:
             offset = diverging_offset(replica.log, diverging.epoch, diverging.end_offset)
-            if truncate(replica, offset, now_ms):
+            if truncate(replica, offset):
                 return Outcome(Taken.TRUNCATED)
             return Outcome(Taken.REFUSED, f"its log diverges at {offset}, and there is nothing to give up")
         if len(records):
@@ -115,7 +115,7 @@ def go_to(replica: Replica, start_offset: int, end_offset: int, now_ms: int) -> 
     """
     mine = replica.log.log_end_offset
     if end_offset < mine:  # after an unclean election
-        truncate(replica, end_offset, now_ms)
+        truncate(replica, end_offset)
         return True
     if start_offset > mine:
         begin_anew(replica, start_offset, now_ms)

@@ -21,7 +21,7 @@ import trio
 from ..errors import KafkaError, StorageError
 from ..machine.threads import Workers
 from ..machine.turnstile import take_turn
-from ..partitions.following import note_leader
+from ..partitions.following import note_leader, rebuild_after_cut
 from ..peers.errors import ClientError
 from ..peers.fetch_session_handler import FetchSessionHandler
 from ..types import TopicPartition
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ..machine.clock import Clock
     from ..machine.threads import Threads
     from ..partitions.replica import Replica
+    from ..partitions.replica_lifecycle import ReplicaLifecycle
     from ..partitions.replicas import Replicas
     from ..partitions.staged_writes import StagedWrites
     from ..peers.backoff import Backoff
@@ -74,6 +75,7 @@ class FetcherParts:
     Attributes:
         brokers: Brings requests to leaders.
         replicas: Told of progress and of failures.
+        lifecycle: Has replicas served again that were truncated.
         writes: The way to the disk.
         state: Returns who asks: this broker, and its epoch.
         settings: Returns the settings as they are now.
@@ -84,6 +86,7 @@ class FetcherParts:
 
     brokers: BrokerRequests
     replicas: Replicas
+    lifecycle: ReplicaLifecycle
     writes: StagedWrites
     state: Callable[[], ReplicaState]
     settings: Callable[[], FetcherSettings]
@@ -222,7 +225,7 @@ class Fetcher:
                 if len(records):
                     self._parts.writes.stage(followed.replica)
             elif outcome.taken is Taken.TRUNCATED:
-                self._parts.replicas.changed.note((followed.replica,))
+                await self._after_cut(followed.replica)
             elif outcome.taken is Taken.OUT_OF_RANGE:
                 outside.append(followed)
             elif outcome.taken is Taken.REFUSED:
@@ -256,6 +259,13 @@ class Fetcher:
                     and followed.is_still(asked)
                 ):
                     yield followed, answer
+
+    async def _after_cut(self, replica: Replica) -> None:
+        """Put right what a truncation leaves, with others in between: a cut takes its time as well."""
+        self._parts.replicas.changed.note((replica,))
+        self._parts.writes.write_staged()  # other partitions' records do not wait
+        await rebuild_after_cut(self._parts.lifecycle, replica, self._parts.clock.now_ms())
+        await take_turn()
 
     def _hold_back(self, followed: Followed, reason: str) -> None:
         followed.failures_count += 1
@@ -306,8 +316,8 @@ class Fetcher:
         start_offset, end_offset = found
         try:
             if go_to(replica, start_offset, end_offset, self._parts.clock.now_ms()):
-                self._parts.replicas.changed.note((replica,))
                 log.warning("%s follows from offset %d on", replica.partition, replica.log.log_end_offset)
+                await self._after_cut(replica)
             else:
                 self._hold_back(followed, "")
         except KafkaError as error:

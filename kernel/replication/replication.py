@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..machine.machine import Machine
     from ..metadata.controller_calls import ControllerCalls
     from ..partitions.replica import Replica
+    from ..partitions.replica_lifecycle import ReplicaLifecycle
     from ..partitions.replicas import Replicas
     from ..partitions.staged_writes import StagedWrites
     from ..types import TopicIdPartition
@@ -43,6 +44,7 @@ class Replication:
         machine: Machine,
         *,
         replicas: Replicas,
+        lifecycle: ReplicaLifecycle,
         writes: StagedWrites,
         brokers: BrokerRequests,
         calls: ControllerCalls,
@@ -55,6 +57,7 @@ class Replication:
             broker_id: This broker.
             machine: Clocks, chance, threads.
             replicas: Those of this broker.
+            lifecycle: Theirs.
             writes: Their way to the disk.
             brokers: The way to other brokers.
             calls: The way to the controller.
@@ -70,6 +73,7 @@ class Replication:
             FetcherParts(
                 brokers=brokers,
                 replicas=replicas,
+                lifecycle=lifecycle,
                 writes=writes,
                 state=lambda: ReplicaState(replica_id=broker_id, replica_epoch=broker_epoch()),
                 settings=lambda: FetcherSettings.of(config()),

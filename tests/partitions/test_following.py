@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import trio
 
 from odradek.kernel.contracts.election import PartitionState
 from odradek.kernel.contracts.log_values import RecordsData
-from odradek.kernel.errors import ErrorCode, KafkaError
-from odradek.kernel.partitions.following import append_as_follower, begin_anew, diverging_offset, note_leader, truncate
+from odradek.kernel.errors import ErrorCode, KafkaError, StorageError
+from odradek.kernel.machine.turnstile import SLICE_STEPS, run_at_once
+from odradek.kernel.partitions.following import (
+    append_as_follower,
+    begin_anew,
+    diverging_offset,
+    note_leader,
+    rebuild_after_cut,
+    truncate,
+)
 from odradek.kernel.partitions.producer_snapshot import SNAPSHOT_KIND
 from odradek.kernel.partitions.recovery import keep_producers
 from odradek.kernel.partitions.replica import Replica
@@ -74,6 +83,14 @@ def take(replica: Replica, *batches: bytes) -> int:
     return size_bytes
 
 
+def cut(hosted: Hosted, replica: Replica, offset: int) -> bool:
+    """Truncate, and have the replica served again."""
+    is_changed = truncate(replica, offset)
+    trio.run(rebuild_after_cut, hosted.lifecycle, replica, NOW_MS)
+    assert replica.offline_reason is None
+    return is_changed
+
+
 def test_batches_are_appended_as_the_leader_numbered_them(replica: Replica) -> None:
     first, second = batch(0, b"a", b"b"), batch(5, b"c", epoch=4)  # compaction left a gap
 
@@ -126,14 +143,14 @@ def test_who_leads_takes_nothing_from_others(hosted: Hosted) -> None:
     assert raised.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_a_truncation_takes_everything_along_that_was_derived(replica: Replica) -> None:
+def test_a_truncation_takes_everything_along_that_was_derived(hosted: Hosted, replica: Replica) -> None:
     take(replica, batch(0, producer_id=7, sequence=0), abort(1), batch(2, epoch=2))
     keep_producers(replica.log, replica.producers, None)
     take(replica, batch(3, producer_id=7, sequence=1, epoch=3), abort(4, epoch=3), batch(5, producer_id=8, sequence=0))
     keep_producers(replica.log, replica.producers, None)
     note_leader(replica, 6, 0)
 
-    assert truncate(replica, 3, NOW_MS)
+    assert cut(hosted, replica, 3)
 
     log = replica.log
     assert (log.log_end_offset, replica.appended_offset, replica.high_watermark) == (3, 3, 3)
@@ -146,10 +163,10 @@ def test_a_truncation_takes_everything_along_that_was_derived(replica: Replica) 
     assert replica.last_stable_offset == 3
 
 
-def test_a_truncation_into_a_transaction_leaves_it_open(replica: Replica) -> None:
+def test_a_truncation_into_a_transaction_leaves_it_open(hosted: Hosted, replica: Replica) -> None:
     take(replica, batch(0, producer_id=7, sequence=0), batch(1, producer_id=7, sequence=1), abort(2))
 
-    truncate(replica, 1, NOW_MS)
+    cut(hosted, replica, 1)
     take(replica, batch(1, epoch=2), batch(2, epoch=2))
     note_leader(replica, 3, 0)
 
@@ -157,13 +174,124 @@ def test_a_truncation_into_a_transaction_leaves_it_open(replica: Replica) -> Non
     assert replica.log.sidecars(TRANSACTION_INDEX_KIND) == []
 
 
+BATCHES_COUNT = 5 * SLICE_STEPS
+
+
+@pytest.fixture
+def cut_replica(replica: Replica) -> Replica:
+    """One whose last batch of many was cut off, and whose producers are to be read again."""
+    take(replica, *(batch(number, producer_id=number, sequence=0) for number in range(BATCHES_COUNT)))
+    truncate(replica, BATCHES_COUNT - 1)
+    return replica
+
+
+def rebuild(hosted: Hosted, replica: Replica, *in_between: Callable[[], object]) -> int:
+    """Have the replica served again; do each of these after a turn. Returns how many turns there were."""
+
+    async def main() -> int:
+        turns_count, left = 0, list(in_between)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(rebuild_after_cut, hosted.lifecycle, replica, NOW_MS)
+            await trio.lowlevel.checkpoint()  # after two it has certainly begun
+            while nursery.child_tasks:
+                await trio.lowlevel.checkpoint()
+                turns_count += 1
+                if left:
+                    left.pop(0)()
+        return turns_count
+
+    return trio.run(main)
+
+
+def test_producers_are_read_again_with_everybody_else_in_between(hosted: Hosted, cut_replica: Replica) -> None:
+    turns_count = rebuild(hosted, cut_replica)
+
+    assert turns_count > BATCHES_COUNT // SLICE_STEPS
+    assert [state.producer_id for state in cut_replica.producers.states()] == list(range(BATCHES_COUNT - 1))
+    assert (cut_replica.offline_reason, cut_replica.is_leader, cut_replica.is_paused) == (None, False, False)
+
+
+def test_who_is_to_lead_leads_when_its_producers_are_known(hosted: Hosted, cut_replica: Replica) -> None:
+    seen: list[tuple[bool, int]] = []
+
+    def lead() -> None:
+        hosted.open("t", leader=1, epoch=10)
+        seen.append((cut_replica.is_leader, cut_replica.leader_epoch))
+
+    rebuild(hosted, cut_replica, lead)
+
+    assert seen == [(False, 9)]
+    assert (cut_replica.is_leader, cut_replica.leader_epoch, len(cut_replica.producers)) == (
+        True,
+        10,
+        BATCHES_COUNT - 1,
+    )
+
+
+def test_until_its_producers_are_known_nobody_reads_nor_keeps_them(hosted: Hosted, cut_replica: Replica) -> None:
+    codes: list[ErrorCode] = []
+
+    def read() -> None:
+        with pytest.raises(KafkaError) as raised:
+            cut_replica.check_epoch(-1)
+        codes.append(raised.value.code)
+
+    rebuild(hosted, cut_replica, read)
+
+    assert codes == [ErrorCode.KAFKA_STORAGE_ERROR]
+
+
+def test_a_topic_that_is_deleted_meanwhile_stays_so(hosted: Hosted, cut_replica: Replica) -> None:
+    rebuild(hosted, cut_replica, lambda: run_at_once(hosted.lifecycle.delete_topic_in_steps("t", 1)))
+
+    assert cut_replica.offline_reason == "the topic was deleted"
+
+
+def test_a_log_that_fails_meanwhile_stays_offline_and_is_read_no_further(hosted: Hosted, cut_replica: Replica) -> None:
+    rebuild(hosted, cut_replica, lambda: hosted.replicas.fail(cut_replica, StorageError("its disk")))
+
+    assert (cut_replica.offline_reason, cut_replica.is_paused) == ("its disk", False)
+    assert 0 < len(cut_replica.producers) < BATCHES_COUNT - 1
+
+
+def test_a_log_that_cannot_be_read_again_is_offline_and_says_why(
+    hosted: Hosted, cut_replica: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> Iterator[memoryview]:
+        raise StorageError("its disk")
+
+    monkeypatch.setattr(type(cut_replica.log), "batches", fail)
+    rebuild(hosted, cut_replica)
+
+    assert (cut_replica.offline_reason, cut_replica.is_paused) == ("its disk", False)
+
+
+def test_the_end_of_a_broker_waits_until_producers_are_known(hosted: Hosted, cut_replica: Replica) -> None:
+    async def main() -> None:
+        with trio.move_on_after(0):
+            await rebuild_after_cut(hosted.lifecycle, cut_replica, NOW_MS)
+
+    trio.run(main)
+    hosted.restart()
+    hosted.open("t", leader=2, epoch=9)
+
+    assert len(hosted.replicas.get("t", 0).producers) == BATCHES_COUNT - 1
+
+
+def test_a_log_without_producers_is_not_read_again(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
+    take(replica, batch(0), batch(1), batch(2))
+    monkeypatch.setattr(type(replica.log), "batches", lambda *_: pytest.fail("it was read"))
+
+    assert (truncate(replica, 2), replica.offline_reason, replica.log.log_end_offset) == (True, None, 2)
+
+
 def test_an_epoch_without_records_goes_though_the_log_stays(replica: Replica) -> None:
     take(replica, batch(0))
     replica.log.assign_epoch(5, 1)  # led, and wrote nothing
 
-    changed = truncate(replica, 1, NOW_MS)
+    changed = truncate(replica, 1)
 
-    assert (changed, truncate(replica, 1, NOW_MS), replica.log.latest_epoch) == (True, False, 1)
+    assert (changed, truncate(replica, 1), replica.log.latest_epoch) == (True, False, 1)
 
 
 def test_the_log_begins_anew_where_the_leaders_does(replica: Replica) -> None:
@@ -234,7 +362,7 @@ def _follow(leader: Replica, follower: Replica, max_bytes: int) -> None:
         epoch = mine.latest_epoch
         end = leader.log.end_offset_for_epoch(epoch)
         if epoch >= 0 and (end.leader_epoch < epoch or end.end_offset < mine.log_end_offset):
-            assert truncate(follower, diverging_offset(mine, end.leader_epoch, end.end_offset), NOW_MS)
+            assert truncate(follower, diverging_offset(mine, end.leader_epoch, end.end_offset))
             continue
         if mine.log_end_offset >= leader.log.log_end_offset:
             return

@@ -114,6 +114,7 @@ class Node:
             FetcherParts(
                 brokers=self,
                 replicas=self.replicas,
+                lifecycle=self.lifecycle,
                 writes=self.writes,
                 state=lambda: ReplicaState(replica_id=broker_id, replica_epoch=self.epoch),
                 settings=lambda: cluster.settings,
@@ -198,10 +199,15 @@ class Node:
     def replica(self, partition: int = 0) -> Replica:
         return self.replicas.get("t", partition)
 
-    def produce(self, *values: bytes, acks: int = -1) -> int:
-        """Append a batch, and return the first offset after it; it is acknowledged once the high watermark is there."""
+    def produce(self, *values: bytes, acks: int = -1, producer_id: int = -1) -> int:
+        """Append a batch, and return the first offset after it; it is acknowledged once the high watermark is there.
+
+        With a producer it is its first.
+        """
         replica = self.replica()
         builder = BatchBuilder()
+        if producer_id >= 0:
+            builder = BatchBuilder(producer_id=producer_id, producer_epoch=0, base_sequence=0)
         for value in values:
             builder.append(None, value, timestamp=self.clock.now_ms())
         batch = builder.build()

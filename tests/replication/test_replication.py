@@ -163,6 +163,28 @@ def test_a_deposed_leader_gives_up_what_nobody_else_had(tmp_path: Path) -> None:
     run(body)
 
 
+def test_of_what_a_deposed_leader_gives_up_no_producer_is_left(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path) as cluster:
+            await cluster.acknowledged(cluster.leader.produce(b"kept", producer_id=7))
+            old = cluster.nodes[1]
+            cluster.cut(1, 0, 2, 3)
+            cluster.deaf.add(1)
+            await trio.sleep(1)
+            old.produce(b"lost", producer_id=8)
+            cluster.fence(1)
+            await cluster.acknowledged(cluster.leader.produce(b"new", producer_id=9))
+            cluster.unfence(1)
+            cluster.heal()
+            await cluster.wait("1 is in sync", lambda: 1 in cluster.state.isr)
+            producers = old.replica().producers.states()
+
+            assert sorted(state.producer_id for state in producers) == [7, 9]
+            assert (old.replica().offline_reason, old.replica().is_paused) == (None, False)
+
+    run(body)
+
+
 def test_a_new_leader_is_followed_at_once_though_a_long_poll_is_on_its_way(tmp_path: Path) -> None:
     async def body() -> None:
         async with running(tmp_path) as cluster:
