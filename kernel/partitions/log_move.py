@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 import trio
 
 from ..errors import ErrorCode, KafkaError, StorageError
+from ..machine.turnstile import take_turn
+from .following import REBUILDING
 from .replica import FutureLog
 
 if TYPE_CHECKING:
@@ -75,10 +77,13 @@ async def move_replica(
     assert replica.future is not None
     future, move, log_dir = replica.future, replica.future.move, replica.future.log_dir
     try:
+        await _until_rebuilt(replica)
         check_serving(replica)
         topic = replicas.topics[replica.partition.topic]
         await _copy(future, worker)
+        await _until_rebuilt(replica)
         await _flush(writes, replica, worker)
+        await _until_rebuilt(replica)
         writes.write_staged()
         check_serving(replica)
         replica.pause(f"its log moves to {log_dir}")
@@ -107,6 +112,12 @@ def check_serving(replica: Replica) -> None:
     """
     if replica.offline_reason is not None:
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+
+
+async def _until_rebuilt(replica: Replica) -> None:
+    """Wait for a follower that was truncated meanwhile: it is served again soon, and nobody asks for the move again."""
+    while replica.offline_reason == REBUILDING:
+        await take_turn()
 
 
 async def _flush(writes: StagedWrites, replica: Replica, worker: Workers) -> None:

@@ -28,6 +28,7 @@ from odradek.kernel.partitions.transaction_index import TRANSACTION_INDEX_KIND
 from odradek.kernel.records.batch import CorruptRecordsError, read_header
 from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.records.control import ControlRecordType, EndTransactionMarker, build_control_batch
+from tests.waiting import until_async
 
 from .hosted import Hosted
 
@@ -276,6 +277,26 @@ def test_the_end_of_a_broker_waits_until_producers_are_known(hosted: Hosted, cut
     hosted.open("t", leader=2, epoch=9)
 
     assert len(hosted.replicas.get("t", 0).producers) == BATCHES_COUNT - 1
+
+
+def test_a_move_to_another_log_directory_waits_until_producers_are_known(hosted: Hosted, replica: Replica) -> None:
+    take(replica, *(batch(number, producer_id=number, sequence=0) for number in range(BATCHES_COUNT)))
+    (target,) = [path for path in hosted.dirs if path != replica.log.log_dir]
+    moves = hosted.moves()
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(moves.run)
+            moves.ask(replica, target)
+            truncate(replica, BATCHES_COUNT - 1)
+            nursery.start_soon(rebuild_after_cut, hosted.lifecycle, replica, NOW_MS)
+            await until_async(lambda: replica.future is None)
+            nursery.cancel_scope.cancel()
+
+    trio.run(main)
+
+    assert (replica.log.log_dir, replica.log.log_end_offset) == (target, BATCHES_COUNT - 1)
+    assert (replica.offline_reason, len(replica.producers)) == (None, BATCHES_COUNT - 1)
 
 
 def test_a_log_without_producers_is_not_read_again(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
