@@ -102,7 +102,10 @@ def _load_newest(partition_log: PartitionLog, producers: ProducerStateTable, now
     That is at the snapshot, or where the first segment begins, also below the log's start: who began a transaction
     there, whose records are partly deleted, may still have to be told as aborted.
     """
-    first_offset = partition_log.segments()[0].base_offset
+    # Of the part of a tiered log that is in the store there is nothing to replay: its indexes tell it. `segments` would
+    # tell where the first begins, and look for times in all of them.
+    batches = partition_log.batches(0)
+    first_offset = next((read_header(batch).base_offset for batch in batches), partition_log.log_end_offset)
     aborted = _read_indexes(partition_log)
     for offset in reversed(partition_log.sidecars(SNAPSHOT_KIND) if aborted is not None else ()):
         try:
@@ -115,10 +118,7 @@ def _load_newest(partition_log: PartitionLog, producers: ProducerStateTable, now
             entries, [each for each in aborted or () if each.last_offset < offset], now_ms
         )
         return max(offset, first_offset)
-    # Of the part of a tiered log that is in the store there is nothing to replay: its indexes tell it.
-    batches = partition_log.batches(first_offset)
-    replayed_from = next((read_header(batch).base_offset for batch in batches), partition_log.log_end_offset)
-    producers.load((), [each for each in aborted or () if each.last_offset < replayed_from], now_ms)
+    producers.load((), [each for each in aborted or () if each.last_offset < first_offset], now_ms)
     return first_offset
 
 

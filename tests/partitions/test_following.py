@@ -299,6 +299,15 @@ def test_a_move_to_another_log_directory_waits_until_producers_are_known(hosted:
     assert (replica.offline_reason, len(replica.producers)) == (None, BATCHES_COUNT - 1)
 
 
+def test_producers_are_read_again_without_a_look_at_all_segments_times(
+    hosted: Hosted, cut_replica: Replica, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(cut_replica.log), "segments", lambda _: pytest.fail("all headers of the log were read"))
+    rebuild(hosted, cut_replica)
+
+    assert (cut_replica.offline_reason, len(cut_replica.producers)) == (None, BATCHES_COUNT - 1)
+
+
 def test_a_log_without_producers_is_not_read_again(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> None:
     take(replica, batch(0), batch(1), batch(2))
     monkeypatch.setattr(type(replica.log), "batches", lambda *_: pytest.fail("it was read"))
