@@ -7,7 +7,8 @@ The only place where an exception becomes an error code:
     anything else           a log line with the request, a counter, `error_response` with UNKNOWN_SERVER_ERROR
 
 Requests of an `AsyncApiHandler` become tasks of the router's own nursery; at most `TASKS_MAX` run at once, and their
-connections take no further request meanwhile, so there are never more waiting than there are connections.
+connections take no further request meanwhile, so there are never more waiting than there are connections. A handler
+with `waits_for_nobody` is never behind that limit: a broker whose heartbeat waits for other requests is taken for dead.
 """
 
 from __future__ import annotations
@@ -72,6 +73,7 @@ class Router:
         self._on_connection_closed = on_connection_closed
         self._long = LongRequests()
         self._send_task, self._receive_task = trio.open_memory_channel[tuple[Request, Any]](float("inf"))
+        self._send_now, self._receive_now = trio.open_memory_channel[tuple[Request, Any]](float("inf"))
 
     def add(self, handler: ApiHandler | AsyncApiHandler, plugin: str = "") -> None:
         """Route an API key to its handler.
@@ -172,7 +174,8 @@ class Router:
 
     def _begin_task(self, request: Request, body: Any) -> None:
         request.hold()
-        self._send_task.send_nowait((request, body))
+        send = self._send_now if request.route.waits_for_nobody else self._send_task
+        send.send_nowait((request, body))
 
     def _error_answer(self, request: Request, body: Any, error: Exception) -> Any:
         """Return what a request is answered whose handler raised."""
@@ -222,12 +225,17 @@ class Router:
         """Run the requests of asynchronous handlers. If cancelled, requests under way are not answered."""
         limiter = trio.Semaphore(TASKS_MAX)
         async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._run_now, nursery)
             task_status.started()
             async for request, body in self._receive_task:
                 await limiter.acquire()
                 nursery.start_soon(self._run_one, request, body, limiter, name=f"request {request.route.name}")
 
-    async def _run_one(self, request: Request, body: Any, limiter: trio.Semaphore) -> None:
+    async def _run_now(self, nursery: trio.Nursery) -> None:
+        async for request, body in self._receive_now:
+            nursery.start_soon(self._run_one, request, body, None, name=f"request {request.route.name}")
+
+    async def _run_one(self, request: Request, body: Any, limiter: trio.Semaphore | None) -> None:
         try:
             if request.connection.is_open or request.route.is_done_without_client:
                 with self._long.watch(request.connection):
@@ -239,7 +247,8 @@ class Router:
         finally:
             if type(body) is LongFrame:
                 body.let_go()
-            limiter.release()
+            if limiter is not None:
+                limiter.release()
 
     async def _run_short(self, request: Request, body: Any) -> None:
         try:

@@ -78,6 +78,7 @@ class Route:
         "name",
         "plugin",
         "repeats",
+        "waits_for_nobody",
     )
 
     def __init__(
@@ -100,6 +101,7 @@ class Route:
         self.handler: Any = handler
         self.is_async = not hasattr(handler, "handle")
         self.is_done_without_client: bool = getattr(handler, "is_done_without_client", False)
+        self.waits_for_nobody: bool = getattr(handler, "waits_for_nobody", False)
         self.repeats: RepeatedRequests | None = getattr(handler, "repeats", None)
         self.elements_max: int = getattr(handler, "elements_max", ELEMENTS_MAX)
         self.long_frame_bytes = long_frame_bytes_of(handler)

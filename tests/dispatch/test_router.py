@@ -11,12 +11,14 @@ import trio
 import trio.testing
 
 from odradek.kernel.contracts.api_handler import PENDING, RequestContext
-from odradek.kernel.dispatch.router import Router
+from odradek.kernel.dispatch.controller.broker_calls import ANSWERS, BrokerCallHandler
+from odradek.kernel.dispatch.router import TASKS_MAX, Router
 from odradek.kernel.errors import ErrorCode, KafkaError, MalformedRequestError, PluginError
 from odradek.kernel.wire.codec import decode
 from odradek.kernel.wire.messages.api_03_metadata import MetadataRequest, MetadataResponse
 from odradek.kernel.wire.messages.api_18_api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.kernel.wire.messages.api_60_describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from odradek.kernel.wire.messages.api_63_broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
 from .memory_client import MemoryClient
 
@@ -224,6 +226,45 @@ def test_an_asynchronous_handler_that_fails_is_answered_for(error: Exception, co
     answer = trio.run(run_tasks, router, MemoryClient(router))
 
     assert answer.error_code == code
+
+
+class LifeSign(Waiting):
+    """A handler that is never behind the others' limit."""
+
+    api_key = 63
+    waits_for_nobody = True
+
+    def error_response(self, request: object, context: RequestContext, code: ErrorCode, detail: str) -> Any:
+        return BrokerHeartbeatResponse(error_code=code)
+
+
+def test_a_heartbeat_is_answered_though_as_many_requests_wait_as_may_run() -> None:
+    async def alive() -> Any:
+        return BrokerHeartbeatResponse(is_caught_up=True)
+
+    router = router_with(Waiting(trio.sleep_forever), LifeSign(alive))
+    others = [MemoryClient(router) for _ in range(TASKS_MAX + 1)]
+    broker = MemoryClient(router)
+
+    async def scenario() -> list[Any]:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(router.run)
+            for other in others:
+                other.send(DescribeClusterRequest(), 1)
+            await trio.testing.wait_all_tasks_blocked()
+            broker.send(BrokerHeartbeatRequest(), 1)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+        return broker.received()
+
+    assert trio.run(scenario) == [BrokerHeartbeatResponse(is_caught_up=True)]
+
+
+def test_what_a_broker_lives_by_waits_for_nobody() -> None:
+    nothing: Any = None
+    handlers = [BrokerCallHandler(key, calls=nothing, connections=nothing) for key in ANSWERS]
+
+    assert [handler.api_key for handler in handlers if handler.waits_for_nobody] == [62, 63]
 
 
 def test_a_request_whose_client_has_left_is_not_begun() -> None:

@@ -31,6 +31,8 @@ ANSWERS: Final[Mapping[int, type[Any]]] = {
     73: AssignReplicasToDirsResponse,
 }
 """By API key, what tells that a request is refused as a whole, by its `error_code`."""
+LIFE_SIGNS: Final = frozenset({REGISTRATION, HEARTBEAT})
+"""What a broker lives by: never behind other requests."""
 
 
 class BrokerCallHandler:
@@ -39,6 +41,7 @@ class BrokerCallHandler:
     def __init__(self, api_key: int, *, calls: ControllerCalls, connections: BrokerConnections) -> None:
         """Make the handler of an API of `ANSWERS`; `connections` are told who is heard of by which."""
         self.api_key = api_key
+        self.waits_for_nobody = api_key in LIFE_SIGNS
         self._calls = calls
         self._connections = connections
 
