@@ -136,13 +136,16 @@ def _refused(reason: str) -> ConfigError:
 class LocalLog:
     """`ReplicatedLog` on a log of this broker alone. Every life of the process leads in an epoch of its own."""
 
-    def __init__(self, log: PartitionLog, election: Election, broker_id: int) -> None:
+    def __init__(
+        self, log: PartitionLog, election: Election, broker_id: int, *, snapshot_epoch: int = NO_EPOCH
+    ) -> None:
         """Take an open log and have its only replica elected; appends nothing yet.
 
         Args:
             log: The partition's log.
             election: Of this replica, fresh from its factory.
             broker_id: This broker, the only voter.
+            snapshot_epoch: Of the newest snapshot, behind which the log may have no record that tells an epoch.
 
         Raises:
             ConfigError: The election does not let a single voter lead, or wants what one broker alone cannot do.
@@ -152,7 +155,7 @@ class LocalLog:
         voters = (broker_id,)
         state = PartitionState(
             leader=broker_id,
-            leader_epoch=max(log.latest_epoch + 1, FIRST_EPOCH),
+            leader_epoch=max(log.latest_epoch + 1, snapshot_epoch + 1, FIRST_EPOCH),
             partition_epoch=0,
             replicas=voters,
             isr=voters,

@@ -12,8 +12,8 @@ image of before. The next operation begins when the one before it has ended, so 
 
 An answer is given only when everything it rests on is flushed: an operation without records waits too, since it may
 have seen what operations before it did. A snapshot is written when the log has grown enough or the interval is over;
-also when `metadata.version` was lowered, before that is answered: an older broker then begins with it, and reads no
-record of before.
+also when `metadata.version` was lowered, before that is answered, and all that is older is given up: an older broker
+then begins with it, and finds no record of before. What a crash left undone of that is done at the next start.
 
 *Source:* the form of Kafka's `QuorumController`, its event queue and `SnapshotGenerator`.
 """
@@ -33,10 +33,10 @@ from ..machine.turnstile import Slices
 from ..metadata.features import supported_ranges, unreadable_feature
 from ..metadata.image import MetadataImage
 from ..metadata.image_listeners import ImageListeners
-from ..metadata.records import FormatRecord, decode_record, encode_record
+from ..metadata.records import NEWEST_WRITTEN_LEVEL, FormatRecord, decode_record, encode_record, is_newer
 from ..types import id_text
 from .controller import Controller
-from .snapshots import SnapshotStore, check_format
+from .snapshots import KEPT_SNAPSHOTS, SnapshotStore, check_format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -145,6 +145,7 @@ class MetadataLog:
         self._bytes_since_snapshot = 0
         self._snapshot_ms = clock.monotonic_ms()
         self._broker_epoch = -1
+        self._is_lowering = False
 
     def __repr__(self) -> str:
         state = "failed" if self._failure else "closed" if self._is_closed else "open"
@@ -214,6 +215,7 @@ class MetadataLog:
         self._image = self._controller.image
         self._check_cluster()
         self._check_features()
+        self._is_lowering = self._holds_newer_records()
         return self._image
 
     def _replay_log(self, start: int) -> None:
@@ -226,6 +228,17 @@ class MetadataLog:
             self._controller.replay(record)
             self._controller.note_position(offset, epoch)
             self._bytes_since_snapshot += len(value)
+
+    def _holds_newer_records(self) -> bool:
+        """Return whether records of a higher level are there: it was lowered, and a crash or the disk came between."""
+        level = self._image.metadata_version
+        if self._store is None or not self._image.format_version or level >= NEWEST_WRITTEN_LEVEL:
+            return False
+        try:
+            logged = self._log.records(self._log.start_offset)
+            return self._store.holds_newer(level) or any(is_newer(value, level) for _, _, value in logged)
+        except CorruptionError:
+            return True  # it stands before the snapshot: what is given up need not be whole
 
     def _check_cluster(self) -> None:
         found = self._image.cluster_id
@@ -300,8 +313,11 @@ class MetadataLog:
         Raises:
             StorageError: The log cannot be written: no operation is possible any more.
         """
-        task_status.started()
         try:
+            if self._is_lowering:
+                await self._worker.do(self._log.begin_flush())
+                await self._finish_lowering()
+            task_status.started()
             async for first in self._receive:
                 await self._serve(self._group(first))
                 await self._snapshot_if_due()
@@ -355,7 +371,7 @@ class MetadataLog:
                 level = self._image.metadata_version
                 await self._publish()
                 if self._image.metadata_version < level and self._store is not None:
-                    await self.write_snapshot()
+                    await self._finish_lowering()
             is_durable = True
         except StorageError:
             error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "The metadata log cannot be written.")
@@ -406,6 +422,21 @@ class MetadataLog:
 
         A snapshot that cannot be written is logged and tried again later: the log itself has everything.
         """
+        try:
+            await self._write_snapshot(KEPT_SNAPSHOTS)
+        except StorageError as error:
+            log.error("the metadata snapshot could not be written: %s", error)
+
+    async def _finish_lowering(self) -> None:
+        """Write a snapshot at the level to which `metadata.version` was lowered, and give up all that is before it.
+
+        Raises:
+            StorageError: It cannot be written: who was told of the level could not rely on it.
+        """
+        await self._write_snapshot(1)
+        self._is_lowering = False
+
+    async def _write_snapshot(self, kept_count: int) -> None:
         assert self._store is not None, "only a log on a disk has snapshots"
         self._bytes_since_snapshot = 0
         self._snapshot_ms = self._clock.monotonic_ms()
@@ -413,14 +444,11 @@ class MetadataLog:
 
         def write() -> int:
             store.write(image, now_ms)
-            return store.drop_old()
+            return store.drop_old(kept_count)
 
-        try:
-            needed_from = await self._worker.run_sync(write)
-            if needed_from > self._log.start_offset:
-                self._log.drop_below(needed_from)
-        except StorageError as error:
-            log.error("the metadata snapshot could not be written: %s", error)
+        needed_from = await self._worker.run_sync(write)
+        if needed_from > self._log.start_offset:
+            self._log.drop_below(needed_from)
 
 
 def _encode_in_steps(records: Sequence[MetadataRecord], metadata_version: int) -> Generator[None, None, list[bytes]]:

@@ -14,14 +14,13 @@ from ..errors import CorruptionError, StorageError
 from ..machine.files import disk_error
 from ..machine.threads import Workers
 from ..plugin_system.manager import choose_offer
-from ..types import METADATA_TOPIC, METADATA_TOPIC_ID, TopicIdPartition
+from ..types import METADATA_TOPIC, METADATA_TOPIC_ID, NO_EPOCH, TopicIdPartition
 from .local_log import LocalLog
 from .metadata_log import MetadataLog, SnapshotSettings
-from .snapshots import newest_snapshot_end
+from .snapshots import newest_snapshot_end, newest_snapshot_epoch
 from .volatile_log import VolatileLog
 
 if TYPE_CHECKING:
-    import random
     from collections.abc import Callable, Mapping
 
     from ..config.broker import BrokerConfig
@@ -79,7 +78,7 @@ def load_metadata_log(
             log_dir=config.metadata_log_dir,
             known_end=lambda directory: newest_snapshot_end(directory, machine.files),
         )
-        led = _led_by_this_broker(partition, opened, config, live_config, elections, machine.random)
+        led = _led_by_this_broker(partition, opened, config, live_config, elections, machine)
         metadata = _metadata_log(led, config, rules, machine, cluster_id=engine.cluster_id)
     except CorruptionError as error:
         raise CorruptionError(f"{error}; {METADATA_IS_DAMAGED}") from error
@@ -162,8 +161,10 @@ def _led_by_this_broker(
     config: BrokerConfig,
     live_config: Callable[[], BrokerConfig],
     elections: Mapping[str, ElectionFactory],
-    random_source: random.Random,
+    machine: Machine,
 ) -> LocalLog:
+    directory = log.directory
+    snapshot_epoch = NO_EPOCH if directory is None else newest_snapshot_epoch(directory, machine.files)
     name = config.get_text("odradek.metadata.election")
     factory = choose_offer(elections, name, "election", "odradek.metadata.election")
     context = ElectionContext(
@@ -171,14 +172,14 @@ def _led_by_this_broker(
         broker_id=config.node_id,
         log_end_offset=log.log_end_offset,
         high_watermark=log.log_start_offset,
-        latest_epoch=log.latest_epoch,
+        latest_epoch=max(log.latest_epoch, snapshot_epoch),
         hard_state=None,
         config=live_config,
         settings=TopicConfig.resolve(config).extra,
-        random=random_source,
+        random=machine.random,
         broker=lambda _broker_id: None,  # its only voter asks nobody else
     )
-    return LocalLog(log, factory.new_election(context), config.node_id)
+    return LocalLog(log, factory.new_election(context), config.node_id, snapshot_epoch=snapshot_epoch)
 
 
 def metadata_log_config(config: BrokerConfig) -> LogConfig:

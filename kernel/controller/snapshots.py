@@ -21,9 +21,10 @@ from ..machine.files import READ, disk_error, read_file, replace_file
 from ..metadata.image import MetadataImage
 from ..metadata.image_builder import ImageBuilder
 from ..metadata.record_makers import image_records
-from ..metadata.records import FORMAT_VERSION, FormatRecord, SnapshotEndRecord, decode_record, encode_record
+from ..metadata.records import FORMAT_VERSION, FormatRecord, SnapshotEndRecord, decode_record, encode_record, is_newer
 from ..records.builder import BatchBuilder
 from ..records.reader import read_records
+from ..types import NO_EPOCH
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,6 +60,18 @@ def newest_snapshot_end(directory: Path, files: Files) -> int:
     """
     newest = SnapshotStore(directory=directory, files=files).ids()[:1]
     return newest[0].end_offset if newest else 0
+
+
+def newest_snapshot_epoch(directory: Path, files: Files) -> int:
+    """Return the leader epoch of the newest snapshot in a directory, `NO_EPOCH` without one.
+
+    A log that a lowered `metadata.version` has emptied does not know its epochs any more.
+
+    Raises:
+        StorageError: The directory cannot be read.
+    """
+    newest = SnapshotStore(directory=directory, files=files).ids()[:1]
+    return newest[0].epoch if newest else NO_EPOCH
 
 
 def check_format(record: FormatRecord, where: object) -> None:
@@ -212,19 +225,40 @@ class SnapshotStore:
             raise disk_error(error, "write", path) from error
         return identifier
 
-    def drop_old(self) -> int:
-        """Remove all but the newest `KEPT_SNAPSHOTS`, and what unfinished writes left.
+    def holds_newer(self, metadata_version: int) -> bool:
+        """Return whether a snapshot has records of versions that are not written at a level, or is damaged. Blocks.
+
+        Raises:
+            StorageError: One cannot be read.
+        """
+        for identifier in self.ids():
+            path = self._directory / identifier.file_name
+            try:
+                values = [item.value or b"" for item in read_records(read_file(self._files, path))]
+            except CorruptionError:
+                return True
+            except OSError as error:
+                raise disk_error(error, "read", path) from error
+            if any(is_newer(value, metadata_version) for value in values):
+                return True
+        return False
+
+    def drop_old(self, kept_count: int = KEPT_SNAPSHOTS) -> int:
+        """Remove all but the newest snapshots, and what unfinished writes left.
+
+        Args:
+            kept_count: How many are kept: one alone when what is older is in versions that not every broker reads.
 
         Returns:
             The offset from which on the log is needed: where the oldest kept snapshot ends; 0 while there are fewer.
         """
         kept = self.ids()
         try:
-            for identifier in kept[KEPT_SNAPSHOTS:]:
+            for identifier in kept[kept_count:]:
                 self._files.unlink(self._directory / identifier.file_name)
             for entry in self._files.listdir(self._directory):
                 if entry.name.endswith(_UNFINISHED):
                     self._files.unlink(self._directory / entry.name)
         except OSError as error:
             raise disk_error(error, "clean up snapshots in", self._directory) from error
-        return kept[KEPT_SNAPSHOTS - 1].end_offset if len(kept) >= KEPT_SNAPSHOTS else 0
+        return kept[kept_count - 1].end_offset if len(kept) >= kept_count > 0 else 0

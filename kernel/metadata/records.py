@@ -193,6 +193,20 @@ def written_version(record_type: type[MetadataRecord], metadata_version: int) ->
     return max((version for level, version in versions if level <= metadata_version), default=0)
 
 
+NEWEST_WRITTEN_LEVEL: Final = max(level for versions in WRITTEN_VERSIONS.values() for level, _version in versions)
+"""From this level of `metadata.version` on, every type is written in its newest version."""
+
+
+class UnknownRecordError(StorageError):
+    """A metadata record is of a type or version that this version of the broker does not know."""
+
+
+def is_newer(value: Buffer, metadata_version: int) -> bool:
+    """Return whether a record's value is of a version that is not written at a level: an older build cannot read it."""
+    record_type = RECORD_TYPES.get(value[1]) if len(value) >= 3 else None
+    return record_type is not None and value[2] > written_version(record_type, metadata_version)
+
+
 def encode_record(record: MetadataRecord, metadata_version: int) -> bytes:
     """Return the record's value, in the version that the finalized level of `metadata.version` allows.
 
@@ -207,7 +221,7 @@ def decode_record(value: Buffer) -> MetadataRecord:
     """Return the record that `encode_record` wrote.
 
     Raises:
-        StorageError: It is of a type or version that this version of the broker does not know.
+        UnknownRecordError: It is of a type or version that this version of the broker does not know.
         CorruptionError: The bytes are no such record.
     """
     if len(value) < 3:
@@ -215,7 +229,7 @@ def decode_record(value: Buffer) -> MetadataRecord:
     frame, number, version = value[0], value[1], value[2]
     record_type = RECORD_TYPES.get(number)
     if frame != FRAME_VERSION or record_type is None or version not in record_type.__versions__:
-        raise StorageError(
+        raise UnknownRecordError(
             f"metadata record of frame {frame}, type {number}, version {version} is unknown: it was written by a newer "
             "version of odradek (start that one; before an older one is started, lower metadata.version with it, which "
             "writes the metadata in the older version) or by Apache Kafka, whose __cluster_metadata is not read (move "

@@ -17,7 +17,7 @@ from odradek.kernel.contracts.storage import LogConfig
 from odradek.kernel.contracts.storage_context import StorageContext
 from odradek.kernel.controller.local_log import LocalLog
 from odradek.kernel.controller.metadata_log import STEPS_PER_SLICE, MetadataLog, SnapshotSettings
-from odradek.kernel.controller.snapshots import SnapshotStore, newest_snapshot_end
+from odradek.kernel.controller.snapshots import SnapshotId, SnapshotStore, newest_snapshot_end, newest_snapshot_epoch
 from odradek.kernel.errors import ConfigError, CorruptionError, ErrorCode, KafkaError, StorageError
 from odradek.kernel.machine.clock import ManualClock
 from odradek.kernel.machine.files import OsFiles
@@ -28,7 +28,7 @@ from odradek.kernel.machine.turnstile import run_at_once
 from odradek.kernel.metadata.features import METADATA_VERSION_ELR, METADATA_VERSION_MAX
 from odradek.kernel.metadata.image import MetadataImage
 from odradek.kernel.metadata.record_makers import image_records
-from odradek.kernel.metadata.records import FORMAT_VERSION, ConfigRecord, FormatRecord, encode_record
+from odradek.kernel.metadata.records import FORMAT_VERSION, ConfigRecord, FormatRecord, encode_record, is_newer
 from odradek.kernel.types import METADATA_TOPIC, METADATA_TOPIC_ID, TopicIdPartition
 from odradek.kernel.wire.errors import EncodeError
 from odradek.plugins.election_isr.factory import IsrElectionFactory
@@ -81,7 +81,8 @@ class Storage:
 
 def local_log(log: PartitionLog, kind: type[LocalLog] = LocalLog) -> LocalLog:
     """The metadata partition with broker 1 as its only voter."""
-    return kind(log, IsrElectionFactory().new_election(context_of(log)), 1)
+    epoch = -1 if log.directory is None else newest_snapshot_epoch(log.directory, OsFiles())
+    return kind(log, IsrElectionFactory().new_election(context_of(log)), 1, snapshot_epoch=epoch)
 
 
 def make_metadata(
@@ -280,27 +281,95 @@ def test_a_newer_format_is_refused_with_what_to_do(tmp_path: Path) -> None:
         read_again(tmp_path / "d")
 
 
-def test_when_a_level_is_lowered_all_that_an_older_build_reads_is_there_before_the_answer(tmp_path: Path) -> None:
+LOWER = update_features(("eligible.leader.replicas.version", 0, 2), ("metadata.version", METADATA_VERSION_ELR - 1, 2))
+
+
+async def lower(metadata: MetadataLog) -> None:
+    answer = await metadata.submit(lambda controller, _: controller.decide(LOWER))
+    assert answer.error_code == 0
+
+
+def check_an_older_build_reads_all(directory: Path, topics: set[str]) -> None:
+    """See that nothing of a higher level is in the log or in a snapshot, and that the log's epochs go on."""
+    storage = Storage(directory)
+    assert storage.log.directory is not None
+    store = SnapshotStore(directory=storage.log.directory, files=storage.files)
+    (snapshot,) = store.ids()
+    log = local_log(storage.log)
+    level = METADATA_VERSION_ELR - 1
+    assert log.start_offset == snapshot.end_offset
+    assert not [record for record in log.records(log.start_offset) if is_newer(record.value, level)]
+    assert not store.holds_newer(level)
+    older = make_metadata(storage, odradek_metadata_version_max=str(level))
+    assert older.load().topics_by_name.keys() == topics
+    assert older.leader_epoch > snapshot.epoch
+    storage.close()
+
+
+def without_its_lock(source: Path, directory: Path) -> Path:
+    """Copy a data directory as a crash at this moment would leave it."""
+    shutil.copytree(source, directory)
+    (directory / ".lock").unlink()
+    return directory
+
+
+@pytest.mark.parametrize("snapshots_count", [0, 1, 2])
+def test_when_a_level_is_lowered_nothing_of_before_is_there_when_it_is_answered(
+    tmp_path: Path, snapshots_count: int
+) -> None:
     async def main() -> None:
         async with running(make_metadata(Storage(tmp_path / "data"))) as metadata:
-            await create(metadata, "t")
-            request = update_features(
-                ("eligible.leader.replicas.version", 0, 2), ("metadata.version", METADATA_VERSION_ELR - 1, 2)
-            )
-            answer = await metadata.submit(lambda controller, _: controller.decide(request))
-            assert answer.error_code == 0
-            shutil.copytree(tmp_path / "data", tmp_path / "copy")
-            await create(metadata, "u")
+            for name in ("t", "u"):
+                await create(metadata, name)
+                if name == "t" or snapshots_count == 2:
+                    for _ in range(min(snapshots_count, 1)):
+                        await metadata.write_snapshot()
+            await lower(metadata)
+            without_its_lock(tmp_path / "data", tmp_path / "copy")
+            await create(metadata, "v")
 
     trio.run(main)
-    (tmp_path / "copy" / ".lock").unlink()
-    storage = Storage(tmp_path / "copy")
-    assert storage.log.directory is not None
-    (snapshot,) = SnapshotStore(directory=storage.log.directory, files=storage.files).ids()
+    check_an_older_build_reads_all(tmp_path / "copy", {"t", "u"})
 
-    assert storage.log.log_end_offset == snapshot.end_offset
-    older = make_metadata(storage, odradek_metadata_version_max=str(METADATA_VERSION_ELR - 1))
-    assert older.load().topics_by_name.keys() == {"t"}
+
+class NoDirectory(SnapshotStore):
+    """A place for snapshots whose disk fails."""
+
+    def write(self, image: MetadataImage, now_ms: int) -> SnapshotId:
+        raise StorageError("the disk is full")
+
+
+def test_a_level_whose_snapshot_cannot_be_written_is_not_answered_and_made_good_at_the_next_start(
+    tmp_path: Path,
+) -> None:
+    directory, after = tmp_path / "data", tmp_path / "after"
+
+    async def fail() -> None:
+        storage = Storage(directory)
+        metadata = make_metadata(storage)
+        assert storage.log.directory is not None
+        metadata.load()
+        async with trio.open_nursery() as nursery:
+            await nursery.start(metadata.run)
+            await metadata.register(registration())
+            await create(metadata, "t")
+            metadata._store = NoDirectory(directory=storage.log.directory, files=storage.files)
+            with pytest.raises(KafkaError) as refused:
+                await lower(metadata)
+            assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+
+    async def start_again() -> None:
+        metadata = make_metadata(Storage(without_its_lock(directory, after)))
+        metadata.load()
+        async with trio.open_nursery() as nursery:
+            await nursery.start(metadata.run)
+            without_its_lock(after, tmp_path / "copy")
+            await metadata.close()
+
+    with pytest.RaisesGroup(pytest.RaisesExc(StorageError, match="the disk is full")):
+        trio.run(fail)
+    trio.run(start_again)
+    check_an_older_build_reads_all(tmp_path / "copy", {"t"})
 
 
 def test_a_build_that_does_not_support_the_level_does_not_start(tmp_path: Path) -> None:

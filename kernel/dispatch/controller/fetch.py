@@ -57,6 +57,8 @@ class MetadataFetchHandler:
             feed.note_fetch(replica_id, wanted.replica_directory_id, wanted.fetch_offset)
             with self._waits.wait(replica_id if replica_id in feed.image.brokers else None, request.max_wait_ms):
                 await feed.wait_beyond(wanted.fetch_offset)
+            answer = self._refused(feed, wanted)  # the log may begin later by now
+        if answer is None:
             max_bytes = min(request.max_bytes, wanted.partition_max_bytes, ANSWER_BYTES_MAX)
             answer = _partition(feed, feed.batches(wanted.fetch_offset, max_bytes))
         topic = FetchableTopicResponse(topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[answer])
