@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from ..errors import ConfigError, ErrorCode, KafkaError, UnansweredError, error_code
+from ..metadata.features import supported_ranges, unreadable_feature
 from ..peers.errors import ClientError
 from ..wire.messages.api_60_describe_cluster import DescribeClusterRequest
 from ..wire.messages.api_62_broker_registration import BrokerRegistrationRequest, Feature, Listener
@@ -105,17 +106,35 @@ class ClusterMember:
 
         Raises:
             StorageError: The copy of the metadata cannot be written, or holds what this version does not know.
-            ConfigError: Another process has taken this broker's id, or it was unregistered.
+            ConfigError: Another process has taken this broker's id, or it was unregistered; or the cluster has a
+                feature at a level that this version does not support.
         """
         async with trio.open_nursery() as nursery:
             for channel in (self._heartbeats, self._requests, self._metadata):
                 await nursery.start(channel.run)
-            await nursery.start(self.observer.run)
+            nursery.start_soon(self._follow)
             task_status.started()
             while self._lifecycle is None:
                 await self._changed.wait()
             while self._lifecycle.state is not BrokerState.STOPPED:
                 await self._beat(self._lifecycle)
+
+    async def _follow(self) -> None:
+        """Follow the metadata of a cluster whose features are supported here: others' records could not be read.
+
+        Raises:
+            ConfigError: The cluster has a feature at a level that is not.
+        """
+        finalized = await self._metadata.features()
+        found = unreadable_feature(finalized, supported_ranges(self._config))
+        if found is not None:
+            name, level, (lowest, highest) = found
+            raise ConfigError(
+                f"the cluster has finalized {name} at level {level}, this version of odradek supports {lowest} to "
+                f"{highest}",
+                hint=f"start the newer version, or lower {name} first",
+            )
+        await self.observer.run()
 
     # --------------------------------------------------------------------------------------------------- registration
 

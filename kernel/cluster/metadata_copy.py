@@ -1,7 +1,8 @@
 """Shell: a broker's copy of the metadata log: batches appended as they came, and the image that follows from them.
 
 The controller has all of it, durable, before a broker hears of it. So the copy is flushed only before a snapshot, and
-one that is damaged, or has a hole, is begun anew: nothing is lost but time.
+one that is damaged, has a hole, or was written by a newer version and never given up is begun anew: nothing is lost but
+time.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ import logging
 from typing import TYPE_CHECKING
 
 from ..controller.local_log import logged_records
-from ..controller.snapshots import SnapshotId, SnapshotStore, check_format
+from ..controller.snapshots import KEPT_SNAPSHOTS, SnapshotId, SnapshotStore, check_format
 from ..errors import CorruptionError
 from ..metadata.image import MetadataImage
 from ..metadata.image_builder import ImageBuilder
 from ..metadata.image_difference import difference
-from ..metadata.records import FormatRecord, decode_record
+from ..metadata.records import FormatRecord, UnknownRecordError, decode_record
 from ..records.batch import is_crc_valid, iterate_batches
 from ..records.reader import read_batch
 
@@ -73,12 +74,18 @@ class MetadataCopy:
         Raises:
             StorageError: It is of a newer format, or the disk is failing.
         """
-        snapshot, _problem = (None, "") if self._store is None else self._store.load_newest()
+        snapshot: MetadataImage | None = None
         try:
+            snapshot, _problem = (None, "") if self._store is None else self._store.load_newest()
             self._replay(snapshot)
         except CorruptionError as error:
             log.warning("the copy of the metadata log is begun anew: %s", error)
             self._begin_anew(snapshot)
+        except UnknownRecordError as error:
+            log.warning("the copy of the metadata log is begun anew, as a newer version left it: %s", error)
+            self._begin_anew(None)
+            if self._store is not None:
+                self._store.drop_old(0)
         self._builder.take_delta()
         return self._builder.build()
 
@@ -140,14 +147,19 @@ class MetadataCopy:
             StorageError: It is of a newer format, or the disk is full or failing.
         """
         assert self._store is not None, "only a copy on a disk takes snapshots"
-        image = await self._worker.run_sync(self._store.keep, identifier, data)
+        image, store = await self._worker.run_sync(self._store.keep, identifier, data), self._store
+        await self._worker.run_sync(lambda: store.drop_old(1))  # the log has nothing of what is between them
         old = self._builder.build()
         self._begin_anew(image)
         self.bytes_since_snapshot = 0
         return difference(old, image), self._builder.build()
 
-    async def write_snapshot(self, now_ms: int) -> None:
+    async def write_snapshot(self, now_ms: int, kept_count: int = KEPT_SNAPSHOTS) -> None:
         """Write a snapshot of the image and give up what it makes unnecessary.
+
+        Args:
+            now_ms: When.
+            kept_count: How many snapshots are kept; 1 when an older version is to read nothing of before.
 
         Raises:
             StorageError: The disk is full or failing.
@@ -159,7 +171,7 @@ class MetadataCopy:
 
         def write() -> int:
             store.write(image, now_ms)
-            return store.drop_old()
+            return store.drop_old(kept_count)
 
         await self._worker.do(self._log.begin_flush())
         needed_from = await self._worker.run_sync(write)

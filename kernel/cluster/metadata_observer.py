@@ -179,8 +179,8 @@ class MetadataObserver:
             await slices.run(self._copy.append_in_steps(cast("memoryview", answer.records)))
             await self._publish(*self._copy.take(), slices)
             if self._image.metadata_version < level:
-                # An older version of this broker begins with the snapshot, and reads no record of before.
-                await self._copy.write_snapshot(self._clock.now_ms())
+                # An older version of this broker begins with the snapshot, and finds no record of before.
+                await self._copy.write_snapshot(self._clock.now_ms(), kept_count=1)
         self._told = ""
         self._high_watermark = answer.high_watermark
         self._tell_waiters()

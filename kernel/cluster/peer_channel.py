@@ -18,7 +18,7 @@ from ..peers.errors import ClientError, ConnectionFailedError, UnsupportedVersio
 if TYPE_CHECKING:
     import random
     import ssl
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ..machine.network import Network
     from ..peers.connection import Connection
@@ -116,6 +116,10 @@ class PeerChannel:
             self._wanted.set()
             await self._changed.wait()
         return connection
+
+    async def features(self) -> Mapping[str, int]:
+        """Return the finalized features as the node told them when it was connected to. Cancelled: nothing happens."""
+        return (await self._connected()).features
 
     async def request(self, message: Message, *, timeout_ms: int) -> Any:
         """Send a request over the connection that there is, or comes, and return the answer.

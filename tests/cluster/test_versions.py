@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
+
 import pytest
+import trio
 
 from odradek.client import NewTopic
+from odradek.kernel.cluster import metadata_copy
+from odradek.kernel.controller import metadata_log, snapshots
+from odradek.kernel.errors import ConfigError
 from odradek.kernel.metadata.features import (
     ELIGIBLE_LEADER_REPLICAS_VERSION,
     METADATA_VERSION,
@@ -12,8 +18,10 @@ from odradek.kernel.metadata.features import (
     METADATA_VERSION_MAX,
 )
 from odradek.kernel.metadata.image import MetadataDelta, MetadataImage
+from odradek.kernel.metadata.records import MetadataRecord, UnknownRecordError, decode_record, is_newer
+from odradek.kernel.types import Buffer
 from odradek.kernel.wire.messages.api_57_update_features import FeatureUpdateKey, UpdateFeaturesRequest
-from odradek.lab.simulator.cluster import Cluster
+from odradek.lab.simulator.cluster import BrokerHost, Cluster
 
 from .simulated import admin, image_of, in_cluster, until
 
@@ -21,6 +29,30 @@ OLD = METADATA_VERSION_ELR - 1
 HELD_BACK = {"odradek.metadata.version.max": str(OLD)}
 NEW = {"odradek.metadata.version.max": str(METADATA_VERSION_MAX)}
 UPGRADE, SAFE_DOWNGRADE = 1, 2
+
+
+IS_OLD_BUILD: ContextVar[bool] = ContextVar("IS_OLD_BUILD", default=False)
+"""Whether what runs is a broker of a build that has no records of levels above `OLD`."""
+
+
+@pytest.fixture(autouse=True)
+def _builds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the brokers that `start_as` starts as the old build read no newer record."""
+
+    def decode(value: Buffer) -> MetadataRecord:
+        if IS_OLD_BUILD.get() and is_newer(value, OLD):
+            raise UnknownRecordError(f"metadata record of version {value[2]} is unknown")
+        return decode_record(value)
+
+    for reader in (metadata_copy, metadata_log, snapshots):
+        monkeypatch.setattr(reader, "decode_record", decode)
+
+
+def start_as(broker: BrokerHost, settings: dict[str, str]) -> None:
+    """Let a broker begin, held back: of the old build."""
+    token = IS_OLD_BUILD.set(settings == HELD_BACK)
+    broker.start(settings)
+    IS_OLD_BUILD.reset(token)
 
 
 async def create(cluster: Cluster, node_id: int, name: str) -> None:
@@ -33,7 +65,7 @@ async def create(cluster: Cluster, node_id: int, name: str) -> None:
 async def restart(cluster: Cluster, node_id: int, settings: dict[str, str]) -> None:
     broker = cluster.brokers[node_id]
     await broker.stop()
-    broker.start(settings)
+    start_as(broker, settings)
     await broker.wait_serving()
     await until(lambda: not image_of(cluster.brokers[1]).brokers[node_id].is_fenced)
 
@@ -80,6 +112,60 @@ def test_a_cluster_is_rolled_forward_and_back() -> None:
     assert "Broker 3 only supports versions 7-22" in str(refused)
     assert (raised, eligible, lowered) == (None, None, None)
     assert topics == ["new", "old", "old-again", "with-1", "with-2"]
+
+
+FOLLOWER = {
+    "process.roles": "broker",
+    "controller.listener.names": "CONTROLLER",
+    "controller.quorum.voters": "1@broker-1:9093",
+}
+LOWER = (ELIGIBLE_LEADER_REPLICAS_VERSION, 0, SAFE_DOWNGRADE), (METADATA_VERSION, OLD, SAFE_DOWNGRADE)
+
+
+@pytest.mark.parametrize("often", [{}, {"metadata.log.max.record.bytes.between.snapshots": "2000"}])
+def test_after_a_downgrade_old_builds_begin_and_come_back_that_saw_nothing_of_it(often: dict[str, str]) -> None:
+    async def main(cluster: Cluster) -> list[object]:
+        await create(cluster, 2, "new")
+        away, later = cluster.brokers[3], cluster.add_broker(FOLLOWER)
+        away.crash()
+        del cluster.brokers[3], cluster.brokers[4]
+        await until(lambda: image_of(cluster.brokers[1]).brokers[3].is_fenced)
+        assert await update(cluster, *LOWER) is None
+        cluster.brokers |= {3: away, 4: later}
+        for broker in (away, later):
+            start_as(broker, HELD_BACK)
+            await broker.wait_serving()
+        await create(cluster, 4, "old-again")
+        await restart(cluster, 1, HELD_BACK)
+        await create(cluster, 3, "by-the-old-controller")
+        return [sorted(image_of(each).topics_by_name) for each in cluster.brokers.values()]
+
+    assert in_cluster(main, settings=often) == [["by-the-old-controller", "new", "old-again"]] * 4
+
+
+def test_an_old_build_is_refused_by_a_newer_cluster_before_it_reads_anything() -> None:
+    async def main(cluster: Cluster) -> Exception:
+        await create(cluster, 2, "new")
+        later, ended = cluster.add_broker(FOLLOWER), trio.Event()
+        failures: list[Exception] = []
+
+        def note(error: Exception) -> None:
+            failures.append(error)
+            ended.set()
+
+        later.on_failure = note
+        start_as(later, HELD_BACK)
+        await ended.wait()
+        return failures[0]
+
+    error: BaseException = in_cluster(main)
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+
+    assert isinstance(error, ConfigError)
+    assert "the cluster has finalized metadata.version at level 30, this version of odradek supports 7 to 22" in str(
+        error
+    )
 
 
 def test_a_topic_that_two_brokers_are_asked_for_at_once_is_made_once() -> None:
