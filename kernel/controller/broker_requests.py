@@ -6,6 +6,8 @@ A heartbeat moves a broker from state to state; each state is what the metadata 
        ^                   |
        +---wants a fence---+--- or its session is over
 
+Directories of it that failed are told by each heartbeat, and taken note of once (KIP-858).
+
 *Source:* KIP-631; Kafka's `ClusterControlManager.registerBroker`, `BrokerHeartbeatManager.calculateNextBrokerState`.
 """
 
@@ -20,10 +22,10 @@ from ..metadata.image import BrokerEndpoint
 from ..wire.messages.api_62_broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
 from ..wire.messages.api_63_broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from .brokers import Registration, change_broker, find_broker, register_broker
+from .directory_changes import directories_failed
 
 if TYPE_CHECKING:
     from ..metadata.image import BrokerImage, MetadataImage
-    from ..metadata.records import MetadataRecord
     from .broker_sessions import BrokerSessions
     from .rules import ControllerRules, Steps
 
@@ -102,8 +104,9 @@ def broker_heartbeat(
     sessions.touch(broker.broker_id, broker.broker_epoch)
     sessions.note_offset(broker.broker_id, request.current_metadata_offset)
     state = _state_of(broker)
-    wanted = _next_state(image, sessions, broker, request)
-    records: tuple[MetadataRecord, ...] = ()
+    # One thing at a time: the state that it wants it goes on to with its next heartbeat.
+    records = yield from directories_failed(image, rules, broker, request.offline_log_dirs)
+    wanted = state if records else _next_state(image, sessions, broker, request)
     if wanted is not state:
         change = yield from change_broker(
             image,
@@ -113,7 +116,7 @@ def broker_heartbeat(
             fence=wanted in {_State.FENCED, _State.STOPPED},
             shutdown=wanted in {_State.STOPPING, _State.STOPPED},
         )
-        records = tuple(change.records)
+        records = list(change.records)
     if wanted is _State.STOPPED:
         sessions.forget(broker.broker_id)  # it may begin again at once
     if wanted is _State.STOPPING and state is not _State.STOPPING:

@@ -127,7 +127,7 @@ def register_broker(image: MetadataImage, rules: ControllerRules, registration: 
     records: list[MetadataRecord] = [broker_record(broker)]
     if not registration.is_fenced:
         records += yield from broker_back(
-            image,
+            attrs.evolve(image, brokers={**image.brokers, broker.broker_id: broker}),
             rules,
             broker.broker_id,
             restarted=restarted or known is None,

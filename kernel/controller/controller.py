@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..metadata.image_builder import ImageBuilder
-from . import adoption, broker_requests, brokers, partition_changes
+from . import adoption, broker_requests, brokers, directory_changes, partition_changes
 from .operations import OPERATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
+    from uuid import UUID
 
     from ..contracts.coordinator import CoordinatorResult
     from ..metadata.image import MetadataDelta, MetadataImage
@@ -91,6 +92,10 @@ class Controller:
     def fence_dead(self, broker_id: int, broker_epoch: int) -> Steps[bool]:
         """Fence a broker whose process is gone; see `broker_requests.fence_dead`."""
         return broker_requests.fence_dead(self.image, self._rules, broker_id, broker_epoch)
+
+    def own_directories_failed(self, broker_id: int, broker_epoch: int, failed: Collection[UUID]) -> Steps[None]:
+        """Take note of directories of this node that failed; see `directory_changes.own_directories_failed`."""
+        return directory_changes.own_directories_failed(self.image, self._rules, broker_id, broker_epoch, failed)
 
     def reserve_producer_ids(self, end: int) -> CoordinatorResult[MetadataRecord, None]:
         """Let no broker give out the producer ids below `end`; see `brokers.reserve_producer_ids`."""

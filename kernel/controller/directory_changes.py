@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import attrs
+
 from ..contracts.coordinator import CoordinatorResult
+from ..contracts.election import ElectionReason
 from ..errors import ErrorCode
 from ..metadata.image import UNASSIGNED_DIRECTORY
-from ..metadata.record_makers import partition_record
+from ..metadata.record_makers import broker_record, partition_record
 from ..wire.messages.api_73_assign_replicas_to_dirs import (
     AssignReplicasToDirsResponse,
     ResponseDirectoryData,
@@ -21,13 +24,14 @@ from ..wire.messages.api_73_assign_replicas_to_dirs import (
     ResponseTopicData,
 )
 from .brokers import find_broker
-from .partition_states import with_epochs
+from .partition_changes import directories_gone
+from .partition_states import NO_LEADER, elected_state, on_working_directories, rules_of, with_epochs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Generator, Sequence
     from uuid import UUID
 
-    from ..metadata.image import MetadataImage
+    from ..metadata.image import BrokerImage, MetadataImage
     from ..metadata.records import MetadataRecord
     from ..wire.messages.api_73_assign_replicas_to_dirs import AssignReplicasToDirsRequest
     from .rules import ControllerRules, Steps
@@ -53,14 +57,14 @@ def assign_replicas_to_dirs(
             for partition in asked.partitions:
                 yield
                 index = partition.partition_index
-                code, record = _assign(image, request.broker_id, asked.topic_id, index, directory.id)
+                code, record = _assign(image, rules, request.broker_id, asked.topic_id, index, directory.id)
                 records += record
                 told.partitions.append(ResponsePartitionData(partition_index=index, error_code=code))
     return CoordinatorResult(records, AssignReplicasToDirsResponse(directories=answers))
 
 
 def _assign(
-    image: MetadataImage, broker_id: int, topic_id: UUID, index: int, directory: UUID
+    image: MetadataImage, rules: ControllerRules, broker_id: int, topic_id: UUID, index: int, directory: UUID
 ) -> tuple[ErrorCode, Sequence[MetadataRecord]]:
     topic = image.topics_by_id.get(topic_id)
     if topic is None:
@@ -74,7 +78,44 @@ def _assign(
         return ErrorCode.NONE, ()
     known, place = topic.directories[index], state.replicas.index(broker_id)
     changed = (*known[:place], directory, *known[place + 1 :])
-    return ErrorCode.NONE, (partition_record(topic_id, index, with_epochs(state, state), changed),)
+    following = with_epochs(state, state)
+    factory = rules.elections.get(topic.election)
+    if state.leader == NO_LEADER and factory is not None:  # perhaps as the directory that it had before failed
+        moved = attrs.evolve(topic, directories=(*topic.directories[:index], changed, *topic.directories[index + 1 :]))
+        live, config = image.live_brokers(), rules.config_at(image)
+        topic_rules = rules_of(image, config, topic, factory, live)
+        own_rules = on_working_directories(topic_rules, image, moved, index)
+        following = elected_state(state, own_rules, ElectionReason.OFFLINE) or following
+    return ErrorCode.NONE, (partition_record(topic_id, index, following, changed),)
+
+
+def own_directories_failed(
+    image: MetadataImage, rules: ControllerRules, broker_id: int, broker_epoch: int, failed: Collection[UUID]
+) -> Steps[None]:
+    """Take note of directories of the controller's own node, which sends no heartbeats; see `directories_failed`.
+
+    Raises:
+        KafkaError: STALE_BROKER_EPOCH: see `find_broker`.
+    """
+    broker = find_broker(image, broker_id, broker_epoch)
+    records = yield from directories_failed(image, rules, broker, failed)
+    return CoordinatorResult(records, None)
+
+
+def directories_failed(
+    image: MetadataImage, rules: ControllerRules, broker: BrokerImage, failed: Collection[UUID]
+) -> Generator[None, None, list[MetadataRecord]]:
+    """Return records that take directories from a broker, and what lay in them from its lead; none of known news.
+
+    Yields after each partition.
+    """
+    lost = frozenset(failed).intersection(broker.log_dirs)
+    if not lost:
+        return []
+    changed = attrs.evolve(broker, log_dirs=tuple(each for each in broker.log_dirs if each not in lost))
+    after = attrs.evolve(image, brokers={**image.brokers, broker.broker_id: changed})
+    moved = yield from directories_gone(after, rules, broker.broker_id, lost)
+    return [*moved, broker_record(changed)]
 
 
 def directory_of(image: MetadataImage, topic_id: UUID, partition: int, broker_id: int) -> UUID:

@@ -22,6 +22,7 @@ from .partition_states import (
     UNCLEAN_ELECTION,
     has_eligible_replicas,
     next_state,
+    on_working_directories,
     rules_of,
     with_epochs,
 )
@@ -129,7 +130,8 @@ def partitions_after(
         topic_rules = rules_of(changed, config, topic, factory, image.live_brokers())
         for index, state in enumerate(topic.partitions):
             yield
-            following = next_state(state, state, topic_rules, ElectionReason.OFFLINE)
+            own_rules = on_working_directories(topic_rules, image, topic, index)
+            following = next_state(state, state, own_rules, ElectionReason.OFFLINE)
             if following is not None:
                 records.append(changed_partition_record(topic, index, following))
     return records

@@ -32,7 +32,7 @@ from ..wire.messages.api_56_alter_partition import (
     ResponsePartitionData,
     ResponseTopicData,
 )
-from .partition_states import next_state, rules_of
+from .partition_states import next_state, on_working_directories, rules_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,6 +93,7 @@ def _alter(
     _check(state, broker_id, asked)
     _check_members(image, state, asked, broker_epochs)
     topic_rules = rules_of(image, rules.config_at(image), topic, rules.election(topic.election), image.live_brokers())
+    topic_rules = on_working_directories(topic_rules, image, topic, index)
     wanted = attrs.evolve(state, isr=tuple(broker_epochs))
     following = next_state(state, wanted, topic_rules, ElectionReason.REASSIGNMENT)
     records: list[MetadataRecord] = []

@@ -27,6 +27,7 @@ from .partition_states import (
     NO_LEADER,
     elected_state,
     next_state,
+    on_working_directories,
     rules_of,
     with_epochs,
     without_replicas,
@@ -34,6 +35,7 @@ from .partition_states import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterator
+    from uuid import UUID
 
     from ..config.broker import BrokerConfig
     from ..contracts.election import PartitionState
@@ -116,7 +118,8 @@ def _elect_one(
     is_settled = state.leader != NO_LEADER if reason is ElectionReason.UNCLEAN else state.leader == state.replicas[0]
     if is_settled:
         raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, _NOT_NEEDED)
-    changed = elected_state(state, rules_of(image, config, topic, rules.election(topic.election), live), reason)
+    topic_rules = rules_of(image, config, topic, rules.election(topic.election), live)
+    changed = elected_state(state, on_working_directories(topic_rules, image, topic, partition), reason)
     if changed is None:
         raise KafkaError(*_FAILURES[reason])
     return changed_partition_record(topic, partition, changed)
@@ -156,6 +159,32 @@ def broker_gone(
     return (yield from _change_all(image, rules, broker_id, live, change))
 
 
+def directories_gone(
+    image: MetadataImage, rules: ControllerRules, broker_id: int, directories: Collection[UUID]
+) -> Generator[None, None, list[MetadataRecord]]:
+    """Return records that take a broker out of the leadership and the in-sync replicas of what lay in directories.
+
+    Yields after each partition.
+
+    Args:
+        image: The image in which the broker has lost them already.
+        rules: The controller's collaborators.
+        broker_id: The broker.
+        directories: Those that failed.
+
+    *Source:* KIP-858; Kafka's `ReplicationControlManager.handleDirectoriesOffline`.
+    """
+
+    def change(partition_rules: PartitionRules, state: PartitionState) -> PartitionState | None:
+        wanted = without_replicas(state, (broker_id,), partition_rules)
+        if wanted == state and state.leader != broker_id:
+            return None
+        return next_state(state, wanted, partition_rules, ElectionReason.OFFLINE)
+
+    live = [broker for broker in image.live_brokers() if broker != broker_id]
+    return (yield from _change_all(image, rules, broker_id, live, change, directories))
+
+
 def _without(state: PartitionState, broker_id: int, rules: PartitionRules) -> PartitionState:
     """Return the state in which a broker is neither in sync nor eligible."""
     eligible = tuple(other for other in state.eligible_leader_replicas if other != broker_id)
@@ -170,7 +199,7 @@ def broker_back(
     Yields after each partition.
 
     Args:
-        image: The image before the broker is back.
+        image: The image before the broker is back, or with its new registration.
         rules: The controller's collaborators.
         broker_id: The broker.
         restarted: Whether it is another process than before: then the partitions that it led get a new leader epoch,
@@ -203,7 +232,7 @@ def balance_leaders(image: MetadataImage, rules: ControllerRules) -> Steps[bool]
         factory = rules.elections.get(topic.election)
         if factory is None:
             continue
-        topic_rules = rules_of(image, config, topic, factory, live)
+        topic_rules = on_working_directories(rules_of(image, config, topic, factory, live), image, topic, index)
         changed = elected_state(topic.partitions[index], topic_rules, ElectionReason.PREFERRED)
         if changed is not None:
             records.append(changed_partition_record(topic, index, changed))
@@ -226,9 +255,11 @@ def _change_all(
     broker_id: int,
     live: Collection[int],
     change: Callable[[PartitionRules, PartitionState], PartitionState | None],
+    directories: Collection[UUID] | None = None,
 ) -> Generator[None, None, list[MetadataRecord]]:
     """Return the records of what `change` makes of each partition with a replica on a broker, by topic name.
 
+    With `directories`, only of those whose replica lies in one of them.
     A topic whose election no active plugin offers stays as it is: its brokers keep it offline.
     """
     records: list[MetadataRecord] = []
@@ -240,7 +271,16 @@ def _change_all(
         topic_rules = rules_of(image, config, topic, factory, live)
         for index, state in enumerate(topic.partitions):
             yield
-            changed = change(topic_rules, state) if broker_id in state.replicas else None
+            if broker_id not in state.replicas or not _is_meant(topic, index, broker_id, directories):
+                continue
+            changed = change(on_working_directories(topic_rules, image, topic, index), state)
             if changed is not None:
                 records.append(changed_partition_record(topic, index, changed))
     return records
+
+
+def _is_meant(topic: TopicImage, index: int, broker_id: int, directories: Collection[UUID] | None) -> bool:
+    if directories is None:
+        return True
+    place = topic.partitions[index].replicas.index(broker_id)
+    return topic.directories[index][place] in directories

@@ -18,13 +18,15 @@ import attrs
 
 from ..contracts.election import ElectionReason
 from ..metadata.features import ELIGIBLE_LEADER_REPLICAS_VERSION
+from ..metadata.image import UNASSIGNED_DIRECTORY
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from uuid import UUID
 
     from ..config.broker import BrokerConfig
     from ..contracts.election import ElectionFactory, PartitionState
-    from ..metadata.image import MetadataImage, TopicImage
+    from ..metadata.image import BrokerImage, MetadataImage, TopicImage
 
 NO_LEADER: Final = -1
 
@@ -78,6 +80,25 @@ def rules_of(
         has_eligible=has_eligible_replicas(image),
         may_lose=may_lose_records(config, own.get(UNCLEAN_ELECTION)),
     )
+
+
+def on_working_directories(
+    rules: PartitionRules, image: MetadataImage, topic: TopicImage, partition: int
+) -> PartitionRules:
+    """Return the rules of one partition of a topic: whose replica lies in a directory that failed may not lead it."""
+    failed = {
+        replica
+        for replica, directory in zip(topic.partitions[partition].replicas, topic.directories[partition], strict=True)
+        if not _works(image.brokers.get(replica), directory)
+    }
+    if not failed:
+        return rules
+    return attrs.evolve(rules, live=[broker_id for broker_id in rules.live if broker_id not in failed])
+
+
+def _works(broker: BrokerImage | None, directory: UUID) -> bool:
+    """Return whether a directory of a broker works, as far as it is known: one that told of none has others, too."""
+    return broker is None or not broker.log_dirs or directory in {UNASSIGNED_DIRECTORY, *broker.log_dirs}
 
 
 def may_lose_records(config: BrokerConfig, own: str | None) -> bool:

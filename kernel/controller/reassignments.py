@@ -17,7 +17,7 @@ from ..contracts.election import ElectionReason
 from ..errors import ErrorCode, KafkaError
 from ..metadata.record_makers import changed_partition_record
 from ..wire.messages import api_45_alter_partition_reassignments as altering
-from .partition_states import next_state, rules_of
+from .partition_states import next_state, on_working_directories, rules_of
 from .replica_assignment import check_assignment
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ def _alter_one(
         check_assignment(wanted.replicas, None, image, staying=state.replicas)
         _check_size(state, wanted.replicas, may_resize=may_resize)
         changed = _begun(state, tuple(wanted.replicas))
+    topic_rules = on_working_directories(topic_rules, image, topic, index)
     following = next_state(state, changed, topic_rules, ElectionReason.REASSIGNMENT)
     return [] if following is None else [changed_partition_record(topic, index, following)]
 

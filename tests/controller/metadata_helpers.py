@@ -54,7 +54,7 @@ def registration(
         broker_id=broker_id,
         incarnation_id=ids.new_id(),
         listeners=[BrokerEndpoint("PLAINTEXT", "localhost", 9090 + broker_id)],
-        log_dirs=[ids.new_id()],
+        log_dirs=[RandomIds(random.Random(broker_id)).new_id()],  # disks outlive the processes
         rack=rack,
         is_fenced=is_fenced,
         features=supported_ranges(make_rules(odradek_metadata_version_max=str(metadata_version_max)).config),

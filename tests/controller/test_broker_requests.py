@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from typing import Any
+from uuid import UUID
 
 import attrs
 import pytest
@@ -12,8 +13,10 @@ from odradek.kernel.controller.broker_sessions import BrokerSessions
 from odradek.kernel.controller.controller import Controller
 from odradek.kernel.errors import ErrorCode, KafkaError
 from odradek.kernel.machine.ids import RandomIds
+from odradek.kernel.metadata.controller_calls import directories_request
 from odradek.kernel.metadata.features import supported_ranges
 from odradek.kernel.metadata.image import MetadataImage
+from odradek.kernel.wire.messages.api_43_elect_leaders import ElectLeadersRequest
 from odradek.kernel.wire.messages.api_62_broker_registration import BrokerRegistrationRequest, Feature, Listener
 from odradek.kernel.wire.messages.api_63_broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 
@@ -214,3 +217,94 @@ def test_a_controller_that_begins_gives_everybody_a_session() -> None:
 
     assert fresh.is_valid(2, epoch)
     assert fresh.overdue(MetadataImage()) == []
+
+
+class ClusterWithDisks(Cluster):
+    """Brokers 2 and 3 with two directories each; `t` has a partition led from each directory of broker 2."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.directories = {broker_id: [NEW_ID(), NEW_ID()] for broker_id in (2, 3)}
+        self.epochs = {}
+        for broker_id, known in self.directories.items():
+            self.epochs[broker_id] = self.ask_to_join(broker_id, log_dirs=known)
+            self.beat(broker_id, self.epochs[broker_id])
+        assignment = {0: [2, 3], 1: [2, 3]}
+        self.apply(self.controller.decide(create_topics(topic("t", -1, -1, assignment))))
+        self.topic_id = self.image.topics_by_name["t"].topic_id
+        for broker_id in (2, 3):
+            self.assign(broker_id, dict(enumerate(self.directories[broker_id])))
+
+    def assign(self, broker_id: int, places: dict[int, UUID]) -> None:
+        told = {(self.topic_id, index): directory for index, directory in places.items()}
+        self.apply(self.controller.decide(directories_request(broker_id, self.epochs[broker_id], told)))
+
+    def fail(self, broker_id: int, *places: int, **wants: Any) -> BrokerHeartbeatResponse:
+        """Have a broker tell that directories failed."""
+        failed = [self.directories[broker_id][place] for place in places]
+        return self.beat(broker_id, self.epochs[broker_id], offline_log_dirs=failed, **wants)
+
+    def partitions(self) -> list[tuple[int, list[int]]]:
+        """Return who leads each partition, and who is in sync."""
+        return [(each.leader, sorted(each.isr)) for each in self.image.topics_by_name["t"].partitions]
+
+
+def test_what_lay_in_a_directory_that_failed_is_led_by_another_and_the_rest_is_as_it_was() -> None:
+    cluster = ClusterWithDisks()
+    before = cluster.image.topics_by_name["t"].partitions
+    answer = cluster.fail(2, 0)
+    after = cluster.image.topics_by_name["t"].partitions
+
+    assert not answer.is_fenced
+    assert cluster.partitions() == [(3, [3]), (2, [2, 3])]
+    assert cluster.image.brokers[2].log_dirs == (cluster.directories[2][1],)
+    assert after[0].leader_epoch == before[0].leader_epoch + 1
+    assert after[1] is before[1]
+
+
+def test_a_directory_that_is_told_of_again_changes_nothing() -> None:
+    cluster = ClusterWithDisks()
+    cluster.fail(2, 0)
+    count = len(cluster.records)
+    cluster.fail(2, 0)
+    cluster.beat(2, cluster.epochs[2], offline_log_dirs=[NEW_ID()])
+
+    assert len(cluster.records) == count
+
+
+def test_a_replica_in_a_directory_that_failed_leads_nothing_until_it_lies_elsewhere() -> None:
+    cluster = ClusterWithDisks()
+    cluster.fail(2, 0)
+    cluster.fail(3, 0)
+    alone = cluster.partitions()
+    asked = ElectLeadersRequest(election_type=1, topic_partitions=None)
+    cluster.apply(cluster.controller.decide(asked))
+    elected = cluster.partitions()
+    cluster.apply(cluster.controller.change_broker(3, cluster.epochs[3], fence=True))
+    cluster.beat(3, cluster.epochs[3])
+    back = cluster.partitions()
+    cluster.assign(3, {0: cluster.directories[3][1]})
+
+    assert alone[0][0] == elected[0][0] == back[0][0] == -1
+    assert cluster.partitions()[0][0] == 3
+
+
+def test_a_broker_whose_directory_failed_goes_on_to_its_next_state_with_the_next_heartbeat() -> None:
+    cluster = ClusterWithDisks()
+    cluster.fail(2, 0, want_shut_down=True)
+    first = cluster.image.brokers[2]
+    cluster.fail(2, 0, want_shut_down=True)
+
+    assert (first.in_controlled_shutdown, first.log_dirs) == (False, (cluster.directories[2][1],))
+    assert cluster.image.brokers[2].in_controlled_shutdown
+    assert [leader for leader, _ in cluster.partitions()] == [3, 3]
+
+
+def test_a_directory_of_the_controllers_own_node_is_told_without_a_heartbeat() -> None:
+    driven = DrivenController(brokers=2)
+    driven.apply(driven.controller.decide(create_topics(topic("t", -1, -1, {0: [1, 2]}))))
+    (directory,) = driven.image.brokers[1].log_dirs
+    driven.apply(driven.controller.own_directories_failed(1, driven.epoch_of(1), [directory]))
+
+    assert driven.image.topics_by_name["t"].partitions[0].leader == 2
+    assert driven.image.brokers[1].log_dirs == ()
