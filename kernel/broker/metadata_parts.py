@@ -176,12 +176,13 @@ class MetadataParts:
         if self.roles.serves_controller:
             from ..controller.serving import ControllerServing  # a broker alone does not pay for it
 
-            self._serving = ControllerServing(metadata, self.rules, machine)
+            self._serving = ControllerServing(metadata, self.rules, machine, self._logs.directory_reports.failed)
 
     def _load_copy(self) -> None:
         from ..cluster.joining import open_member  # a broker alone does not pay for it
 
         member = self.calls.member = open_member(self._options.config, self._machine, self._logs.replicas.engines)
+        member.failed_directories = self._logs.directory_reports.failed
         self.published.image = member.observer.image
         member.observer.add_listener(self._publish)
 

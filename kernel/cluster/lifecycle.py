@@ -20,6 +20,9 @@ from ..errors import ErrorCode
 from ..wire.messages.api_63_broker_heartbeat import BrokerHeartbeatRequest
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from uuid import UUID
+
     from ..wire.messages.api_63_broker_heartbeat import BrokerHeartbeatResponse
 
 SOON_MS: Final = 20
@@ -71,14 +74,20 @@ class BrokerLifecycle:
         if self.state is not BrokerState.STOPPED:
             self.state = BrokerState.STOPPING
 
-    def heartbeat(self, metadata_offset: int) -> BrokerHeartbeatRequest:
-        """Return the next heartbeat of a broker that has replayed the metadata up to `metadata_offset`."""
+    def heartbeat(self, metadata_offset: int, failed_directories: Sequence[UUID] = ()) -> BrokerHeartbeatRequest:
+        """Return the next heartbeat of a broker.
+
+        Args:
+            metadata_offset: Up to where it has replayed the metadata.
+            failed_directories: Its log directories that failed, all of them every time.
+        """
         return BrokerHeartbeatRequest(
             broker_id=self._broker_id,
             broker_epoch=self._broker_epoch,
             current_metadata_offset=metadata_offset,
             want_fence=self.state is BrokerState.STARTING,
             want_shut_down=self.state is BrokerState.STOPPING,
+            offline_log_dirs=list(failed_directories),
         )
 
     def answered(self, response: BrokerHeartbeatResponse) -> int:

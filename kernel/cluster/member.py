@@ -28,6 +28,9 @@ from .peer_settings import controller_tls, peer_settings
 from .remote_controller import RETRY_MS, RemoteController
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from uuid import UUID
+
     from ..config.broker import BrokerConfig
     from ..config.roles import ControllerAddress
     from ..controller.brokers import Registration
@@ -64,6 +67,7 @@ class ClusterMember:
     Attributes:
         observer: Follows the metadata.
         controller: Brings requests to the controller.
+        failed_directories: Returns the ids of this broker's log directories that failed, for its heartbeats.
     """
 
     def __init__(
@@ -85,6 +89,7 @@ class ClusterMember:
         self._told_code = ErrorCode.NONE
         self._heard_s = 0.0
         self.broker_epoch = -1
+        self.failed_directories: Callable[[], Sequence[UUID]] = tuple
         new = _ChannelMaker(config, machine, address).new
         self._heartbeats, self._requests, self._metadata = new("heartbeats"), new("requests"), new("metadata")
         self.controller = RemoteController(
@@ -215,7 +220,7 @@ class ClusterMember:
         was_fenced, self._hurry = lifecycle.is_fenced, trio.Event()
         hurry = self._hurry
         try:
-            request = lifecycle.heartbeat(self.observer.image.offset)
+            request = lifecycle.heartbeat(self.observer.image.offset, self.failed_directories())
             answer: BrokerHeartbeatResponse = await self._heartbeats.request(request, timeout_ms=timeout_ms)
         except (ClientError, KafkaError) as error:
             log.debug("heartbeat: %s", error)

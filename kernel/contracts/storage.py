@@ -457,7 +457,7 @@ class StorageEngine(Protocol):
         ...
 
     def log_dirs(self) -> Sequence[LogDirInfo]:
-        """Return all log directories, working or not."""
+        """Return all log directories, working or not; an engine that has `failed_log_dirs` tells ids of the latter."""
         ...
 
     def close(self, high_watermarks: Mapping[TopicIdPartition, int]) -> None:

@@ -8,7 +8,8 @@
 | `brokers`, `partition_changes`, `reassignments` | Pure core: operations on brokers and on who holds and leads what |
 | `isr_changes` | Pure core: which replicas are in sync, as leaders ask |
 | `partition_states`, `eligible_replicas` | Pure core: what a partition becomes when something changes (KIP-966 too) |
-| `directory_changes` | Pure core: in which log directory each replica lies, as the brokers tell it |
+| `directory_changes` | Pure core: in which log directory each replica lies, and which failed, as the brokers tell it |
+| `own_directories` | Shell: this node's own directories that failed are told |
 | `placement`, `replica_assignment`, `rules` | Pure core: planners, collaborators |
 | `broker_requests`, `broker_sessions` | Pure core: registrations and heartbeats of brokers; who is heard of |
 | `opening` | Shell: the metadata log is opened: in which storage, under which election |

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from .dead_brokers import DeadBrokers
 from .leader_balance import LeaderBalance
 from .metadata_feed import MetadataFeed
+from .own_directories import OwnDirectories
 from .session_watch import SessionWatch
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Collection, Iterator
+    from uuid import UUID
 
     from ..machine.machine import Machine
     from .metadata_log import MetadataLog
@@ -25,14 +27,29 @@ class ControllerServing:
         watch: Fences who is not heard of.
         balance: Brings leaders back to preferred replicas; None where they stay as they are.
         dead: Fences who is known to be dead.
+        own_directories: Tells of this node's log directories that failed.
     """
 
-    def __init__(self, metadata: MetadataLog, rules: ControllerRules, machine: Machine) -> None:
-        """Begin to count sessions, and to tell of what is committed."""
+    def __init__(
+        self,
+        metadata: MetadataLog,
+        rules: ControllerRules,
+        machine: Machine,
+        failed_directories: Callable[[], Collection[UUID]],
+    ) -> None:
+        """Begin to count sessions, and to tell of what is committed.
+
+        Args:
+            metadata: The log, loaded.
+            rules: The controller's collaborators.
+            machine: Its clock and network.
+            failed_directories: Returns the ids of this node's log directories that failed.
+        """
         clock, sessions = machine.clock, rules.sessions
         self.feed = MetadataFeed(metadata, node_id=rules.node_id, sessions=sessions, clock=clock)
         self.watch = SessionWatch(metadata, sessions, node_id=rules.node_id, clock=clock)
         self.dead = DeadBrokers(metadata, sessions, rules.config, machine.network)
+        self.own_directories = OwnDirectories(metadata, node_id=rules.node_id, failed=failed_directories)
         # Who was there before this process has no connection to it: he is alive, or another process has his place.
         for broker in metadata.image.brokers.values():
             self.dead.suspect(broker.broker_id, broker.broker_epoch)
@@ -47,3 +64,4 @@ class ControllerServing:
         if self.balance is not None:
             yield "leader balance", self.balance.run
         yield "dead brokers", self.dead.run
+        yield "own directories", self.own_directories.run

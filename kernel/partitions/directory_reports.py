@@ -53,6 +53,14 @@ class DirectoryReports:
         """Look soon whether something lies elsewhere than the metadata says."""
         self._is_wanted.set()
 
+    def failed(self) -> list[UUID]:
+        """Return the ids of the log directories that failed, of the engines that tell them; waits for no disk."""
+        found: list[UUID] = []
+        for engine in self._replicas.engines.values():
+            told = getattr(engine, "failed_log_dirs", None)
+            found += told() if told is not None else ()
+        return found
+
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Tell what differs until cancelled; what is not told then is told after the next start."""
         task_status.started()

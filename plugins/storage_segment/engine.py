@@ -42,6 +42,7 @@ from .recovery import KnownState, begin_directory, open_directory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from uuid import UUID
 
     from odradek.kernel.api import DiskError, KnownEnd, LogConfig, LogDirInfo, PartitionLog, StorageContext
 
@@ -85,6 +86,14 @@ class SegmentEngine:
         """The broker epoch with which all directories were cleanly shut down, -1 when one was not, or is not there."""
         epochs = {-1 if log_dir.error else log_dir.previous_broker_epoch for log_dir in self._dirs}
         return epochs.pop() if len(epochs) == 1 else -1
+
+    def failed_log_dirs(self) -> Sequence[UUID]:
+        """Return the ids of the directories that are offline, as far as they were read once; asks no disk."""
+        return [
+            log_dir.directory_id
+            for log_dir in self._dirs
+            if log_dir.error and log_dir.directory_id != ZERO_ID and not log_dir.is_reserved
+        ]
 
     # -- life ----------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from odradek.kernel.cluster.lifecycle import SOON_MS, BrokerLifecycle, BrokerState
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.wire.messages.api_63_broker_heartbeat import BrokerHeartbeatResponse
@@ -64,3 +66,12 @@ def test_a_refusal_changes_nothing() -> None:
     assert lifecycle.is_fenced
     lifecycle.stop()
     assert lifecycle.answered(refused) == SOON_MS
+
+
+def test_a_directory_that_failed_is_told_by_every_heartbeat() -> None:
+    lifecycle, failed = begun(), [UUID(int=3)]
+    first = lifecycle.heartbeat(5, failed)
+    lifecycle.answered(LIVE)
+
+    assert lifecycle.heartbeat(5, failed).offline_log_dirs == first.offline_log_dirs == failed
+    assert lifecycle.heartbeat(5).offline_log_dirs == []

@@ -73,7 +73,7 @@ class BrokerHost:
             config=None,
             environment={},
             options=[f"{key}={value}" for key, value in self._settings.items()],
-            data_dir=DATA_DIR,
+            data_dir=None if "log.dirs" in self._settings else DATA_DIR,
         )
         broker = self.broker = Broker(options, machine=process.machine)
         self._cluster.nursery.start_soon(process.run, self._run_of(broker, process), name=self.host.name)
