@@ -339,8 +339,16 @@ class NoDirectory(SnapshotStore):
         raise StorageError("the disk is full")
 
 
+class NoCleanUp(SnapshotStore):
+    """A place for snapshots where what is older cannot be removed, as when the process ends before it."""
+
+    def drop_old(self, kept_count: int = 2) -> int:
+        raise StorageError("the disk is full")
+
+
+@pytest.mark.parametrize("failing", [NoDirectory, NoCleanUp])
 def test_a_level_whose_snapshot_cannot_be_written_is_not_answered_and_made_good_at_the_next_start(
-    tmp_path: Path,
+    tmp_path: Path, failing: type[SnapshotStore]
 ) -> None:
     directory, after = tmp_path / "data", tmp_path / "after"
 
@@ -352,8 +360,10 @@ def test_a_level_whose_snapshot_cannot_be_written_is_not_answered_and_made_good_
         async with trio.open_nursery() as nursery:
             await nursery.start(metadata.run)
             await metadata.register(registration())
+            await metadata.write_snapshot()
             await create(metadata, "t")
-            metadata._store = NoDirectory(directory=storage.log.directory, files=storage.files)
+            await metadata.write_snapshot()
+            metadata._store = failing(directory=storage.log.directory, files=storage.files)
             with pytest.raises(KafkaError) as refused:
                 await lower(metadata)
             assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
