@@ -361,6 +361,7 @@ class StorageEngine(Protocol):
         """Open the partition's log, after recovery if the shutdown was not clean; begin it when there is none.
 
         A log that was begun need not be on a disk before its first `write_pending`, small file or `truncate_fully`.
+        An engine that makes logs so late tells how many there are by an attribute `unmade_logs_count`.
 
         Recovery cuts a log before the first batch that is not sound, as Kafka does. An owner who cannot spare a record
         gives `known_end`: then only what a crash tears off is cut, which is the end, and nothing that was flushed.

@@ -1,4 +1,4 @@
-"""Shell: a Produce for very many partitions: looked at, staged and written a slice at a time.
+"""Shell: a Produce for very many partitions, or many new ones: looked at, staged and written a slice at a time.
 
 Each partition costs some ten microseconds and a write of its own, and 10,000 fit into a megabyte. So the router runs
 such a request as a task, which cuts it into requests for a few partitions each. All are looked at before the first is
@@ -6,6 +6,9 @@ staged, since what is wrong with one batch may refuse the whole request; all are
 waited for, so that acks=all waits once::
 
     look at | ... | look at | stage | (turn: write) | stage | (turn: write) | ... | wait for all | answer
+
+The first batch of a partition may have to make its log, which takes up to half a millisecond (decision 0028). So where
+a request brings first batches to many, it is cut as well, and finer.
 
 Between two slices stands the turnstile. The connection takes no further request meanwhile, and the records count as
 lent memory.
@@ -26,21 +29,32 @@ from .long_requests import PieceContext
 from .produce_messages import merge_doubled
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ..contracts.api_handler import Answer, RequestContext
+    from ..partitions.replicas import Replicas
     from ..wire.messages.api_00_produce import ProduceRequest, ProduceResponse
     from .produce_admission import TransactionalPart
 
     Refusal: TypeAlias = tuple[ErrorCode, str | None]
     """What every partition of a request is answered."""
 
+FIRST_VERSION_WITH_IDS: Final = 13
 AT_ONCE_MAX: Final = 100
 """How many partitions a request may have to be staged in the turn in which it came."""
 PARTITIONS_PER_SLICE: Final = 50
+FIRST_BATCHES_MAX: Final = 20
+"""How many logs may have to be made in one turn: ten milliseconds."""
 STAGING_S_MAX: Final = 30.0
 """How long staging may take where nobody waits for it any more, as the client or the broker goes."""
-PIECES: Final = ListPieces(
-    "topic_data.partition_data", answers=["responses.partition_responses"], items_max=PARTITIONS_PER_SLICE
-)
+
+
+def _pieces(partitions_max: int) -> ListPieces:
+    return ListPieces("topic_data.partition_data", answers=["responses.partition_responses"], items_max=partitions_max)
+
+
+PIECES: Final = _pieces(PARTITIONS_PER_SLICE)
+FINE_PIECES: Final = _pieces(FIRST_BATCHES_MAX)
 
 
 class Producing(Protocol):
@@ -63,7 +77,29 @@ class Producing(Protocol):
         ...
 
 
-async def produce_in_slices(handler: Producing, request: ProduceRequest, context: RequestContext) -> Answer:
+def is_wide(request: ProduceRequest, version: int, replicas: Replicas) -> bool:
+    """Return whether a request is to be staged in slices: it has very many batches, or the first of many partitions."""
+    count = sum([len(topic.partition_data) for topic in request.topic_data])
+    return count > AT_ONCE_MAX or (count > FIRST_BATCHES_MAX and _makes_many(request, version, replicas))
+
+
+def _makes_many(request: ProduceRequest, version: int, replicas: Replicas) -> bool:
+    """Return whether too many logs would be made in one turn. Looks at the partitions only while some are unmade."""
+    if replicas.unmade_logs_count() <= FIRST_BATCHES_MAX:
+        return False
+    count = 0
+    for topic in request.topic_data:
+        by_id = version >= FIRST_VERSION_WITH_IDS
+        known = replicas.topics_by_id.get(topic.topic_id) if by_id else replicas.topics.get(topic.name)
+        if known is not None:
+            found = map(known.partitions.get, [part.index for part in topic.partition_data])
+            count += sum([replica is not None and not replica.appended_offset for replica in found])
+    return count > FIRST_BATCHES_MAX
+
+
+async def produce_in_slices(
+    handler: Producing, request: ProduceRequest, context: RequestContext, replicas: Replicas
+) -> Answer:
     """Stage a request slice by slice, and return its answer, or `PENDING` if there is none.
 
     What came is staged also if the client leaves: with acks=0 it has no reason to stay. Cancelled: the batches are
@@ -79,7 +115,8 @@ async def produce_in_slices(handler: Producing, request: ProduceRequest, context
         with trio.CancelScope(shield=True, deadline=trio.current_time() + STAGING_S_MAX):
             merged = copy(request)
             merged.topic_data = merge_doubled(request.topic_data)
-            pieces, refusal = await _look_at(handler, merged, context.api_version)
+            cut = FINE_PIECES if _makes_many(merged, context.api_version, replicas) else PIECES
+            pieces, refusal = await _look_at(handler, cut.split(merged), context.api_version)
             if refusal is not None:
                 return handler.refuse_all(request, context, refusal)
             staged = await _stage(handler, pieces, context)
@@ -91,11 +128,11 @@ async def produce_in_slices(handler: Producing, request: ProduceRequest, context
 
 
 async def _look_at(
-    handler: Producing, request: ProduceRequest, version: int
+    handler: Producing, cut: Iterator[ProduceRequest | None], version: int
 ) -> tuple[list[ProduceRequest], Refusal | None]:
     pieces: list[ProduceRequest] = []
     parts: list[TransactionalPart] = []
-    for piece in PIECES.split(request):
+    for piece in cut:
         if piece is None:
             continue
         await take_turn()

@@ -110,6 +110,10 @@ class Replicas:
                 marks.update((replica.partition, replica.high_watermark) for replica in topic.partitions.values())
         return by_engine
 
+    def unmade_logs_count(self) -> int:
+        """Return how many logs are on no disk yet: the first write of each has to make it, see `StorageEngine`."""
+        return sum(getattr(engine, "unmade_logs_count", 0) for engine in self.engines.values())
+
     # --------------------------------------------------------------------------------------------------------- notices
 
     def fail(self, replica: Replica, error: Exception) -> None:

@@ -82,6 +82,11 @@ class SegmentEngine:
         return self._dirs.cluster_id
 
     @property
+    def unmade_logs_count(self) -> int:
+        """See `StorageEngine.open_log`."""
+        return len(self._unmade)
+
+    @property
     def previous_broker_epoch(self) -> int:
         """The broker epoch with which all directories were cleanly shut down, -1 when one was not, or is not there."""
         epochs = {-1 if log_dir.error else log_dir.previous_broker_epoch for log_dir in self._dirs}

@@ -12,11 +12,13 @@ from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import pytest
 import trio
 
 from odradek.kernel.broker import Broker, read_broker_options
 from odradek.kernel.contracts.coordinator import CoordinatorResult
 from odradek.kernel.contracts.pieces import ListPieces
+from odradek.kernel.dispatch.wide_produce import AT_ONCE_MAX, FIRST_BATCHES_MAX
 from odradek.kernel.types import ZERO_ID
 from odradek.kernel.wire.codec import decode
 from odradek.kernel.wire.headers import decode_response_header, encode_request
@@ -412,10 +414,24 @@ def commit(group: str, commits: Iterable[Any] = COMMITS[:1]) -> dict[str, Any]:
     return {**GROUP, "group_id": group, "topics": of_wide_id("partitions", commits)}
 
 
-def work_in(tmp_path: Path, work: Callable[[World], Awaitable[None]]) -> None:
+class MostMade(trio.abc.Instrument):
+    """Counts the logs that are made in each step of a task: each takes up to half a millisecond of system calls."""
+
+    def __init__(self, unmade_count: Callable[[], int]) -> None:
+        self.count = 0
+        self._unmade_count = unmade_count
+        self._unmade_before = unmade_count()
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        unmade = self._unmade_count()
+        self.count = max(self.count, self._unmade_before - unmade)
+        self._unmade_before = unmade
+
+
+def work_in(tmp_path: Path, work: Callable[[World], Awaitable[None]], *, storage: str = "memory") -> None:
     async def main() -> None:
         settings = [
-            "odradek.storage=memory",
+            f"odradek.storage={storage}",
             "offsets.topic.num.partitions=1",
             "transaction.state.log.num.partitions=1",
             "group.initial.rebalance.delay.ms=0",
@@ -498,3 +514,30 @@ def test_upkeep_looks_at_many_replicas_in_short_steps(tmp_path: Path) -> None:
     work_in(tmp_path, work)
 
     assert {name: calls for name, calls in longest.items() if calls > CALLS_MAX // 2} == {}
+
+
+@pytest.mark.parametrize("partitions_count", [AT_ONCE_MAX, 2 * AT_ONCE_MAX])
+def test_a_produce_for_many_new_partitions_makes_few_logs_in_one_turn(tmp_path: Path, partitions_count: int) -> None:
+    found: list[tuple[int, int, set[int]]] = []
+
+    async def work(world: World) -> None:
+        new = CreatableTopic(name="wide", num_partitions=partitions_count, replication_factor=1)
+        await world.parts.metadata.calls.create_topics(CreateTopicsRequest(topics=[new], timeout_ms=60_000))
+        await world.settle()
+        world.known["WIDE_ID"] = world.parts.published.image.topics_by_name["wide"].topic_id
+        unmade_count = world.parts.logs.replicas.unmade_logs_count
+        data = [{"index": number, "records": batch(b"value")} for number in range(partitions_count)]
+        topics = [{"topic_id": "WIDE_ID", "partition_data": data}]
+        most, unmade_before = MostMade(unmade_count), unmade_count()
+        trio.lowlevel.add_instrument(most)
+        answer = await world.ask(0, {"acks": 1, "timeout_ms": 1000, "topic_data": topics})
+        await trio.lowlevel.checkpoint()
+        trio.lowlevel.remove_instrument(most)
+        errors = {part.error_code for topic in answer.responses for part in topic.partition_responses}
+        found.append((unmade_before - unmade_count(), most.count, errors))
+
+    work_in(tmp_path, work, storage="segment")
+
+    ((made, made_at_once_max, errors),) = found
+    assert (made, errors) == (partitions_count, {0})
+    assert 0 < made_at_once_max <= FIRST_BATCHES_MAX

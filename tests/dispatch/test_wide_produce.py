@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from odradek.kernel.contracts.transactions import Admission
-from odradek.kernel.dispatch.wide_produce import AT_ONCE_MAX, PARTITIONS_PER_SLICE
+from odradek.kernel.dispatch.wide_produce import AT_ONCE_MAX, FIRST_BATCHES_MAX, PARTITIONS_PER_SLICE
 from odradek.kernel.errors import ErrorCode
 from odradek.kernel.wire.messages.api_00_produce import ProduceResponse
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 NONE = ErrorCode.NONE
 MANY = 4 * PARTITIONS_PER_SLICE
-SLICES = MANY // PARTITIONS_PER_SLICE
 
 
 class Admitting:
@@ -51,6 +50,12 @@ def house(tmp_path: Path) -> Iterator[House]:
 
 def wide(data: Callable[[int], bytes] = lambda index: batch(b"%d" % index), count: int = MANY, **more: Any) -> Any:
     return produce_request(*((index, data(index)) for index in range(count)), **more)
+
+
+def write_to_each(house: House) -> None:
+    """Have every partition's log made."""
+    for index in range(MANY):
+        house.client.ask(produce_request((index, batch(b"first"))), 9)
 
 
 def transactional(producer_id: int) -> bytes:
@@ -108,14 +113,19 @@ def test_a_wide_produce_is_answered_as_one(house: House, acks: int) -> None:
     assert ends(house) == [1] * MANY
 
 
-def test_between_two_slices_others_are_served(house: House) -> None:
+@pytest.mark.parametrize(("is_new", "slice_max"), [(False, PARTITIONS_PER_SLICE), (True, FIRST_BATCHES_MAX)])
+def test_between_two_slices_others_are_served(house: House, is_new: bool, slice_max: int) -> None:
+    """The slices are shorter where each batch makes a log."""
+    if not is_new:
+        write_to_each(house)
+    before = sum(ends(house))
     other = MemoryClient(house.router)
     steps: list[int] = []
 
     async def scenario() -> None:
         house.client.send(wide(), 9)
-        assert ends(house) == [0] * MANY, "nothing is staged in the turn in which it came"
-        while sum(ends(house)) < MANY:
+        assert sum(ends(house)) == before, "nothing is staged in the turn in which it came"
+        while sum(ends(house)) < before + MANY:
             other.ask(produce_request((MANY, None)), 9)  # an answer at once
             steps.append(sum(ends(house)))
             await trio.lowlevel.checkpoint()
@@ -123,13 +133,25 @@ def test_between_two_slices_others_are_served(house: House) -> None:
 
     play(house, scenario)
 
-    assert max(b - a for a, b in zip(steps, [*steps[1:], MANY], strict=True)) == PARTITIONS_PER_SLICE
+    assert max(b - a for a, b in zip(steps, [*steps[1:], before + MANY], strict=True)) == slice_max
 
 
 def test_a_request_that_is_not_wide_is_staged_in_its_turn(house: House) -> None:
+    write_to_each(house)
     answer = house.client.ask(wide(count=AT_ONCE_MAX), 9)
 
     assert len(produce_parts(answer)) == AT_ONCE_MAX
+
+
+@pytest.mark.parametrize("version", [9, 13])
+def test_first_batches_of_few_partitions_are_staged_in_their_turn(house: House, version: int) -> None:
+    answers = []
+    for count in (FIRST_BATCHES_MAX, 2 * FIRST_BATCHES_MAX):
+        request = wide(count=count)
+        request.topic_data[0].topic_id = house.hosted.replicas.topics["t"].topic_id
+        answers.append(house.client.ask(request, version))
+
+    assert [len(produce_parts(answer)) for answer in answers] == [FIRST_BATCHES_MAX, 2 * FIRST_BATCHES_MAX]
 
 
 def test_what_refuses_a_request_refuses_it_before_anything_is_staged(house: House) -> None:
@@ -151,7 +173,7 @@ def test_partitions_of_a_transaction_are_admitted_slice_by_slice(house: House) -
     answer = asked(house, request, 12)
 
     assert {part.error_code for part in produce_parts(answer)} == {NONE}
-    assert house.transactions.sizes == [PARTITIONS_PER_SLICE] * SLICES  # type: ignore[union-attr]
+    assert house.transactions.sizes == [FIRST_BATCHES_MAX] * (MANY // FIRST_BATCHES_MAX)  # type: ignore[union-attr]
 
 
 def test_of_a_partition_that_stands_twice_the_last_batch_is_appended(house: House) -> None:

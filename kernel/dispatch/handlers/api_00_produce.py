@@ -37,7 +37,7 @@ from ..produce_judging import JudgedBatch, LongJudging
 from ..produce_messages import answer_template, merge_doubled, one_answer, with_records
 from ..produce_operation import ProduceOperation, WaitingPartition
 from ..repeated_produce import RepeatedProduce, RepeatedProduces
-from ..wide_produce import AT_ONCE_MAX, produce_in_slices
+from ..wide_produce import FIRST_VERSION_WITH_IDS, is_wide, produce_in_slices
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,7 +72,6 @@ class ProducedPart(NamedTuple):
 
 log = logging.getLogger(__name__)
 
-FIRST_VERSION_WITH_IDS: Final = 13
 PRODUCER_ERRORS: Final = frozenset(
     {
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -122,13 +121,13 @@ class ProduceHandler:
             answer = self._handle_one(request, topics[0].partition_data[0].records, context)
             if answer is not None:
                 return answer
-        if sum([len(topic.partition_data) for topic in topics]) > AT_ONCE_MAX:
+        if is_wide(request, context.api_version, self._replicas):
             return AS_TASK
         return self.stage(request, context)
 
     async def handle_async(self, request: ProduceRequest, context: RequestContext) -> Answer:
         """Stage a request for very many partitions."""
-        return await produce_in_slices(self, request, context)
+        return await produce_in_slices(self, request, context, self._replicas)
 
     def handle_repeated(self, repeated: RepeatedProduce, records: memoryview, context: RequestContext) -> Answer:
         """Stage the batch of a request that was recognised; None when it must be decoded, and nothing was done yet."""
