@@ -6,9 +6,9 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ..contracts.pieces import LONG_FRAME_BYTES, NEVER_LONG, ListPieces
+from ..purgatory.histogram import Histogram
 from ..wire.codec import ELEMENTS_MAX, decoder, decoder_in_steps, encoder, encoder_in_steps
 from ..wire.versions import NO_VERSIONS
-from .histogram import Histogram
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator

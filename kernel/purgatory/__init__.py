@@ -1,1 +1,1 @@
-"""Work that waits: a hierarchical timing wheel, and operations that a condition or the time completes, once."""
+"""Work that waits: a timing wheel, operations that a condition or the time completes, once; how long things took."""

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from odradek.kernel.contracts.services import Metric
-from odradek.kernel.dispatch.histogram import Histogram
+from odradek.kernel.purgatory.histogram import Histogram
 from odradek.plugins.observe.metrics import PORTION_LINES, histogram_metrics, metric_name, render
 
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.kernel.dispatch.histogram import Histogram
+from odradek.kernel.purgatory.histogram import Histogram
 
 VALUES = st.one_of(st.floats(0, 1), st.floats(0, 1000), st.floats(0, 10**9), st.integers(0, 100))
 
