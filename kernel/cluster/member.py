@@ -18,6 +18,7 @@ import trio
 
 from ..errors import ConfigError, ErrorCode, KafkaError, UnansweredError, error_code
 from ..metadata.features import supported_ranges, unreadable_feature
+from ..metadata.partition_counts import MIN_INSYNC_REPLICAS, PartitionCounts
 from ..peers.errors import ClientError
 from ..wire.messages.api_60_describe_cluster import DescribeClusterRequest
 from ..wire.messages.api_62_broker_registration import BrokerRegistrationRequest, Feature, Listener
@@ -66,6 +67,7 @@ class ClusterMember:
 
     Attributes:
         observer: Follows the metadata.
+        partition_counts: Partitions that are not as they should be.
         controller: Brings requests to the controller.
         failed_directories: Returns the ids of this broker's log directories that failed, for its heartbeats.
     """
@@ -98,6 +100,9 @@ class ClusterMember:
         self.observer = MetadataObserver(
             copy, self._metadata, _observer_settings(config), cluster_id=cluster_id, clock=machine.clock
         )
+        self.partition_counts = PartitionCounts(config.node_id, config.get_int(MIN_INSYNC_REPLICAS))
+        self.partition_counts.begin(self.observer.image)
+        self.observer.add_listener(self.partition_counts.changed)
 
     def __repr__(self) -> str:
         return f"ClusterMember(controller {self._address}, {self._lifecycle!r})"

@@ -33,7 +33,9 @@ from ..machine.turnstile import Slices
 from ..metadata.features import supported_ranges, unreadable_feature
 from ..metadata.image import MetadataImage
 from ..metadata.image_listeners import ImageListeners
+from ..metadata.partition_counts import MIN_INSYNC_REPLICAS, PartitionCounts
 from ..metadata.records import NEWEST_WRITTEN_LEVEL, FormatRecord, decode_record, encode_record, is_newer
+from ..purgatory.histogram import Histogram
 from ..types import id_text
 from .controller import Controller
 from .snapshots import KEPT_SNAPSHOTS, SnapshotStore, check_format
@@ -90,10 +92,11 @@ class SnapshotSettings:
 class _Submission(Generic[R]):
     """An operation on its way, and its outcome."""
 
-    __slots__ = ("done", "error", "operation", "response")
+    __slots__ = ("done", "error", "operation", "response", "since_ms")
 
-    def __init__(self, operation: Operation[R]) -> None:
+    def __init__(self, operation: Operation[R], since_ms: int) -> None:
         self.operation = operation
+        self.since_ms = since_ms
         self.done = trio.Event()
         self.response: Any = None
         self.error: Exception | None = None
@@ -104,6 +107,11 @@ class MetadataLog:
 
     `load`, `run` and the listeners belong to one task at a time; `submit` may be called by any.
     Invariant: `image` holds what is flushed and nothing else; it never goes back.
+
+    Attributes:
+        partition_counts: Partitions that are not as they should be, and elections.
+        queue_ms: How long operations waited for their turn.
+        election_ms: How long changes took in which partitions got other leaders, until brokers may hear of them.
     """
 
     def __init__(
@@ -137,7 +145,10 @@ class MetadataLog:
         self._store = None if log.directory is None else SnapshotStore(directory=log.directory, files=files)
         self._controller = Controller(image=MetadataImage(), rules=rules)
         self._image = self._controller.image
+        self.partition_counts = PartitionCounts(rules.node_id, rules.config.get_int(MIN_INSYNC_REPLICAS))
+        self.queue_ms, self.election_ms = Histogram(), Histogram()
         self._listeners = ImageListeners()
+        self._listeners.add(self.partition_counts.changed)
         self._send: trio.MemorySendChannel[_Submission[Any]]
         self._send, self._receive = trio.open_memory_channel[_Submission[Any]](WAITING_OPERATIONS_MAX)
         self._failure: Exception | None = None
@@ -155,6 +166,11 @@ class MetadataLog:
     def image(self) -> MetadataImage:
         """The newest committed metadata. Hot: an attribute access."""
         return self._image
+
+    @property
+    def is_active(self) -> bool:
+        """Whether changes are possible."""
+        return self._failure is None and not self._is_closed
 
     @property
     def broker_epoch(self) -> int:
@@ -216,6 +232,7 @@ class MetadataLog:
         self._check_cluster()
         self._check_features()
         self._is_lowering = self._holds_newer_records()
+        self.partition_counts.begin(self._image)
         return self._image
 
     def _replay_log(self, start: int) -> None:
@@ -269,9 +286,9 @@ class MetadataLog:
         Raises:
             KafkaError: The operation refused; or NOT_CONTROLLER: the log is closed or failed.
         """
-        if self._failure is not None or self._is_closed:
+        if not self.is_active:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, _CLOSED)
-        submission: _Submission[R] = _Submission(operation)
+        submission: _Submission[R] = _Submission(operation, self._clock.monotonic_ms())
         try:
             await self._send.send(submission)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
@@ -357,7 +374,8 @@ class MetadataLog:
         """Run operations, make them durable together, publish, answer; nobody gets an answer that is not durable."""
         error = KafkaError(ErrorCode.NOT_CONTROLLER, _CLOSED)
         is_durable = False
-        now_ms = self._clock.now_ms()
+        now_ms, begin_ms = self._clock.now_ms(), self._clock.monotonic_ms()
+        elections_count = self.partition_counts.elections
         values: list[bytes] = []
         slices = Slices(STEPS_PER_SLICE)
         try:
@@ -370,6 +388,8 @@ class MetadataLog:
                 await self._worker.do(self._log.begin_flush())
                 level = self._image.metadata_version
                 await self._publish()
+                if self.partition_counts.elections > elections_count:
+                    self.election_ms.record(self._clock.monotonic_ms() - begin_ms)
                 if self._image.metadata_version < level and self._store is not None:
                     await self._finish_lowering()
             is_durable = True
@@ -383,6 +403,7 @@ class MetadataLog:
 
     async def _execute(self, submission: _Submission[Any], now_ms: int, offset: int, slices: Slices) -> list[bytes]:
         """Run one operation, whose first record gets this offset, and return its records. Cancelled: nobody is told."""
+        self.queue_ms.record(self._clock.monotonic_ms() - submission.since_ms)
         try:
             decided = submission.operation(self._controller, now_ms)
             result = await slices.run(decided) if isinstance(decided, Generator) else decided

@@ -12,6 +12,7 @@
 | `feed_view` | Pure core: the committed log, as who answers its followers sees it |
 | `image_difference` | Pure core: what lies between two images |
 | `image_listeners` | Shell: who is told of every new image |
+| `partition_counts` | Pure core: how many partitions are not as they should be |
 | `published_image` | Pure core: the newest image and configuration, for all who read |
 | `cluster_view` | Shell: the newest image, as coordinators see it |
 """

@@ -115,6 +115,11 @@ async def create(metadata: MetadataLog, *names: str) -> None:
     assert [0] * len(names) == [result.error_code for result in response.topics]
 
 
+async def add_broker(metadata: MetadataLog, broker_id: int) -> None:
+    epoch = await metadata.submit(lambda controller, _: controller.register_broker(registration(broker_id)))
+    await metadata.submit(lambda controller, _: controller.change_broker(broker_id, epoch, fence=False))
+
+
 def content(image: MetadataImage) -> list[bytes]:
     return [encode_record(record, METADATA_VERSION_MAX) for record in image_records(image)]
 
@@ -200,6 +205,68 @@ def test_many_operations_share_a_flush(tmp_path: Path) -> None:
         storage.close()
 
     trio.run(main)
+
+
+def test_elections_are_counted_and_timed_and_so_is_the_wait_of_every_operation(tmp_path: Path) -> None:
+    clock = ManualClock()
+
+    class SlowLog(LocalLog):
+        def begin_flush(self) -> DiskWork:
+            clock.advance(8)
+            return super().begin_flush()
+
+    async def main() -> None:
+        storage = Storage(tmp_path / "d")
+        metadata = make_metadata(storage, clock=clock)
+        metadata._log = local_log(storage.log, SlowLog)
+        was_active = metadata.is_active
+        async with running(metadata):
+            for broker_id in (2, 3):
+                await add_broker(metadata, broker_id)
+            request = create_topics(topic("t", -1, -1, {0: [2, 3]}), topic("alone", -1, -1, {0: [2]}))
+            await metadata.submit(lambda controller, _: controller.decide(request))
+            before = (metadata.election_ms.count, metadata.partition_counts.offline)
+            waited_count = metadata.queue_ms.count
+            epoch = metadata.image.brokers[2].broker_epoch
+            await metadata.submit(lambda controller, _: controller.change_broker(2, epoch, fence=True))
+
+            assert before == (0, 0)
+            assert (metadata.partition_counts.elections, metadata.partition_counts.offline) == (1, 1)
+            assert (metadata.election_ms.count, metadata.election_ms.max) == (1, 8)
+            assert (metadata.queue_ms.count, metadata.queue_ms.max) == (waited_count + 1, 0)
+        storage.close()
+        assert (was_active, metadata.is_active) == (True, False)
+
+    trio.run(main)
+
+
+def test_an_operation_that_comes_behind_a_long_one_has_waited(tmp_path: Path) -> None:
+    clock = ManualClock()
+
+    def long(_controller: object, _now_ms: int) -> CoordinatorResult[Any, None]:
+        clock.advance(5)
+        return CoordinatorResult([], None)
+
+    async def main() -> None:
+        storage = Storage(tmp_path / "d")
+        async with running(make_metadata(storage, clock=clock)) as metadata, trio.open_nursery() as nursery:
+            nursery.start_soon(metadata.submit, long)
+            nursery.start_soon(metadata.submit, long)
+        storage.close()
+
+        assert metadata.queue_ms.max == 5
+
+    trio.run(main)
+
+
+def test_what_a_start_finds_is_counted(tmp_path: Path) -> None:
+    trio.run(write_some, tmp_path / "d", "a", "b")
+    storage = Storage(tmp_path / "d")
+    metadata = make_metadata(storage)
+    metadata.load()
+    storage.close()
+
+    assert metadata.partition_counts.at_min_isr == 4
 
 
 def test_listeners_hear_of_every_image_before_the_answer_is_given(tmp_path: Path) -> None:
