@@ -104,7 +104,12 @@ class _Told(NamedTuple):
 
 
 class Fetcher:
-    """Life: made, `follow`, then `run` until it follows nothing. Owned by `Fetchers`; all on one task's run."""
+    """Life: made, `follow`, then `run` until it follows nothing. Owned by `Fetchers`; all on one task's run.
+
+    Attributes:
+        followed: What is asked for.
+        lags: How many records followers lack of what is committed, those that lack any.
+    """
 
     def __init__(self, leader_id: int, number: int, parts: FetcherParts) -> None:
         """Make one that follows nothing.
@@ -117,6 +122,7 @@ class Fetcher:
         self.leader_id = leader_id
         self.number = number
         self.followed: dict[TopicPartition, Followed] = {}
+        self.lags: dict[TopicPartition, int] = {}
         self._parts = parts
         self._session = FetchSessionHandler()
         self._failures_count = 0
@@ -137,6 +143,7 @@ class Fetcher:
 
     def forget(self, partition: TopicPartition) -> None:
         """Do not ask for a partition any more; what is under way of it is dropped."""
+        self.lags.pop(partition, None)
         if self.followed.pop(partition, None) is not None:
             self._wake.set()
 
@@ -221,6 +228,7 @@ class Fetcher:
             outcome = take_answer(followed.replica, answer, records, self._parts.clock.now_ms())
             if outcome.taken is Taken.APPENDED:
                 followed.failures_count = 0
+                self._note_lag(followed.replica, answer.high_watermark)
                 told.append(_Told(followed.replica, followed.replica.leader_epoch, answer))
                 if len(records):
                     self._parts.writes.stage(followed.replica)
@@ -266,6 +274,13 @@ class Fetcher:
         self._parts.writes.write_staged()  # other partitions' records do not wait
         await rebuild_after_cut(self._parts.lifecycle, replica, self._parts.clock.now_ms())
         await take_turn()
+
+    def _note_lag(self, replica: Replica, high_watermark: int) -> None:
+        lag = high_watermark - replica.log.log_end_offset
+        if lag > 0:
+            self.lags[replica.topic_partition] = lag
+        elif self.lags:
+            self.lags.pop(replica.topic_partition, None)
 
     def _hold_back(self, followed: Followed, reason: str) -> None:
         followed.failures_count += 1

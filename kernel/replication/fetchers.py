@@ -41,6 +41,10 @@ class Fetchers:
         followed_count = sum(len(fetcher.followed) for fetcher in self._fetchers.values())
         return f"<Fetchers: {followed_count} partitions by {len(self._fetchers)} fetchers>"
 
+    def lag_max(self) -> int:
+        """Return how many records the follower that is farthest behind lacks of what its leader has committed."""
+        return max((max(fetcher.lags.values()) for fetcher in self._fetchers.values() if fetcher.lags), default=0)
+
     def leader_changed(self, partition: TopicIdPartition) -> None:
         """Follow whoever leads a partition now; nobody, if this broker does, or nobody does."""
         where = partition.topic_partition

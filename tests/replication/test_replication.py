@@ -22,7 +22,7 @@ from odradek.kernel.records.builder import BatchBuilder
 from odradek.kernel.wire.message import Message
 from odradek.kernel.wire.messages.api_01_fetch import FetchRequest
 
-from .small_cluster import POLL_S, Cluster, running
+from .small_cluster import POLL_S, SETTINGS, Cluster, running
 
 
 def run(body: Callable[[], Awaitable[None]]) -> None:
@@ -137,6 +137,42 @@ def test_who_lags_leaves_the_in_sync_set_and_comes_back(tmp_path: Path) -> None:
             assert (without, cluster.nodes[3].values()) == ((1, 2), cluster.leader.values())
             assert 30 <= waited_s <= 46
             assert (cluster.nodes[1].reports.shrinks_count, cluster.nodes[1].reports.expands_count) == (1, 1)
+
+    run(body)
+
+
+def test_who_comes_back_knows_how_far_it_is_behind_until_it_is_there(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path) as cluster:
+            cluster.settings = attrs.evolve(SETTINGS, partition_bytes_max=1, response_bytes_max=1)
+            follower = cluster.nodes[3]
+            await cluster.acknowledged(cluster.leader.produce(b"a"))
+            cluster.cut(3, 1)
+            end = [cluster.leader.produce(b"b") for _ in range(4)][-1]
+            await cluster.acknowledged(end)
+            cluster.heal()
+            lags: list[int] = []
+            while follower.replica().log.log_end_offset < end:
+                await trio.sleep(POLL_S)
+                if lags[-1:] != [follower.fetchers.lag_max()]:
+                    lags.append(follower.fetchers.lag_max())
+
+            assert lags == [0, 3, 2, 1, 0]
+
+    run(body)
+
+
+def test_a_follower_that_is_given_up_is_not_behind_any_more(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with running(tmp_path) as cluster:
+            fetchers = cluster.nodes[3].fetchers
+            fetcher = fetchers._fetchers[1, 0]
+            partition = cluster.nodes[3].replica().topic_partition
+            fetcher.lags[partition] = 7
+            behind = fetchers.lag_max()
+            fetcher.forget(partition)
+
+            assert (behind, fetchers.lag_max()) == (7, 0)
 
     run(body)
 
