@@ -23,6 +23,7 @@ from ..cleanup.metrics import cleanup_metrics
 from ..cluster.joining import joined_config
 from ..config.listeners import parse_controller_listeners, parse_listeners
 from ..controller.brokers import Registration
+from ..dispatch.cluster_metrics import cluster_metrics
 from ..machine.system.machine import real_machine
 from ..metadata.features import supported_ranges
 from ..metadata.image import BrokerEndpoint
@@ -190,13 +191,9 @@ class Broker:
         """Let plugins ask how this broker is: first for their metrics, then for the services that show them all."""
         plugins = self.options.plugins
         figures = parts.view.shown = Figures(parts, network, lambda: self.is_serving)
-        figures.offered = joined_metrics(
-            [
-                *cleanup_metrics(parts.logs.retention, parts.logs.compactor),
-                *parts.requests.coordinators.metrics(),
-                *plugins.metrics(parts.view),
-            ]
-        )
+        offered = [*cleanup_metrics(parts.logs.retention, parts.logs.compactor), *parts.requests.coordinators.metrics()]
+        offered += cluster_metrics(parts.metadata.calls, parts.events.replication)
+        figures.offered = joined_metrics([*offered, *plugins.metrics(parts.view)])
         return PluginServices(plugins.services(parts.view) if self.options.runs_plugin_services else ())
 
     def _bound_listeners(self, bound: Mapping[str, tuple[str, int]]) -> tuple[BoundListener, ...]:

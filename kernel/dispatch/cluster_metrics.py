@@ -1,0 +1,195 @@
+"""Shell: what can be asked of replication and of the controller, under the names that Kafka's metrics commonly get.
+
+All of it was counted as it happened: to be asked costs the same with thousands of partitions. What there is not on a
+node, as a controller or fetchers, has no value there. The list with its meanings is `docs/reference/metrics.md`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from ..contracts.services import Metric
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from ..metadata.image import MetadataImage
+    from ..metadata.partition_counts import PartitionCounts
+    from ..purgatory.histogram import Histogram
+    from ..replication.replication import Replication
+
+    Read = Callable[[], float | None]
+
+QUANTILES: Final = (("0.50", 0.5), ("0.75", 0.75), ("0.95", 0.95), ("0.98", 0.98), ("0.99", 0.99), ("0.999", 0.999))
+
+_REPLICAS: Final = "kafka_server_replicamanager_"
+_FETCHERS: Final = "kafka_server_replicafetchermanager_"
+_CONTROLLER: Final = "kafka_controller_kafkacontroller_"
+_TIMES: Final = "kafka_controller_"
+
+
+class Follower(Protocol):
+    """Who follows the metadata, as far as it counts."""
+
+    @property
+    def partition_counts(self) -> PartitionCounts:
+        """Partitions that are not as they should be."""
+        ...
+
+
+class ControllerHere(Follower, Protocol):
+    """The controller of this node, as far as it counts."""
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it takes changes."""
+        ...
+
+    @property
+    def image(self) -> MetadataImage:
+        """The committed metadata."""
+        ...
+
+    @property
+    def queue_ms(self) -> Histogram:
+        """How long changes waited for their turn."""
+        ...
+
+    @property
+    def election_ms(self) -> Histogram:
+        """How long those took that brought other leaders."""
+        ...
+
+
+class Calls(Protocol):
+    """Has the controller, or who follows that of another node, once it has read the metadata."""
+
+    @property
+    def log(self) -> ControllerHere | None:
+        """The controller, where it is here."""
+        ...
+
+    @property
+    def member(self) -> Follower | None:
+        """Who follows it, where it is not."""
+        ...
+
+
+def cluster_metrics(calls: Calls, replication: Replication | None) -> Iterator[tuple[str, Metric]]:
+    """Yield all of them, each with the name of who offers it.
+
+    Args:
+        calls: Where the controller is, or who follows it.
+        replication: What follows the leaders of other brokers, where there are any.
+    """
+    for metric in (*_replica_metrics(calls, replication), *_controller_metrics(calls)):
+        yield "cluster", metric
+
+
+def _replica_metrics(calls: Calls, replication: Replication | None) -> Iterator[Metric]:
+    def counted(read: Callable[[PartitionCounts], int]) -> Read:
+        def count() -> float | None:
+            known = calls.member or calls.log
+            return None if known is None else read(known.partition_counts)
+
+        return count
+
+    rows: tuple[tuple[str, str, str, Read], ...] = (
+        (
+            "underreplicatedpartitions",
+            "gauge",
+            "Partitions that this broker leads of which a replica is not in sync.",
+            counted(lambda counts: counts.under_replicated),
+        ),
+        (
+            "underminisrpartitioncount",
+            "gauge",
+            "Partitions that this broker leads with fewer replicas in sync than min.insync.replicas.",
+            counted(lambda counts: counts.under_min_isr),
+        ),
+        (
+            "atminisrpartitioncount",
+            "gauge",
+            "Partitions that this broker leads with as many replicas in sync as min.insync.replicas.",
+            counted(lambda counts: counts.at_min_isr),
+        ),
+        (
+            "isrshrinks_total",
+            "counter",
+            "In-sync sets of partitions that this broker leads from which a replica was taken.",
+            lambda: 0 if replication is None else replication.reports.shrinks_count,
+        ),
+        (
+            "isrexpands_total",
+            "counter",
+            "In-sync sets of partitions that this broker leads to which a replica came.",
+            lambda: 0 if replication is None else replication.reports.expands_count,
+        ),
+    )
+    for name, kind, text, read in rows:
+        yield Metric(_REPLICAS + name, text, kind, _unlabelled(read))
+    yield Metric(
+        f"{_FETCHERS}maxlag",
+        "Records that the follower here that is farthest behind lacks of what its leader has committed.",
+        "gauge",
+        lambda: {("Replica",): 0 if replication is None else replication.fetchers.lag_max()},
+        ("clientId",),
+    )
+
+
+def _controller_metrics(calls: Calls) -> Iterator[Metric]:
+    def asked(read: Callable[[ControllerHere], int]) -> Read:
+        return lambda: None if calls.log is None else read(calls.log)
+
+    rows: tuple[tuple[str, str, Callable[[ControllerHere], int]], ...] = (
+        ("activecontrollercount", "1 where the controller is, and takes changes.", lambda log: int(log.is_active)),
+        (
+            "activebrokercount",
+            "Registered brokers that are not fenced.",
+            lambda log: sum(not broker.is_fenced for broker in log.image.brokers.values()),
+        ),
+        (
+            "fencedbrokercount",
+            "Registered brokers that are fenced.",
+            lambda log: sum(broker.is_fenced for broker in log.image.brokers.values()),
+        ),
+        (
+            "offlinepartitionscount",
+            "Partitions of the cluster that nobody leads.",
+            lambda log: log.partition_counts.offline,
+        ),
+    )
+    for name, text, read in rows:
+        yield Metric(_CONTROLLER + name, text, "gauge", _unlabelled(asked(read)))
+    times: tuple[tuple[str, str, Callable[[ControllerHere], Histogram]], ...] = (
+        (
+            "controllerstats_leaderelectionrateandtimems",
+            "Milliseconds that changes took in which partitions got other leaders, until they were committed.",
+            lambda log: log.election_ms,
+        ),
+        (
+            "controllereventmanager_eventqueuetimems",
+            "Milliseconds that changes waited for their turn.",
+            lambda log: log.queue_ms,
+        ),
+    )
+    for name, text, of in times:
+        yield from _timed(_TIMES + name, text, calls, of)
+
+
+def _timed(name: str, text: str, calls: Calls, of: Callable[[ControllerHere], Histogram]) -> Iterator[Metric]:
+    def quantiles() -> Mapping[tuple[str, ...], float]:
+        log = calls.log
+        return {} if log is None else {(label,): of(log).percentile(fraction) for label, fraction in QUANTILES}
+
+    yield Metric(name, text, "gauge", quantiles, ("quantile",))
+    count = f"{name}_count"
+    yield Metric(count, text, "counter", lambda: {} if calls.log is None else {(): of(calls.log).count})
+
+
+def _unlabelled(read: Read) -> Callable[[], Mapping[tuple[str, ...], float]]:
+    def values() -> Mapping[tuple[str, ...], float]:
+        value = read()
+        return {} if value is None else {(): value}
+
+    return values

@@ -1,0 +1,104 @@
+"""Metrics of replication and of the controller: Kafka's names, and values that were counted before anybody asks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import UUID
+
+from odradek.kernel.dispatch.cluster_metrics import Calls, ControllerHere, cluster_metrics
+from odradek.kernel.metadata.image import BrokerImage, MetadataImage
+from odradek.kernel.metadata.partition_counts import PartitionCounts
+from odradek.kernel.plugin_system.offers import joined_metrics
+from odradek.kernel.purgatory.histogram import Histogram
+
+REPLICAS = "kafka_server_replicamanager_"
+CONTROLLER = "kafka_controller_kafkacontroller_"
+ELECTIONS = "kafka_controller_controllerstats_leaderelectionrateandtimems"
+WAITS = "kafka_controller_controllereventmanager_eventqueuetimems"
+
+
+def counts(**numbers: int) -> PartitionCounts:
+    found = PartitionCounts(1, 1)
+    for name, number in numbers.items():
+        setattr(found, name, number)
+    return found
+
+
+def broker(broker_id: int, *, is_fenced: bool) -> BrokerImage:
+    return BrokerImage(broker_id, 1, UUID(int=broker_id), {}, None, (), is_fenced, in_controlled_shutdown=False)
+
+
+def controller(*, is_active: bool = True) -> ControllerHere:
+    brokers = [broker(1, is_fenced=False), broker(2, is_fenced=False), broker(3, is_fenced=True)]
+    elections, waits = Histogram(), Histogram()
+    elections.record(4)
+    waits.record(2)
+    waits.record(1)
+    here = SimpleNamespace(
+        is_active=is_active,
+        image=MetadataImage(brokers={each.broker_id: each for each in brokers}),
+        partition_counts=counts(offline=5, at_min_isr=1),
+        queue_ms=waits,
+        election_ms=elections,
+    )
+    return cast("ControllerHere", here)
+
+
+def values(log: ControllerHere | None = None, member: Any = None, replication: Any = None) -> dict[str, Any]:
+    calls = cast("Calls", SimpleNamespace(log=log, member=member))
+    return {metric.name: dict(metric.read()) for metric in joined_metrics(cluster_metrics(calls, replication))}
+
+
+def test_a_member_tells_of_the_partitions_that_it_leads_and_of_how_far_it_is_behind() -> None:
+    member = SimpleNamespace(partition_counts=counts(under_replicated=3, under_min_isr=2, at_min_isr=1, offline=9))
+    replication = SimpleNamespace(
+        reports=SimpleNamespace(shrinks_count=6, expands_count=4), fetchers=SimpleNamespace(lag_max=lambda: 70)
+    )
+    found = values(member=member, replication=replication)
+
+    assert {name.removeprefix(REPLICAS): of for name, of in found.items() if name.startswith(REPLICAS)} == {
+        "underreplicatedpartitions": {(): 3},
+        "underminisrpartitioncount": {(): 2},
+        "atminisrpartitioncount": {(): 1},
+        "isrshrinks_total": {(): 6},
+        "isrexpands_total": {(): 4},
+    }
+    assert found["kafka_server_replicafetchermanager_maxlag"] == {("Replica",): 70}
+    assert [name for name, of in found.items() if name.startswith("kafka_controller_") and of] == []
+
+
+def test_the_controller_tells_of_the_cluster() -> None:
+    found = values(controller())
+
+    assert {name.removeprefix(CONTROLLER): of for name, of in found.items() if name.startswith(CONTROLLER)} == {
+        "activecontrollercount": {(): 1},
+        "activebrokercount": {(): 2},
+        "fencedbrokercount": {(): 1},
+        "offlinepartitionscount": {(): 5},
+    }
+    assert (found[f"{ELECTIONS}_count"], found[f"{WAITS}_count"]) == ({(): 1}, {(): 2})
+    assert (found[ELECTIONS]["0.99",], found[WAITS]["0.99",]) == (4, 2)
+    assert found[f"{REPLICAS}atminisrpartitioncount"] == {(): 1}
+
+
+def test_a_controller_that_takes_no_changes_does_not_count() -> None:
+    assert values(controller(is_active=False))[f"{CONTROLLER}activecontrollercount"] == {(): 0}
+
+
+def test_before_the_metadata_is_read_nothing_is_told_and_a_broker_alone_follows_nobody() -> None:
+    found = values()
+
+    assert {name for name, of in found.items() if of} == {
+        f"{REPLICAS}isrshrinks_total",
+        f"{REPLICAS}isrexpands_total",
+        "kafka_server_replicafetchermanager_maxlag",
+    }
+    assert found["kafka_server_replicafetchermanager_maxlag"] == {("Replica",): 0}
+
+
+def test_every_metric_of_the_cluster_is_documented() -> None:
+    page = (Path(__file__).parents[2] / "docs/reference/metrics.md").read_text()
+
+    assert [name for name in values() if f"`{name}`" not in page] == []
