@@ -1,0 +1,80 @@
+"""What three brokers on virtual time tell of themselves as one of them dies and comes back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from odradek.client import NewTopic
+
+from .simulated import admin, image_of, in_cluster, until
+
+if TYPE_CHECKING:
+    from odradek.lab.simulator.cluster import Cluster
+
+SETTINGS = {"broker.session.timeout.ms": "9000", "default.replication.factor": "3", "min.insync.replicas": "2"}
+PARTITIONS = 6
+NAMES = {
+    "kafka_server_replicamanager_underreplicatedpartitions": "under-replicated",
+    "kafka_server_replicamanager_underminisrpartitioncount": "under minimum",
+    "kafka_server_replicamanager_atminisrpartitioncount": "at minimum",
+    "kafka_controller_kafkacontroller_activecontrollercount": "controllers",
+    "kafka_controller_kafkacontroller_activebrokercount": "active",
+    "kafka_controller_kafkacontroller_fencedbrokercount": "fenced",
+    "kafka_controller_kafkacontroller_offlinepartitionscount": "offline",
+}
+
+
+def told(cluster: Cluster) -> dict[str, float]:
+    """Sum up what the living brokers tell, but for what is 0."""
+    sums: Counter[str] = Counter()
+    for host in cluster.brokers.values():
+        if host.broker is not None:
+            for metric in host.broker.parts.view.figures.metrics():
+                if metric.name in NAMES:
+                    sums[NAMES[metric.name]] += int(metric.read().get((), 0))
+    return dict(+sums)
+
+
+def elections(cluster: Cluster) -> float:
+    broker = cluster.brokers[1].broker
+    assert broker is not None
+    (count,) = [
+        metric.read()[()]
+        for metric in broker.parts.view.figures.metrics()
+        if metric.name == "kafka_controller_controllerstats_leaderelectionrateandtimems_count"
+    ]
+    return count
+
+
+def test_a_broker_that_dies_shows_in_the_metrics_of_the_others_until_it_is_back() -> None:
+    async def main(cluster: Cluster) -> tuple[list[dict[str, float]], list[float]]:
+        async with admin(cluster, 2) as client:
+            await client.create_topic(NewTopic("t", PARTITIONS, 3))
+        controller, victim = cluster.brokers[1], cluster.brokers[3]
+        await until(lambda: all("t" in image_of(host).topics_by_name for host in cluster.brokers.values()))
+        found, elected = [told(cluster)], [elections(cluster)]
+        victim.crash()
+        await until(lambda: image_of(controller).brokers[3].is_fenced)
+        await until(lambda: image_of(cluster.brokers[2]).offset == image_of(controller).offset)
+        found.append(told(cluster))
+        elected.append(elections(cluster))
+        victim.start()
+        await victim.wait_serving()
+        await until(lambda: told(cluster).get("under-replicated", 0) == 0)
+        found.append(told(cluster))
+        return found, elected
+
+    (before, during, after), elected = in_cluster(main, settings=SETTINGS)
+
+    healthy = {"controllers": 1, "active": 3}
+    assert before == after == healthy
+    assert during == {
+        "controllers": 1,
+        "active": 2,
+        "fenced": 1,
+        "under-replicated": PARTITIONS,
+        "at minimum": PARTITIONS,
+    }
+    assert elected[0] == 0
+    assert elected[1] >= 1
